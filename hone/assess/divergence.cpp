@@ -1,0 +1,76 @@
+#include "hone/assess/divergence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/mcmc/refine.hpp"
+
+namespace hone {
+namespace {
+
+// One estimate a component, combined with the weights of the components.
+class Stratified {
+ public:
+  explicit Stratified(std::size_t strata) : moments_(strata) {}
+  void add(int stratum, double value) { moments_[stratum].add(value); }
+  Estimate combine(std::span<const double> weight) const {
+    Estimate total;
+    double variance = 0;
+    for (std::size_t k = 0; k < moments_.size(); ++k) {
+      total.mean += weight[k] * moments_[k].mean();
+      variance += square(weight[k]) * moments_[k].variance() / static_cast<double>(std::max<std::uint64_t>(1, moments_[k].count()));
+    }
+    total.se = std::sqrt(variance);
+    return total;
+  }
+
+ private:
+  std::vector<Moments> moments_;
+};
+
+}  // namespace
+
+Divergence estimate_divergence(const Target& target, const Family& family, const DivergenceConfig& config,
+                               const RandomSource& random) {
+  if (config.draws < 2) throw InputError("an estimate of the VCD needs at least 2 draws");
+  Draws draws(family.dimension(), family.components(), config.draws);
+  family.draw(random, assessment_iteration, draws);
+  const int count = draws.count();
+
+  Chains chains(family.dimension(), count);
+  chains.z = draws.z;
+  target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+  std::vector<double> log_q(count);
+  family.log_density(chains.z, Want::value, log_q, {});
+  std::vector<double> f0(count);
+  for (int i = 0; i < count; ++i) f0[i] = chains.value[i] - log_q[i];
+
+  Team team(config.threads);
+  Refiner refiner(config.kernel, {config.steps, Adapt::off, config.step_size, 0.5}, team);
+  const Refinement refinement = refiner.refine(target, chains.view(), config.draws, assessment_iteration, random);
+  family.log_density(chains.z, Want::value, log_q, {});
+
+  Divergence result;
+  Stratified elbo(family.components()), vcd(family.components());
+  std::vector<double> weight(family.components());
+  for (int i = 0; i < count; ++i) {
+    const int k = draws.component_of(i);
+    weight[k] += draws.weight[i];
+    if (f0[i] == -infinity) {
+      ++result.dropped_draws;
+      continue;
+    }
+    elbo.add(k, f0[i]);
+    vcd.add(k, chains.value[i] - log_q[i] - f0[i]);
+  }
+  result.elbo = elbo.combine(weight);
+  result.vcd = vcd.combine(weight);
+  result.acceptance = refinement.acceptance;
+  result.rejected_nonfinite = refinement.nonfinite;
+  return result;
+}
+
+}  // namespace hone

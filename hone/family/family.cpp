@@ -1,0 +1,33 @@
+#include "hone/family/family.hpp"
+
+#include <stdexcept>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+
+Draws::Draws(int dimension, int component_count, int draws_per_component)
+    : z(dimension, component_count * draws_per_component),
+      noise(dimension, component_count * draws_per_component),
+      weight(static_cast<std::size_t>(component_count) * static_cast<std::size_t>(draws_per_component)),
+      components(component_count),
+      per_component(draws_per_component) {}
+
+Family::Family(int dimension) : dimension_(dimension) {
+  if (dimension < 1) throw InputError("the dimension of a family must be at least 1");
+}
+
+void Family::add_slice(std::string name, Role role, std::size_t size) {
+  slices_.push_back({std::move(name), role, parameters_.size(), size});
+  parameters_.resize(parameters_.size() + size);
+}
+
+void Family::add_component_score(const Draws&, std::span<const double>, std::span<double>) const {}
+
+double Family::log_normalizer(int) const { throw std::logic_error("this family has no analytic entropy"); }
+
+void Family::add_entropy_gradient(std::span<const double>, std::span<double>) const {
+  throw std::logic_error("this family has no analytic entropy");
+}
+
+}  // namespace hone

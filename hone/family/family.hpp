@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hone/base/random.hpp"
+#include "hone/target/target.hpp"
+#include "hone/tensor/matrix.hpp"
+
+namespace hone {
+
+// What a parameter is: learning rates differ by role.
+enum class Role { location, scale, weight };
+
+struct Slice {
+  std::string name;
+  Role role;
+  std::size_t offset;
+  std::size_t size;
+};
+
+// The smallest standard deviation (or Cholesky diagonal) that a family keeps.
+inline constexpr double scale_floor = 1e-5;
+
+// A weighted set of draws z0 ~ q, stratified over the components of q: n of every component, component after
+// component, each of weight w_k / n, so that Σ weight · h(z) estimates E_q[h].
+struct Draws {
+  Draws(int dimension, int components, int per_component);
+  int count() const { return z.cols(); }
+  int component_of(int draw) const { return draw / per_component; }
+
+  Matrix<double> z;       // (D, K n)
+  Matrix<double> noise;   // (D, K n), standard normal: z = h_θ(noise)
+  std::vector<double> weight;  // (K n), sums to one
+  int components;
+  int per_component;
+};
+
+// An explicit q_θ(z): draws, log density and gradients. It never sees a target. θ is one flat vector with named
+// slices. The add_* functions accumulate into a θ-gradient of parameters().size() numbers; their coefficients
+// multiply each draw's contribution (weights of the draws are not applied for the caller).
+class Family {
+ public:
+  virtual ~Family() = default;
+
+  int dimension() const { return dimension_; }
+  virtual int components() const { return 1; }
+  std::span<const Slice> slices() const { return slices_; }
+  std::span<double> parameters() { return parameters_; }
+  std::span<const double> parameters() const { return parameters_; }
+
+  // Fills draws, whose chain c takes its noise from stream {draw, iteration, datum = first_datum + c}.
+  virtual void draw(const RandomSource& random, std::uint32_t iteration, Draws& draws,
+                    std::uint32_t first_datum = 0) const = 0;
+
+  // log q and ∇_z log q of the whole q, column by column, as Target::evaluate does.
+  virtual void log_density(MatrixView<const double> z, Want want, std::span<double> value,
+                           MatrixView<double> gradient) const = 0;
+
+  // Σ_i c_i dz_iᵀ ∇_θ h_θ(noise_i): the reparameterization gradient of eq. gradient_term1
+  virtual void add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
+                            std::span<double> gradient) const = 0;
+
+  // Σ_i c_i ∇_θ log q_θ(z_i) of the whole q at any points
+  virtual void add_score(MatrixView<const double> z, std::span<const double> coefficient,
+                         std::span<double> gradient) const = 0;
+
+  // Σ_i c_i ∇_θ log(w_k q_k(z_i)), k the component that made draw i: the score at z0 stratified as in appendix 3.
+  // Equal to add_score at the same points in expectation.
+  virtual void add_draw_score(const Draws& draws, std::span<const double> coefficient,
+                              std::span<double> gradient) const = 0;
+
+  // Σ_i c_i ∇_θ log w_k: what a reparameterized draw cannot carry (eq2:mixture_grad_elbo_wk). Nothing for one component.
+  virtual void add_component_score(const Draws& draws, std::span<const double> coefficient,
+                                   std::span<double> gradient) const;
+
+  // Where −log q = ½ (quadratic form) + log N_θ with log N_θ constant in z (a Gaussian): its expectation is known,
+  // D/2 + log N_θ. The two functions below may then be called; N_θ is that of the q which draw i comes from.
+  virtual bool has_analytic_entropy() const { return false; }
+  virtual double log_normalizer(int draw) const;
+  // Σ_i c_i ∇_θ log N_θ
+  virtual void add_entropy_gradient(std::span<const double> coefficient, std::span<double> gradient) const;
+
+  // Brings θ back into its domain after a gradient step (standard deviations are floored at scale_floor).
+  virtual void project() = 0;
+
+  // Means and standard deviations of the whole q, one a dimension.
+  virtual void moments(std::span<double> mean, std::span<double> sd) const = 0;
+
+ protected:
+  explicit Family(int dimension);
+  void add_slice(std::string name, Role role, std::size_t size);
+
+ private:
+  int dimension_;
+  std::vector<Slice> slices_;
+  std::vector<double> parameters_;
+};
+
+}  // namespace hone

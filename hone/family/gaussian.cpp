@@ -1,0 +1,117 @@
+#include "hone/family/gaussian.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+namespace {
+
+// Two vectors of D numbers for the whitened point and its preconditioned form; grown once a thread.
+struct Scratch {
+  explicit Scratch(int dimension) {
+    thread_local std::vector<double> storage;
+    const auto size = static_cast<std::size_t>(dimension);
+    storage.resize(2 * size);
+    u = std::span(storage).first(size);
+    v = std::span(storage).last(size);
+  }
+  std::span<double> u, v;
+};
+
+}  // namespace
+
+GaussianFamily::GaussianFamily(int dimension, Covariance covariance) : Family(dimension), covariance_(covariance) {
+  add_slice("mean", Role::location, dimension);
+  add_slice("scale", Role::scale, Normal::scale_size(covariance, dimension));
+  set_isotropic(covariance, 1, scale());
+}
+
+Normal GaussianFamily::normal() const {
+  const auto size = static_cast<std::size_t>(dimension());
+  return {covariance_, parameters().first(size), parameters().subspan(size)};
+}
+
+NormalGradient GaussianFamily::split(std::span<double> gradient) const {
+  const auto size = static_cast<std::size_t>(dimension());
+  return {covariance_, gradient.first(size), gradient.subspan(size)};
+}
+
+void GaussianFamily::draw(const RandomSource& random, std::uint32_t iteration, Draws& draws,
+                          std::uint32_t first_datum) const {
+  const Normal q = normal();
+  for (int chain = 0; chain < draws.count(); ++chain) {
+    const auto datum = first_datum + static_cast<std::uint32_t>(chain);
+    random.normals({Purpose::draw, iteration, datum}, draws.noise.column(chain));
+    q.colour(draws.noise.column(chain), draws.z.column(chain));
+  }
+  std::fill(draws.weight.begin(), draws.weight.end(), 1.0 / draws.count());
+}
+
+void GaussianFamily::log_density(MatrixView<const double> z, Want want, std::span<double> value,
+                                 MatrixView<double> gradient) const {
+  const Normal q = normal();
+  const Scratch scratch(dimension());
+  const double log_normalizer = wants_value(want) ? q.log_normalizer() : 0;
+  for (int chain = 0; chain < z.cols(); ++chain) {
+    q.whiten(z.column(chain), scratch.u);
+    if (wants_value(want)) {
+      double quadratic = 0;
+      for (const double u : scratch.u) quadratic += square(u);
+      value[chain] = -0.5 * quadratic - log_normalizer;  // eq2:gaussian_pdf
+    }
+    if (wants_gradient(want)) {
+      q.precondition(scratch.u, gradient.column(chain));
+      for (double& slope : gradient.column(chain)) slope = -slope;
+    }
+  }
+}
+
+void GaussianFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz,
+                                  std::span<const double> coefficient, std::span<double> gradient) const {
+  const NormalGradient slices = split(gradient);
+  for (int chain = 0; chain < draws.count(); ++chain)
+    slices.add_pathwise(coefficient[chain], dz.column(chain), draws.noise.column(chain));
+}
+
+void GaussianFamily::add_score(MatrixView<const double> z, std::span<const double> coefficient,
+                               std::span<double> gradient) const {
+  const Normal q = normal();
+  const NormalGradient slices = split(gradient);
+  const Scratch scratch(dimension());
+  for (int chain = 0; chain < z.cols(); ++chain) {
+    q.whiten(z.column(chain), scratch.u);
+    q.precondition(scratch.u, scratch.v);
+    slices.add_score(coefficient[chain], q, scratch.u, scratch.v);
+  }
+}
+
+void GaussianFamily::add_draw_score(const Draws& draws, std::span<const double> coefficient,
+                                    std::span<double> gradient) const {
+  const Normal q = normal();
+  const NormalGradient slices = split(gradient);
+  const Scratch scratch(dimension());
+  for (int chain = 0; chain < draws.count(); ++chain) {
+    const std::span<const double> u = draws.noise.column(chain);  // a draw comes whitened
+    q.precondition(u, scratch.v);
+    slices.add_score(coefficient[chain], q, u, scratch.v);
+  }
+}
+
+void GaussianFamily::add_entropy_gradient(std::span<const double> coefficient, std::span<double> gradient) const {
+  split(gradient).add_log_normalizer(std::accumulate(coefficient.begin(), coefficient.end(), 0.0), normal());
+}
+
+void GaussianFamily::project() { floor_scale(covariance_, scale()); }
+
+void GaussianFamily::moments(std::span<double> mean, std::span<double> sd) const {
+  const Normal q = normal();
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    mean[i] = q.mean[i];
+    sd[i] = std::sqrt(q.variance(i));
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "hone/family/family.hpp"
+#include "hone/family/normal.hpp"
+
+namespace hone {
+
+// q(z) = N(μ, Σ) with a diagonal covariance or a full one through its Cholesky factor.
+class GaussianFamily final : public Family {
+ public:
+  GaussianFamily(int dimension, Covariance covariance);
+
+  Covariance covariance() const { return covariance_; }
+  std::span<double> mean() { return parameters().first(dimension()); }
+  std::span<double> scale() { return parameters().subspan(dimension()); }
+  Normal normal() const;
+
+  void draw(const RandomSource& random, std::uint32_t iteration, Draws& draws,
+            std::uint32_t first_datum = 0) const override;
+  void log_density(MatrixView<const double> z, Want want, std::span<double> value,
+                   MatrixView<double> gradient) const override;
+  void add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
+                    std::span<double> gradient) const override;
+  void add_score(MatrixView<const double> z, std::span<const double> coefficient,
+                 std::span<double> gradient) const override;
+  void add_draw_score(const Draws& draws, std::span<const double> coefficient,
+                      std::span<double> gradient) const override;
+  bool has_analytic_entropy() const override { return true; }
+  double log_normalizer(int) const override { return normal().log_normalizer(); }
+  void add_entropy_gradient(std::span<const double> coefficient, std::span<double> gradient) const override;
+  void project() override;
+  void moments(std::span<double> mean, std::span<double> sd) const override;
+
+ private:
+  NormalGradient split(std::span<double> gradient) const;
+
+  Covariance covariance_;
+};
+
+}  // namespace hone

@@ -1,0 +1,115 @@
+#include "hone/family/normal.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hone/base/scalar.hpp"
+#include "hone/family/family.hpp"
+
+namespace hone {
+namespace {
+
+// The position of the i-th diagonal element in a scale.
+std::size_t diagonal(Covariance covariance, std::size_t i) {
+  return covariance == Covariance::diagonal ? i : packed(i, i);
+}
+
+std::size_t dimension_of(Covariance covariance, std::size_t scale_size) {
+  if (covariance == Covariance::diagonal) return scale_size;
+  std::size_t dimension = 0;
+  while (packed_size(dimension) < scale_size) ++dimension;
+  return dimension;
+}
+
+}  // namespace
+
+std::size_t Normal::scale_size(Covariance covariance, int dimension) {
+  const auto size = static_cast<std::size_t>(dimension);
+  return covariance == Covariance::diagonal ? size : packed_size(size);
+}
+
+void Normal::colour(std::span<const double> u, std::span<double> z) const {
+  if (covariance == Covariance::diagonal) {
+    for (std::size_t i = 0; i < u.size(); ++i) z[i] = mean[i] + scale[i] * u[i];
+  } else {
+    multiply_lower(scale, u, z);
+    for (std::size_t i = 0; i < u.size(); ++i) z[i] += mean[i];
+  }
+}
+
+void Normal::whiten(std::span<const double> z, std::span<double> u) const {
+  if (covariance == Covariance::diagonal) {
+    for (std::size_t i = 0; i < z.size(); ++i) u[i] = (z[i] - mean[i]) / scale[i];
+  } else {
+    for (std::size_t i = 0; i < z.size(); ++i) u[i] = z[i] - mean[i];
+    solve_lower(scale, u, u);
+  }
+}
+
+void Normal::precondition(std::span<const double> u, std::span<double> v) const {
+  if (covariance == Covariance::diagonal) {
+    for (std::size_t i = 0; i < u.size(); ++i) v[i] = u[i] / scale[i];
+  } else {
+    solve_lower_transposed(scale, u, v);
+  }
+}
+
+double Normal::log_normalizer() const {
+  double sum = 0.5 * static_cast<double>(mean.size()) * log_two_pi;
+  for (std::size_t i = 0; i < mean.size(); ++i) sum += std::log(scale[diagonal(covariance, i)]);
+  return sum;
+}
+
+double Normal::variance(std::size_t dimension) const {
+  if (covariance == Covariance::diagonal) return square(scale[dimension]);
+  double sum = 0;
+  for (std::size_t j = 0; j <= dimension; ++j) sum += square(scale[packed(dimension, j)]);
+  return sum;
+}
+
+void NormalGradient::add_pathwise(double c, std::span<const double> dz, std::span<const double> noise) const {
+  for (std::size_t i = 0; i < dz.size(); ++i) {
+    mean[i] += c * dz[i];
+    if (covariance == Covariance::diagonal) {
+      scale[i] += c * dz[i] * noise[i];
+    } else {
+      for (std::size_t j = 0; j <= i; ++j) scale[packed(i, j)] += c * dz[i] * noise[j];
+    }
+  }
+}
+
+void NormalGradient::add_score(double c, const Normal& normal, std::span<const double> u,
+                               std::span<const double> v) const {
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    mean[i] += c * v[i];  // ∇_μ log q = L⁻ᵀ L⁻¹ (z − μ)
+    if (covariance == Covariance::diagonal) {
+      scale[i] += c * v[i] * u[i];
+    } else {
+      for (std::size_t j = 0; j <= i; ++j) scale[packed(i, j)] += c * v[i] * u[j];
+    }
+  }
+  add_log_normalizer(-c, normal);  // ∇_L log q = −Ω + (v uᵀ) ⊙ M
+}
+
+void NormalGradient::add_log_normalizer(double c, const Normal& normal) const {
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const std::size_t index = diagonal(covariance, i);
+    scale[index] += c / normal.scale[index];  // Ω
+  }
+}
+
+void floor_scale(Covariance covariance, std::span<double> scale) {
+  const std::size_t dimension = dimension_of(covariance, scale.size());
+  for (std::size_t i = 0; i < dimension; ++i) {
+    double& element = scale[diagonal(covariance, i)];
+    if (element < scale_floor) element = scale_floor;  // a NaN stays one, and is reported
+  }
+}
+
+void set_isotropic(Covariance covariance, double sd, std::span<double> scale) {
+  std::fill(scale.begin(), scale.end(), 0.0);
+  const std::size_t dimension = dimension_of(covariance, scale.size());
+  for (std::size_t i = 0; i < dimension; ++i) scale[diagonal(covariance, i)] = sd;
+}
+
+}  // namespace hone

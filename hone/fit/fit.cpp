@@ -1,0 +1,87 @@
+#include "hone/fit/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+int at_least_one(int value, const char* what) {
+  if (value < 1) throw InputError(std::string(what) + " must be at least 1");
+  return value;
+}
+
+}  // namespace
+
+Fit::Fit(const Target& target, Family& family, const FitConfig& config, const RandomSource& random)
+    : target_(target),
+      family_(family),
+      random_(random),
+      team_(at_least_one(config.threads, "the number of threads")),
+      refiner_(config.kernel, config.refine, team_),
+      objective_(make_objective(config.objective, family)),
+      analytic_(analytic_entropy(config.objective.entropy, family)),
+      optimizer_(config.optimizer, family),
+      evidence_(family.dimension(), family.components(),
+                at_least_one(config.draws_per_iteration, "the number of draws an iteration")),
+      ascent_(family.parameters().size()) {
+  if (target.dimension() != family.dimension())
+    throw InputError("the target has dimension " + std::to_string(target.dimension()) + " and the family " +
+                     std::to_string(family.dimension()));
+  if (config.objective.baseline == BaselineKind::leave_one_out && config.draws_per_iteration < 2)
+    throw InputError("the leave-one-out baseline needs at least 2 draws an iteration");
+}
+
+const FitStep& Fit::step() {
+  const std::uint32_t iteration = last_.iteration + 1;
+  last_ = {iteration, 0, 0, 0};
+  sample(iteration);
+  if (objective_->refines()) refine(iteration);
+  last_.elbo = elbo_estimate(family_, evidence_, analytic_);
+  if (objective_->refines()) last_.vcd = vcd_estimate(family_, evidence_, analytic_);
+
+  std::ranges::fill(ascent_, 0.0);
+  objective_->add_ascent(family_, evidence_, ascent_);
+  optimizer_.step(family_, ascent_, iteration);
+  check_finite();
+  return last_;
+}
+
+void Fit::sample(std::uint32_t iteration) {
+  Draws& draws = evidence_.draws;
+  family_.draw(random_, iteration, draws);
+  team_.for_shares(draws.count(), [&](int begin, int end, int) {
+    const auto z = draws.z.view().columns(begin, end);
+    const auto size = static_cast<std::size_t>(end - begin);
+    target_.evaluate(z, Want::both, std::span(evidence_.log_p0).subspan(begin, size),
+                     evidence_.grad_p0.view().columns(begin, end));
+  });
+  dropped_draws_ += drop_outside_support(evidence_);
+  family_.log_density(draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
+}
+
+void Fit::refine(std::uint32_t iteration) {
+  // The chains start at z0, where value and gradient are known already.
+  Chains& chains = evidence_.refined;
+  std::ranges::copy(evidence_.draws.z.view().flat(), chains.z.view().flat().begin());
+  std::ranges::copy(evidence_.log_p0, chains.value.begin());
+  std::ranges::copy(evidence_.grad_p0.view().flat(), chains.gradient.view().flat().begin());
+  const Refinement result =
+      refiner_.refine(target_, chains.view(), evidence_.draws.per_component, iteration, random_);
+  last_.acceptance = result.acceptance;
+  rejected_nonfinite_ += result.nonfinite;
+  family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
+}
+
+void Fit::check_finite() const {
+  for (const Slice& slice : family_.slices())
+    for (const double value : family_.parameters().subspan(slice.offset, slice.size))
+      if (!std::isfinite(value))
+        throw Error("the parameter '" + slice.name + "' of q is not finite after iteration " +
+                    std::to_string(last_.iteration) + "; try smaller learning rates");
+}
+
+}  // namespace hone

@@ -1,0 +1,106 @@
+#include "hone/mcmc/hmc.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "hone/base/error.hpp"
+#include "hone/base/planted.hpp"
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+namespace {
+
+double kinetic_energy(std::span<const double> momentum) {
+  double sum = 0;
+  for (const double p : momentum) sum += square(p);
+  return 0.5 * sum;
+}
+
+void add_scaled(double factor, std::span<const double> from, std::span<double> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += factor * from[i];
+}
+
+}  // namespace
+
+Hmc::Hmc(int leapfrog, int jitter) : leapfrog_(leapfrog), jitter_(jitter) {
+  if (leapfrog < 1) throw InputError("the number of leapfrog steps must be at least 1");
+  if (jitter < 0 || jitter >= leapfrog)
+    throw InputError("the jitter of the leapfrog steps must be at least 0 and below their number");
+}
+
+void Hmc::step(const Target& target, const Move& move, const ChainsView& chains) {
+  const int count = chains.count();
+  reserve(chains.z.rows(), count);
+  order_by_length(move, chains);
+  start(move, chains);
+  integrate(target, move.step_size, count);
+  for (int i = 0; i < count; ++i) {
+    const int chain = order_[i];
+    const double log_ratio =
+        value_[i] - chains.value[chain] + energy_[i] - kinetic_energy(momentum_.column(i));
+    if (!metropolis(log_ratio, value_[i], move, chains, chain)) continue;
+    copy(position_.column(i), chains.z.column(chain));
+    copy(slope_.column(i), chains.gradient.column(chain));
+    chains.value[chain] = value_[i];
+  }
+}
+
+void Hmc::reserve(int dimension, int count) {
+  if (position_.rows() == dimension && position_.cols() >= count) return;
+  position_ = momentum_ = slope_ = Matrix<double>(dimension, count);
+  order_.resize(count);
+  length_.resize(count);
+  value_.resize(count);
+  energy_.resize(count);
+}
+
+void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
+  const int count = chains.count();
+  std::iota(order_.begin(), order_.begin() + count, 0);
+  std::fill_n(length_.begin(), count, leapfrog_);
+  if (jitter_ == 0) return;
+  for (int chain = 0; chain < count; ++chain) {
+    double uniform = 0;
+    const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
+    move.random.uniforms({Purpose::leapfrog, move.iteration, datum, move.step}, {&uniform, 1});
+    length_[chain] += static_cast<int>(uniform * (2 * jitter_ + 1)) - jitter_;
+  }
+  std::sort(order_.begin(), order_.begin() + count, [this](int a, int b) {
+    return length_[a] != length_[b] ? length_[a] > length_[b] : a < b;
+  });
+  std::sort(length_.begin(), length_.begin() + count, std::greater<>());
+}
+
+void Hmc::start(const Move& move, const ChainsView& chains) {
+  for (int i = 0; i < chains.count(); ++i) {
+    const int chain = order_[i];
+    const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
+    if (move.step == 0 || !planted(Fault::stale_momentum))
+      move.random.normals({Purpose::momentum, move.iteration, datum, move.step}, momentum_.column(i));
+    energy_[i] = kinetic_energy(momentum_.column(i));
+    copy(chains.z.column(chain), position_.column(i));
+    copy(chains.gradient.column(chain), slope_.column(i));
+    add_scaled(0.5 * move.step_size, slope_.column(i), momentum_.column(i));
+  }
+}
+
+void Hmc::integrate(const Target& target, double step_size, int count) {
+  const MatrixView<double> position = position_, slope = slope_;
+  const std::span<double> value(value_);
+  for (int under_way = count, l = 1; under_way > 0; ++l) {
+    int going_on = under_way;  // trajectories [going_on, under_way) make their last step now
+    while (going_on > 0 && length_[going_on - 1] == l) --going_on;
+    for (int i = 0; i < under_way; ++i) add_scaled(step_size, momentum_.column(i), position_.column(i));
+    if (going_on > 0)
+      target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on));
+    if (going_on < under_way)
+      target.evaluate(position.columns(going_on, under_way), Want::both,
+                      value.subspan(going_on, under_way - going_on), slope.columns(going_on, under_way));
+    const double last_kick = planted(Fault::missing_half_kick) ? 0 : 0.5 * step_size;
+    for (int i = 0; i < under_way; ++i)
+      add_scaled(i < going_on ? step_size : last_kick, slope_.column(i), momentum_.column(i));
+    under_way = going_on;
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "hone/mcmc/kernel.hpp"
+
+namespace hone {
+
+// Hamiltonian Monte Carlo with the identity mass matrix and fresh momenta at every step. A trajectory of L leapfrog
+// steps costs L gradients, since the gradient at the accepted point is kept. With jitter every chain draws its own
+// number of steps, uniform on L − jitter … L + jitter, independently of where it stands: still reversible, and the
+// resonances of a fixed length are gone.
+class Hmc final : public Kernel {
+ public:
+  explicit Hmc(int leapfrog, int jitter = 0);  // 0 ≤ jitter < leapfrog
+
+  std::unique_ptr<Kernel> clone() const override { return std::make_unique<Hmc>(leapfrog_, jitter_); }
+  Want wants() const override { return Want::both; }
+  void step(const Target& target, const Move& move, const ChainsView& chains) override;
+
+ private:
+  void reserve(int dimension, int count);
+  void order_by_length(const Move& move, const ChainsView& chains);
+  void start(const Move& move, const ChainsView& chains);
+  void integrate(const Target& target, double step_size, int count);
+
+  int leapfrog_;
+  int jitter_;
+  // The trajectories, longest first, so that those still under way are the first columns.
+  std::vector<int> order_;   // trajectory → chain
+  std::vector<int> length_;  // leapfrog steps of a trajectory, descending
+  std::vector<double> value_;
+  std::vector<double> energy_;  // kinetic energy at the start
+  Matrix<double> position_, momentum_, slope_;
+};
+
+}  // namespace hone

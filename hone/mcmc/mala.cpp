@@ -1,0 +1,40 @@
+#include "hone/mcmc/mala.hpp"
+
+#include <cmath>
+
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+
+void Mala::step(const Target& target, const Move& move, const ChainsView& chains) {
+  const int count = chains.count();
+  const int dimension = chains.z.rows();
+  if (position_.rows() != dimension || position_.cols() < count) {
+    noise_ = position_ = slope_ = Matrix<double>(dimension, count);
+    value_.resize(count);
+  }
+  const double delta = move.step_size;
+  for (int chain = 0; chain < count; ++chain) {
+    const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
+    move.random.normals({Purpose::momentum, move.iteration, datum, move.step}, noise_.column(chain));
+    for (int i = 0; i < dimension; ++i)
+      position_(i, chain) =
+          chains.z(i, chain) + 0.5 * delta * chains.gradient(i, chain) + std::sqrt(delta) * noise_(i, chain);
+  }
+  const MatrixView<double> position = position_, slope = slope_;
+  target.evaluate(position.columns(0, count), Want::both, value_, slope.columns(0, count));
+  for (int chain = 0; chain < count; ++chain) {
+    // log r(z' → z) − log r(z → z'): both are Gaussian with variance δ
+    double proposal_ratio = 0;
+    for (int i = 0; i < dimension; ++i) {
+      const double back = chains.z(i, chain) - position_(i, chain) - 0.5 * delta * slope_(i, chain);
+      proposal_ratio += 0.5 * square(noise_(i, chain)) - 0.5 * square(back) / delta;
+    }
+    if (!metropolis(value_[chain] - chains.value[chain] + proposal_ratio, value_[chain], move, chains, chain)) continue;
+    copy(position_.column(chain), chains.z.column(chain));
+    copy(slope_.column(chain), chains.gradient.column(chain));
+    chains.value[chain] = value_[chain];
+  }
+}
+
+}  // namespace hone

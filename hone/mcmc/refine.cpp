@@ -1,0 +1,53 @@
+#include "hone/mcmc/refine.hpp"
+
+#include <cmath>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+
+StepSizeController::StepSizeController(double step_size, double acceptance)
+    : step_size_(step_size), target_(acceptance) {
+  if (!(step_size > 0) || !std::isfinite(step_size)) throw InputError("the step size must be positive");
+  if (!(acceptance > 0 && acceptance < 1)) throw InputError("the acceptance to aim at must lie between 0 and 1");
+}
+
+Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team)
+    : config_(config), controller_(config.step_size, config.acceptance), team_(team) {
+  if (config.steps < 1) throw InputError("a refinement needs at least one step");
+  for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(make_kernel(kernel));
+}
+
+Refinement Refiner::refine(const Target& target, const ChainsView& chains, int group, std::uint32_t iteration,
+                           const RandomSource& random) {
+  Refinement total;
+  if (config_.adapt == Adapt::inside) {
+    for (int begin = 0; begin < chains.count(); begin += group)
+      refine_group(target, chains.range(begin, begin + group), iteration, random, total);
+  } else {
+    refine_group(target, chains, iteration, random, total);
+  }
+  total.acceptance /= static_cast<double>(chains.count()) * config_.steps;
+  if (config_.adapt == Adapt::between) controller_.update(total.acceptance);
+  return total;
+}
+
+void Refiner::refine_group(const Target& target, const ChainsView& chains, std::uint32_t iteration,
+                           const RandomSource& random, Refinement& total) {
+  for (int step = 0; step < config_.steps; ++step) {
+    const Move move{random, iteration, static_cast<std::uint32_t>(step), controller_.step_size()};
+    team_.for_shares(chains.count(), [&](int begin, int end, int thread) {
+      kernels_[thread]->step(target, move, chains.range(begin, end));
+    });
+    int accepted = 0;
+    for (int chain = 0; chain < chains.count(); ++chain) {
+      total.acceptance += chains.acceptance[chain];
+      total.nonfinite += chains.outcome[chain] == Outcome::nonfinite;
+      accepted += chains.outcome[chain] == Outcome::accepted;
+    }
+    if (config_.adapt == Adapt::inside && step + 1 < config_.steps)
+      controller_.update(static_cast<double>(accepted) / chains.count());
+  }
+}
+
+}  // namespace hone

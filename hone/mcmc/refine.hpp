@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hone/base/parallel.hpp"
+#include "hone/mcmc/kernel.hpp"
+
+namespace hone {
+
+// When the step size follows the acceptance.
+enum class Adapt {
+  inside,   // after every step of a refinement but the last, by the accepted fraction: the authors' way. The kernel then
+            // depends on the chains that it moves: slightly not invariant, and the chains are coupled
+  between,  // after a refinement, by the mean acceptance probability; frozen within: eq. gradient_term2 holds
+  off,
+};
+
+struct RefineConfig {
+  int steps = 3;               // t
+  Adapt adapt = Adapt::between;
+  double step_size = 0.25;     // at the start: ε of hmc, δ of mala and random-walk
+  double acceptance = 0.7;     // a*, what the controller aims at
+};
+
+// ε ← ε (1 + 0.01 (a − a*) / a*)
+class StepSizeController {
+ public:
+  StepSizeController(double step_size, double acceptance);
+  void update(double acceptance) { step_size_ *= 1 + 0.01 * (acceptance - target_) / target_; }
+  double step_size() const { return step_size_; }
+
+ private:
+  double step_size_;
+  double target_;
+};
+
+// What happened to all proposals of a refinement.
+struct Refinement {
+  double acceptance = 0;  // mean acceptance probability over chains and steps
+  std::int64_t nonfinite = 0;
+};
+
+// Runs the kernel t steps on a batch of chains: z0 → z_t (eq. def_improved_q). The step size persists from call to call.
+// Chains are shared out over the team; the result does not depend on its size.
+class Refiner {
+ public:
+  Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team);
+
+  Want wants() const { return kernels_.front()->wants(); }  // of the chains at z0
+  int steps() const { return config_.steps; }
+  double step_size() const { return controller_.step_size(); }
+
+  // Moves the chains in place. With Adapt::inside, groups of `group` chains are refined one after the other, each
+  // going on with the step size that the one before left (a mixture's components in the authors' code).
+  Refinement refine(const Target& target, const ChainsView& chains, int group, std::uint32_t iteration,
+                    const RandomSource& random);
+
+ private:
+  void refine_group(const Target& target, const ChainsView& chains, std::uint32_t iteration,
+                    const RandomSource& random, Refinement& total);
+
+  RefineConfig config_;
+  StepSizeController controller_;
+  Team& team_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  // one a thread
+};
+
+}  // namespace hone

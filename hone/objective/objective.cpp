@@ -1,0 +1,38 @@
+#include "hone/objective/objective.hpp"
+
+#include "hone/base/error.hpp"
+#include "hone/objective/kl.hpp"
+#include "hone/objective/li2017.hpp"
+#include "hone/objective/vcd.hpp"
+
+namespace hone {
+
+std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family) {
+  switch (config.kind) {
+    case ObjectiveKind::kl:
+      return std::make_unique<KlObjective>(config, family);
+    case ObjectiveKind::vcd:
+      return std::make_unique<VcdObjective>(config, family);
+    case ObjectiveKind::li2017:
+      return std::make_unique<Li2017Objective>();
+  }
+  throw Error("unknown objective");
+}
+
+double elbo_estimate(const Family& family, const Evidence& evidence, bool analytic) {
+  double sum = 0;
+  for (int i = 0; i < evidence.draws.count(); ++i) {
+    const double f = analytic ? evidence.log_p0[i] + 0.5 * family.dimension() + family.log_normalizer(i)
+                              : evidence.f0(i);
+    sum += evidence.draws.weight[i] * f;
+  }
+  return sum;
+}
+
+double vcd_estimate(const Family& family, const Evidence& evidence, bool analytic) {
+  double refined = 0;
+  for (int i = 0; i < evidence.draws.count(); ++i) refined += evidence.draws.weight[i] * evidence.ft(i);
+  return refined - elbo_estimate(family, evidence, analytic);  // eq. new_divergence_rearranged
+}
+
+}  // namespace hone

@@ -1,0 +1,21 @@
+#include "hone/objective/vcd.hpp"
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+
+VcdObjective::VcdObjective(const ObjectiveConfig& config, const Family& family)
+    : alpha_(config.alpha),
+      first_(config.first_term, analytic_entropy(config.entropy, family),
+             make_baseline(config.baseline, config.baseline_decay)),
+      second_(config.estimator, analytic_entropy(config.entropy, family),
+              make_baseline(config.baseline, config.baseline_decay)) {
+  if (!(alpha_ >= 0 && alpha_ <= 1)) throw InputError("alpha must lie in [0, 1]");
+}
+
+void VcdObjective::add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) {
+  first_.add(family, evidence, gradient);
+  second_.add(family, evidence, alpha_, gradient);
+}
+
+}  // namespace hone
