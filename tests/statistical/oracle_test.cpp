@@ -1,0 +1,117 @@
+// The one-dimensional quadrature oracle: the exact value of the VCD and the exact gradient, against which the
+// Monte-Carlo value and gradient are held. It is checked here on its own first.
+
+#include "tests/support/oracle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hone/assess/divergence.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace hone::test {
+namespace {
+
+struct Setting {
+  const char* kernel;
+  Move1d move;
+  KernelKind kind;
+  double step_size;
+};
+const Setting settings[] = {{"hmc", Move1d::hmc, KernelKind::hmc, 0.3},
+                            {"mala", Move1d::mala, KernelKind::mala, 0.5},
+                            {"random_walk", Move1d::random_walk, KernelKind::random_walk, 1.0}};
+
+double kl(const KernelOracle& oracle, const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> terms(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    terms[i] = a[i] > 1e-300 && b[i] > 1e-300 ? a[i] * std::log(a[i] / b[i]) : 0;
+  return oracle.integrate(terms);
+}
+
+class Oracle : public testing::TestWithParam<std::tuple<Setting, bool>> {
+ protected:
+  Setting setting = std::get<0>(GetParam());
+  World world = std::get<1>(GetParam()) ? bimodal_world() : gaussian_world();
+  KernelOracle oracle{world.density, setting.move, setting.step_size, 5};
+
+  KernelConfig kernel() const { return {setting.kind, 5, 0}; }
+};
+
+TEST_P(Oracle, LeavesTheTargetInvariant) {
+  const auto p = oracle.on_grid([&](double z) { return std::exp(world.density.log_p(z)); });
+  const auto moved = oracle.propagate(p, 3);
+  for (std::size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(moved[i], p[i], 2e-4);
+  const auto one = oracle.apply(oracle.on_grid([](double) { return 1; }), 5);
+  for (const double x : one) EXPECT_NEAR(x, 1, 1e-9);
+}
+
+// eqs. def_improved_q, improvement_definition1, triangle_inequality and appendix 1
+TEST_P(Oracle, TheThreeKlsAddUpToTheVcd) {
+  for (const Approximation& q : {gaussian_q(), mixture_q()}) {
+    const auto log_q = q.at(q.family->parameters());
+    const auto density = oracle.on_grid([&](double z) { return std::exp(log_q(z)); });
+    const auto target = oracle.on_grid([&](double z) { return std::exp(world.density.log_p(z)); });
+    double previous = kl(oracle, density, target);
+    for (const int t : {1, 3, 10}) {
+      const auto improved = oracle.propagate(density, t);
+      EXPECT_NEAR(oracle.integrate(improved), 1, 1e-9);
+      const double q_p = kl(oracle, density, target);
+      const double qt_p = kl(oracle, improved, target);
+      const double qt_q = kl(oracle, improved, density);
+      EXPECT_LT(qt_p, previous);       // eq. improvement_definition1, step by step
+      EXPECT_GE(q_p + qt_q, qt_p);     // eq. triangle_inequality
+      EXPECT_GT(q_p - qt_p + qt_q, 0);  // eq. new_divergence
+      // by the density here, by the operator on f there: eq. new_divergence_rearranged
+      const OracleValues exact = oracle_values(oracle, world.density, log_q, t);
+      EXPECT_NEAR(q_p - qt_p + qt_q, exact.vcd(), 2e-5 * (1 + exact.vcd()));
+      EXPECT_NEAR(q_p, -exact.elbo, 1e-9);
+      previous = qt_p;
+    }
+  }
+}
+
+TEST_P(Oracle, MonteCarloValueAgrees) {
+  std::vector<Deviation> deviations;
+  for (const Approximation& q : {gaussian_q(), mixture_q()})
+    for (const int t : {1, 3, 10}) {
+      const OracleValues exact = oracle_values(oracle, world.density, q.at(q.family->parameters()), t);
+      const PhiloxSource random(41);
+      const Divergence estimate =
+          estimate_divergence(*world.target, *q.family, {kernel(), t, setting.step_size, 400'000, 1}, random);
+      deviations.push_back({"vcd, t = " + std::to_string(t), (estimate.vcd.mean - exact.vcd()) / estimate.vcd.se,
+                            estimate.vcd.se / exact.vcd()});
+      deviations.push_back({"elbo", (estimate.elbo.mean - exact.elbo) / estimate.elbo.se,
+                            estimate.elbo.se / std::abs(exact.elbo)});
+    }
+  EXPECT_LT(worst(deviations), 4) << describe(deviations);
+  EXPECT_LT(largest_relative_se(deviations), 0.01) << describe(deviations);
+}
+
+TEST_P(Oracle, MonteCarloGradientAgrees) {
+  for (const bool mixture : {false, true})
+    for (const int t : {1, 3, 10})
+      for (const BaselineKind baseline : {BaselineKind::none, BaselineKind::global}) {
+        const Approximation q = mixture ? mixture_q() : gaussian_q();
+        GradientCheck check;
+        check.objective.baseline = baseline;
+        check.kernel = kernel();
+        check.step_size = setting.step_size;
+        check.steps = t;
+        const auto deviations = gradient_deviations(world, q, oracle, check);
+        SCOPED_TRACE((mixture ? "mixture, t = " : "gaussian, t = ") + std::to_string(t) +
+                     (baseline == BaselineKind::none ? ", no baseline" : ", global baseline"));
+        EXPECT_LT(worst(deviations), 4) << describe(deviations);
+        EXPECT_LT(largest_relative_se(deviations), 0.01) << describe(deviations);
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Oracle, testing::Combine(testing::ValuesIn(settings), testing::Bool()),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).kernel) +
+                                  (std::get<1>(test.param) ? "_bimodal" : "_gaussian");
+                         });
+
+}  // namespace
+}  // namespace hone::test

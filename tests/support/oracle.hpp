@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace hone::test {
+
+// One-dimensional functions as the oracle sees them: written out in the tests, apart from the library's own.
+using Function = std::function<double(double)>;
+
+struct Density {  // log p and its derivative
+  Function log_p;
+  Function slope;
+};
+
+enum class Move1d { hmc, mala, random_walk };
+
+// A Markov kernel on the line as an operator on functions over a fine grid:
+//   (K g)(z) = ∫ N(p) [a(z, p) g(z') + (1 − a(z, p)) g(z)] dp,
+// p the momentum (hmc) or the noise (mala, random walk), z' the proposal, a its acceptance probability. The integral is
+// a trapezoidal sum; g(z') is interpolated by cubics. Nothing here is taken from the library.
+class KernelOracle {
+ public:
+  KernelOracle(const Density& target, Move1d move, double step_size, int leapfrog);
+
+  const std::vector<double>& grid() const { return grid_; }
+
+  // Kᵗ g for a function, or grid values
+  std::vector<double> apply(std::vector<double> g, int t) const;
+  // The density qᵗ = q Kᵗ (eq. def_improved_q) from the density q, both on the grid
+  std::vector<double> propagate(const std::vector<double>& density, int t) const;
+
+  double integrate(const std::vector<double>& g) const;  // ∫ g dz over the grid
+  std::vector<double> on_grid(const Function& g) const;
+
+ private:
+  void add_proposal(std::size_t row, double weight, double accept, double proposal);
+
+  std::vector<double> grid_;
+  double spacing_;
+  std::vector<double> operator_;  // (n, n), row by row
+};
+
+// The exact E_q[f], E_q(t)[f] for q given by log q: f = log p − log q.
+struct OracleValues {
+  double elbo = 0;
+  double refined = 0;
+  double vcd() const { return refined - elbo; }                           // eq. new_divergence_rearranged
+  double alpha_vcd(double alpha) const { return alpha * refined - elbo; }  // appendix 2, up to (1 − α) log p(x)
+};
+OracleValues oracle_values(const KernelOracle& kernel, const Density& target, const Function& log_q, int t);
+
+}  // namespace hone::test
