@@ -1,0 +1,70 @@
+#include "hone/run/cells.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "hone/base/error.hpp"
+#include "hone/base/parallel.hpp"
+
+namespace hone {
+namespace fs = std::filesystem;
+
+CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
+  std::error_code error;
+  if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
+    throw InputError(fmt::format("{}: exists and is not a folder", folder_.string()));
+  const bool fresh = !fs::exists(folder_, error) || fs::is_empty(folder_, error);
+  if (!fresh && !fs::is_directory(folder_ / "cells", error))
+    throw InputError(fmt::format("{}: the folder holds something that is not an experiment; name another one",
+                                 folder_.string()));
+  fs::create_directories(folder_ / "cells", error);
+  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", folder_.string(), error.message()));
+}
+
+fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
+
+bool CellList::is_done(std::size_t cell) const {
+  const fs::path folder = folder_of(cell);
+  std::error_code error;
+  return fs::exists(folder / "summary.json", error) && fs::exists(folder / "config.toml", error) &&
+         read_file(folder / "config.toml") == cells_[cell].config;
+}
+
+void CellList::run(int threads, Progress& progress) const {
+  std::vector<std::size_t> todo;
+  for (std::size_t i = 0; i < cells_.size(); ++i)
+    if (!is_done(i)) todo.push_back(i);
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  auto done = static_cast<std::int64_t>(cells_.size() - todo.size());
+  progress.update(done, "");
+
+  const auto work = [&] {
+    while (!failed) {
+      const std::size_t i = next++;
+      if (i >= todo.size()) return;
+      const fs::path folder = folder_of(todo[i]);
+      const fs::path partial = folder.string() + ".partial";
+      fs::remove_all(partial);
+      fs::remove_all(folder);  // of another configuration
+      cells_[todo[i]].run(RunFolder(partial));
+      fs::rename(partial, folder);
+      const std::lock_guard lock(mutex);
+      progress.update(++done, cells_[todo[i]].id);
+    }
+  };
+  Team team(threads);
+  team.for_shares(team.threads(), [&](int, int, int) {
+    try {
+      work();
+    } catch (...) {
+      failed = true;
+      throw;
+    }
+  });
+}
+
+}  // namespace hone

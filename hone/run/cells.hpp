@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hone/run/progress.hpp"
+#include "hone/run/run_folder.hpp"
+
+namespace hone {
+
+// One run of an experiment: what it is called, its whole configuration, and how to do it.
+struct Cell {
+  std::string id;      // also the name of its folder
+  std::string config;  // its config.toml: a finished cell counts only if it was run with the same
+  std::function<void(const RunFolder&)> run;  // writes config.toml and summary.json, among others
+};
+
+// A resumable list of cells under one folder. A cell is run in ID.partial and renamed when it is finished, so that a
+// folder ID holds a whole run: stopped anywhere and started again, the list goes on with what is missing.
+class CellList {
+ public:
+  CellList(std::filesystem::path folder, std::vector<Cell> cells);
+
+  std::size_t size() const { return cells_.size(); }
+  bool is_done(std::size_t cell) const;
+  std::filesystem::path folder_of(std::size_t cell) const;
+
+  // Runs what is not done, `threads` cells at a time. A cell's exception ends the list after the cells under way.
+  void run(int threads, Progress& progress) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace hone

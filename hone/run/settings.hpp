@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hone {
+
+// Which numbers a setting takes.
+struct Bounds {
+  double low;
+  double high;
+  bool open_low = false;  // low itself is not allowed
+  bool open_high = false;
+
+  static Bounds at_least(double low);
+  static Bounds positive();
+  static Bounds between(double low, double high) { return {low, high}; }
+  static Bounds inside(double low, double high) { return {low, high, true, true}; }
+};
+
+// The names of an enumeration's values.
+template <class E>
+using Choices = std::vector<std::pair<std::string, E>>;
+
+// A table of settings: each ties a key to a variable, with its help and what it takes. The same table reads a TOML file,
+// reads command-line flags, writes the resolved configuration, and tells --help and the documentation what there is.
+// Keys are snake_case, "table.key" for a key of a table; the flag of draws_per_iteration is --draws-per-iteration.
+class Settings {
+ public:
+  struct Entry {
+    std::string key;
+    std::string help;
+    std::string takes;         // "an integer, at least 1", "one of kl, vcd"
+    std::string default_text;  // as the program chooses it where nobody sets it
+    enum class Kind { integer, real, text } kind;
+    std::function<void(const std::string&)> read;  // throws std::invalid_argument
+    std::function<std::string()> print;            // as TOML; empty where the value is not set
+
+    std::string flag() const;
+  };
+
+  // A reference must outlive the settings. An optional variable is one whose default the program derives: say from what.
+  void add(std::string key, int& value, Bounds bounds, std::string help);
+  void add(std::string key, std::uint32_t& value, Bounds bounds, std::string help);
+  void add(std::string key, std::uint64_t& value, Bounds bounds, std::string help);
+  void add(std::string key, double& value, Bounds bounds, std::string help);
+  void add(std::string key, std::optional<std::uint32_t>& value, Bounds bounds, std::string help, std::string derived);
+  void add(std::string key, std::optional<double>& value, Bounds bounds, std::string help, std::string derived);
+
+  template <class E>
+  void add(std::string key, E& value, Choices<E> choices, std::string help) {
+    std::vector<std::string> names;
+    for (const auto& choice : choices) names.push_back(choice.first);
+    const auto index_of = [choices](E wanted) {
+      std::size_t i = 0;
+      while (choices[i].second != wanted) ++i;
+      return i;
+    };
+    add_choice(
+        std::move(key), std::move(names), [&value, choices](std::size_t i) { value = choices[i].second; },
+        [&value, index_of] { return index_of(value); }, std::move(help));
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  // Sets one value from a text; `origin` ("--steps", "file.toml:3") begins the message of an InputError.
+  void set(std::string_view key, const std::string& text, const std::string& origin);
+
+  // Reads a TOML file. A key that does not exist, has the wrong type or an impossible value is an InputError that names
+  // file, line, key and what is allowed.
+  void read_file(const std::filesystem::path& path);
+
+  // The whole configuration as TOML, each key with its help as a comment.
+  std::string to_toml() const;
+
+ private:
+  template <class T>
+  void add_number(std::string key, T& value, Bounds bounds, std::string help, std::string derived);
+  void add_choice(std::string key, std::vector<std::string> names, std::function<void(std::size_t)> choose,
+                  std::function<std::size_t()> chosen, std::string help);
+  const Entry& find(std::string_view key, const std::string& origin) const;
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace hone

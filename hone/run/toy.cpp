@@ -1,0 +1,223 @@
+#include "hone/run/toy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hone/assess/divergence.hpp"
+#include "hone/base/error.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/family/mixture.hpp"
+
+namespace hone {
+namespace {
+
+const Choices<Toy> targets = {{"gaussian", Toy::gaussian}, {"mixture", Toy::mixture}, {"banana", Toy::banana}};
+const Choices<FamilyKind> families = {{"gaussian", FamilyKind::gaussian},
+                                      {"gaussian-full", FamilyKind::gaussian_full},
+                                      {"mixture", FamilyKind::mixture},
+                                      {"mixture-full", FamilyKind::mixture_full}};
+const Choices<ObjectiveKind> objectives = {
+    {"kl", ObjectiveKind::kl}, {"vcd", ObjectiveKind::vcd}, {"li2017", ObjectiveKind::li2017}};
+const Choices<KernelKind> kernels = {
+    {"hmc", KernelKind::hmc}, {"mala", KernelKind::mala}, {"random-walk", KernelKind::random_walk}};
+
+template <class E>
+std::string name_of(const Choices<E>& choices, E value) {
+  return std::ranges::find(choices, value, &std::pair<std::string, E>::second)->first;
+}
+
+bool is_mixture(FamilyKind kind) { return kind == FamilyKind::mixture || kind == FamilyKind::mixture_full; }
+
+Covariance covariance_of(FamilyKind kind) {
+  const bool full = kind == FamilyKind::gaussian_full || kind == FamilyKind::mixture_full;
+  return full ? Covariance::full : Covariance::diagonal;
+}
+
+FitConfig fit_config(const ToyConfig& config) {
+  FitConfig fit{config.objective, config.kernel, {config.steps, config.adapt, *config.step_size, *config.acceptance},
+                config.optimizer, config.draws_per_iteration, config.threads};
+  fit.optimizer.weights_from = *config.weights_from;
+  return fit;
+}
+
+// Averages over one report interval; a row of metrics.csv.
+struct Interval {
+  Moments elbo, vcd, acceptance;
+
+  void add(const FitStep& step) {
+    elbo.add(step.elbo);
+    vcd.add(step.vcd);
+    acceptance.add(step.acceptance);
+  }
+};
+
+constexpr auto metrics_header = "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size";
+
+void train(Fit& fit, const ToyConfig& config, CsvFile* metrics, Progress* progress) {
+  const std::uint32_t report = std::max(1u, *config.iterations / 100);
+  const bool refines = config.objective.kind != ObjectiveKind::kl;
+  const Stopwatch watch;
+  Interval interval;
+  for (std::uint32_t i = 1; i <= *config.iterations; ++i) {
+    interval.add(fit.step());
+    if (i % report != 0 && i != *config.iterations) continue;
+    const Estimate elbo = interval.elbo.estimate(), vcd = interval.vcd.estimate();
+    if (metrics)
+      metrics->row(refines ? fmt::format("{},{:.4f},{:.6g},{:.3g},{:.6g},{:.3g},{:.4f},{:.5g}", i, watch.seconds(),
+                                         elbo.mean, elbo.se, vcd.mean, vcd.se, interval.acceptance.mean(), fit.step_size())
+                           : fmt::format("{},{:.4f},{:.6g},{:.3g},,,,", i, watch.seconds(), elbo.mean, elbo.se));
+    if (progress)
+      progress->update(i, refines ? fmt::format("vcd {:.3g}, acceptance {:.2f}", vcd.mean, interval.acceptance.mean())
+                                  : fmt::format("elbo {:.3g}", elbo.mean));
+    interval = {};
+  }
+}
+
+void describe_family(const Family& family, ToyResult& result) {
+  result.mean.resize(family.dimension());
+  result.sd.resize(family.dimension());
+  family.moments(result.mean, result.sd);
+  result.parameters.assign(family.parameters().begin(), family.parameters().end());
+  const auto* mixture = dynamic_cast<const MixtureFamily*>(&family);
+  if (!mixture) return;
+  result.weights.resize(family.components());
+  mixture->log_weights(result.weights);
+  for (double& weight : result.weights) weight = std::exp(weight);
+  for (int k = 0; k < family.components(); ++k) {
+    const Normal normal = mixture->normal(k);
+    result.component_means.emplace_back(normal.mean.begin(), normal.mean.end());
+    auto& sd = result.component_sds.emplace_back();
+    for (int i = 0; i < family.dimension(); ++i) sd.push_back(std::sqrt(normal.variance(i)));
+  }
+}
+
+}  // namespace
+
+Settings toy_settings(ToyConfig& config) {
+  Settings s;
+  ObjectiveConfig& objective = config.objective;
+  OptimizerConfig& optimizer = config.optimizer;
+  const Bounds count = Bounds::between(1, 1e9);
+  s.add("target", config.target, targets, "the distribution to approximate");
+  s.add("family", config.family, families, "the approximation q; -full has a full covariance");
+  s.add("components", config.components, Bounds::between(1, 1000), "components of a mixture q");
+  s.add("objective", objective.kind, objectives, "which gradient q's parameters follow");
+  s.add("alpha", objective.alpha, Bounds::between(0, 1), "vcd: 0 is the KL divergence, 1 the VCD");
+  s.add("kernel", config.kernel.kind, kernels, "the MCMC kernel that refines draws");
+  s.add("steps", config.steps, Bounds::between(1, 1e6), "MCMC steps t of a refinement");
+  s.add("leapfrog", config.kernel.leapfrog, Bounds::between(1, 1e6), "hmc: leapfrog steps L of a trajectory");
+  s.add("leapfrog_jitter", config.kernel.leapfrog_jitter, Bounds::between(0, 1e6),
+        "hmc: draw the number of steps uniformly from L − jitter to L + jitter");
+  s.add("adapt", config.adapt, {{"inside", Adapt::inside}, {"between", Adapt::between}, {"off", Adapt::off}},
+        "when the step size follows the acceptance: inside a refinement (the authors' way), between refinements, never");
+  s.add("step_size", config.step_size, Bounds::positive(), "step size at the start (hmc: ε; mala, random-walk: δ)",
+        "0.5 / dimension");
+  s.add("acceptance", config.acceptance, Bounds::inside(0, 1), "acceptance that the step size aims at",
+        "hmc 0.7, mala 0.54, random-walk 0.4");
+  s.add("iterations", config.iterations, count, "iterations of the fit", "20000; 50000 for a mixture q");
+  s.add("draws_per_iteration", config.draws_per_iteration, Bounds::between(1, 1e6),
+        "draws of q an iteration (of every component of a mixture)");
+  s.add("baseline", objective.baseline,
+        {{"none", BaselineKind::none}, {"global", BaselineKind::global}, {"leave-one-out", BaselineKind::leave_one_out}},
+        "control variate of the score-function terms");
+  s.add("baseline_decay", objective.baseline_decay, Bounds::between(0, 1), "global baseline: decay γ of its average");
+  s.add("estimator", objective.estimator, {{"full", Estimator::full}, {"large-t", Estimator::large_t}},
+        "vcd: large-t drops the score at z0, which vanishes for many steps");
+  s.add("first_term", objective.first_term,
+        {{"reparameterized", FirstTerm::reparameterized}, {"score", FirstTerm::score}}, "gradient estimator of the ELBO");
+  s.add("entropy", objective.entropy,
+        {{"auto", Entropy::automatic}, {"analytic", Entropy::analytic}, {"sampled", Entropy::sampled}},
+        "entropy of q: analytic (Gaussian q; appendix 3), sampled; auto: analytic where there is a form");
+  s.add("optimizer", optimizer.kind, {{"rmsprop", OptimizerKind::rmsprop}, {"adam", OptimizerKind::adam}},
+        "rmsprop as in the paper, or adam");
+  s.add("rate_mean", optimizer.rate_location, Bounds::at_least(0), "learning rate of the means");
+  s.add("rate_scale", optimizer.rate_scale, Bounds::at_least(0), "learning rate of the standard deviations");
+  s.add("rate_weight", optimizer.rate_weight, Bounds::at_least(0), "learning rate of the mixture weights");
+  s.add("rate_decay", optimizer.decay, Bounds{0, 1, true}, "factor on all learning rates …");
+  s.add("decay_every", optimizer.decay_every, Bounds::between(0, 1e9), "… after every so many iterations; 0: never");
+  s.add("weights_from", config.weights_from, Bounds::between(0, 1e9),
+        "the mixture weights stand still up to this iteration", "1000 for kl, else 0");
+  s.add("start_sd", config.start_sd, Bounds::at_least(scale_floor), "standard deviations of q at the start");
+  s.add("value_draws", config.value_draws, Bounds::between(10000, 1e8),
+        "fresh draws (of every component) for the final values of ELBO and VCD");
+  s.add("seed", config.seed, Bounds::between(0, 0x1p63), "seed of all random numbers");
+  s.add("threads", config.threads, Bounds::between(1, 1024),
+        "threads that share out the draws of an iteration; pays with many draws");
+  return s;
+}
+
+void resolve(ToyConfig& config) {
+  const int dimension = make_toy(config.target)->dimension();
+  if (!config.step_size) config.step_size = 0.5 / dimension;
+  if (!config.acceptance) config.acceptance = default_acceptance(config.kernel.kind);
+  if (!config.iterations) config.iterations = is_mixture(config.family) ? 50000 : 20000;
+  if (!config.weights_from) config.weights_from = config.objective.kind == ObjectiveKind::kl ? 1000 : 0;
+  if (config.kernel.kind == KernelKind::hmc && config.kernel.leapfrog_jitter >= config.kernel.leapfrog)
+    throw InputError("--leapfrog-jitter must be below --leapfrog");
+  if (config.objective.baseline == BaselineKind::leave_one_out && config.draws_per_iteration < 2)
+    throw InputError("--baseline leave-one-out needs --draws-per-iteration of at least 2");
+  if (config.objective.entropy == Entropy::analytic && is_mixture(config.family))
+    throw InputError("--entropy analytic: the entropy of a mixture has no analytic form");
+}
+
+std::unique_ptr<Family> starting_family(const ToyConfig& config) {
+  const int dimension = make_toy(config.target)->dimension();
+  const Covariance covariance = covariance_of(config.family);
+  const PhiloxSource random(config.seed);
+  if (!is_mixture(config.family)) {
+    auto q = std::make_unique<GaussianFamily>(dimension, covariance);
+    random.normals({Purpose::start}, q->mean());
+    set_isotropic(covariance, config.start_sd, q->scale());
+    return q;
+  }
+  auto q = std::make_unique<MixtureFamily>(dimension, config.components, covariance);
+  for (int k = 0; k < config.components; ++k) {
+    random.normals({Purpose::start, 0, static_cast<std::uint32_t>(k)}, q->mean(k));
+    set_isotropic(covariance, config.start_sd, q->scale(k));
+  }
+  return q;
+}
+
+ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* progress) {
+  ToyConfig config = given;
+  resolve(config);
+  std::optional<CsvFile> metrics;
+  if (folder) {
+    folder->write("config.toml", toy_settings(config).to_toml());
+    metrics.emplace(folder->path() / "metrics.csv", metrics_header);
+  }
+  const auto target = make_toy(config.target);
+  const auto family = starting_family(config);
+  const PhiloxSource random(config.seed);
+  Fit fit(*target, *family, fit_config(config), random);
+
+  ToyResult result;
+  const Stopwatch watch;
+  train(fit, config, metrics ? &*metrics : nullptr, progress);
+  result.seconds = watch.seconds();
+  result.iterations_per_second = *config.iterations / std::max(result.seconds, 1e-9);
+
+  const double step_size = config.objective.kind == ObjectiveKind::kl ? *config.step_size : fit.step_size();
+  const Divergence value = estimate_divergence(
+      *target, *family, {config.kernel, config.steps, step_size, config.value_draws, config.threads}, random);
+  result.target = name_of(targets, config.target);
+  result.family = name_of(families, config.family);
+  result.objective = name_of(objectives, config.objective.kind);
+  result.kernel = name_of(kernels, config.kernel.kind);
+  result.alpha = config.objective.alpha;
+  result.seed = config.seed;
+  result.iterations = *config.iterations;
+  describe_family(*family, result);
+  result.vcd = value.vcd;
+  result.elbo = value.elbo;
+  result.acceptance = value.acceptance;
+  result.step_size = step_size;
+  result.rejected_nonfinite = fit.rejected_nonfinite() + value.rejected_nonfinite;
+  result.dropped_draws = fit.dropped_draws() + value.dropped_draws;
+  if (folder) folder->write("summary.json", result.to_json());
+  return result;
+}
+
+}  // namespace hone

@@ -1,0 +1,142 @@
+#include "hone/fit/fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/family/mixture.hpp"
+#include "hone/target/density.hpp"
+#include "hone/target/toys.hpp"
+
+// Counts every allocation of this program.
+namespace {
+std::atomic<long> allocations = 0;
+}
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace hone {
+namespace {
+
+FitConfig config_of(ObjectiveKind objective, KernelKind kernel = KernelKind::hmc) {
+  FitConfig config;
+  config.objective.kind = objective;
+  config.kernel.kind = kernel;
+  config.refine.adapt = Adapt::inside;
+  return config;
+}
+
+TEST(Fit, AllocatesNothingAfterTheFirstStep) {
+  const PhiloxSource random(1);
+  for (const Toy toy : {Toy::gaussian, Toy::mixture, Toy::banana})
+    for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd, ObjectiveKind::li2017})
+      for (const KernelKind kernel : {KernelKind::hmc, KernelKind::mala, KernelKind::random_walk})
+        for (const Covariance covariance : {Covariance::diagonal, Covariance::full}) {
+          const auto target = make_toy(toy);
+          GaussianFamily gaussian(2, covariance);
+          MixtureFamily mixture(2, 2, covariance);
+          mixture.mean(1)[0] = -1;
+          for (Family* family : {static_cast<Family*>(&gaussian), static_cast<Family*>(&mixture)}) {
+            Fit fit(*target, *family, config_of(objective, kernel), random);
+            fit.step();
+            const long before = allocations;
+            for (int i = 0; i < 100; ++i) fit.step();
+            EXPECT_EQ(allocations, before);
+          }
+        }
+}
+
+std::vector<double> fitted(int threads, std::uint64_t seed) {
+  const auto target = make_toy(Toy::banana);
+  MixtureFamily q(2, 3, Covariance::full);
+  for (int k = 0; k < 3; ++k) q.mean(k)[0] = k - 1;
+  FitConfig config = config_of(ObjectiveKind::vcd);
+  config.draws_per_iteration = 5;
+  config.kernel.leapfrog_jitter = 2;
+  config.threads = threads;
+  const PhiloxSource random(seed);
+  Fit fit(*target, q, config, random);
+  for (int i = 0; i < 200; ++i) fit.step();
+  return {q.parameters().begin(), q.parameters().end()};
+}
+
+TEST(Fit, SameSeedGivesTheSameBitsOnOneThreadAndOnTwo) {
+  const auto first = fitted(1, 4);
+  EXPECT_EQ(first, fitted(1, 4));
+  EXPECT_EQ(first, fitted(2, 4));
+  EXPECT_EQ(first, fitted(3, 4));
+  EXPECT_NE(first, fitted(1, 5));
+}
+
+TEST(Fit, ADrawOutsideTheSupportLeavesTheGradient) {
+  // A half-normal: nothing below zero, where half of q's first draws lie.
+  const DensityTarget target(1, [](std::span<const double> z, std::span<double> gradient) {
+    if (z[0] < 0) throw std::domain_error("negative");
+    gradient[0] = -z[0];
+    return -0.5 * z[0] * z[0];
+  });
+  for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd, ObjectiveKind::li2017})
+    for (const int draws : {1, 8}) {
+      GaussianFamily q(1, Covariance::diagonal);
+      FitConfig config = config_of(objective);
+      config.draws_per_iteration = draws;
+      const PhiloxSource random(2);
+      Fit fit(target, q, config, random);
+      for (int i = 0; i < 500; ++i) fit.step();
+      EXPECT_GT(fit.dropped_draws(), 10);
+      if (objective != ObjectiveKind::kl) {
+        EXPECT_GT(fit.rejected_nonfinite(), 10);
+      }
+      for (const double parameter : q.parameters()) EXPECT_TRUE(std::isfinite(parameter));
+    }
+}
+
+TEST(Fit, StopsWithAClearErrorWhenAParameterIsNoLongerFinite) {
+  const DensityTarget target(1, [](std::span<const double>, std::span<double> gradient) {
+    gradient[0] = 1e308;
+    return 0.0;
+  });
+  GaussianFamily q(1, Covariance::diagonal);
+  FitConfig config = config_of(ObjectiveKind::kl);
+  config.optimizer.rate_location = 1e308;
+  const PhiloxSource random(1);
+  Fit fit(target, q, config, random);
+  try {
+    for (int i = 0; i < 10; ++i) fit.step();
+    FAIL() << "the parameter stayed finite";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'mean' of q is not finite after iteration"), std::string::npos);
+  }
+}
+
+TEST(Fit, RefusesImpossibleConfigurations) {
+  const auto target = make_toy(Toy::gaussian);
+  const PhiloxSource random(1);
+  GaussianFamily q(2, Covariance::diagonal), narrow(1, Covariance::diagonal);
+  MixtureFamily mixture(2, 2, Covariance::diagonal);
+  const auto refuses = [&](Family& family, auto change) {
+    FitConfig config;
+    change(config);
+    EXPECT_THROW(Fit(*target, family, config, random), InputError);
+  };
+  refuses(narrow, [](FitConfig&) {});
+  refuses(q, [](FitConfig& c) { c.draws_per_iteration = 0; });
+  refuses(q, [](FitConfig& c) { c.threads = 0; });
+  refuses(q, [](FitConfig& c) { c.objective.alpha = 1.5; });
+  refuses(q, [](FitConfig& c) { c.objective.baseline = BaselineKind::leave_one_out; });
+  refuses(mixture, [](FitConfig& c) { c.objective.entropy = Entropy::analytic; });
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,197 @@
+#include "hone/mcmc/kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/mcmc/hmc.hpp"
+#include "hone/mcmc/refine.hpp"
+#include "hone/target/density.hpp"
+#include "hone/target/toys.hpp"
+
+namespace hone {
+namespace {
+
+struct Batch {
+  Batch(const Target& target, int count, double spread = 1) : chains(target.dimension(), count) {
+    PhiloxSource(3).normals({Purpose::start}, chains.z.view().flat());
+    for (double& x : chains.z.view().flat()) x *= spread;
+    target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+  }
+  Chains chains;
+};
+
+const KernelConfig kernels[] = {{KernelKind::hmc, 5, 0}, {KernelKind::hmc, 5, 4}, {KernelKind::mala, 0, 0},
+                                {KernelKind::random_walk, 0, 0}};
+
+// A kernel keeps value and gradient of where the chains stand up to date.
+TEST(Kernels, KeepValueAndGradientOfThePoint) {
+  const auto target = make_toy(Toy::banana);
+  const PhiloxSource random(4);
+  for (const KernelConfig& config : kernels) {
+    Batch batch(*target, 50);
+    const auto kernel = make_kernel(config);
+    for (std::uint32_t step = 0; step < 5; ++step) kernel->step(*target, {random, 1, step, 0.3}, batch.chains.view());
+    std::vector<double> value(50);
+    Matrix<double> gradient(2, 50);
+    target->evaluate(batch.chains.z, Want::both, value, gradient);
+    int moved = 0;
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_EQ(batch.chains.value[i], value[i]);
+      if (wants_gradient(kernel->wants())) {
+        EXPECT_EQ(batch.chains.gradient(1, i), gradient(1, i));
+      }
+      moved += batch.chains.outcome[i] == Outcome::accepted;
+    }
+    EXPECT_GT(moved, 5);
+  }
+}
+
+TEST(Kernels, AChainDoesNotDependOnItsNeighbours) {
+  const auto target = make_toy(Toy::mixture);
+  const PhiloxSource random(4);
+  for (const KernelConfig& config : kernels) {
+    Batch together(*target, 12), apart(*target, 12);
+    make_kernel(config)->step(*target, {random, 1, 0, 0.3}, together.chains.view());
+    const auto kernel = make_kernel(config);
+    for (int i = 0; i < 12; ++i) kernel->step(*target, {random, 1, 0, 0.3}, apart.chains.view().range(i, i + 1));
+    for (int i = 0; i < 12; ++i) {
+      EXPECT_EQ(together.chains.z(0, i), apart.chains.z(0, i));
+      EXPECT_EQ(together.chains.acceptance[i], apart.chains.acceptance[i]);
+    }
+  }
+}
+
+// Counts evaluations of a point's value and gradient.
+class CountingTarget final : public Target {
+ public:
+  int dimension() const override { return 1; }
+  mutable int values = 0, gradients = 0;
+
+ protected:
+  void compute(MatrixView<const double> z, Want want, std::span<double> value,
+               MatrixView<double> gradient) const override {
+    for (int i = 0; i < z.cols(); ++i) {
+      if (wants_value(want)) value[i] = -0.5 * square(z(0, i)), ++values;
+      if (wants_gradient(want)) gradient(0, i) = -z(0, i), ++gradients;
+    }
+  }
+};
+
+TEST(Hmc, ATrajectoryOfLStepsCostsLGradientsAndOneValue) {
+  const CountingTarget target;
+  Batch batch(target, 7);
+  target.values = target.gradients = 0;
+  Hmc kernel(5);
+  kernel.step(target, {PhiloxSource(1), 1, 0, 0.3}, batch.chains.view());
+  EXPECT_EQ(target.gradients, 7 * 5);
+  EXPECT_EQ(target.values, 7);
+}
+
+TEST(Hmc, JitteredLengthsAreUniform) {
+  const CountingTarget target;
+  constexpr int count = 20000;
+  Batch batch(target, count);
+  target.values = target.gradients = 0;
+  Hmc kernel(5, 4);  // 1 … 9: mean 5, variance 60 / 9
+  kernel.step(target, {PhiloxSource(1), 1, 0, 0.3}, batch.chains.view());
+  EXPECT_EQ(target.values, count);
+  EXPECT_NEAR(target.gradients / double(count), 5, 4 * std::sqrt(60.0 / 9 / count));
+}
+
+// Leapfrog on −½ z² is exactly solvable: with ε = 2 sin(φ/2) a step turns phase space by φ (on an ellipse), so that
+// L steps with L φ = 2π come back to the start and are accepted for sure.
+TEST(Hmc, AFullTurnReturnsToTheStart) {
+  const CountingTarget target;
+  Batch batch(target, 20);
+  const Matrix<double> start = batch.chains.z;
+  const int length = 12;
+  const double step_size = 2 * std::sin(std::numbers::pi / length);
+  Hmc kernel(length);
+  kernel.step(target, {PhiloxSource(1), 1, 0, step_size}, batch.chains.view());
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_NEAR(batch.chains.z(0, i), start(0, i), 1e-12);
+    EXPECT_NEAR(batch.chains.acceptance[i], 1, 1e-12);
+    EXPECT_EQ(batch.chains.outcome[i], Outcome::accepted);
+  }
+}
+
+TEST(Kernels, ANonFiniteProposalIsACountedRejection) {
+  // Nothing beyond |z| = 1: −∞, a NaN or an exception.
+  const DensityTarget walls(1, [](std::span<const double> z, std::span<double> gradient) {
+    gradient[0] = 0;
+    if (z[0] > 1) return std::nan("");
+    if (z[0] < -1) throw std::domain_error("outside");
+    return 0.0;
+  });
+  Team team(1);
+  for (const KernelConfig& config : kernels) {
+    Batch batch(walls, 200, 0.2);
+    Refiner refiner(config, {6, Adapt::off, 0.7, 0.7}, team);
+    const Refinement result = refiner.refine(walls, batch.chains.view(), 200, 1, PhiloxSource(9));
+    EXPECT_GT(result.nonfinite, 100);
+    for (int i = 0; i < 200; ++i) EXPECT_LE(std::abs(batch.chains.z(0, i)), 1);
+  }
+}
+
+TEST(Refiner, TwoThreadsGiveTheSameBits) {
+  const auto target = make_toy(Toy::banana);
+  for (const Adapt adapt : {Adapt::inside, Adapt::between, Adapt::off})
+    for (const KernelConfig& config : kernels) {
+      std::vector<Matrix<double>> results;
+      std::vector<double> step_sizes;
+      for (const int threads : {1, 2, 3}) {
+        Team team(threads);
+        Refiner refiner(config, {4, adapt, 0.25, 0.7}, team);
+        Batch batch(*target, 23);
+        for (std::uint32_t it = 1; it <= 3; ++it) refiner.refine(*target, batch.chains.view(), 23, it, PhiloxSource(5));
+        results.push_back(batch.chains.z);
+        step_sizes.push_back(refiner.step_size());
+      }
+      for (int other = 1; other < 3; ++other) {
+        EXPECT_EQ(step_sizes[0], step_sizes[other]);
+        for (int i = 0; i < 23; ++i) EXPECT_EQ(results[0](1, i), results[other](1, i));
+      }
+    }
+}
+
+TEST(Refiner, TheStepSizeFindsTheAcceptanceItAimsAt) {
+  const auto target = make_toy(Toy::gaussian);
+  Team team(1);
+  for (const Adapt adapt : {Adapt::inside, Adapt::between}) {
+    Refiner refiner({}, {3, adapt, 0.05, 0.7}, team);
+    Batch batch(*target, 40);
+    double acceptance = 0;
+    for (std::uint32_t it = 1; it <= 3000; ++it) {
+      const double last = refiner.refine(*target, batch.chains.view(), 40, it, PhiloxSource(5)).acceptance;
+      if (it > 1000) acceptance += last / 2000;
+    }
+    EXPECT_NEAR(acceptance, 0.7, 0.02);
+    EXPECT_GT(refiner.step_size(), 0.2);
+  }
+}
+
+TEST(Refiner, OffAndOneInsideStepLeaveTheStepSizeAlone) {
+  const auto target = make_toy(Toy::gaussian);
+  Team team(1);
+  Batch batch(*target, 4);
+  Refiner off({}, {3, Adapt::off, 0.05, 0.7}, team), single({}, {1, Adapt::inside, 0.05, 0.7}, team);
+  off.refine(*target, batch.chains.view(), 4, 1, PhiloxSource(5));
+  single.refine(*target, batch.chains.view(), 4, 1, PhiloxSource(5));
+  EXPECT_EQ(off.step_size(), 0.05);
+  EXPECT_EQ(single.step_size(), 0.05);
+}
+
+TEST(Refiner, RefusesImpossibleSettings) {
+  Team team(1);
+  EXPECT_THROW(Refiner({}, {0, Adapt::off, 0.1, 0.7}, team), InputError);
+  EXPECT_THROW(Refiner({}, {3, Adapt::off, 0, 0.7}, team), InputError);
+  EXPECT_THROW(Refiner({}, {3, Adapt::off, 0.1, 1}, team), InputError);
+  EXPECT_THROW(Refiner({KernelKind::hmc, 0, 0}, {}, team), InputError);
+  EXPECT_THROW(Refiner({KernelKind::hmc, 5, 5}, {}, team), InputError);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,52 @@
+// The statistical tests can fail: each planted fault (hone/base/planted.hpp) is seen by at least one of the checks that
+// the other statistical tests rest on. This program links a copy of the library in which faults can be planted.
+
+#include <gtest/gtest.h>
+
+#include "hone/base/planted.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace hone::test {
+namespace {
+
+struct Verdict {
+  double invariance = 0, gradient = 0;  // the worst deviation in standard errors
+};
+
+Verdict examine(Fault fault) {
+  planted_fault = fault;
+  Verdict verdict;
+  InvarianceCheck invariance;
+  verdict.invariance = worst(invariance_deviations(Toy::gaussian, invariance));
+
+  const World world = bimodal_world();
+  const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
+  const Approximation q = gaussian_q();
+  GradientCheck gradient;  // one draw an iteration: a control variate that has seen its own draw shows best
+  gradient.draws = 1;
+  gradient.iterations = 1'500'000;
+  const auto deviations = gradient_deviations(world, q, oracle, gradient);
+  verdict.gradient = worst(deviations);
+  planted_fault = Fault::none;
+  EXPECT_LT(largest_relative_se(deviations), 0.01);
+  return verdict;
+}
+
+constexpr double seen = 6;  // a fault must stand out further than a sound run ever may (4)
+
+TEST(PlantedFaults, NoneIsSeenWhereThereIsNone) {
+  const Verdict verdict = examine(Fault::none);
+  EXPECT_LT(verdict.invariance, 4);
+  EXPECT_LT(verdict.gradient, 4);
+}
+
+TEST(PlantedFaults, NoMetropolisStep) { EXPECT_GT(examine(Fault::no_metropolis).invariance, seen); }
+TEST(PlantedFaults, MissingHalfKick) { EXPECT_GT(examine(Fault::missing_half_kick).invariance, seen); }
+TEST(PlantedFaults, MomentumNotRefreshed) { EXPECT_GT(examine(Fault::stale_momentum).invariance, seen); }
+TEST(PlantedFaults, ScoreTermDropped) { EXPECT_GT(examine(Fault::score_term_dropped).gradient, seen); }
+TEST(PlantedFaults, ScoreTermOfTheWrongSign) { EXPECT_GT(examine(Fault::score_term_sign).gradient, seen); }
+TEST(PlantedFaults, RefinedScoreOfTheWrongSign) { EXPECT_GT(examine(Fault::refined_score_sign).gradient, seen); }
+TEST(PlantedFaults, BaselineUpdatedBeforeUse) { EXPECT_GT(examine(Fault::baseline_after_update).gradient, seen); }
+
+}  // namespace
+}  // namespace hone::test
