@@ -6,7 +6,6 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/mcmc/refine.hpp"
 
 namespace hone {
 namespace {
@@ -21,7 +20,8 @@ class Stratified {
     double variance = 0;
     for (std::size_t k = 0; k < moments_.size(); ++k) {
       total.mean += weight[k] * moments_[k].mean();
-      variance += square(weight[k]) * moments_[k].variance() / static_cast<double>(std::max<std::uint64_t>(1, moments_[k].count()));
+      const auto count = static_cast<double>(std::max<std::uint64_t>(1, moments_[k].count()));
+      variance += square(weight[k]) * moments_[k].variance() / count;
     }
     total.se = std::sqrt(variance);
     return total;
@@ -71,6 +71,22 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
   result.acceptance = refinement.acceptance;
   result.rejected_nonfinite = refinement.nonfinite;
   return result;
+}
+
+double tuned_step_size(const Target& target, const Family& family, const KernelConfig& kernel,
+                       const RefineConfig& config, const RandomSource& random) {
+  constexpr int refinements = 400, draws_each = 16;
+  Team team(1);
+  Refiner refiner(kernel, {config.steps, Adapt::between, config.step_size, config.acceptance}, team);
+  Draws draws(family.dimension(), family.components(), draws_each);
+  Chains chains(family.dimension(), draws.count());
+  for (std::uint32_t i = 1; i <= refinements; ++i) {
+    family.draw(random, assessment_iteration + i, draws);
+    chains.z = draws.z;
+    target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+    refiner.refine(target, chains.view(), draws.count(), assessment_iteration + i, random);
+  }
+  return refiner.step_size();
 }
 
 }  // namespace hone

@@ -2,11 +2,10 @@
 
 #include <cstdint>
 
-#include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
 #include "hone/base/statistics.hpp"
 #include "hone/family/family.hpp"
-#include "hone/mcmc/kernel.hpp"
+#include "hone/mcmc/refine.hpp"
 #include "hone/target/target.hpp"
 
 namespace hone {
@@ -31,5 +30,10 @@ struct Divergence {
 // kernel is invariant and the estimate of the VCD has no bias. A mixture is stratified over its components.
 Divergence estimate_divergence(const Target& target, const Family& family, const DivergenceConfig& config,
                                const RandomSource& random);
+
+// A step size under which refinements of q's own draws are accepted about as often as `config` aims at, for a q that was
+// fitted without refining: adapted between refinements, from config.step_size.
+double tuned_step_size(const Target& target, const Family& family, const KernelConfig& kernel,
+                       const RefineConfig& config, const RandomSource& random);
 
 }  // namespace hone

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sstream>
+#include <iterator>
 #include <unistd.h>
 
 #include "hone/base/error.hpp"
@@ -50,10 +50,10 @@ void write_file(const fs::path& path, const std::string& content) {
 
 std::string read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (file) content << file.rdbuf();
-  if (!file || !content) throw InputError(fmt::format("{}: cannot be read", path.string()));
-  return content.str();
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file || file.bad() || std::filesystem::is_directory(path))
+    throw InputError(fmt::format("{}: cannot be read", path.string()));
+  return content;
 }
 
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {

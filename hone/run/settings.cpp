@@ -5,10 +5,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <type_traits>
 
-#define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
 #include "hone/base/error.hpp"
@@ -194,17 +194,17 @@ void Settings::read_file(const std::filesystem::path& path) {
 }
 
 std::string Settings::to_toml() const {
-  std::string text;
-  std::string table;
+  std::map<std::string, std::string> tables;  // the keys outside any table, "", come first
   for (const Entry& entry : entries_) {
     const std::string value = entry.print();
     if (value.empty()) continue;
     const auto dot = entry.key.find('.');
-    const std::string own = dot == std::string::npos ? "" : entry.key.substr(0, dot);
-    if (own != table) text += fmt::format("\n[{}]\n", own);
-    table = own;
-    text += fmt::format("{} = {}  # {}\n", entry.key.substr(dot == std::string::npos ? 0 : dot + 1), value, entry.help);
+    const std::string table = dot == std::string::npos ? "" : entry.key.substr(0, dot);
+    const std::string key = dot == std::string::npos ? entry.key : entry.key.substr(dot + 1);
+    tables[table] += fmt::format("{} = {}  # {}\n", key, value, entry.help);
   }
+  std::string text;
+  for (const auto& [table, lines] : tables) text += (table.empty() ? "" : fmt::format("\n[{}]\n", table)) + lines;
   return text;
 }
 

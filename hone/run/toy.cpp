@@ -199,7 +199,10 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   result.seconds = watch.seconds();
   result.iterations_per_second = *config.iterations / std::max(result.seconds, 1e-9);
 
-  const double step_size = config.objective.kind == ObjectiveKind::kl ? *config.step_size : fit.step_size();
+  const FitConfig settings = fit_config(config);
+  const double step_size = config.objective.kind == ObjectiveKind::kl && config.adapt != Adapt::off
+                               ? tuned_step_size(*target, *family, config.kernel, settings.refine, random)
+                               : fit.step_size();
   const Divergence value = estimate_divergence(
       *target, *family, {config.kernel, config.steps, step_size, config.value_draws, config.threads}, random);
   result.target = name_of(targets, config.target);

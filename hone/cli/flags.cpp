@@ -1,0 +1,34 @@
+#include "hone/cli/flags.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace hone {
+
+struct SettingFlags::State {
+  std::string config;
+  std::vector<std::string> text;  // one a setting
+  std::vector<CLI::Option*> option;
+};
+
+SettingFlags::SettingFlags(CLI::App& command, Settings& settings)
+    : settings_(settings), state_(std::make_shared<State>()) {
+  const auto& entries = settings.entries();
+  state_->text.resize(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& entry = entries[i];
+    const std::string help = fmt::format("{}: {} [{}]", entry.help, entry.takes, entry.default_text);
+    state_->option.push_back(command.add_option(entry.flag(), state_->text[i], help)->option_text(""));
+  }
+  command.add_option("--config", state_->config, "read settings from a TOML file, such as config.toml of a run")
+      ->option_text("FILE");
+}
+
+void SettingFlags::apply() const {
+  if (!state_->config.empty()) settings_.read_file(state_->config);
+  for (std::size_t i = 0; i < state_->option.size(); ++i)
+    if (state_->option[i]->count() > 0) settings_.set(settings_.entries()[i].key, state_->text[i], settings_.entries()[i].flag());
+}
+
+}  // namespace hone

@@ -1,0 +1,161 @@
+// The program as a user meets it in a terminal.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/temporary.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+class Program : public testing::Test {
+ protected:
+  // Runs `hone ARGUMENTS` in the test's folder.
+  Outcome hone(const std::string& arguments) const {
+    const std::string command = "cd '" + folder.path().string() + "' && '" HONE_PROGRAM "' " + arguments +
+                                " >stdout.txt 2>stderr.txt </dev/null";
+    const int status = std::system(command.c_str());
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder.path() / "stdout.txt"),
+                    read_file(folder.path() / "stderr.txt")};
+    fs::remove(folder.path() / "stdout.txt");
+    fs::remove(folder.path() / "stderr.txt");
+    return outcome;
+  }
+
+  // A refused command: exit code 2, the message holds `part`, nothing was written.
+  void expect_refused(const std::string& arguments, const std::string& part) const {
+    const Outcome outcome = hone(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_TRUE(fs::is_empty(folder.path())) << arguments;
+  }
+
+  test::TemporaryFolder folder;
+};
+
+TEST_F(Program, HelpListsTheSubcommandsAndEveryFlag) {
+  EXPECT_EQ(hone("--help").code, 0);
+  EXPECT_NE(hone("--help").out.find("reproduce"), std::string::npos);
+  const Outcome toy = hone("toy --help");
+  EXPECT_EQ(toy.code, 0);
+  for (const char* flag :
+       {"--target", "--family", "--components", "--objective", "--alpha", "--kernel", "--steps", "--leapfrog",
+        "--iterations", "--draws-per-iteration", "--baseline", "--estimator", "--first-term", "--rate-mean", "--rate-scale",
+        "--rate-weight", "--seed", "--out", "--json", "--quiet", "--threads", "--adapt", "--config"})
+    EXPECT_NE(toy.out.find(flag), std::string::npos) << flag;
+  EXPECT_EQ(hone("--version").code, 0);
+}
+
+TEST_F(Program, BadFlagsAreRefusedByName) {
+  expect_refused("", "subcommand");
+  expect_refused("toys", "unknown argument 'toys'; did you mean 'toy'?");
+  expect_refused("toy --stepz 3", "unknown argument '--stepz'; did you mean '--steps'?");
+  expect_refused("toy --out x --steps", "--steps");
+  expect_refused("toy --out x --target bananna", "--target: 'bananna' is not allowed; expected one of gaussian, mixture, banana; did you mean 'banana'?");
+  expect_refused("toy --out x --family normal", "--family: 'normal'");
+  expect_refused("toy --out x --objective elbo", "--objective: 'elbo'");
+  expect_refused("toy --out x --kernel nuts", "--kernel: 'nuts'");
+  expect_refused("toy --out x --steps -1", "--steps: '-1'");
+  expect_refused("toy --out x --steps 0", "--steps: '0'");
+  expect_refused("toy --out x --iterations -5", "--iterations: '-5'");
+  expect_refused("toy --out x --iterations many", "--iterations: 'many'");
+  expect_refused("toy --out x --draws-per-iteration 0", "--draws-per-iteration: '0'");
+  expect_refused("toy --out x --components 0", "--components: '0'");
+  expect_refused("toy --out x --alpha 1.5", "--alpha: '1.5'");
+  expect_refused("toy --out x --rate-mean -1", "--rate-mean: '-1'");
+  expect_refused("toy --out x --rate-scale nan", "--rate-scale: 'nan'");
+  expect_refused("toy --out x --seed -3", "--seed: '-3'");
+  expect_refused("toy --out x --threads 0", "--threads: '0'");
+  expect_refused("toy --out x --baseline leave-one-out", "--draws-per-iteration");
+  expect_refused("toy --out x --entropy analytic --family mixture", "--entropy");
+  expect_refused("toy --out x --leapfrog 3 --leapfrog-jitter 3", "--leapfrog-jitter");
+  expect_refused("toy --out x --config missing.toml", "missing.toml");
+  expect_refused("reproduce", "subcommand");
+  expect_refused("reproduce fig2", "unknown argument 'fig2'; did you mean 'fig1'?");
+  expect_refused("reproduce fig1 --seeds 0", "--seeds");
+  expect_refused("reproduce fig1 --threads x", "--threads");
+}
+
+TEST_F(Program, AnUnwritableFolderIsRefusedByName) {
+  write_file(folder.path() / "file", "precious");
+  for (const std::string command : {"toy --quiet", "reproduce fig1 --quiet"}) {
+    EXPECT_EQ(hone(command + " --out file").code, 2);
+    const Outcome below = hone(command + " --out file/run");
+    EXPECT_EQ(below.code, 2);
+    EXPECT_NE(below.err.find("file/run"), std::string::npos);
+    const Outcome nowhere = hone(command + " --out /proc/hone/run");
+    EXPECT_EQ(nowhere.code, 2);
+    EXPECT_NE(nowhere.err.find("/proc/hone/run"), std::string::npos);
+  }
+  EXPECT_EQ(read_file(folder.path() / "file"), "precious");
+  if (::geteuid() != 0) {  // root may write anywhere
+    fs::create_directory(folder.path() / "locked");
+    fs::permissions(folder.path() / "locked", fs::perms::owner_read | fs::perms::owner_exec);
+    EXPECT_EQ(hone("toy --out locked").code, 2);
+    EXPECT_EQ(hone("toy --out locked/run").code, 2);
+  }
+}
+
+TEST_F(Program, AToyWritesAWholeRunFolder) {
+  const Outcome outcome = hone("toy --target banana --family mixture --iterations 500 --out run --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto summary = nlohmann::json::parse(outcome.out);
+  for (const char* key : {"target", "family", "objective", "alpha", "kernel", "seed", "iterations", "mean", "sd", "weights",
+                          "component_means", "component_sds", "vcd", "elbo", "acceptance", "step_size",
+                          "rejected_nonfinite", "seconds", "iterations_per_second"})
+    EXPECT_TRUE(summary.contains(key)) << key;
+  EXPECT_TRUE(summary["vcd"].contains("se"));
+  EXPECT_EQ(summary["iterations"], 500);
+  EXPECT_EQ(outcome.out, read_file(folder.path() / "run" / "summary.json"));
+  for (const char* name : {"config.toml", "metrics.csv", "figures/contours.csv", "figures/contours.gp"})
+    EXPECT_TRUE(fs::exists(folder.path() / "run" / name)) << name;
+  // the folder is taken now
+  const Outcome again = hone("toy --iterations 500 --out run");
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("run: the folder holds something already"), std::string::npos);
+  EXPECT_EQ(outcome.out, read_file(folder.path() / "run" / "summary.json"));
+}
+
+TEST_F(Program, FlagsWinOverAConfigFileAndItsErrorsNameTheLine) {
+  EXPECT_EQ(hone("toy --iterations 200 --seed 9 --out a --quiet --no-figure").code, 0);
+  const Outcome again = hone("toy --config a/config.toml --out b --json --quiet --no-figure");
+  const auto summary = nlohmann::json::parse(again.out);
+  EXPECT_EQ(summary["seed"], 9);
+  EXPECT_EQ(summary["parameters"], nlohmann::json::parse(read_file(folder.path() / "a/summary.json"))["parameters"]);
+  const Outcome other = hone("toy --config a/config.toml --seed 10 --out c --json --quiet --no-figure");
+  EXPECT_EQ(nlohmann::json::parse(other.out)["seed"], 10);
+  EXPECT_EQ(again.err, "");  // quiet
+  write_file(folder.path() / "bad.toml", "seed = 1\nsteps = \"three\"\n");
+  const Outcome bad = hone("toy --config bad.toml --out d");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("bad.toml:2: steps"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder.path() / "d"));
+}
+
+TEST_F(Program, Figure1IsResumable) {
+  const Outcome listed = hone("reproduce fig1 --seeds 1 --out f --dry-run");
+  EXPECT_EQ(listed.code, 0);
+  EXPECT_NE(listed.out.find("fig1-e-vcd-seed1        to do"), std::string::npos);
+  const Outcome first = hone("reproduce fig1 --seeds 1 --out f");
+  EXPECT_EQ(first.code, 0) << first.err;
+  for (const char* panel : {"(a)", "(b)", "(c)", "(d)", "(e)"})
+    EXPECT_NE(first.out.find(panel), std::string::npos) << panel;
+  fs::remove_all(folder.path() / "f/cells/fig1-c-vcd-seed1");
+  const Outcome second = hone("reproduce fig1 --seeds 1 --out f --threads 1");
+  EXPECT_EQ(first.out, second.out);
+  EXPECT_NE(second.err.find("9/10 cells"), std::string::npos) << second.err;
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,56 @@
+#include "hone/run/run_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/temporary.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(WriteFile, ReplacesAWholeFileAndLeavesNothingAside) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.txt";
+  write_file(path, "first");
+  write_file(path, std::string(3'000'000, 'x'));
+  EXPECT_EQ(read_file(path).size(), 3'000'000u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(WriteFile, AFullDiskIsAnErrorThatNamesTheFile) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const test::TemporaryFolder folder;
+  fs::create_symlink("/dev/full", folder.path() / "a.txt.partial");
+  try {
+    write_file(folder.path() / "a.txt", "content");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a.txt: cannot be written"), std::string::npos);
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "a.txt"));
+}
+
+TEST(RunFolder, RefusesAFolderInUseAndAFile) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "a.txt", "x");
+  EXPECT_THROW(RunFolder(folder.path()), InputError);
+  EXPECT_THROW(RunFolder(folder.path() / "a.txt"), InputError);
+  EXPECT_THROW(RunFolder(folder.path() / "a.txt" / "b"), InputError);
+  RunFolder fine(folder.path() / "new" / "deep");
+  EXPECT_TRUE(fs::is_directory(fine.path()));
+}
+
+TEST(FreeFolder, CountsUp) {
+  const test::TemporaryFolder folder;
+  EXPECT_EQ(free_folder(folder.path(), "run").filename(), "run");
+  fs::create_directory(folder.path() / "run");
+  EXPECT_EQ(free_folder(folder.path(), "run").filename(), "run-2");
+  fs::create_directory(folder.path() / "run-2");
+  EXPECT_EQ(free_folder(folder.path(), "run").filename(), "run-3");
+}
+
+TEST(ReadFile, NamesWhatCannotBeRead) { EXPECT_THROW(read_file("/nonexistent"), InputError); }
+
+}  // namespace
+}  // namespace hone
