@@ -86,6 +86,15 @@ typename S::V tanh(typename S::V a) {
     return S::fma(S::set(-2), S::reciprocal(S::set(1) + exp<S>(a + a)), S::set(1));
 }
 
+template <class S>
+void copy_sums(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+  for (int column = range.begin; column < range.end; ++column) {
+    const auto* a = sums + (column - range.begin) * S::vectors * S::lanes;
+    auto* to = product.sum + static_cast<std::size_t>(column) * product.y_stride + range.row;
+    for (int i = 0; i < range.width; i += S::lanes) S::store(to + i, S::load(a + i));
+  }
+}
+
 // y = f(a, row, column) on a range of sums
 template <class S, class F>
 void map(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums, F f) {
@@ -165,6 +174,7 @@ void finish(const Product<typename S::Element>& product, const Range& range, con
   using V = typename S::V;
   switch (product.finish) {
     case Finish::linear: return map<S>(product, range, sums, [](V a, int, int) { return a; });
+    case Finish::sum: return copy_sums<S>(product, range, sums);
     case Finish::relu: return map<S>(product, range, sums, [](V a, int, int) { return S::max(S::set(0), a); });
     case Finish::tanh: return map<S>(product, range, sums, [](V a, int, int) { return tanh<S>(a); });
     case Finish::softplus: return map<S>(product, range, sums, [](V a, int, int) { return softplus<S>(a); });

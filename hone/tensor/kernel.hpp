@@ -178,8 +178,8 @@ void pack(const Packing<typename S::Element>& packing, typename S::Element* pack
 }
 
 template <class S>
-void convert(const typename S::Real* from, int count, typename S::Element* to) {
-  for (int i = 0; i < count; ++i) to[i] = S::element(from[i]);
+void convert(const double* from, int count, typename S::Element* to) {
+  for (int i = 0; i < count; ++i) to[i] = S::element(static_cast<typename S::Real>(from[i]));
 }
 
 // Enough independent sums to hide the latency of the instruction, and nothing else.

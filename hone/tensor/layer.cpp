@@ -93,6 +93,14 @@ void PackedLayer<Element>::backward(BatchView<const Element> dy, Activation belo
                      .finish = backward_finish(below), .h = x.data()});
 }
 
+template <class Element>
+void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView<Real> dx) const {
+  kernels_.multiply({.depth = outputs_, .units = inputs_, .columns = dy.cols(),
+                     .weights = backward_weights_.data(), .bias = no_bias_.data(),
+                     .x = dy.data(), .x_stride = dy.stride(), .y = nullptr, .y_stride = dx.stride(),
+                     .finish = Finish::sum, .sum = dx.data()});
+}
+
 template <class Real>
 void add_weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
                          std::span<Real> weights, SimdLevel level) {
@@ -111,10 +119,7 @@ void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
   const auto& kernels = kernels_of<Element>();
   for (int column = 0; column < from.cols(); ++column) {
     Element* out = to.column(column);
-    for (int row = 0; row < from.rows(); ++row) {
-      const auto x = static_cast<Sum<Element>>(from(row, column));
-      kernels.convert(&x, 1, out + row);
-    }
+    kernels.convert(from.column(column).data(), from.rows(), out);
     std::fill(out + from.rows(), out + to.stride(), Element{});
   }
 }

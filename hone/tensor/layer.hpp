@@ -48,8 +48,11 @@ class PackedLayer {
   void forward_residual(BatchView<const Element> x, Density density, const DataColumns<Real>& data,
                         BatchView<Element> residual, std::span<double> value) const;
 
-  // dx = (W dy) ⊙ act'(·), where x = act(·) is the value of the activation below (any x where that is linear)
+  // dx = (W dy) ⊙ act'(·), where x = act(·) is the value of the activation below
   void backward(BatchView<const Element> dy, Activation below, BatchView<const Element> x, BatchView<Element> dx) const;
+
+  // dx = W dy, for the first layer
+  void backward_input(BatchView<const Element> dy, BatchView<Real> dx) const;
 
  private:
   const Kernels<Element>& kernels_;
@@ -69,7 +72,7 @@ void add_weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int 
 template <class Real>
 void add_bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias);
 
-// A column of doubles as the first numbers of a batch's column; its padding becomes zero.
+// Rounds columns of doubles into a batch; its padding becomes zero.
 template <class Element>
 void fill_columns(MatrixView<const double> from, BatchView<Element> to);
 

@@ -49,6 +49,6 @@ struct Avx2 {
 
 }  // namespace
 
-const Kernels<float> avx2_kernels = kernels<Avx2>();
+constinit const Kernels<float> avx2_kernels = kernels<Avx2>();
 
 }  // namespace hone::kernel

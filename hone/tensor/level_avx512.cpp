@@ -4,6 +4,6 @@
 
 namespace hone::kernel {
 
-const Kernels<float> avx512_kernels = kernels<Avx512>();
+constinit const Kernels<float> avx512_kernels = kernels<Avx512>();
 
 }  // namespace hone::kernel

@@ -41,6 +41,6 @@ struct Avx512Bf16 : Avx512 {
 
 }  // namespace
 
-const Kernels<Bf16> bf16_kernels = kernels<Avx512Bf16>();
+constinit const Kernels<Bf16> bf16_kernels = kernels<Avx512Bf16>();
 
 }  // namespace hone::kernel

@@ -5,7 +5,7 @@
 
 namespace hone::kernel {
 
-const Kernels<float> portable_kernels = kernels<Portable<float>>();
-const Kernels<double> double_kernels = kernels<Portable<double>>();
+constinit const Kernels<float> portable_kernels = kernels<Portable<float>>();
+constinit const Kernels<double> double_kernels = kernels<Portable<double>>();
 
 }  // namespace hone::kernel

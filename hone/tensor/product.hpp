@@ -24,6 +24,7 @@ using Sum = typename SumOf<Element>::Type;
 // What becomes of a = (weights · x + bias) before it is stored.
 enum class Finish {
   linear,
+  sum,  // a itself, unrounded, in Product::sum
   relu,
   tanh,
   softplus,
@@ -51,6 +52,7 @@ struct Product {
   Element* y;             // (M, n)
   std::size_t y_stride;
   Finish finish = Finish::linear;
+  Sum<Element>* sum = nullptr;  // Finish::sum: (M, n), as far apart as y, which may then be none
   const Element* h = nullptr;  // slope_*: (M, n), as far apart as y
   // bernoulli, gaussian, poisson: column c of y belongs to column datum[c] of data.
   const Sum<Element>* data = nullptr;
@@ -90,7 +92,7 @@ struct Kernels {
   void (*pack)(const Packing<Element>& packing, Element* packed);
   void (*multiply)(const Product<Element>& product);
   void (*add_outer)(const OuterProduct<Sum<Element>>& product);  // none for Bf16
-  void (*convert)(const Sum<Element>* from, int count, Element* to);
+  void (*convert)(const double* from, int count, Element* to);
   double (*fused_multiply_adds)(long rounds);  // see peak.hpp
   double flops_per_round;
 };

@@ -54,7 +54,7 @@ bool supported(SimdLevel level) {
   return false;
 }
 
-bool supports_bf16() { return simd_level() == SimdLevel::avx512 && __builtin_cpu_supports("avx512bf16"); }
+bool supports_bf16(SimdLevel level) { return level == SimdLevel::avx512 && __builtin_cpu_supports("avx512bf16"); }
 
 template <>
 const Kernels<float>& kernels_of<float>(SimdLevel level) {
@@ -66,7 +66,7 @@ const Kernels<float>& kernels_of<float>(SimdLevel level) {
 #else
 
 bool supported(SimdLevel level) { return level == SimdLevel::portable; }
-bool supports_bf16() { return false; }
+bool supports_bf16(SimdLevel) { return false; }
 
 template <>
 const Kernels<float>& kernels_of<float>(SimdLevel) {
@@ -83,7 +83,7 @@ const Kernels<double>& kernels_of<double>(SimdLevel) {
 template <>
 const Kernels<Bf16>& kernels_of<Bf16>(SimdLevel level) {
 #ifdef HONE_X86_LEVELS
-  if (level == SimdLevel::avx512 && supports_bf16()) return kernel::bf16_kernels;
+  if (supports_bf16(level)) return kernel::bf16_kernels;
 #endif
   throw InputError("bf16 products need a CPU with AVX512-BF16 and the instruction level avx512, but " +
                    std::string(level == SimdLevel::avx512 ? "this CPU does not have them" : "the level is ") +

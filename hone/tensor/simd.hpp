@@ -17,7 +17,7 @@ bool supported(SimdLevel level);  // by this build and this CPU
 SimdLevel simd_level();
 
 // Whether Bf16 products can be had: AVX512-BF16, at level avx512.
-bool supports_bf16();
+bool supports_bf16(SimdLevel level = simd_level());
 
 // The kernels for a kind of number; of a level where there are several. Doubles have the portable ones alone. For Bf16,
 // InputError where the CPU has no such products or the level is forced lower.
