@@ -160,20 +160,29 @@ std::size_t packed_size(int units, int depth) {
   return rows * static_cast<std::size_t>(steps * S::depth);
 }
 
+// Numbers k of the rows of a panel, S::depth apart; zeros beyond the matrix.
+template <class S>
+void pack_step(const Packing<typename S::Element>& packing, int row, int width, int k, typename S::Element* packed) {
+  const int left = packing.units - row;
+  const int inside = k >= packing.depth ? 0 : left < width ? left : width;
+  const auto* from = packing.from + static_cast<std::size_t>(row) * packing.unit_stride +
+                     static_cast<std::size_t>(k) * packing.depth_stride;
+  if (packing.unit_stride == 1) {
+    for (int i = 0; i < inside; ++i) packed[i * S::depth] = S::element(from[i]);
+  } else {
+    for (int i = 0; i < inside; ++i, from += packing.unit_stride) packed[i * S::depth] = S::element(*from);
+  }
+  for (int i = inside; i < width; ++i) packed[i * S::depth] = S::element(0);
+}
+
 // Panel after panel, and in a panel step after step: S::depth numbers of every row.
 template <class S>
 void pack(const Packing<typename S::Element>& packing, typename S::Element* packed) {
   const int steps = (packing.depth + S::depth - 1) / S::depth;
   for (int row = 0; row < packing.units; row += panel_rows<S>) {
     const int width = panel_width<S>(packing.units - row);
-    for (int step = 0; step < steps; ++step)
-      for (int i = row; i < row + width; ++i)
-        for (int k = step * S::depth; k < (step + 1) * S::depth; ++k) {
-          const bool inside = i < packing.units && k < packing.depth;
-          *packed++ = S::element(inside ? packing.from[static_cast<std::size_t>(i) * packing.unit_stride +
-                                                       static_cast<std::size_t>(k) * packing.depth_stride]
-                                        : 0);
-        }
+    for (int step = 0; step < steps; ++step, packed += width * S::depth)
+      for (int k = 0; k < S::depth; ++k) pack_step<S>(packing, row, width, step * S::depth + k, packed + k);
   }
 }
 

@@ -27,8 +27,9 @@ struct Avx512Bf16 : Avx512 {
   static Bf16 element(float x) {
     std::uint32_t bits;
     __builtin_memcpy(&bits, &x, sizeof bits);
-    if (x != x) return {static_cast<std::uint16_t>((bits >> 16) | 0x40u)};
-    return {static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
+    const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    const std::uint32_t quiet = (bits >> 16) | 0x40u;  // not a number, and stays so
+    return {static_cast<std::uint16_t>((bits & 0x7FFF'FFFFu) > 0x7F80'0000u ? quiet : rounded)};
   }
   static V load_elements(const Bf16* p) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
