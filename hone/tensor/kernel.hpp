@@ -186,11 +186,6 @@ void pack(const Packing<typename S::Element>& packing, typename S::Element* pack
   }
 }
 
-template <class S>
-void convert(const double* from, int count, typename S::Element* to) {
-  for (int i = 0; i < count; ++i) to[i] = S::element(static_cast<typename S::Real>(from[i]));
-}
-
 // Enough independent sums to hide the latency of the instruction, and nothing else.
 inline constexpr int peak_sums = 12;
 
@@ -215,7 +210,7 @@ template <class S>
 constexpr Kernels<typename S::Element> kernels() {
   void (*outer)(const OuterProduct<typename S::Real>&) = nullptr;
   if constexpr (S::depth == 1) outer = add_outer<S>;
-  return {packed_size<S>, pack<S>, multiply<S>, outer, convert<S>, fused_multiply_adds<S>,
+  return {packed_size<S>, pack<S>, multiply<S>, outer, fused_multiply_adds<S>,
           2.0 * S::lanes * S::depth * peak_sums};
 }
 

@@ -1,6 +1,7 @@
 #include "hone/tensor/layer.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace hone {
 namespace {
@@ -116,10 +117,15 @@ void add_bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<R
 
 template <class Element>
 void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
-  const auto& kernels = kernels_of<Element>();
   for (int column = 0; column < from.cols(); ++column) {
-    Element* out = to.column(column);
-    kernels.convert(from.column(column).data(), from.rows(), out);
+    Element* const out = to.column(column);
+    const double* const in = from.column(column).data();
+    for (int row = 0; row < from.rows(); ++row) {
+      if constexpr (std::is_same_v<Element, Bf16>)
+        out[row] = to_bf16(static_cast<float>(in[row]));
+      else
+        out[row] = static_cast<Element>(in[row]);
+    }
     std::fill(out + from.rows(), out + to.stride(), Element{});
   }
 }

@@ -23,14 +23,7 @@ struct Avx512Bf16 : Avx512 {
     return _mm256_dpbf16_ps(sum, reinterpret_cast<__m256bh>(factor), reinterpret_cast<__m256bh>(low));
   }
 
-  // Rounds to nearest, ties to even, as the vector instruction does.
-  static Bf16 element(float x) {
-    std::uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-    const std::uint32_t quiet = (bits >> 16) | 0x40u;  // not a number, and stays so
-    return {static_cast<std::uint16_t>((bits & 0x7FFF'FFFFu) > 0x7F80'0000u ? quiet : rounded)};
-  }
+  static Bf16 element(float x) { return to_bf16(x); }
   static V load_elements(const Bf16* p) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));

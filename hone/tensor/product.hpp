@@ -10,6 +10,15 @@ struct Bf16 {
   std::uint16_t bits;
 };
 
+// Rounds to nearest, ties to even. Static: kernel.hpp says why.
+static inline Bf16 to_bf16(float x) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+  const std::uint32_t quiet = (bits >> 16) | 0x40u;  // not a number, and stays so
+  return {static_cast<std::uint16_t>((bits & 0x7FFF'FFFFu) > 0x7F80'0000u ? quiet : rounded)};
+}
+
 template <class Element>
 struct SumOf {
   using Type = Element;
@@ -92,7 +101,6 @@ struct Kernels {
   void (*pack)(const Packing<Element>& packing, Element* packed);
   void (*multiply)(const Product<Element>& product);
   void (*add_outer)(const OuterProduct<Sum<Element>>& product);  // none for Bf16
-  void (*convert)(const double* from, int count, Element* to);
   double (*fused_multiply_adds)(long rounds);  // see peak.hpp
   double flops_per_round;
 };
