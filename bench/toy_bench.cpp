@@ -76,5 +76,3 @@ BENCHMARK(figure1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace hone
-
-BENCHMARK_MAIN();

@@ -49,6 +49,7 @@ void Hmc::reserve(int dimension, int count) {
   if (position_.rows() == dimension && position_.cols() >= count) return;
   position_ = momentum_ = slope_ = Matrix<double>(dimension, count);
   order_.resize(count);
+  datum_.resize(count);
   length_.resize(count);
   value_.resize(count);
   energy_.resize(count);
@@ -61,8 +62,7 @@ void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
   if (jitter_ == 0) return;
   for (int chain = 0; chain < count; ++chain) {
     double uniform = 0;
-    const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
-    move.random.uniforms({Purpose::leapfrog, move.iteration, datum, move.step}, {&uniform, 1});
+    move.random.uniforms({Purpose::leapfrog, move.iteration, chains.datum(chain), move.step}, {&uniform, 1});
     length_[chain] += static_cast<int>(uniform * (2 * jitter_ + 1)) - jitter_;
   }
   std::sort(order_.begin(), order_.begin() + count, [this](int a, int b) {
@@ -74,9 +74,9 @@ void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
 void Hmc::start(const Move& move, const ChainsView& chains) {
   for (int i = 0; i < chains.count(); ++i) {
     const int chain = order_[i];
-    const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
+    datum_[i] = chains.datum(chain);
     if (move.step == 0 || !planted(Fault::stale_momentum))
-      move.random.normals({Purpose::momentum, move.iteration, datum, move.step}, momentum_.column(i));
+      move.random.normals({Purpose::momentum, move.iteration, datum_[i], move.step}, momentum_.column(i));
     energy_[i] = kinetic_energy(momentum_.column(i));
     copy(chains.z.column(chain), position_.column(i));
     copy(chains.gradient.column(chain), slope_.column(i));
@@ -87,15 +87,18 @@ void Hmc::start(const Move& move, const ChainsView& chains) {
 void Hmc::integrate(const Target& target, double step_size, int count) {
   const MatrixView<double> position = position_, slope = slope_;
   const std::span<double> value(value_);
+  const std::span<const std::uint32_t> datum(datum_);
   for (int under_way = count, l = 1; under_way > 0; ++l) {
     int going_on = under_way;  // trajectories [going_on, under_way) make their last step now
     while (going_on > 0 && length_[going_on - 1] == l) --going_on;
     for (int i = 0; i < under_way; ++i) add_scaled(step_size, momentum_.column(i), position_.column(i));
     if (going_on > 0)
-      target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on));
+      target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on),
+                      datum.first(going_on));
     if (going_on < under_way)
       target.evaluate(position.columns(going_on, under_way), Want::both,
-                      value.subspan(going_on, under_way - going_on), slope.columns(going_on, under_way));
+                      value.subspan(going_on, under_way - going_on), slope.columns(going_on, under_way),
+                      datum.subspan(going_on, under_way - going_on));
     const double last_kick = planted(Fault::missing_half_kick) ? 0 : 0.5 * step_size;
     for (int i = 0; i < under_way; ++i)
       add_scaled(i < going_on ? step_size : last_kick, slope_.column(i), momentum_.column(i));

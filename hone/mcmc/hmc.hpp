@@ -28,6 +28,7 @@ class Hmc final : public Kernel {
   int jitter_;
   // The trajectories, longest first, so that those still under way are the first columns.
   std::vector<int> order_;   // trajectory → chain
+  std::vector<std::uint32_t> datum_;  // trajectory → datum
   std::vector<int> length_;  // leapfrog steps of a trajectory, descending
   std::vector<double> value_;
   std::vector<double> energy_;  // kinetic energy at the start

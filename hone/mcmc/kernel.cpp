@@ -29,8 +29,7 @@ ChainsView Chains::view(std::uint32_t first_datum) { return {z, value, gradient,
 bool metropolis(double log_ratio, double proposed_value, const Move& move, const ChainsView& chains, int chain) {
   const bool finite = std::isfinite(proposed_value) && !std::isnan(log_ratio);
   double uniform = 0;
-  const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
-  move.random.uniforms({Purpose::accept, move.iteration, datum, move.step}, {&uniform, 1});
+  move.random.uniforms({Purpose::accept, move.iteration, chains.datum(chain), move.step}, {&uniform, 1});
   const bool accept = finite && (planted(Fault::no_metropolis) || std::log(uniform) < log_ratio);
   chains.acceptance[chain] = finite ? std::exp(std::min(0.0, log_ratio)) : 0;
   chains.outcome[chain] = accept ? Outcome::accepted : finite ? Outcome::rejected : Outcome::nonfinite;

@@ -21,9 +21,10 @@ struct ChainsView {
   MatrixView<double> gradient;  // (D, n)
   std::span<double> acceptance; // probability with which the last proposal was to be accepted
   std::span<Outcome> outcome;   // of the last proposal
-  std::uint32_t first_datum;    // the random numbers of column c are those of datum first_datum + c
+  std::uint32_t first_datum;    // column c moves by the random numbers, and in the posterior, of datum first_datum + c
 
   int count() const { return z.cols(); }
+  std::uint32_t datum(int chain) const { return first_datum + static_cast<std::uint32_t>(chain); }
   ChainsView range(int begin, int end) const;
 };
 

@@ -12,17 +12,18 @@ void Mala::step(const Target& target, const Move& move, const ChainsView& chains
   if (position_.rows() != dimension || position_.cols() < count) {
     noise_ = position_ = slope_ = Matrix<double>(dimension, count);
     value_.resize(count);
+    datum_.resize(count);
   }
   const double delta = move.step_size;
   for (int chain = 0; chain < count; ++chain) {
-    const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
-    move.random.normals({Purpose::momentum, move.iteration, datum, move.step}, noise_.column(chain));
+    datum_[chain] = chains.datum(chain);
+    move.random.normals({Purpose::momentum, move.iteration, datum_[chain], move.step}, noise_.column(chain));
     for (int i = 0; i < dimension; ++i)
       position_(i, chain) =
           chains.z(i, chain) + 0.5 * delta * chains.gradient(i, chain) + std::sqrt(delta) * noise_(i, chain);
   }
   const MatrixView<double> position = position_, slope = slope_;
-  target.evaluate(position.columns(0, count), Want::both, value_, slope.columns(0, count));
+  target.evaluate(position.columns(0, count), Want::both, value_, slope.columns(0, count), datum_);
   for (int chain = 0; chain < count; ++chain) {
     // log r(z' → z) − log r(z → z'): both are Gaussian with variance δ
     double proposal_ratio = 0;

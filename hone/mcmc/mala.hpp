@@ -14,6 +14,7 @@ class Mala final : public Kernel {
  private:
   Matrix<double> noise_, position_, slope_;
   std::vector<double> value_;
+  std::vector<std::uint32_t> datum_;
 };
 
 }  // namespace hone

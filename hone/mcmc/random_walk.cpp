@@ -10,15 +10,16 @@ void RandomWalk::step(const Target& target, const Move& move, const ChainsView& 
   if (position_.rows() != dimension || position_.cols() < count) {
     position_ = Matrix<double>(dimension, count);
     value_.resize(count);
+    datum_.resize(count);
   }
   for (int chain = 0; chain < count; ++chain) {
-    const std::uint32_t datum = chains.first_datum + static_cast<std::uint32_t>(chain);
-    move.random.normals({Purpose::momentum, move.iteration, datum, move.step}, position_.column(chain));
+    datum_[chain] = chains.datum(chain);
+    move.random.normals({Purpose::momentum, move.iteration, datum_[chain], move.step}, position_.column(chain));
     for (int i = 0; i < dimension; ++i)
       position_(i, chain) = chains.z(i, chain) + std::sqrt(move.step_size) * position_(i, chain);
   }
   const MatrixView<double> position = position_;
-  target.evaluate(position.columns(0, count), Want::value, value_, {});
+  target.evaluate(position.columns(0, count), Want::value, value_, {}, datum_);
   for (int chain = 0; chain < count; ++chain) {
     if (!metropolis(value_[chain] - chains.value[chain], value_[chain], move, chains, chain)) continue;
     copy(position_.column(chain), chains.z.column(chain));

@@ -14,6 +14,7 @@ class RandomWalk final : public Kernel {
  private:
   Matrix<double> position_;
   std::vector<double> value_;
+  std::vector<std::uint32_t> datum_;
 };
 
 }  // namespace hone

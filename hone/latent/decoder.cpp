@@ -1,0 +1,82 @@
+#include "hone/latent/decoder.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+namespace {
+
+NetworkConfig network_of(const DecoderConfig& config) {
+  const bool centred = config.density == Density::gaussian;
+  return {config.latent, config.hidden, config.pixels, config.activation,
+          centred ? Intercept::none : Intercept::learned};
+}
+
+}  // namespace
+
+template <class Real>
+Decoder<Real>::Decoder(const DecoderConfig& config, Parameters<Real>& parameters, Gradients gradients)
+    : config_(config), network_(network_of(config), "decoder", Directions::both, parameters) {
+  if (gradients == Gradients::exact) return;
+  if (!std::is_same_v<Real, float>) throw InputError("bf16 trajectories go with float32 products, not with double");
+  bf16_ = std::make_unique<LayerStack<Bf16>>(network_.config(), Directions::both);
+}
+
+template <class Real>
+void Decoder<Real>::pack() {
+  network_.pack();
+  if constexpr (std::is_same_v<Real, float>)
+    if (bf16_) network_.pack_into(*bf16_);
+}
+
+template <class Real>
+template <class Element>
+void Decoder<Real>::compute(const LayerStack<Element>& layers, const Points& points, Want want,
+                            std::span<double> value, MatrixView<double> gradient) const {
+  thread_local Tape<Element> tape;
+  const int count = points.z.cols();
+  tape.prepare(network_.config(), count);
+  fill_columns(points.z, tape.own_input.view());
+  if (wants_value(want))
+    for (int c = 0; c < count; ++c) value[c] = points.data.constant(points.datum[c]);
+  if constexpr (std::is_same_v<Sum<Element>, Real>)
+    layers.forward_residual(tape, 0, count, config_.density, {points.data.view(), points.datum}, want, value);
+  if (wants_value(want))
+    for (int c = 0; c < count; ++c)  // + log N(z; 0, I)
+      for (const double z : points.z.column(c)) value[c] -= 0.5 * (square(z) + log_two_pi);
+  if (!wants_gradient(want)) return;
+  layers.backward(tape, 0, count);
+  layers.backward_input(tape, 0, count);
+  for (int c = 0; c < count; ++c) {
+    const auto* slope = tape.input_delta.view().column(c);
+    for (int d = 0; d < config_.latent; ++d) gradient(d, c) = static_cast<double>(slope[d]) - points.z(d, c);
+  }
+}
+
+template <class Real>
+void Decoder<Real>::log_joint(const Points& points, Want want, std::span<double> value, MatrixView<double> gradient,
+                              Gradients gradients) const {
+  if (gradients == Gradients::exact || !wants_gradient(want)) {
+    compute(network_.layers(), points, want, value, gradient);
+    return;
+  }
+  if (!bf16_) throw std::logic_error("this decoder was not made for bf16 gradients");
+  if (wants_value(want)) compute(network_.layers(), points, Want::value, value, {});
+  compute(*bf16_, points, Want::gradient, {}, gradient);
+}
+
+template <class Real>
+void Decoder<Real>::record(const Points& points, int begin, int end, Tape<Real>& tape) const {
+  fill_columns(points.z.columns(begin, end), tape.own_input.view().columns(begin, end));
+  const LayerStack<Real>& layers = network_.layers();
+  layers.forward_residual(tape, begin, end, config_.density, {points.data.view(), points.datum}, Want::gradient, {});
+  layers.backward(tape, begin, end);
+}
+
+template class Decoder<float>;
+template class Decoder<double>;
+
+}  // namespace hone

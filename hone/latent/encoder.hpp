@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "hone/latent/network.hpp"
+#include "hone/tensor/matrix.hpp"
+
+namespace hone {
+
+struct EncoderConfig {
+  int pixels = 1;
+  std::vector<int> hidden;
+  int latent = 1;
+  Activation activation = Activation::relu;
+};
+
+template <class Real>
+struct EncoderTape {
+  Tape<Real> mean, sd;
+};
+
+// q(z | x) = N(μ(x), diag σ(x)²) by two separate networks, σ = modified_softplus(a). Parameters are the tensors "mean.…"
+// and "sd.…" of `parameters`. Const functions may be called from several threads, on columns of their own.
+template <class Real>
+class AmortizedGaussian {
+ public:
+  AmortizedGaussian(const EncoderConfig& config, Parameters<Real>& parameters);
+
+  int latent() const { return config_.latent; }
+  const EncoderConfig& config() const { return config_; }
+
+  void initialize(const RandomSource& random);
+  void pack();  // to be called whenever the parameters have changed
+
+  // Shapes a tape for data (pixels, n), which must stay where they are until the tape is used up.
+  void prepare(EncoderTape<Real>& tape, BatchView<const Real> data) const;
+
+  // μ and σ (D, n) of the data in columns [begin, end)
+  void forward(EncoderTape<Real>& tape, int begin, int end, MatrixView<double> mean, MatrixView<double> sd) const;
+
+  // From d objective / dμ and d objective / dσ (D, n) of the columns [begin, end); then every thread adds its part of the
+  // sum over all columns to the gradient of all parameters.
+  void backward(EncoderTape<Real>& tape, int begin, int end, MatrixView<const double> mean,
+                MatrixView<const double> sd) const;
+  void add_gradient(const EncoderTape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
+
+ private:
+  EncoderConfig config_;
+  Network<Real> mean_, sd_;
+};
+
+}  // namespace hone

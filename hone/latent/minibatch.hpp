@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hone/tensor/batch.hpp"
+#include "hone/tensor/layer.hpp"
+
+namespace hone {
+
+// Some data as the products want them: one datum a column, expanded once, before the chains move.
+template <class Real>
+class Minibatch {
+ public:
+  Minibatch(Density density, int pixels, int columns)
+      : density_(density), pixels_(pixels, columns), constant_(columns) {}
+
+  int pixels() const { return pixels_.rows(); }
+  int count() const { return pixels_.cols(); }
+  BatchView<const Real> view() const { return pixels_.view(); }
+
+  // log p(x | z) without what depends on z: − Σ log x! of a Poisson, else 0
+  double constant(std::uint32_t column) const { return constant_[column]; }
+
+  template <class T>
+  void set(int column, std::span<const T> datum) {
+    for (std::size_t i = 0; i < datum.size(); ++i) pixels_(static_cast<int>(i), column) = static_cast<Real>(datum[i]);
+    constant_[column] = 0;
+    if (density_ != Density::poisson) return;
+    for (const T x : datum) constant_[column] -= std::lgamma(static_cast<double>(x) + 1);
+  }
+
+ private:
+  Density density_;
+  Batch<Real> pixels_;
+  std::vector<double> constant_;
+};
+
+}  // namespace hone

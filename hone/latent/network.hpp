@@ -1,0 +1,100 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hone/base/random.hpp"
+#include "hone/latent/parameters.hpp"
+#include "hone/target/target.hpp"
+#include "hone/tensor/layer.hpp"
+
+namespace hone {
+
+enum class Intercept { learned, none };  // of the output layer
+
+// A fully connected network with a linear output layer. Without hidden layers it is a linear map.
+struct NetworkConfig {
+  int inputs = 1;
+  std::vector<int> hidden;
+  int outputs = 1;
+  Activation activation = Activation::relu;  // of the hidden layers
+  Intercept intercept = Intercept::learned;
+};
+
+// What a network's layers hold for a batch: one column a chain or datum. Threads may work on columns of their own.
+template <class Element>
+struct Tape {
+  // Shapes the tape for a network; memory is kept where it suffices.
+  void prepare(const NetworkConfig& config, int columns);
+  int columns() const { return input.cols(); }
+
+  BatchView<const Element> input;     // (inputs, n), of own_input unless the caller has it elsewhere
+  Batch<Element> own_input;
+  std::vector<Batch<Element>> value;  // of every layer: act(a), and a of the output layer
+  std::vector<Batch<Element>> delta;  // d objective / da of every layer
+  Batch<Sum<Element>> input_delta;
+};
+
+// The layers of a network, packed as Element. Const functions work on the columns [begin, end) of a tape.
+template <class Element>
+class LayerStack {
+ public:
+  using Real = Sum<Element>;
+
+  // `directions` of the first layer: forward where no gradient in the inputs is needed.
+  LayerStack(const NetworkConfig& config, Directions directions);
+
+  int depth() const { return static_cast<int>(layers_.size()); }
+  void pack(int layer, std::span<const Real> weights, std::span<const Real> bias) { layers_[layer].pack(weights, bias); }
+
+  void forward(Tape<Element>& tape, int begin, int end) const;  // input → value, all layers
+  // input → the delta of the output layer, where the outputs are natural parameters of `data` (of whose datum only
+  // [begin, end) is read), and value[c] += log p of column begin + c; either may be left out.
+  void forward_residual(Tape<Element>& tape, int begin, int end, Density density, const DataColumns<Real>& data,
+                        Want want, std::span<double> value) const;
+  void backward(Tape<Element>& tape, int begin, int end) const;        // delta of the output layer → all deltas
+  void backward_input(Tape<Element>& tape, int begin, int end) const;  // delta of the first layer → input_delta
+
+ private:
+  void forward_hidden(Tape<Element>& tape, int begin, int end) const;
+
+  Activation activation_;
+  std::vector<PackedLayer<Element>> layers_;
+};
+
+// A network whose weights are tensors of `parameters`, which must outlive it.
+template <class Real>
+class Network {
+ public:
+  // Tensors are called NAME.weight[l] and NAME.bias[l], l = 0 next to the inputs. Throws InputError where a width is
+  // not positive.
+  Network(const NetworkConfig& config, const std::string& name, Directions directions, Parameters<Real>& parameters);
+
+  const NetworkConfig& config() const { return config_; }
+  const LayerStack<Real>& layers() const { return layers_; }
+
+  // The authors' start: N(0, 1) over the root of the layer's width for hidden layers, N(0, 1) for the output layer, and
+  // 0.01 N(0, 1) for a network without hidden layers. Every tensor has a stream of its own.
+  void initialize(const RandomSource& random);
+
+  void pack();  // to be called whenever the parameters have changed
+  template <class Element>
+  void pack_into(LayerStack<Element>& layers) const;
+
+  // gradient of all parameters += Σ over the columns of the tape, whose deltas are known. Threads share it out as part
+  // i of n; the bits do not depend on n.
+  void add_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
+
+ private:
+  struct LayerTensors {
+    int weight;
+    int bias;  // −1: none
+  };
+
+  NetworkConfig config_;
+  Parameters<Real>* parameters_;
+  std::vector<LayerTensors> tensors_;
+  LayerStack<Real> layers_;
+};
+
+}  // namespace hone

@@ -1,0 +1,192 @@
+#pragma once
+
+// What follows a sum of products, vector by vector: activations, their slopes, likelihoods. Included by kernel.hpp,
+// and bound by what is said there.
+
+#include "hone/tensor/product.hpp"
+
+namespace hone::kernel {
+
+// Rows [row, row + width) of columns [begin, end).
+struct Range {
+  int row, width, begin, end;
+};
+
+template <class S, class F>
+typename S::V lane_by_lane(typename S::V x, F f) {
+  typename S::Real lane[S::lanes];
+  S::store(lane, x);
+  for (int i = 0; i < S::lanes; ++i) lane[i] = f(lane[i]);
+  return S::load(lane);
+}
+
+// exp(x); x is brought into the range of normal floats.
+template <class S>
+typename S::V exp(typename S::V x) {
+  using V = typename S::V;
+  if constexpr (sizeof(typename S::Real) == 8) {
+    return lane_by_lane<S>(x, [](double v) { return __builtin_exp(v); });
+  } else {
+    constexpr float log2_e = 1.44269504f;
+    constexpr float to_integer = 12582912.0f;  // 1.5 · 2²³: a sum with it has no fraction, and its last bits are the integer
+    x = S::max(S::set(-87.0f), S::min(S::set(88.0f), x));
+    const V shifted = S::fma(x, S::set(log2_e), S::set(to_integer));
+    const V f = S::fma(x, S::set(log2_e), S::set(to_integer) - shifted);  // in [−½, ½]
+    V power = S::set(0.00132764717f);                                     // 2^f, relative error 7.5e-8
+    power = S::fma(power, f, S::set(0.00967554154f));
+    power = S::fma(power, f, S::set(0.0555071328f));
+    power = S::fma(power, f, S::set(0.240221197f));
+    power = S::fma(power, f, S::set(0.693146967f));
+    power = S::fma(power, f, S::set(1.00000007f));
+    return S::add_to_exponent(power, shifted);
+  }
+}
+
+// log(1 + u) for u in [0, 1]
+template <class S>
+typename S::V log1p(typename S::V u) {
+  using V = typename S::V;
+  if constexpr (sizeof(typename S::Real) == 8) {
+    return lane_by_lane<S>(u, [](double v) { return __builtin_log1p(v); });
+  } else {
+    const V s = u / (u + S::set(2.0f));  // log(1 + u) = 2 artanh s
+    const V t = s * s;
+    V series = S::set(0.3422605f);  // relative error 1.7e-7
+    series = S::fma(series, t, S::set(0.395894618f));
+    series = S::fma(series, t, S::set(0.666760028f));
+    series = S::fma(series, t, S::set(1.99999967f));
+    return s * series;
+  }
+}
+
+template <class S>
+typename S::V log(typename S::V x) {
+  if constexpr (sizeof(typename S::Real) == 8)
+    return lane_by_lane<S>(x, [](double v) { return __builtin_log(v); });
+  else
+    return lane_by_lane<S>(x, [](float v) { return __builtin_logf(v); });
+}
+
+template <class S>
+typename S::V sigmoid(typename S::V a) {
+  return S::reciprocal(S::set(1) + exp<S>(-a));
+}
+
+template <class S>
+typename S::V softplus(typename S::V a) {
+  const auto zero = S::set(0);
+  return S::max(zero, a) + log1p<S>(exp<S>(S::min(a, -a)));
+}
+
+template <class S>
+typename S::V tanh(typename S::V a) {
+  if constexpr (sizeof(typename S::Real) == 8)
+    return lane_by_lane<S>(a, [](double v) { return __builtin_tanh(v); });
+  else
+    return S::fma(S::set(-2), S::reciprocal(S::set(1) + exp<S>(a + a)), S::set(1));
+}
+
+template <class S>
+void copy_sums(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+  for (int column = range.begin; column < range.end; ++column) {
+    const auto* a = sums + (column - range.begin) * S::vectors * S::lanes;
+    auto* to = product.sum + static_cast<std::size_t>(column) * product.y_stride + range.row;
+    for (int i = 0; i < range.width; i += S::lanes) S::store(to + i, S::load(a + i));
+  }
+}
+
+// y = f(a, row, column) on a range of sums
+template <class S, class F>
+void map(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums, F f) {
+  for (int column = range.begin; column < range.end; ++column) {
+    const auto* a = sums + (column - range.begin) * S::vectors * S::lanes;
+    auto* y = product.y + static_cast<std::size_t>(column) * product.y_stride + range.row;
+    for (int i = 0; i < range.width; i += S::lanes) S::store_elements(y + i, f(S::load(a + i), range.row + i, column));
+  }
+}
+
+// y = a · slope(h)
+template <class S, class Slope>
+void map_slope(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums,
+               Slope slope) {
+  map<S>(product, range, sums, [&](typename S::V a, int row, int column) {
+    return slope(a, S::load_elements(product.h + static_cast<std::size_t>(column) * product.y_stride + row));
+  });
+}
+
+template <class S>
+struct Bernoulli {
+  using V = typename S::V;
+  static V residual(V a, V x) { return x - sigmoid<S>(a); }
+  static V log_p(V a, V x) { return S::fma(x, a, -softplus<S>(a)); }
+};
+
+template <class S>
+struct Gaussian {
+  using V = typename S::V;
+  using Real = typename S::Real;
+  static V residual(V a, V x) { return (x - a) * S::set(static_cast<Real>(1 / gaussian_variance)); }
+  static V log_p(V a, V x) {
+    constexpr auto log_normalizer = static_cast<Real>(-1.3836465597893730);  // ½ log(2π · 0.01)
+    const V shift = x - a;
+    return S::fma(shift * shift, S::set(static_cast<Real>(-0.5 / gaussian_variance)), S::set(-log_normalizer));
+  }
+};
+
+template <class S>
+struct Poisson {
+  using V = typename S::V;
+  static V shift() { return S::set(static_cast<typename S::Real>(1e-4)); }
+  static V rate(V a) { return shift() + softplus<S>(a - shift()); }
+  static V residual(V a, V x) { return (x / rate(a) - S::set(1)) * sigmoid<S>(a - shift()); }
+  static V log_p(V a, V x) { return S::fma(x, log<S>(rate(a)), -rate(a)); }
+};
+
+// Sums of log p: floats over the rows of a panel, doubles over panels.
+template <class S, class Likelihood>
+void add_values(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+  for (int column = range.begin; column < range.end; ++column) {
+    const auto* a = sums + (column - range.begin) * S::vectors * S::lanes;
+    const auto* x = product.data + static_cast<std::size_t>(product.datum[column]) * product.data_stride + range.row;
+    auto total = S::set(0);
+    const int inside = product.units - range.row;
+    for (int i = 0; i < range.width && i < inside; i += S::lanes) {
+      auto term = Likelihood::log_p(S::load(a + i), S::load(x + i));
+      if (inside - i < S::lanes) term = S::first(term, inside - i);
+      total = total + term;
+    }
+    product.value[column] += S::sum(total);
+  }
+}
+
+template <class S, class Likelihood>
+void likelihood(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+  if (product.value) add_values<S, Likelihood>(product, range, sums);
+  if (!product.y) return;
+  map<S>(product, range, sums, [&](typename S::V a, int row, int column) {
+    const auto* x = product.data + static_cast<std::size_t>(product.datum[column]) * product.data_stride;
+    return Likelihood::residual(a, S::load(x + row));
+  });
+}
+
+template <class S>
+void finish(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+  using V = typename S::V;
+  switch (product.finish) {
+    case Finish::linear: return map<S>(product, range, sums, [](V a, int, int) { return a; });
+    case Finish::sum: return copy_sums<S>(product, range, sums);
+    case Finish::relu: return map<S>(product, range, sums, [](V a, int, int) { return S::max(S::set(0), a); });
+    case Finish::tanh: return map<S>(product, range, sums, [](V a, int, int) { return tanh<S>(a); });
+    case Finish::softplus: return map<S>(product, range, sums, [](V a, int, int) { return softplus<S>(a); });
+    case Finish::slope_relu: return map_slope<S>(product, range, sums, [](V a, V h) { return S::where_positive(h, a); });
+    case Finish::slope_tanh:
+      return map_slope<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - h * h); });
+    case Finish::slope_softplus:  // h = softplus(·), whose derivative is 1 − exp(−h)
+      return map_slope<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - exp<S>(-h)); });
+    case Finish::bernoulli: return likelihood<S, Bernoulli<S>>(product, range, sums);
+    case Finish::gaussian: return likelihood<S, Gaussian<S>>(product, range, sums);
+    case Finish::poisson: return likelihood<S, Poisson<S>>(product, range, sums);
+  }
+}
+
+}  // namespace hone::kernel

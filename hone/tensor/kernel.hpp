@@ -1,0 +1,217 @@
+#pragma once
+
+// The matrix products, written once and compiled for every instruction level. A level is a class S that names its
+// vectors and their few operations; it lives in an unnamed namespace, so that no function compiled for one level can be
+// linked into another. For the same reason this header uses nothing of the standard library that is not a type.
+
+#include "hone/tensor/finish.hpp"
+#include "hone/tensor/product.hpp"
+
+namespace hone::kernel {
+
+template <class S>
+inline constexpr int panel_rows = S::vectors * S::lanes;  // of a whole panel; panels stand one below the other
+
+// The last panel is as narrow as whole vectors and, where the level has half vectors, one of those allow.
+template <class S>
+int panel_width(int rows_left) {
+  if (rows_left >= panel_rows<S>) return panel_rows<S>;
+  const int full = rows_left / S::lanes * S::lanes;
+  const int rest = rows_left - full;
+  return full + (rest == 0 ? 0 : S::half > 0 && rest <= S::half ? S::half : S::lanes);
+}
+
+// Operands of a block of sums c (rows of a panel, N columns) = bias + Σ_k a_k b_kᵀ: vectors of a, single numbers of b.
+template <class S>
+struct BlockOperands {
+  using Element = typename S::Element;
+  using Real = typename S::Real;
+  int steps;  // of S::depth products each
+  const Element* a;
+  std::size_t a_step;
+  const Element* b;
+  std::size_t b_step;
+  std::size_t b_column;
+  const Real* bias;
+};
+
+// M whole vectors and H half ones, N columns, all in registers. Every sum runs over k in order, whatever M and N.
+template <class S, int M, int H, int N>
+void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
+  const auto [steps, a0, a_step, b0, b_step, b_column, bias] = operands;
+  typename S::V sum[M > 0 ? M : 1][N];
+  typename S::HalfV half[N];
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) sum[m][n] = S::load(bias + m * S::lanes);
+    if constexpr (H > 0) half[n] = S::load_half(bias + M * S::lanes);
+  }
+  const auto* a = a0;
+  const auto* b = b0;
+  for (int step = 0; step < steps; ++step, a += a_step, b += b_step) {
+    typename S::Factors factor[M > 0 ? M : 1];
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) factor[m] = S::factors(a + m * S::lanes * S::depth);
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      const auto shared = S::broadcast(b + static_cast<std::size_t>(n) * b_column);
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) sum[m][n] = S::multiply_add(factor[m], shared, sum[m][n]);
+      if constexpr (H > 0) half[n] = S::multiply_add_half(a + M * S::lanes * S::depth, shared, half[n]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) S::store(c + n * panel_rows<S> + m * S::lanes, sum[m][n]);
+    if constexpr (H > 0) S::store_half(c + n * panel_rows<S> + M * S::lanes, half[n]);
+  }
+}
+
+template <class S>
+using MultiplyBlock = void (*)(const BlockOperands<S>&, typename S::Real*);
+
+template <class S, int N>
+MultiplyBlock<S> block_of_columns(int width) {
+  const bool has_half = width % S::lanes != 0;
+  switch (width / S::lanes * 2 + has_half) {
+    case 1: return multiply_block<S, 0, S::half ? 1 : 0, N>;
+    case 2: return multiply_block<S, 1, 0, N>;
+    case 3: return multiply_block<S, 1, S::half ? 1 : 0, N>;
+    case 4: return multiply_block<S, 2, 0, N>;
+    case 5: return multiply_block<S, 2, S::half ? 1 : 0, N>;
+    case 6: return multiply_block<S, 3, 0, N>;
+    default: break;
+  }
+  if constexpr (S::vectors > 3) {
+    switch (width / S::lanes * 2 + has_half) {
+      case 7: return multiply_block<S, 3, S::half ? 1 : 0, N>;
+      case 8: return multiply_block<S, 4, 0, N>;
+      case 9: return multiply_block<S, 4, S::half ? 1 : 0, N>;
+      default: break;
+    }
+  }
+  return multiply_block<S, S::vectors, 0, N>;
+}
+
+template <class S>
+MultiplyBlock<S> block(int width, int columns) {
+  switch (columns) {
+    case 1: return block_of_columns<S, 1>(width);
+    case 2: return block_of_columns<S, 2>(width);
+    case 3: return block_of_columns<S, 3>(width);
+    case 4: return block_of_columns<S, 4>(width);
+    default: return block_of_columns<S, S::columns>(width);
+  }
+}
+
+// Calls on_block(begin, end) on ranges of at most S::columns that cover [begin, end) and differ by one at most.
+template <class S, class OnBlock>
+void for_blocks(int begin, int end, OnBlock on_block) {
+  const int count = end - begin;
+  const int blocks = (count + S::columns - 1) / S::columns;
+  for (int i = 0; i < blocks; ++i)
+    on_block(begin + static_cast<int>(static_cast<long>(count) * i / blocks),
+             begin + static_cast<int>(static_cast<long>(count) * (i + 1) / blocks));
+}
+
+template <class S>
+void multiply(const Product<typename S::Element>& product) {
+  alignas(64) typename S::Real sums[S::columns * panel_rows<S>] = {};
+  const int steps = (product.depth + S::depth - 1) / S::depth;
+  const auto* panel = product.weights;
+  for (int row = 0; row < product.units; row += panel_rows<S>) {
+    const int width = panel_width<S>(product.units - row);
+    const auto a_step = static_cast<std::size_t>(width * S::depth);
+    for_blocks<S>(0, product.columns, [&](int begin, int end) {
+      const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
+      block<S>(width, end - begin)({steps, panel, a_step, x, S::depth, product.x_stride, product.bias + row}, sums);
+      finish<S>(product, {row, width, begin, end}, sums);
+    });
+    panel += a_step * static_cast<std::size_t>(steps);
+  }
+}
+
+template <class S>
+void add_outer(const OuterProduct<typename S::Real>& product) {
+  static constexpr typename S::Real zeros[panel_rows<S>] = {};
+  alignas(64) typename S::Real sums[S::columns * panel_rows<S>];
+  for (int row = 0; row < product.units; row += panel_rows<S>) {
+    const int left = product.units - row;
+    const int width = panel_width<S>(left);
+    for_blocks<S>(product.begin, product.end, [&](int begin, int end) {
+      block<S>(width, end - begin)(
+          {product.columns, product.dy + row, product.dy_stride, product.x + begin, product.x_stride, 1, zeros}, sums);
+      for (int input = begin; input < end; ++input) {
+        auto* to = product.gradient + static_cast<std::size_t>(input) * static_cast<std::size_t>(product.units) + row;
+        const auto* from = sums + (input - begin) * panel_rows<S>;
+        for (int i = 0; i < (width < left ? width : left); ++i) to[i] += from[i];
+      }
+    });
+  }
+}
+
+template <class S>
+std::size_t packed_size(int units, int depth) {
+  const int steps = (depth + S::depth - 1) / S::depth;
+  std::size_t rows = 0;
+  for (int row = 0; row < units; row += panel_rows<S>) rows += static_cast<std::size_t>(panel_width<S>(units - row));
+  return rows * static_cast<std::size_t>(steps * S::depth);
+}
+
+// Numbers k of the rows of a panel, S::depth apart; zeros beyond the matrix.
+template <class S>
+void pack_step(const Packing<typename S::Element>& packing, int row, int width, int k, typename S::Element* packed) {
+  const int left = packing.units - row;
+  const int inside = k >= packing.depth ? 0 : left < width ? left : width;
+  const auto* from = packing.from + static_cast<std::size_t>(row) * packing.unit_stride +
+                     static_cast<std::size_t>(k) * packing.depth_stride;
+  if (packing.unit_stride == 1) {
+    for (int i = 0; i < inside; ++i) packed[i * S::depth] = S::element(from[i]);
+  } else {
+    for (int i = 0; i < inside; ++i, from += packing.unit_stride) packed[i * S::depth] = S::element(*from);
+  }
+  for (int i = inside; i < width; ++i) packed[i * S::depth] = S::element(0);
+}
+
+// Panel after panel, and in a panel step after step: S::depth numbers of every row.
+template <class S>
+void pack(const Packing<typename S::Element>& packing, typename S::Element* packed) {
+  const int steps = (packing.depth + S::depth - 1) / S::depth;
+  for (int row = 0; row < packing.units; row += panel_rows<S>) {
+    const int width = panel_width<S>(packing.units - row);
+    for (int step = 0; step < steps; ++step, packed += width * S::depth)
+      for (int k = 0; k < S::depth; ++k) pack_step<S>(packing, row, width, step * S::depth + k, packed + k);
+  }
+}
+
+// Enough independent sums to hide the latency of the instruction, and nothing else.
+inline constexpr int peak_sums = 12;
+
+template <class S>
+double fused_multiply_adds(long rounds) {
+  typename S::V sum[peak_sums];
+  for (int i = 0; i < peak_sums; ++i) sum[i] = S::set(static_cast<typename S::Real>(i));
+  alignas(64) typename S::Element seed[S::lanes * S::depth];
+  for (auto& x : seed) x = S::element(static_cast<typename S::Real>(rounds) * typename S::Real(1e-12));
+  const auto factor = S::factors(seed);
+  const auto shared = S::broadcast(seed);
+  for (long round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (int i = 0; i < peak_sums; ++i) sum[i] = S::multiply_add(factor, shared, sum[i]);
+  }
+  double total = 0;
+  for (int i = 0; i < peak_sums; ++i) total += S::sum(sum[i]);
+  return total;
+}
+
+template <class S>
+constexpr Kernels<typename S::Element> kernels() {
+  void (*outer)(const OuterProduct<typename S::Real>&) = nullptr;
+  if constexpr (S::depth == 1) outer = add_outer<S>;
+  return {packed_size<S>, pack<S>, multiply<S>, outer, fused_multiply_adds<S>,
+          2.0 * S::lanes * S::depth * peak_sums};
+}
+
+}  // namespace hone::kernel

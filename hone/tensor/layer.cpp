@@ -1,0 +1,145 @@
+#include "hone/tensor/layer.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace hone {
+namespace {
+
+Finish forward_finish(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return Finish::relu;
+    case Activation::tanh:
+      return Finish::tanh;
+    case Activation::softplus:
+      return Finish::softplus;
+    case Activation::linear:
+      break;
+  }
+  return Finish::linear;
+}
+
+Finish backward_finish(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return Finish::slope_relu;
+    case Activation::tanh:
+      return Finish::slope_tanh;
+    case Activation::softplus:
+      return Finish::slope_softplus;
+    case Activation::linear:
+      break;
+  }
+  return Finish::linear;
+}
+
+Finish residual_finish(Density density) {
+  switch (density) {
+    case Density::gaussian:
+      return Finish::gaussian;
+    case Density::poisson:
+      return Finish::poisson;
+    case Density::bernoulli:
+      break;
+  }
+  return Finish::bernoulli;
+}
+
+}  // namespace
+
+template <class Element>
+PackedLayer<Element>::PackedLayer(int inputs, int outputs, Directions directions, SimdLevel level)
+    : kernels_(kernels_of<Element>(level)),
+      inputs_(inputs),
+      outputs_(outputs),
+      forward_weights_(kernels_.packed_size(outputs, inputs)),
+      backward_weights_(directions == Directions::both ? kernels_.packed_size(inputs, outputs) : 0),
+      bias_(static_cast<std::size_t>(padded(outputs))),
+      no_bias_(static_cast<std::size_t>(padded(inputs))) {}
+
+template <class Element>
+void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const Real> bias) {
+  const auto row = static_cast<std::size_t>(outputs_);
+  kernels_.pack({outputs_, inputs_, weights.data(), 1, row}, forward_weights_.data());
+  if (!backward_weights_.empty()) kernels_.pack({inputs_, outputs_, weights.data(), row, 1}, backward_weights_.data());
+  std::copy(bias.begin(), bias.end(), bias_.begin());
+}
+
+template <class Element>
+void PackedLayer<Element>::forward(BatchView<const Element> x, Activation activation, BatchView<Element> y) const {
+  kernels_.multiply({.depth = inputs_, .units = outputs_, .columns = x.cols(),
+                     .weights = forward_weights_.data(), .bias = bias_.data(),
+                     .x = x.data(), .x_stride = x.stride(), .y = y.data(), .y_stride = y.stride(),
+                     .finish = forward_finish(activation)});
+}
+
+template <class Element>
+void PackedLayer<Element>::forward_residual(BatchView<const Element> x, Density density, const DataColumns<Real>& data,
+                                            BatchView<Element> residual, std::span<double> value) const {
+  kernels_.multiply({.depth = inputs_, .units = outputs_, .columns = x.cols(),
+                     .weights = forward_weights_.data(), .bias = bias_.data(),
+                     .x = x.data(), .x_stride = x.stride(), .y = residual.data(), .y_stride = residual.stride(),
+                     .finish = residual_finish(density),
+                     .data = data.data.data(), .data_stride = data.data.stride(), .datum = data.datum.data(),
+                     .value = value.data()});
+}
+
+template <class Element>
+void PackedLayer<Element>::backward(BatchView<const Element> dy, Activation below, BatchView<const Element> x,
+                                    BatchView<Element> dx) const {
+  kernels_.multiply({.depth = outputs_, .units = inputs_, .columns = dy.cols(),
+                     .weights = backward_weights_.data(), .bias = no_bias_.data(),
+                     .x = dy.data(), .x_stride = dy.stride(), .y = dx.data(), .y_stride = dx.stride(),
+                     .finish = backward_finish(below), .h = x.data()});
+}
+
+template <class Element>
+void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView<Real> dx) const {
+  kernels_.multiply({.depth = outputs_, .units = inputs_, .columns = dy.cols(),
+                     .weights = backward_weights_.data(), .bias = no_bias_.data(),
+                     .x = dy.data(), .x_stride = dy.stride(), .y = nullptr, .y_stride = dx.stride(),
+                     .finish = Finish::sum, .sum = dx.data()});
+}
+
+template <class Real>
+void add_weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
+                         std::span<Real> weights, SimdLevel level) {
+  kernels_of<Real>(level).add_outer({dy.rows(), dy.cols(), x.data(), x.stride(), dy.data(), dy.stride(), begin, end,
+                                     weights.data()});
+}
+
+template <class Real>
+void add_bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias) {
+  for (int column = 0; column < dy.cols(); ++column)
+    for (int unit = begin; unit < end; ++unit) bias[unit] += dy(unit, column);
+}
+
+template <class Element>
+void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
+  for (int column = 0; column < from.cols(); ++column) {
+    Element* const out = to.column(column);
+    const double* const in = from.column(column).data();
+    for (int row = 0; row < from.rows(); ++row) {
+      if constexpr (std::is_same_v<Element, Bf16>)
+        out[row] = to_bf16(static_cast<float>(in[row]));
+      else
+        out[row] = static_cast<Element>(in[row]);
+    }
+    std::fill(out + from.rows(), out + to.stride(), Element{});
+  }
+}
+
+template class PackedLayer<float>;
+template class PackedLayer<double>;
+template class PackedLayer<Bf16>;
+template void add_weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>, SimdLevel);
+template void add_weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>,
+                                  SimdLevel);
+template void add_bias_gradient(BatchView<const float>, int, int, std::span<float>);
+template void add_bias_gradient(BatchView<const double>, int, int, std::span<double>);
+template void fill_columns(MatrixView<const double>, BatchView<float>);
+template void fill_columns(MatrixView<const double>, BatchView<double>);
+template void fill_columns(MatrixView<const double>, BatchView<Bf16>);
+
+}  // namespace hone

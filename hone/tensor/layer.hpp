@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hone/tensor/batch.hpp"
+#include "hone/tensor/matrix.hpp"
+#include "hone/tensor/simd.hpp"
+
+namespace hone {
+
+enum class Activation { linear, relu, tanh, softplus };
+
+// Which products a layer will be asked for.
+enum class Directions { forward, both };
+
+// The data that the last layer is compared with: column c of a batch belongs to column datum[c] of `data`.
+template <class Real>
+struct DataColumns {
+  BatchView<const Real> data;
+  std::span<const std::uint32_t> datum;
+};
+
+enum class Density { bernoulli, gaussian, poisson };
+
+// A fully connected layer with its weights packed for the kernels of one instruction level. Element is float, double, or
+// Bf16 (weights and activations of 16 bits, sums of floats). Weights are (in, out), one row an input unit; a batch has
+// one chain a column. Const functions may be called from several threads, on columns of their own.
+template <class Element>
+class PackedLayer {
+ public:
+  using Real = Sum<Element>;
+
+  PackedLayer(int inputs, int outputs, Directions directions, SimdLevel level = simd_level());
+
+  int inputs() const { return inputs_; }
+  int outputs() const { return outputs_; }
+
+  // To be called whenever the weights have changed. An empty bias is zero.
+  void pack(std::span<const Real> weights, std::span<const Real> bias);
+
+  // y = act(Wᵀ x + b)
+  void forward(BatchView<const Element> x, Activation activation, BatchView<Element> y) const;
+
+  // residual = d log p(data | a) / da for a = Wᵀ x + b, and value[c] += Σ log p(data | a); what is empty is not
+  // computed. A Poisson's value lacks − log x!.
+  void forward_residual(BatchView<const Element> x, Density density, const DataColumns<Real>& data,
+                        BatchView<Element> residual, std::span<double> value) const;
+
+  // dx = (W dy) ⊙ act'(·), where x = act(·) is the value of the activation below
+  void backward(BatchView<const Element> dy, Activation below, BatchView<const Element> x, BatchView<Element> dx) const;
+
+  // dx = W dy, for the first layer
+  void backward_input(BatchView<const Element> dy, BatchView<Real> dx) const;
+
+ private:
+  const Kernels<Element>& kernels_;
+  int inputs_;
+  int outputs_;
+  std::vector<Element> forward_weights_, backward_weights_;
+  std::vector<Real> bias_, no_bias_;
+};
+
+// weights (in, out) += Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order, so
+// a row's bits do not depend on how rows are shared out.
+template <class Real>
+void add_weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
+                         std::span<Real> weights, SimdLevel level = simd_level());
+
+// bias (out) += Σ_c dy_c for the units [begin, end)
+template <class Real>
+void add_bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias);
+
+// Rounds columns of doubles into a batch; its padding becomes zero.
+template <class Element>
+void fill_columns(MatrixView<const double> from, BatchView<Element> to);
+
+}  // namespace hone

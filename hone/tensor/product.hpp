@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hone {
+
+// A number of which only the upper 16 bits of a float are kept. Sums of products of such numbers are floats.
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+// Rounds to nearest, ties to even. Static: kernel.hpp says why.
+static inline Bf16 to_bf16(float x) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+  const std::uint32_t quiet = (bits >> 16) | 0x40u;  // not a number, and stays so
+  return {static_cast<std::uint16_t>((bits & 0x7FFF'FFFFu) > 0x7F80'0000u ? quiet : rounded)};
+}
+
+template <class Element>
+struct SumOf {
+  using Type = Element;
+};
+template <>
+struct SumOf<Bf16> {
+  using Type = float;
+};
+template <class Element>
+using Sum = typename SumOf<Element>::Type;
+
+// What becomes of a = (weights · x + bias) before it is stored.
+enum class Finish {
+  linear,
+  sum,  // a itself, unrounded, in Product::sum
+  relu,
+  tanh,
+  softplus,
+  slope_relu,  // a · act'(·), told from h, the value of the activation
+  slope_tanh,
+  slope_softplus,
+  bernoulli,  // residual d log p(x | a) / da of a datum x with natural parameter a; on demand log p(x | a)
+  gaussian,   // variance gaussian_variance
+  poisson,    // rate by the modified softplus; log p without − log x!
+};
+
+inline constexpr double gaussian_variance = 0.01;
+
+// The kernels below see raw pointers; layer.hpp is what others call. Columns are `stride` elements apart and may be
+// read and written up to padded(rows): see batch.hpp.
+template <class Element>
+struct Product {
+  int depth;              // K, inputs of the product
+  int units;              // M, rows of the result
+  int columns;            // n
+  const Element* weights;  // packed, (M, K)
+  const Sum<Element>* bias;  // (padded M)
+  const Element* x;       // (K, n)
+  std::size_t x_stride;
+  Element* y;             // (M, n)
+  std::size_t y_stride;
+  Finish finish = Finish::linear;
+  Sum<Element>* sum = nullptr;  // Finish::sum: (M, n), as far apart as y, which may then be none
+  const Element* h = nullptr;  // slope_*: (M, n), as far apart as y
+  // bernoulli, gaussian, poisson: column c of y belongs to column datum[c] of data.
+  const Sum<Element>* data = nullptr;
+  std::size_t data_stride = 0;
+  const std::uint32_t* datum = nullptr;
+  double* value = nullptr;  // where wanted: value[c] += Σ log p(x | a)
+};
+
+// gradient (in, out), one row an input unit, += Σ_c x_c dy_cᵀ for the rows [begin, end)
+template <class Real>
+struct OuterProduct {
+  int units;    // out
+  int columns;  // n
+  const Real* x;  // (in, n)
+  std::size_t x_stride;
+  const Real* dy;  // (out, n)
+  std::size_t dy_stride;
+  int begin, end;
+  Real* gradient;
+};
+
+// A matrix as a kernel wants it packed: element (unit, k) stands at from[unit * unit_stride + k * depth_stride].
+template <class Element>
+struct Packing {
+  int units;
+  int depth;
+  const Sum<Element>* from;
+  std::size_t unit_stride;
+  std::size_t depth_stride;
+};
+
+// One instruction level's kernels. All are free of side effects but for what their arguments name. A column's result
+// depends on that column alone, bit for bit: not on its place in the batch and not on the number of columns.
+template <class Element>
+struct Kernels {
+  std::size_t (*packed_size)(int units, int depth);
+  void (*pack)(const Packing<Element>& packing, Element* packed);
+  void (*multiply)(const Product<Element>& product);
+  void (*add_outer)(const OuterProduct<Sum<Element>>& product);  // none for Bf16
+  double (*fused_multiply_adds)(long rounds);  // see peak.hpp
+  double flops_per_round;
+};
+
+}  // namespace hone

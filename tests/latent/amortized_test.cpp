@@ -1,0 +1,249 @@
+// The encoder and the q of a minibatch against differences, alone and under the objectives.
+
+#include <gtest/gtest.h>
+
+#include "hone/base/scalar.hpp"
+#include "hone/latent/amortized_family.hpp"
+#include "hone/latent/encoder.hpp"
+#include "hone/objective/objective.hpp"
+#include "tests/latent/support.hpp"
+#include "tests/support/differences.hpp"
+
+namespace hone::test {
+namespace {
+
+constexpr int count = 7;
+
+// A model and its q, in double precision.
+struct Amortized {
+  explicit Amortized(Activation activation)
+      : model({latent, {64, 13}, pixels, activation, Density::bernoulli}, Gradients::exact, count),
+        encoder({pixels, {64, 13}, latent, activation}, parameters),
+        q(latent, count) {
+    encoder.initialize(PhiloxSource(9));
+    encode();
+  }
+
+  void encode() {
+    encoder.pack();
+    encoder.prepare(tape, model.data.view());
+    encoder.forward(tape, 0, 3, q.mean(), q.sd());
+    encoder.forward(tape, 3, count, q.mean(), q.sd());
+  }
+
+  // From the gradient of q's parameters to that of the encoder's.
+  std::vector<double> pull_back(std::vector<double> slope, int parts) {
+    const auto halves = q.split(slope);
+    encoder.backward(tape, 0, 3, halves.mean, halves.sd);
+    encoder.backward(tape, 3, count, halves.mean, halves.sd);
+    std::vector<double> gradient(parameters.size());
+    for (int part = 0; part < parts; ++part) encoder.add_gradient(tape, part, parts, gradient);
+    return gradient;
+  }
+
+  // The gradient of surrogate() in some of the encoder's parameters against differences.
+  template <class F>
+  void expect_gradient(std::span<const double> gradient, F&& surrogate, double step, double tolerance) {
+    for (const Tensor& tensor : parameters.tensors())
+      for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size(); i += 1 + tensor.size() / 4) {
+        const double slope = derivative_in(
+            parameters.values()[i],
+            [&] {
+              encode();
+              return surrogate();
+            },
+            step);
+        EXPECT_NEAR(gradient[i], slope, tolerance * (1 + std::abs(slope))) << tensor.name;
+      }
+    encode();
+  }
+
+  Model<double> model;
+  Parameters<double> parameters;
+  AmortizedGaussian<double> encoder;
+  AmortizedFamily q;
+  EncoderTape<double> tape;
+};
+
+TEST(Encoder, GradientAgainstDifferences) {
+  for (const auto activation : {Activation::relu, Activation::tanh, Activation::softplus}) {
+    Amortized world(activation);
+    std::vector<double> coefficient(world.q.parameters().size());
+    PhiloxSource(4).normals({Purpose::draw}, coefficient);
+    const std::vector<double> gradient = world.pull_back(coefficient, 3);
+    const auto surrogate = [&] {
+      return std::inner_product(coefficient.begin(), coefficient.end(), world.q.parameters().begin(), 0.0);
+    };
+    const bool kinks = activation == Activation::relu;
+    world.expect_gradient(gradient, surrogate, kinks ? 1e-6 : 1e-3, kinks ? 1e-6 : 1e-7);
+  }
+}
+
+TEST(Encoder, StandardDeviationsAreTheModifiedSoftplus) {
+  Amortized world(Activation::relu);
+  for (int c = 0; c < count; ++c)
+    for (int d = 0; d < latent; ++d) {
+      const double a = world.tape.sd.value.back()(d, c);
+      EXPECT_NEAR(world.q.sd()(d, c), std::log(std::exp(1e-4) + std::exp(a)), 1e-13);
+      EXPECT_GE(world.q.sd()(d, c), 1e-4);
+    }
+}
+
+TEST(Encoder, FloatAgainstDouble) {
+  Amortized exact(Activation::relu);
+  Parameters<float> parameters;
+  AmortizedGaussian<float> encoder({pixels, {64, 13}, latent, Activation::relu}, parameters);
+  encoder.initialize(PhiloxSource(9));
+  encoder.pack();
+  const Model<float> model({latent, {64, 13}, pixels}, Gradients::exact, count);
+  EncoderTape<float> tape;
+  encoder.prepare(tape, model.data.view());
+  Matrix<double> mean(latent, count), sd(latent, count);
+  encoder.forward(tape, 0, count, mean, sd);
+  for (int c = 0; c < count; ++c)
+    for (int d = 0; d < latent; ++d) {
+      EXPECT_NEAR(mean(d, c), exact.q.mean()(d, c), 1e-5);
+      EXPECT_NEAR(sd(d, c), exact.q.sd()(d, c), 1e-5);
+    }
+}
+
+// Family functions in q's own parameters.
+class AmortizedFamilyTest : public testing::Test {
+ protected:
+  AmortizedFamilyTest() : q(latent, count), draws(latent, 1, count), coefficient(count), slope(q.parameters().size()) {
+    PhiloxSource(8).normals({Purpose::start}, q.parameters());
+    for (double& x : q.sd().flat()) x = 0.5 + std::abs(x);
+    PhiloxSource(8).normals({Purpose::start, 1}, coefficient);
+    q.draw(PhiloxSource(8), 1, draws);
+  }
+
+  template <class F>
+  void expect_slope(F&& f) {
+    for (std::size_t i = 0; i < slope.size(); ++i)
+      EXPECT_NEAR(slope[i], derivative_in(q.parameters()[i], f), 1e-8 * (1 + std::abs(slope[i])));
+  }
+
+  double weighted_log_density(MatrixView<const double> z) const {
+    std::vector<double> value(count);
+    q.log_density(z, Want::value, value, {});
+    return std::inner_product(value.begin(), value.end(), coefficient.begin(), 0.0);
+  }
+
+  AmortizedFamily q;
+  Draws draws;
+  std::vector<double> coefficient, slope;
+};
+
+TEST_F(AmortizedFamilyTest, Score) {
+  Matrix<double> z(latent, count);
+  PhiloxSource(2).normals({Purpose::draw}, z.view().flat());
+  q.add_score(z, coefficient, slope);
+  expect_slope([&] { return weighted_log_density(z); });
+}
+
+TEST_F(AmortizedFamilyTest, DrawScoreIsTheScoreAtTheDraws) {
+  std::vector<double> other(slope.size());
+  q.add_draw_score(draws, coefficient, slope);
+  q.add_score(draws.z, coefficient, other);
+  for (std::size_t i = 0; i < slope.size(); ++i) EXPECT_NEAR(slope[i], other[i], 1e-10 * (1 + std::abs(slope[i])));
+}
+
+TEST_F(AmortizedFamilyTest, Pathwise) {
+  Matrix<double> dz(latent, count);
+  PhiloxSource(2).normals({Purpose::draw}, dz.view().flat());
+  q.add_pathwise(draws, dz, coefficient, slope);
+  Draws moved = draws;
+  expect_slope([&] {
+    q.draw(PhiloxSource(8), 1, moved);  // the same noise
+    double sum = 0;
+    for (int c = 0; c < count; ++c)
+      for (int d = 0; d < latent; ++d) sum += coefficient[c] * dz(d, c) * moved.z(d, c);
+    return sum;
+  });
+}
+
+TEST_F(AmortizedFamilyTest, Entropy) {
+  q.add_entropy_gradient(coefficient, slope);
+  expect_slope([&] {
+    double sum = 0;
+    for (int c = 0; c < count; ++c) sum += coefficient[c] * q.log_normalizer(c);
+    return sum;
+  });
+}
+
+TEST_F(AmortizedFamilyTest, GradientInZ) {
+  Matrix<double> gradient(latent, count);
+  q.log_density(draws.z, Want::gradient, {}, gradient);
+  for (int c = 0; c < count; ++c)
+    for (int d = 0; d < latent; ++d)
+      EXPECT_NEAR(coefficient[c] * gradient(d, c),
+                  derivative_in(draws.z(d, c), [&] { return weighted_log_density(draws.z); }), 1e-7);
+}
+
+TEST_F(AmortizedFamilyTest, EveryDrawWeighsOne) {
+  for (const double weight : draws.weight) EXPECT_EQ(weight, 1);
+}
+
+// The gradient that each objective gives to the encoder is that of its surrogate: z0 moves with θ under KL and in the
+// VCD's first term, z_t and its weight stand still in the second.
+void check_objective(ObjectiveKind kind, Entropy entropy) {
+  Amortized world(Activation::tanh);
+  AmortizedFamily& q = world.q;
+  const LatentTarget<double>& target = world.model.target;
+  const PhiloxSource random(6);
+  Evidence evidence(latent, 1, count);
+  q.draw(random, 1, evidence.draws);
+  target.evaluate(evidence.draws.z, Want::both, evidence.log_p0, evidence.grad_p0);
+  q.log_density(evidence.draws.z, Want::both, evidence.log_q0, evidence.grad_q0);
+  Chains& refined = evidence.refined;
+  for (int c = 0; c < count; ++c)
+    for (int d = 0; d < latent; ++d) refined.z(d, c) = evidence.draws.z(d, c) + 0.1 * (d - 1) + 0.02 * c;
+  target.evaluate(refined.z, Want::both, refined.value, refined.gradient);
+  q.log_density(refined.z, Want::value, evidence.log_qt, {});
+
+  const bool analytic = entropy != Entropy::sampled;
+  std::vector<double> weight(count);  // f(z_t), or g(z_t) of appendix 3; the baseline is 0 at first
+  for (int c = 0; c < count; ++c) weight[c] = evidence.ft(c) - (analytic ? q.log_normalizer(c) : 0);
+  const Matrix<double> z0 = evidence.draws.z;
+
+  ObjectiveConfig config;
+  config.kind = kind;
+  config.entropy = entropy;
+  const auto objective = make_objective(config, q);
+  std::vector<double> slope(q.parameters().size());
+  objective->add_ascent(q, evidence, slope);
+
+  // sampled: the score of q at z0 has mean 0 and is left out of the gradient, so log q stands still there
+  AmortizedFamily still = q;
+  Draws moved = evidence.draws;
+  const auto surrogate = [&] {
+    std::vector<double> log_p(count), log_q(count), score0(count), score_t(count);
+    q.draw(random, 1, moved);
+    target.evaluate(moved.z, Want::value, log_p, {});
+    still.log_density(moved.z, Want::value, log_q, {});
+    q.log_density(z0, Want::value, score0, {});
+    q.log_density(refined.z, Want::value, score_t, {});
+    double sum = 0;
+    for (int c = 0; c < count; ++c) {
+      if (kind != ObjectiveKind::li2017) sum += log_p[c] + (analytic ? q.log_normalizer(c) : -log_q[c]);
+      if (kind == ObjectiveKind::vcd) sum += score_t[c] - weight[c] * score0[c];
+      if (kind == ObjectiveKind::li2017) sum += score_t[c];
+    }
+    return sum;
+  };
+  const std::vector<double> gradient = world.pull_back(slope, 2);
+  world.expect_gradient(gradient, surrogate, 1e-4, 2e-6);
+}
+
+TEST(AmortizedObjective, Kl) {
+  check_objective(ObjectiveKind::kl, Entropy::analytic);
+  check_objective(ObjectiveKind::kl, Entropy::sampled);
+}
+TEST(AmortizedObjective, Vcd) {
+  check_objective(ObjectiveKind::vcd, Entropy::analytic);
+  check_objective(ObjectiveKind::vcd, Entropy::sampled);
+}
+TEST(AmortizedObjective, Li2017) { check_objective(ObjectiveKind::li2017, Entropy::analytic); }
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "hone/base/random.hpp"
+#include "hone/latent/decoder.hpp"
+#include "hone/latent/latent_target.hpp"
+
+namespace hone::test {
+
+// A decoder of odd shape with random parameters, data and points.
+inline constexpr int batch = 37, latent = 3, pixels = 101;
+
+inline double datum(Density density, int pixel, int column) {
+  const int word = (pixel * 7 + column * 13) % 11;
+  switch (density) {
+    case Density::bernoulli:
+      return word < 4;
+    case Density::gaussian:
+      return 0.3 * word - 1.5;
+    case Density::poisson:
+      break;
+  }
+  return word;
+}
+
+template <class Real>
+struct Model {
+  explicit Model(const DecoderConfig& config, Gradients gradients = Gradients::exact, int count = batch)
+      : decoder(config, parameters, gradients),
+        data(config.density, config.pixels, count),
+        z(config.latent, count),
+        columns(static_cast<std::size_t>(count)),
+        target(decoder, gradients) {
+    const PhiloxSource random(3);
+    decoder.initialize(random);
+    if (config.hidden.empty())  // the start of a matrix factorization is too close to 0 to show anything
+      for (Real& x : parameters.values()) x *= 50;
+    else  // and that of a network saturates
+      for (Real& x : parameters.values()) x *= Real(0.5);
+    decoder.pack();
+    random.normals({Purpose::draw}, z.view().flat());
+    std::iota(columns.begin(), columns.end(), 0u);
+    std::vector<double> pixel(config.pixels);
+    for (int c = 0; c < count; ++c) {
+      for (int i = 0; i < config.pixels; ++i) pixel[i] = datum(config.density, i, c);
+      data.template set<double>(c, pixel);
+    }
+    target.set_data(data);
+  }
+
+  typename Decoder<Real>::Points points() const { return {z, data, columns}; }
+
+  // Σ_n log p(x_n, z_n)
+  double total() const {
+    std::vector<double> value(z.cols());
+    target.evaluate(z, Want::value, value, {});
+    return std::accumulate(value.begin(), value.end(), 0.0);
+  }
+
+  std::vector<Real> parameter_gradient(int parts = 1) const {
+    Tape<Real> tape;
+    decoder.prepare(tape, z.cols());
+    decoder.record(points(), 0, z.cols() / 2, tape);
+    decoder.record(points(), z.cols() / 2, z.cols(), tape);
+    std::vector<Real> gradient(parameters.size());
+    for (int part = 0; part < parts; ++part) decoder.add_gradient(tape, part, parts, gradient);
+    return gradient;
+  }
+
+  Parameters<Real> parameters;
+  Decoder<Real> decoder;
+  Minibatch<Real> data;
+  Matrix<double> z;
+  std::vector<std::uint32_t> columns;
+  LatentTarget<Real> target;
+};
+
+inline const std::vector<DecoderConfig>& configs() {
+  static const std::vector<DecoderConfig> all = [] {
+    std::vector<DecoderConfig> list;
+    for (const auto density : {Density::bernoulli, Density::gaussian, Density::poisson}) {
+      list.push_back({latent, {}, pixels, Activation::relu, density});
+      for (const auto activation : {Activation::relu, Activation::tanh, Activation::softplus})
+        list.push_back({latent, {64, 13}, pixels, activation, density});
+    }
+    return list;
+  }();
+  return all;
+}
+
+// A step for differences: across the kinks of a ReLU it must be short, and the rounding of the differences shows then.
+inline double step_of(const DecoderConfig& config) {
+  return config.activation == Activation::relu && !config.hidden.empty() ? 1e-6 : 1e-3;
+}
+inline double tolerance_of(const DecoderConfig& config) { return step_of(config) < 1e-4 ? 2e-5 : 1e-8; }
+// A Gaussian's values and gradients are 100 times those of the others.
+inline double scale_of(const DecoderConfig& config) { return config.density == Density::gaussian ? 100 : 1; }
+
+}  // namespace hone::test
