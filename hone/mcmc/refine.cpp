@@ -15,6 +15,7 @@ StepSizeController::StepSizeController(double step_size, double acceptance)
 Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team)
     : config_(config), controller_(config.step_size, config.acceptance), team_(team) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
+  if (config_.adapting < 0) config_.adapting = config.steps - 1;
   for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(make_kernel(kernel));
 }
 
@@ -45,7 +46,7 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
       total.nonfinite += chains.outcome[chain] == Outcome::nonfinite;
       accepted += chains.outcome[chain] == Outcome::accepted;
     }
-    if (config_.adapt == Adapt::inside && step + 1 < config_.steps)
+    if (config_.adapt == Adapt::inside && step < config_.adapting)
       controller_.update(static_cast<double>(accepted) / chains.count());
   }
 }

@@ -11,8 +11,8 @@ namespace hone {
 
 // When the step size follows the acceptance.
 enum class Adapt {
-  inside,   // after every step of a refinement but the last, by the accepted fraction: the authors' way. The kernel then
-            // depends on the chains that it moves: slightly not invariant, and the chains are coupled
+  inside,   // after the first steps of a refinement, by the accepted fraction: the authors' way. The kernel then depends
+            // on the chains that it moves: slightly not invariant, and the chains are coupled
   between,  // after a refinement, by the mean acceptance probability; frozen within: eq. gradient_term2 holds
   off,
 };
@@ -22,6 +22,7 @@ struct RefineConfig {
   Adapt adapt = Adapt::between;
   double step_size = 0.25;     // at the start: ε of hmc, δ of mala and random-walk
   double acceptance = 0.7;     // a*, what the controller aims at
+  int adapting = -1;           // inside: steps that are followed by an adaptation; −1: all but the last
 };
 
 // ε ← ε (1 + 0.01 (a − a*) / a*)

@@ -2,8 +2,7 @@
 
 namespace hone {
 
-KlObjective::KlObjective(const ObjectiveConfig& config, const Family& family)
-    : first_(config.first_term, analytic_entropy(config.entropy, family),
-             make_baseline(config.baseline, config.baseline_decay)) {}
+KlObjective::KlObjective(const ObjectiveConfig& config, const Family& family, const BaselineFactory& baselines)
+    : first_(config.first_term, analytic_entropy(config.entropy, family), baselines()) {}
 
 }  // namespace hone

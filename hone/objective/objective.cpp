@@ -7,12 +7,17 @@
 
 namespace hone {
 
-std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family) {
+std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family,
+                                          const BaselineFactory& baselines) {
+  const BaselineFactory make =
+      baselines ? baselines : [&] { return make_baseline(config.baseline, config.baseline_decay); };
   switch (config.kind) {
     case ObjectiveKind::kl:
-      return std::make_unique<KlObjective>(config, family);
+      return std::make_unique<KlObjective>(config, family, make);
+    case ObjectiveKind::hoffman:
+      return std::make_unique<HoffmanObjective>(config, family, make);
     case ObjectiveKind::vcd:
-      return std::make_unique<VcdObjective>(config, family);
+      return std::make_unique<VcdObjective>(config, family, make);
     case ObjectiveKind::li2017:
       return std::make_unique<Li2017Objective>();
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -9,7 +10,7 @@
 
 namespace hone {
 
-enum class ObjectiveKind { kl, vcd, li2017 };
+enum class ObjectiveKind { kl, hoffman, vcd, li2017 };
 
 struct ObjectiveConfig {
   ObjectiveKind kind = ObjectiveKind::vcd;
@@ -31,7 +32,11 @@ class Objective {
   virtual double baseline() const { return 0; }  // C of the second term, where it is one number
 };
 
-std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family);
+// Makes the baselines of an objective, one a term; by default those that its configuration names.
+using BaselineFactory = std::function<std::unique_ptr<Baseline>()>;
+
+std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family,
+                                          const BaselineFactory& baselines = {});
 
 // One iteration's estimates of the ELBO (eq. elbo) and of the VCD (eq. new_divergence_rearranged; always for α = 1).
 // `analytic`: appendix 3's form, where E_q[log q] is exact (eq2:objective_simplified).

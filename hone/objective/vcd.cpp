@@ -4,12 +4,10 @@
 
 namespace hone {
 
-VcdObjective::VcdObjective(const ObjectiveConfig& config, const Family& family)
+VcdObjective::VcdObjective(const ObjectiveConfig& config, const Family& family, const BaselineFactory& baselines)
     : alpha_(config.alpha),
-      first_(config.first_term, analytic_entropy(config.entropy, family),
-             make_baseline(config.baseline, config.baseline_decay)),
-      second_(config.estimator, analytic_entropy(config.entropy, family),
-              make_baseline(config.baseline, config.baseline_decay)) {
+      first_(config.first_term, analytic_entropy(config.entropy, family), baselines()),
+      second_(config.estimator, analytic_entropy(config.entropy, family), baselines()) {
   if (!(alpha_ >= 0 && alpha_ <= 1)) throw InputError("alpha must lie in [0, 1]");
 }
 

@@ -8,7 +8,7 @@ namespace hone {
 //   −∇ VCD_α = ∇ E_q[f] − α ∇ E_q(t)[f].
 class VcdObjective final : public Objective {
  public:
-  VcdObjective(const ObjectiveConfig& config, const Family& family);
+  VcdObjective(const ObjectiveConfig& config, const Family& family, const BaselineFactory& baselines);
   bool refines() const override { return true; }
   void add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) override;
   double baseline() const override { return second_.baseline(); }

@@ -29,6 +29,7 @@ double Optimizer::rate(Role role) const {
 
 void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32_t iteration) {
   const double decayed = decay_factor(config_.decay, config_.decay_every, iteration);
+  const AdamCorrection correction(iteration);
   const std::span<double> theta = family.parameters();
   for (const Slice& slice : family.slices()) {
     const bool still = slice.role == Role::weight && iteration <= config_.weights_from;
@@ -36,7 +37,7 @@ void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32
     for (std::size_t i = slice.offset; i < slice.offset + slice.size; ++i)
       theta[i] += config_.kind == OptimizerKind::rmsprop
                       ? rmsprop_step(eta, ascent[i], iteration == 1, second_[i])
-                      : adam_step(eta, ascent[i], iteration, first_[i], second_[i]);
+                      : adam_step(eta, ascent[i], correction, first_[i], second_[i]);
   }
   family.project();
 }

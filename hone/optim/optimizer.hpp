@@ -26,17 +26,24 @@ double decay_factor(double decay, std::uint32_t every, std::uint32_t iteration);
 
 // Element by element updates of the paper's RMSProp and of Adam; both ascend.
 //   RMSProp: G ← 0.9 G + 0.1 g² (at the first iteration G = g²); θ ← θ + η g / (1 + √G)
-inline double rmsprop_step(double rate, double gradient, bool first, double& g) {
-  const double squared = gradient * gradient;
-  g = first ? squared : 0.9 * g + 0.1 * squared;
+template <class Real>
+Real rmsprop_step(Real rate, Real gradient, bool first, Real& g) {
+  const Real squared = gradient * gradient;
+  g = first ? squared : Real(0.9) * g + Real(0.1) * squared;
   return rate * gradient / (1 + std::sqrt(g));
 }
-inline double adam_step(double rate, double gradient, std::uint32_t iteration, double& first, double& second) {
-  first = 0.9 * first + 0.1 * gradient;
-  second = 0.999 * second + 0.001 * gradient * gradient;
-  const double mean = first / (1 - std::pow(0.9, iteration));
-  const double square = second / (1 - std::pow(0.999, iteration));
-  return rate * mean / (std::sqrt(square) + 1e-8);
+
+// What Adam divides its moments by in an iteration.
+struct AdamCorrection {
+  explicit AdamCorrection(std::uint32_t iteration)
+      : first(1 - std::pow(0.9, iteration)), second(1 - std::pow(0.999, iteration)) {}
+  double first, second;
+};
+template <class Real>
+Real adam_step(Real rate, Real gradient, const AdamCorrection& correction, Real& first, Real& second) {
+  first = Real(0.9) * first + Real(0.1) * gradient;
+  second = Real(0.999) * second + Real(0.001) * gradient * gradient;
+  return rate * (first / Real(correction.first)) / (std::sqrt(second / Real(correction.second)) + Real(1e-8));
 }
 
 // Moves a family's parameters along a gradient, with one learning rate a role.

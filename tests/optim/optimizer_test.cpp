@@ -12,18 +12,18 @@ namespace {
 
 TEST(RmsProp, FollowsThePaperByHand) {
   double g = 0.01;
-  EXPECT_DOUBLE_EQ(rmsprop_step(0.1, 3, true, g), 0.1 * 3 / (1 + 3));  // G = g² at first
+  EXPECT_DOUBLE_EQ(rmsprop_step(0.1, 3.0, true, g), 0.1 * 3 / (1 + 3));  // G = g² at first
   EXPECT_DOUBLE_EQ(g, 9);
-  EXPECT_DOUBLE_EQ(rmsprop_step(0.1, -1, false, g), -0.1 / (1 + std::sqrt(0.9 * 9 + 0.1)));
+  EXPECT_DOUBLE_EQ(rmsprop_step(0.1, -1.0, false, g), -0.1 / (1 + std::sqrt(0.9 * 9 + 0.1)));
   EXPECT_DOUBLE_EQ(g, 8.2);
 }
 
 TEST(Adam, FollowsItsDefinition) {
   double first = 0, second = 0;
-  EXPECT_NEAR(adam_step(0.1, 4, 1, first, second), 0.1, 1e-9);  // the first step has the length of the rate
+  EXPECT_NEAR(adam_step(0.1, 4.0, AdamCorrection(1), first, second), 0.1, 1e-9);  // the first step has the length of the rate
   const double m = (0.9 * 0.4 + 0.1 * -2) / (1 - 0.81);
   const double v = (0.999 * 0.016 + 0.001 * 4) / (1 - 0.999 * 0.999);
-  EXPECT_NEAR(adam_step(0.1, -2, 2, first, second), 0.1 * m / (std::sqrt(v) + 1e-8), 1e-12);
+  EXPECT_NEAR(adam_step(0.1, -2.0, AdamCorrection(2), first, second), 0.1 * m / (std::sqrt(v) + 1e-8), 1e-12);
 }
 
 TEST(Decay, ActsAfterWholeIntervals) {

@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "hone/base/error.hpp"
+#include "hone/base/parallel.hpp"
+#include "hone/engine/cpu/evaluate.hpp"
+#include "hone/engine/cpu/model.hpp"
+#include "hone/engine/engine.hpp"
+#include "hone/latent/amortized_family.hpp"
+#include "hone/latent/latent_target.hpp"
+#include "hone/objective/local_baseline.hpp"
+
+namespace hone {
+namespace {
+
+// The readable reference: an iteration is composed of the rooms above. Threads share out the columns of the minibatch,
+// and then the elements of the parameters; every sum has an order that does not depend on their number.
+template <class Real>
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(const TrainConfig& config, const DataSet& train, EngineOptions options);
+
+  std::uint32_t iteration() const override { return iteration_; }
+  double step_size() const override { return refiner_->step_size(); }
+  void train(std::uint32_t iterations, TrainMetrics& metrics) override;
+  std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
+                                        const std::function<void(int)>& progress) override;
+  TrainState save() const override;
+  void restore(const TrainState& state) override;
+
+ private:
+  void step(TrainMetrics& metrics);
+  void encode();
+  void sample();
+  Refinement refine();
+  void add_gradients();
+  void update();
+  void make_refiner(double step_size);
+  double rate_of(const Tensor& tensor) const;
+  BaselineFactory baselines();
+  template <class Do>
+  void for_columns(Do&& work) {
+    team_.for_shares(config_.batch, [&](int begin, int end, int) { work(begin, end); });
+  }
+
+  TrainConfig config_;
+  const DataSet& data_;
+  PhiloxSource philox_;
+  const RandomSource& random_;
+  std::unique_ptr<Minibatches> minibatches_;
+  Team team_;
+  Model<Real> model_;
+  Minibatch<Real> minibatch_;
+  LatentTarget<Real> target_;
+  AmortizedFamily family_;
+  Evidence evidence_;
+  std::vector<LocalBaseline*> local_;  // owned by the objective
+  std::unique_ptr<Objective> objective_;
+  bool analytic_;
+  std::optional<Refiner> refiner_;
+  EncoderTape<Real> encoder_tape_;
+  Tape<Real> decoder_tape_;
+  std::vector<double> ascent_;           // of the minibatch's means and standard deviations
+  std::vector<Real> gradient_;           // of all parameters
+  std::vector<Real> first_, second_;     // the optimizer's moments; RMSProp's G is second_
+  std::vector<int> indices_;             // of the minibatch's data
+  std::vector<std::uint32_t> columns_;   // 0 … batch − 1
+  std::uint32_t iteration_ = 0;
+};
+
+template <class Real>
+CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, EngineOptions options)
+    : config_(config),
+      data_(train),
+      philox_(config.seed),
+      random_(options.random ? *options.random : philox_),
+      minibatches_(options.minibatches ? std::move(options.minibatches) : permuted_minibatches(train.size(), config.seed)),
+      team_(options.threads),
+      model_(config, train),
+      minibatch_(model_.minibatch(config.batch)),
+      target_(model_.decoder(), model_.gradients()),
+      family_(config.model.latent, config.batch),
+      evidence_(config.model.latent, 1, config.batch),
+      objective_(make_objective(config.objective, family_, baselines())),
+      analytic_(analytic_entropy(config.objective.entropy, family_)),
+      ascent_(family_.parameters().size()),
+      gradient_(model_.parameters().size()),
+      first_(config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0),
+      second_(model_.parameters().size()),
+      indices_(config.batch),
+      columns_(config.batch) {
+  std::iota(columns_.begin(), columns_.end(), 0u);
+  model_.initialize(philox_);
+  make_refiner(config.refine.step_size);
+  target_.set_data(minibatch_);
+}
+
+template <class Real>
+void CpuEngine<Real>::make_refiner(double step_size) {
+  RefineConfig refine = config_.refine;
+  refine.step_size = step_size;
+  refiner_.emplace(config_.kernel, refine, team_);
+}
+
+template <class Real>
+BaselineFactory CpuEngine<Real>::baselines() {
+  if (!config_.local_baseline) return {};
+  return [this] {
+    auto baseline = std::make_unique<LocalBaseline>(data_.size(), config_.objective.baseline_decay, config_.shared_until);
+    local_.push_back(baseline.get());
+    return baseline;
+  };
+}
+
+template <class Real>
+void CpuEngine<Real>::train(std::uint32_t iterations, TrainMetrics& metrics) {
+  for (std::uint32_t i = 0; i < iterations; ++i) step(metrics);
+}
+
+template <class Real>
+void CpuEngine<Real>::step(TrainMetrics& metrics) {
+  ++iteration_;
+  minibatches_->fill(iteration_, indices_);
+  for (LocalBaseline* baseline : local_) baseline->select(indices_, iteration_);
+  encode();
+  sample();
+  metrics.dropped_draws += drop_outside_support(evidence_);
+  const double batch = config_.batch;
+  if (objective_->refines()) {
+    const Refinement refinement = refine();
+    metrics.acceptance.add(refinement.acceptance);
+    metrics.rejected_nonfinite += refinement.nonfinite;
+    metrics.vcd.add(vcd_estimate(family_, evidence_, analytic_) / batch);
+  }
+  metrics.elbo.add(elbo_estimate(family_, evidence_, analytic_) / batch);
+  std::ranges::fill(ascent_, 0.0);
+  objective_->add_ascent(family_, evidence_, ascent_);
+  add_gradients();
+  update();
+}
+
+template <class Real>
+void CpuEngine<Real>::encode() {
+  for_columns([&](int begin, int end) { model_.expand(data_, indices_, begin, end, minibatch_); });
+  model_.encoder().prepare(encoder_tape_, minibatch_.view());
+  for_columns([&](int begin, int end) {
+    model_.encoder().forward(encoder_tape_, begin, end, family_.mean(), family_.sd());
+  });
+}
+
+template <class Real>
+void CpuEngine<Real>::sample() {
+  family_.draw(random_, iteration_, evidence_.draws);
+  for_columns([&](int begin, int end) {
+    target_.evaluate(evidence_.draws.z.view().columns(begin, end), Want::both,
+                     std::span(evidence_.log_p0).subspan(begin, end - begin),
+                     evidence_.grad_p0.view().columns(begin, end), std::span(columns_).subspan(begin, end - begin));
+  });
+  family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
+}
+
+template <class Real>
+Refinement CpuEngine<Real>::refine() {
+  Chains& chains = evidence_.refined;
+  std::ranges::copy(evidence_.draws.z.view().flat(), chains.z.view().flat().begin());
+  std::ranges::copy(evidence_.log_p0, chains.value.begin());
+  std::ranges::copy(evidence_.grad_p0.view().flat(), chains.gradient.view().flat().begin());
+  const Refinement result = refiner_->refine(target_, chains.view(), config_.batch, iteration_, random_);
+  family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
+  return result;
+}
+
+// The model learns at the refined draws where there are any, q from the objective's gradient in its means and deviations.
+template <class Real>
+void CpuEngine<Real>::add_gradients() {
+  const Matrix<double>& z = objective_->refines() ? evidence_.refined.z : evidence_.draws.z;
+  const AmortizedFamily::Halves ascent = family_.split(ascent_);
+  model_.decoder().prepare(decoder_tape_, config_.batch);
+  for_columns([&](int begin, int end) {
+    model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
+    model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
+  });
+  const int parts = team_.threads();
+  std::ranges::fill(gradient_, Real(0));
+  team_.for_shares(parts, [&](int part, int, int) {
+    model_.decoder().add_gradient(decoder_tape_, part, parts, gradient_);
+    model_.encoder().add_gradient(encoder_tape_, part, parts, gradient_);
+  });
+}
+
+template <class Real>
+double CpuEngine<Real>::rate_of(const Tensor& tensor) const {
+  if (tensor.name.starts_with("decoder.")) return config_.rate_model;
+  return tensor.name.starts_with("mean.") ? config_.rate_mean : config_.rate_scale;
+}
+
+template <class Real>
+void CpuEngine<Real>::update() {
+  const double decayed = decay_factor(config_.rate_decay, config_.decay_every, iteration_);
+  const AdamCorrection correction(iteration_);
+  const std::span<Real> theta = model_.parameters().values();
+  std::atomic<bool> finite = true;
+  team_.for_shares(static_cast<int>(theta.size()), [&](int begin, int end, int) {
+    Real poison = 0;  // 0 · x is NaN where x is not finite
+    for (const Tensor& tensor : model_.parameters().tensors()) {
+      const int from = std::max(begin, static_cast<int>(tensor.offset));
+      const int to = std::min(end, static_cast<int>(tensor.offset + tensor.size()));
+      const Real rate = static_cast<Real>(decayed * rate_of(tensor));
+      for (int i = from; i < to; ++i) {
+        theta[i] += config_.optimizer == OptimizerKind::rmsprop
+                        ? rmsprop_step(rate, gradient_[i], iteration_ == 1, second_[i])
+                        : adam_step(rate, gradient_[i], correction, first_[i], second_[i]);
+        poison += 0 * theta[i];
+      }
+    }
+    if (poison != 0) finite = false;
+  });
+  if (!finite)
+    throw Error("a parameter is no longer finite after iteration " + std::to_string(iteration_) +
+                "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
+  team_.for_shares(team_.threads(), [&](int part, int, int) { model_.pack(part, team_.threads()); });
+}
+
+template <class Real>
+std::vector<PointEvaluation> CpuEngine<Real>::evaluate(const DataSet& data, const EvaluationConfig& config,
+                                                       const std::function<void(int)>& progress) {
+  return evaluate_points(model_, data, config, {config_.kernel, step_size(), config_.refine.acceptance}, random_, team_,
+                         progress);
+}
+
+template <class Real>
+TrainState CpuEngine<Real>::save() const {
+  TrainState state{iteration_, refiner_->step_size(), {}};
+  for (const Tensor& tensor : model_.parameters().tensors()) {
+    const auto part = [&](const std::vector<Real>& all) {
+      return std::vector<Real>(all.begin() + static_cast<std::ptrdiff_t>(tensor.offset),
+                               all.begin() + static_cast<std::ptrdiff_t>(tensor.offset + tensor.size()));
+    };
+    const auto values = model_.parameters().values().subspan(tensor.offset, tensor.size());
+    state.arrays.push_back({tensor.name, {tensor.rows, tensor.cols}, std::vector<Real>(values.begin(), values.end())});
+    state.arrays.push_back({"optimizer.second." + tensor.name, {tensor.rows, tensor.cols}, part(second_)});
+    if (!first_.empty()) state.arrays.push_back({"optimizer.first." + tensor.name, {tensor.rows, tensor.cols}, part(first_)});
+  }
+  for (std::size_t i = 0; i < local_.size(); ++i) {
+    const auto values = local_[i]->values();
+    state.arrays.push_back({"baseline[" + std::to_string(i) + "]", {static_cast<std::int64_t>(values.size())},
+                            std::vector<double>(values.begin(), values.end())});
+  }
+  return state;
+}
+
+template <class Real>
+void CpuEngine<Real>::restore(const TrainState& state) {
+  const auto take = [&](const std::string& name, auto out) {
+    using T = typename decltype(out)::element_type;
+    const auto found = std::ranges::find(state.arrays, name, &NamedArray::name);
+    if (found == state.arrays.end()) throw InputError("the checkpoint has no array '" + name + "'");
+    const auto* values = std::get_if<std::vector<T>>(&found->values);
+    if (!values || values->size() != out.size())
+      throw InputError("the checkpoint's array '" + name + "' has another size or type than the model's");
+    std::ranges::copy(*values, out.begin());
+  };
+  for (const Tensor& tensor : model_.parameters().tensors()) {
+    take(tensor.name, model_.parameters().values().subspan(tensor.offset, tensor.size()));
+    take("optimizer.second." + tensor.name, std::span(second_).subspan(tensor.offset, tensor.size()));
+    if (!first_.empty()) take("optimizer.first." + tensor.name, std::span(first_).subspan(tensor.offset, tensor.size()));
+  }
+  for (std::size_t i = 0; i < local_.size(); ++i) take("baseline[" + std::to_string(i) + "]", local_[i]->values());
+  iteration_ = state.iteration;
+  make_refiner(state.step_size);
+  model_.pack(0, 1);
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options) {
+  if (config.precision == Precision::float64)
+    return std::make_unique<CpuEngine<double>>(config, train, std::move(options));
+  return std::make_unique<CpuEngine<float>>(config, train, std::move(options));
+}
+
+}  // namespace hone

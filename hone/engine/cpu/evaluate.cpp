@@ -1,0 +1,179 @@
+#include "hone/engine/cpu/evaluate.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+
+#include "hone/base/scalar.hpp"
+#include "hone/latent/latent_target.hpp"
+#include "hone/mcmc/refine.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int chunk_size = 50;
+constexpr double smallest_sd = 1e-4;
+
+struct Chunk {
+  int begin, end;  // of the data
+  int count() const { return end - begin; }
+};
+
+// Means and standard deviations of the three proposals, before widening; (D, n) each.
+struct Proposals {
+  Matrix<double> q_mean, q_sd, chain_mean, chain_sd;
+
+  std::span<const double> mean(int proposal, int point) const {
+    return proposal == 0 ? q_mean.column(point) : chain_mean.column(point);
+  }
+  std::span<const double> sd(int proposal, int point) const {
+    return proposal == 2 ? chain_sd.column(point) : q_sd.column(point);
+  }
+};
+
+template <class Real>
+class ChunkEvaluator {
+ public:
+  ChunkEvaluator(const Model<Real>& model, const EvaluationConfig& config, const EvaluationChain& chain,
+                 const RandomSource& random)
+      : model_(model), config_(config), chain_(chain), random_(random) {}
+
+  void evaluate(const DataSet& data, const Chunk& chunk, std::span<PointEvaluation> out) {
+    Minibatch<Real> minibatch = model_.minibatch(chunk.count());
+    std::vector<int> indices(chunk.count());
+    std::iota(indices.begin(), indices.end(), chunk.begin);
+    model_.expand(data, indices, 0, chunk.count(), minibatch);
+    const Proposals proposals = find_proposals(minibatch, chunk);
+    for (int i = 0; i < chunk.count(); ++i) {
+      out[i] = sample(minibatch, proposals, i, static_cast<std::uint32_t>(chunk.begin + i));
+      if (exact()) out[i].exact = model_.exact_log_likelihood(minibatch, i);
+    }
+  }
+
+ private:
+  bool exact() const { return model_.decoder().config().density == Density::gaussian; }
+
+  Proposals find_proposals(const Minibatch<Real>& minibatch, const Chunk& chunk) const {
+    const int latent = model_.decoder().latent(), count = chunk.count();
+    Proposals p{Matrix<double>(latent, count), Matrix<double>(latent, count), Matrix<double>(latent, count),
+                Matrix<double>(latent, count)};
+    EncoderTape<Real> tape;
+    model_.encoder().prepare(tape, minibatch.view());
+    model_.encoder().forward(tape, 0, count, p.q_mean, p.q_sd);
+    p.chain_mean = p.q_mean;
+    p.chain_sd = p.q_sd;
+    if (config_.proposals[1] || config_.proposals[2]) run_chains(minibatch, chunk, p);
+    return p;
+  }
+
+  // From q's mean: burn_in adapting steps, then `kept` whose moments count.
+  void run_chains(const Minibatch<Real>& minibatch, const Chunk& chunk, Proposals& p) const {
+    const auto first = static_cast<std::uint32_t>(chunk.begin);
+    LatentTarget<Real> target(model_.decoder(), model_.gradients());
+    target.set_data(minibatch, first);
+    const int count = chunk.count(), latent = target.dimension();
+    Chains chains(latent, count);
+    chains.z = p.q_mean;
+    std::vector<std::uint32_t> datum(count);
+    std::iota(datum.begin(), datum.end(), first);
+    target.evaluate(chains.z, Want::both, chains.value, chains.gradient, datum);
+    Team alone(1);
+    Refiner adapting(chain_.kernel, {std::max(1, config_.burn_in), Adapt::inside, chain_.step_size, chain_.acceptance,
+                                     config_.burn_in}, alone);
+    if (config_.burn_in > 0) adapting.refine(target, chains.view(first), count, assessment_iteration, random_);
+    Refiner still(chain_.kernel, {1, Adapt::off, adapting.step_size(), chain_.acceptance, -1}, alone);
+    std::vector<Moments> moments(static_cast<std::size_t>(latent) * static_cast<std::size_t>(count));
+    for (int step = 1; step <= config_.kept; ++step) {
+      still.refine(target, chains.view(first), count, assessment_iteration + static_cast<std::uint32_t>(step), random_);
+      for (std::size_t i = 0; i < moments.size(); ++i) moments[i].add(chains.z.view().flat()[i]);
+    }
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      p.chain_mean.view().flat()[i] = moments[i].mean();
+      p.chain_sd.view().flat()[i] = std::max(moments[i].sd(), smallest_sd);
+    }
+  }
+
+  // The three proposals share their noise: each estimate is that of independent draws, and numbers are made once.
+  PointEvaluation sample(const Minibatch<Real>& minibatch, const Proposals& p, int point, std::uint32_t datum) {
+    const int latent = model_.decoder().latent();
+    std::array<ProposalDraws, proposal_count> draws;
+    for (int j = 0; j < proposal_count; ++j) {
+      if (!config_.proposals[j]) continue;
+      draws[j].log_joint.resize(config_.samples);
+      for (auto& density : draws[j].log_density) density.resize(config_.samples);
+    }
+    constexpr int block = 512;
+    noise_ = z_ = Matrix<double>(latent, block);
+    const std::vector<std::uint32_t> column(block, static_cast<std::uint32_t>(point));
+    for (int begin = 0; begin < config_.samples; begin += block) {
+      const int size = std::min(block, config_.samples - begin);
+      random_.normals({Purpose::proposal, assessment_iteration, datum, static_cast<std::uint32_t>(begin / block)},
+                      noise_.view().columns(0, size).flat());
+      for (int j = 0; j < proposal_count; ++j) {
+        if (!config_.proposals[j]) continue;
+        const auto mean = p.mean(j, point), sd = p.sd(j, point);
+        for (int s = 0; s < size; ++s)
+          for (int d = 0; d < latent; ++d) z_(d, s) = mean[d] + config_.widening * sd[d] * noise_(d, s);
+        model_.decoder().log_joint({z_.view().columns(0, size), minibatch, std::span(column).first(size)}, Want::value,
+                                   std::span(draws[j].log_joint).subspan(begin, size), {});
+        for (int i = 0; i < proposal_count; ++i)
+          if (config_.proposals[i])
+            log_density(p.mean(i, point), p.sd(i, point), size, std::span(draws[j].log_density[i]).subspan(begin, size));
+      }
+    }
+    return combine(draws, config_.proposals);
+  }
+
+  void log_density(std::span<const double> mean, std::span<const double> sd, int size, std::span<double> out) const {
+    double constant = -0.5 * static_cast<double>(mean.size()) * log_two_pi;
+    for (const double s : sd) constant -= std::log(config_.widening * s);
+    for (int c = 0; c < size; ++c) {
+      double quadratic = 0;
+      const std::span<const double> z = z_.column(c);
+      for (std::size_t d = 0; d < mean.size(); ++d) quadratic += square((z[d] - mean[d]) / (config_.widening * sd[d]));
+      out[c] = constant - 0.5 * quadratic;
+    }
+  }
+
+  const Model<Real>& model_;
+  const EvaluationConfig& config_;
+  const EvaluationChain& chain_;
+  const RandomSource& random_;
+  Matrix<double> noise_, z_;
+};
+
+}  // namespace
+
+template <class Real>
+std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const DataSet& data,
+                                             const EvaluationConfig& config, const EvaluationChain& chain,
+                                             const RandomSource& random, Team& team,
+                                             const std::function<void(int)>& progress) {
+  std::vector<PointEvaluation> points(data.size());
+  std::atomic<int> next = 0;
+  std::mutex mutex;
+  int done = 0;
+  team.for_shares(team.threads(), [&](int, int, int) {
+    ChunkEvaluator<Real> evaluator(model, config, chain, random);
+    for (;;) {
+      const int begin = chunk_size * next++;
+      if (begin >= data.size()) return;
+      const Chunk chunk{begin, std::min(data.size(), begin + chunk_size)};
+      evaluator.evaluate(data, chunk, std::span(points).subspan(begin, chunk.count()));
+      const std::lock_guard lock(mutex);
+      done += chunk.count();
+      if (progress) progress(done);
+    }
+  });
+  return points;
+}
+
+template std::vector<PointEvaluation> evaluate_points(const Model<float>&, const DataSet&, const EvaluationConfig&,
+                                                      const EvaluationChain&, const RandomSource&, Team&,
+                                                      const std::function<void(int)>&);
+template std::vector<PointEvaluation> evaluate_points(const Model<double>&, const DataSet&, const EvaluationConfig&,
+                                                      const EvaluationChain&, const RandomSource&, Team&,
+                                                      const std::function<void(int)>&);
+
+}  // namespace hone

@@ -1,0 +1,115 @@
+#include "hone/engine/cpu/model.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/tensor/triangular.hpp"
+
+namespace hone {
+namespace {
+
+void check_data(const TrainConfig& config, const DataSet& data) {
+  if (data.size() == 0) throw InputError("there are no data to train on");
+  if (config.model.density() == Density::bernoulli && !data.binary())
+    throw InputError("a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic");
+  if (config.model.density() != Density::poisson) return;
+  Matrix<double> column(data.dimension(), 1);
+  for (int n = 0; n < data.size(); ++n) {
+    data.expand(std::span<const int>(&n, 1), column.view());
+    for (const double x : column.column(0))
+      if (x < 0 || x != std::floor(x))
+        throw InputError("a Poisson likelihood needs counts: datum " + std::to_string(n) + " has the value " + std::to_string(x));
+  }
+}
+
+std::vector<double> mean_of(const DataSet& data) {
+  std::vector<double> mean(data.dimension());
+  Matrix<double> column(data.dimension(), 1);
+  for (int n = 0; n < data.size(); ++n) {
+    data.expand(std::span<const int>(&n, 1), column.view());
+    for (int i = 0; i < data.dimension(); ++i) mean[i] += column(i, 0) / data.size();
+  }
+  return mean;
+}
+
+const DataSet& checked(const TrainConfig& config, const DataSet& data) {
+  check(config);
+  check_data(config, data);
+  return data;
+}
+
+}  // namespace
+
+template <class Real>
+Model<Real>::Model(const TrainConfig& config, const DataSet& train)
+    : density_(config.model.density()),
+      gradients_(config.precision == Precision::bf16_trajectory ? Gradients::bf16 : Gradients::exact),
+      decoder_({config.model.latent, config.model.hidden, checked(config, train).dimension(), config.model.activation, density_},
+               parameters_, gradients_),
+      encoder_({train.dimension(), config.model.encoder_hidden, config.model.latent, config.model.activation}, parameters_) {
+  if (density_ == Density::gaussian) centre_ = mean_of(train);
+}
+
+template <class Real>
+void Model<Real>::initialize(const RandomSource& random) {
+  decoder_.initialize(random);
+  encoder_.initialize(random);
+  pack(0, 1);
+}
+
+template <class Real>
+void Model<Real>::pack(int part, int parts) {
+  if (part == 0) decoder_.pack();
+  if (part == parts - 1) encoder_.pack();
+}
+
+template <class Real>
+void Model<Real>::expand(const DataSet& data, std::span<const int> indices, int begin, int end,
+                         Minibatch<Real>& out) const {
+  thread_local Matrix<Real> columns;
+  if (columns.rows() != data.dimension() || columns.cols() < end - begin) columns = Matrix<Real>(data.dimension(), end - begin);
+  const MatrixView<Real> view = columns.view().columns(0, end - begin);
+  data.expand(indices.subspan(begin, end - begin), view);
+  for (int c = begin; c < end; ++c) {
+    const std::span<Real> column = view.column(c - begin);
+    for (std::size_t i = 0; i < centre_.size(); ++i) column[i] -= static_cast<Real>(centre_[i]);
+    out.set(c, std::span<const Real>(column));
+  }
+}
+
+// x = Wᵀ z + noise with z ~ N(0, I_D): x ~ N(0, WᵀW + s² I_P). With M = I_D + W Wᵀ / s², by Woodbury's formula,
+//   log |WᵀW + s² I| = P log s² + log |M|,  xᵀ(…)⁻¹x = (xᵀx − (Wx)ᵀ M⁻¹ (Wx) / s²) / s².
+template <class Real>
+double Model<Real>::exact_log_likelihood(const Minibatch<Real>& data, int column) const {
+  const int latent = decoder_.latent(), pixels = decoder_.pixels();
+  const auto weight = parameters_.of(0);  // (D, P), the decoder's only tensor
+  const Real* x = data.view().column(column);
+  Matrix<double> m(latent, latent);
+  std::vector<double> projected(latent);
+  for (int i = 0; i < latent; ++i) {
+    const Real* row = weight.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(pixels);
+    for (int p = 0; p < pixels; ++p) projected[i] += static_cast<double>(row[p]) * x[p];
+    for (int j = 0; j <= i; ++j) {
+      const Real* other = weight.data() + static_cast<std::size_t>(j) * static_cast<std::size_t>(pixels);
+      double sum = 0;
+      for (int p = 0; p < pixels; ++p) sum += static_cast<double>(row[p]) * other[p];
+      m(i, j) = m(j, i) = sum / gaussian_variance + (i == j);
+    }
+  }
+  const std::vector<double> lower = cholesky(m);
+  solve_lower(lower, projected, projected);
+  double quadratic = 0, log_determinant = pixels * std::log(gaussian_variance);
+  for (int p = 0; p < pixels; ++p) quadratic += square(x[p]);
+  for (int i = 0; i < latent; ++i) {
+    quadratic -= square(projected[i]) / gaussian_variance;
+    log_determinant += 2 * std::log(lower[packed(i, i)]);
+  }
+  return -0.5 * (pixels * log_two_pi + log_determinant + quadratic / gaussian_variance);
+}
+
+template class Model<float>;
+template class Model<double>;
+
+}  // namespace hone

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "hone/base/statistics.hpp"
+#include "hone/data/data_set.hpp"
+#include "hone/engine/config.hpp"
+#include "hone/engine/evaluation.hpp"
+
+namespace hone {
+
+// A named array of numbers, last index fastest.
+struct NamedArray {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::variant<std::vector<float>, std::vector<double>> values;
+};
+
+// All that training depends on: given to an engine of either kind, it goes on as if it had never stopped.
+struct TrainState {
+  std::uint32_t iteration = 0;
+  double step_size = 0;
+  std::vector<NamedArray> arrays;  // parameters, the optimizer's moments, control variates
+};
+
+// Figures of the iterations since the last report, each a mean over a minibatch.
+struct TrainMetrics {
+  Moments elbo, vcd, acceptance;
+  std::int64_t rejected_nonfinite = 0;
+  std::int64_t dropped_draws = 0;
+};
+
+// Trains and evaluates a latent-variable model. Coarse on purpose: what an iteration consists of is the engine's own.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual std::uint32_t iteration() const = 0;
+  virtual double step_size() const = 0;
+
+  // Makes so many iterations. Throws Error, naming the iteration, when a parameter is no longer finite.
+  virtual void train(std::uint32_t iterations, TrainMetrics& metrics) = 0;
+
+  // The log-likelihood of data, as `evaluation.hpp` says. `progress` hears how many points are done.
+  virtual std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
+                                                const std::function<void(int)>& progress) = 0;
+
+  virtual TrainState save() const = 0;
+  virtual void restore(const TrainState& state) = 0;  // InputError where it is of another model
+};
+
+// Which data make up a minibatch. A function of the iteration alone, so that resuming needs no state.
+class Minibatches {
+ public:
+  virtual ~Minibatches() = default;
+  virtual void fill(std::uint32_t iteration, std::span<int> data) = 0;  // iterations count from 1
+};
+
+// Runs through a permutation of the data; when it is used up, perhaps in the middle of a minibatch, a new one begins.
+std::unique_ptr<Minibatches> permuted_minibatches(int data, std::uint64_t seed);
+
+struct EngineOptions {
+  int threads = 1;
+  const RandomSource* random = nullptr;          // to replay recorded numbers; null: Philox of the seed
+  std::unique_ptr<Minibatches> minibatches = {};  // likewise
+};
+
+// The data must outlive the engine. Throws InputError where data and model do not fit.
+std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options);
+
+}  // namespace hone

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hone/base/statistics.hpp"
+
+namespace hone {
+
+// The log-likelihood of a datum by importance sampling, eq. approx_log_lik, with the paper's three Gaussian proposals:
+//   1  q's mean, 1.2 times q's standard deviations
+//   2  the mean of an HMC chain (600 steps from q's mean, of which the last 300 count), 1.2 times q's deviations
+//   3  the chain's mean, 1.2 times the chain's standard deviations
+inline constexpr int proposal_count = 3;
+
+struct EvaluationConfig {
+  int samples = 20000;   // S, of every proposal
+  int burn_in = 300;     // steps that adapt the step size
+  int kept = 300;        // steps that count
+  double widening = 1.2;
+  std::array<bool, proposal_count> proposals = {true, true, true};
+};
+
+struct ImportanceEstimate {
+  double log_likelihood = 0;
+  double effective_samples = 0;  // (Σ w)² / Σ w²
+};
+
+struct PointEvaluation {
+  std::array<ImportanceEstimate, proposal_count> proposal;  // of those asked for
+  double best = 0;   // the highest of them, the paper's figure: no lower bound, since it is chosen after seeing
+  double pilot = 0;  // the proposal that is best on the first tenth of the draws, estimated on the other nine
+  ImportanceEstimate mixture;  // all draws of all proposals as draws of their equal mixture: one proposal, a lower bound
+  std::optional<double> exact;  // gaussian-mf
+};
+
+// log weights log p(x, z) − log r(z) of S draws → the estimate; double, log-sum-exp.
+ImportanceEstimate importance_estimate(std::span<const double> log_weight);
+
+// Puts a point's figures together. draws[j] holds proposal j's draws: log p(x, z), and log r_i(z) of every proposal i.
+struct ProposalDraws {
+  std::vector<double> log_joint;
+  std::array<std::vector<double>, proposal_count> log_density;
+};
+PointEvaluation combine(const std::array<ProposalDraws, proposal_count>& draws,
+                        const std::array<bool, proposal_count>& used);
+
+// Means over data with their standard errors.
+struct EvaluationSummary {
+  std::array<Estimate, proposal_count> proposal;
+  std::array<double, proposal_count> effective_samples{};  // mean over data
+  Estimate best, pilot, mixture;
+  double mixture_effective_samples = 0;
+  std::optional<Estimate> exact;
+  int points = 0;
+};
+EvaluationSummary summarize(std::span<const PointEvaluation> points);
+
+}  // namespace hone
