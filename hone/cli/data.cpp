@@ -98,17 +98,16 @@ void get(const DataOptions& options) {
   }
 }
 
-// The number of files that are wrong.
-int verify_set(const DataSetInfo& info, const FoundData& found) {
-  int wrong = 0;
+// What is wrong with each file that is not good, one a line.
+std::string verify_set(const DataSetInfo& info, const FoundData& found) {
+  std::string wrong;
   for (std::size_t i = 0; i < info.files.size(); ++i) {
     try {
       check_file(info, info.files[i], found.files[i]);
       fmt::print("{}: good{}\n", found.files[i].string(),
                  info.files[i].sha256.empty() ? " (structure; no checksum of it is known)" : "");
     } catch (const InputError& error) {
-      fmt::print("{}\n", error.what());
-      ++wrong;
+      wrong += fmt::format("\n  {}", error.what());
     }
   }
   return wrong;
@@ -116,7 +115,7 @@ int verify_set(const DataSetInfo& info, const FoundData& found) {
 
 void verify(const DataOptions& options) {
   const std::vector<Place> places = search_places(options.data_dir);
-  int wrong = 0;
+  std::string wrong;
   for (const std::string& name : names_or_all(options)) {
     const DataSetInfo& info = data_set_named(name);
     if (info.files.empty()) {
@@ -127,7 +126,7 @@ void verify(const DataOptions& options) {
       wrong += verify_set(info, require_data(info, places));
     }
   }
-  if (wrong > 0) throw Error(fmt::format("{} file{} wrong", wrong, wrong == 1 ? " is" : "s are"));
+  if (!wrong.empty()) throw Error("these files are wrong:" + wrong);
 }
 
 int terminal_columns() {

@@ -26,7 +26,8 @@ void levels_of(const DataSet& data, int datum, std::span<double> levels) {
   data.expand(index, MatrixView<double>(levels.data(), static_cast<int>(levels.size()), 1));
   for (std::size_t i = 0; i < levels.size(); ++i)
     if (!(levels[i] >= 0 && levels[i] <= 1))
-      throw InputError(fmt::format("value {} of datum {} is {}: binarization needs values in [0, 1]", i, datum, levels[i]));
+      throw InputError(
+          fmt::format("value {} of datum {} is {}: binarization needs values in [0, 1]", i, datum, levels[i]));
 }
 
 // decide(datum, levels, bits) turns one datum's levels into zeros and ones.

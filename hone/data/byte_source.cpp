@@ -115,8 +115,8 @@ std::size_t ByteSource::read_inflated(std::span<std::uint8_t> out) {
   const std::size_t room = std::min(out.size(), chunk);
   while (!inflater_->ended) {
     if (!input_->refill(name_))
-      throw InputError(fmt::format("{}: the gzip data ends early, at compressed byte {} (byte {} of the content)", name_,
-                                   input_->consumed, offset_));
+      throw InputError(fmt::format("{}: the gzip data end early, at compressed byte {} (byte {} of the content)",
+                                   name_, input_->consumed, offset_));
     const std::size_t given = std::min(input_->window.size(), chunk);
     stream.next_in = const_cast<Bytef*>(input_->window.data());  // zlib only reads it
     stream.avail_in = static_cast<uInt>(given);

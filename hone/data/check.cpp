@@ -22,9 +22,9 @@ DataSet read_known_file(const DataSetInfo& info, const DataFile& file, const std
                      : DataSet(read_amat(source, info.shape.pixels()), info.shape);
   const ImageShape shape = data.shape();
   if (data.size() != file.items || shape.rows != info.shape.rows || shape.cols != info.shape.cols)
-    throw InputError(fmt::format("{}: expected {} images of {} × {} pixels for '{}', found {} of {} × {}", path.string(),
-                                 file.items, info.shape.rows, info.shape.cols, info.name, data.size(), shape.rows,
-                                 shape.cols));
+    throw InputError(fmt::format("{}: expected {} images of {} × {} pixels for '{}', found {} of {} × {}",
+                                 path.string(), file.items, info.shape.rows, info.shape.cols, info.name, data.size(),
+                                 shape.rows, shape.cols));
   return data;
 }
 

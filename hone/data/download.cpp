@@ -16,7 +16,6 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -27,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file that gathers the bytes. Locked, so that two processes do not write into each other's.
+// The file that gathers the bytes. Locked, so that two processes do not write into each other's; gone where it stays
+// empty.
 class Partial {
  public:
   explicit Partial(fs::path path) : path_(std::move(path)) {
@@ -38,7 +38,11 @@ class Partial {
       throw Error(fmt::format("{}: another process is downloading this file", path_.string()));
     }
   }
-  ~Partial() { close(descriptor_); }
+  ~Partial() {
+    struct stat status;
+    if (fstat(descriptor_, &status) == 0 && status.st_size == 0) unlink(path_.c_str());
+    close(descriptor_);
+  }
   Partial(const Partial&) = delete;
   Partial& operator=(const Partial&) = delete;
 
@@ -96,7 +100,8 @@ struct Transfer {
       partial.clear();
       received = 0;
     } else if (range_begin != begin) {
-      throw Error(fmt::format("{}: asked for bytes from {}, the server sends from {}", request.url, begin, range_begin));
+      throw ServerError(
+          fmt::format("{}: asked for bytes from {}, the server sends from {}", request.url, begin, range_begin));
     }
     curl_off_t length = -1;
     curl_easy_getinfo(handle, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
@@ -106,9 +111,11 @@ struct Transfer {
 
   void take(std::string_view bytes) {
     if (!body_begun) begin_body();
-    if (received + bytes.size() > request.largest)
-      throw Error(fmt::format("{}: the server sends more than the {} bytes that the file can have", request.url,
-                              request.largest));
+    if (received + bytes.size() > request.largest) {
+      partial.clear();
+      throw ServerError(fmt::format("{}: the server sends more than the {} bytes that the file can have", request.url,
+                                    request.largest));
+    }
     partial.append(bytes);
     received += bytes.size();
     if (request.progress) request.progress({received, total});
@@ -186,18 +193,15 @@ Attempt attempt(const Download& request, Partial& partial) {
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
   if (status == 416) return {Outcome::wrong_range, reason};
   const bool passing = code == CURLE_PARTIAL_FILE || code == CURLE_OPERATION_TIMEDOUT || code == CURLE_RECV_ERROR ||
-                       code == CURLE_GOT_NOTHING || code == CURLE_SEND_ERROR || status >= 500;
+                       code == CURLE_GOT_NOTHING || code == CURLE_SEND_ERROR || code == CURLE_HTTP2 ||
+                       code == CURLE_HTTP2_STREAM || status >= 500;
   return {passing ? Outcome::broken : Outcome::not_there, reason};
 }
 
 [[noreturn]] void give_up(const Download& request, const Partial& partial, const std::string& reason) {
   std::string kept;
-  std::error_code ignored;
-  if (const std::uint64_t bytes = partial.size(); bytes > 0) {
+  if (const std::uint64_t bytes = partial.size(); bytes > 0)
     kept = fmt::format("; {} bytes are kept in {}, run it again to continue", bytes, partial.path().string());
-  } else {
-    fs::remove(partial.path(), ignored);
-  }
   throw ServerError(fmt::format("{}: {}{}", request.url, reason, kept));
 }
 
@@ -232,12 +236,9 @@ void download(const Download& request) {
       break;
     } catch (const InputError& error) {
       partial.clear();
-      if (!std::exchange(resumed, false)) {
-        std::error_code ignored;
-        fs::remove(partial.path(), ignored);
-        throw Error(fmt::format("{}: what the server sent is not what was expected and was removed: {}", request.url,
-                                error.what()));
-      }
+      if (!std::exchange(resumed, false))
+        throw ServerError(fmt::format("{}: what the server sent is not what was expected and was removed: {}",
+                                      request.url, error.what()));
     }
   }
   place_file(partial.path(), request.destination);

@@ -94,7 +94,8 @@ DataSplits load_data(const DataRequest& request) {
 
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places) {
   if (info.files.empty()) return load_synthetic(info, request.seed);
-  if (info.files.front().format == FileFormat::amat) return load_fixed_bits(info, require_data(info, places), info.name);
+  if (info.files.front().format == FileFormat::amat)
+    return load_fixed_bits(info, require_data(info, places), info.name);
   DataRequest resolved = request;
   if (request.binarization == Binarization::automatic) {
     resolved.binarization = info.name == "fashion-mnist" ? Binarization::threshold : Binarization::stochastic;

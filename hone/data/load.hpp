@@ -13,8 +13,8 @@ namespace hone {
 struct DataRequest {
   std::string name;  // of a known data set, or the path of a file: .npy, .amat, IDX, each also as .gz
   Binarization binarization = Binarization::automatic;
-  std::uint64_t seed = 1;           // of stochastic binarization and of synthetic data
-  std::filesystem::path data_dir;  // looked at first, unless empty
+  std::uint64_t seed = 1;              // of stochastic binarization and of synthetic data
+  std::filesystem::path data_dir = {};  // looked at first, unless empty
 };
 
 struct DataSplits {
@@ -24,7 +24,7 @@ struct DataSplits {
 };
 
 // Loads a data set. `automatic` binarization means
-//   mnist            the fixed .amat files where they are found (in the folder mnist or binarized-mnist), else stochastic
+//   mnist            the fixed .amat files where found (in the folder mnist or binarized-mnist), else stochastic
 //   fashion-mnist    threshold
 //   others           none; binarized-mnist and synthetic are bits already
 // Without binarization, grey levels are bytes that stand for byte/255; the bytes of a .npy file stand for themselves.
