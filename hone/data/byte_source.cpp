@@ -64,7 +64,10 @@ struct ByteSource::Inflater {
 ByteSource::ByteSource(const std::filesystem::path& file) : name_(file.string()), input_(std::make_unique<Input>()) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
-  if (!std::filesystem::exists(status)) throw InputError(fmt::format("{}: no such file", name_));
+  if (status.type() == std::filesystem::file_type::not_found)
+    throw InputError(fmt::format("{}: no such file", name_));
+  if (status.type() == std::filesystem::file_type::none)
+    throw InputError(fmt::format("{}: cannot be opened: {}", name_, error.message()));
   if (!std::filesystem::is_regular_file(status))
     throw InputError(fmt::format("{}: expected a regular file, found {}", name_,
                                  std::filesystem::is_directory(status) ? "a folder" : "something else"));

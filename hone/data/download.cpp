@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -170,6 +171,7 @@ void configure(CURL* handle, const Download& request, Transfer& transfer, char* 
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, message);
+  if (const char* bundle = std::getenv("CURL_CA_BUNDLE")) curl_easy_setopt(handle, CURLOPT_CAINFO, bundle);
 }
 
 Attempt attempt(const Download& request, Partial& partial) {

@@ -3,6 +3,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdlib>
 
 #include "hone/data/check.hpp"
 #include "hone/data/fetch.hpp"
@@ -216,6 +220,63 @@ TEST_F(Downloading, TwoProcessesDoNotShareAFile) {
   ASSERT_EQ(flock(other, LOCK_EX), 0);
   EXPECT_THAT(error([&] { download(request(server)); }), HasSubstr("another process"));
   close(other);
+}
+
+// A server that speaks TLS with a certificate that it signed itself.
+class TlsServer {
+ public:
+  explicit TlsServer(const std::filesystem::path& folder) {
+    {
+      const Server free([](const Request&) { return Answer{}; });
+      port_ = free.url().substr(free.url().rfind(':') + 1);
+    }
+    process_ = fork();
+    if (process_ != 0) return;
+    if (chdir(folder.c_str()) != 0) _exit(1);
+    freopen("/dev/null", "w", stdout);
+    freopen("/dev/null", "w", stderr);
+    execlp("openssl", "openssl", "s_server", "-accept", port_.c_str(), "-cert", "cert.pem", "-key", "key.pem", "-WWW",
+           nullptr);
+    _exit(1);
+  }
+  ~TlsServer() {
+    kill(process_, SIGTERM);
+    waitpid(process_, nullptr, 0);
+  }
+  std::string url() const { return "https://localhost:" + port_; }
+
+ private:
+  std::string port_;
+  pid_t process_ = -1;
+};
+
+TEST_F(Downloading, CertificatesAreVerified) {
+  write("served", content_);
+  const std::string make = "cd '" + folder_.string() +
+                           "' && openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost "
+                           "-addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem 2>/dev/null";
+  if (std::system(make.c_str()) != 0) GTEST_SKIP() << "the program openssl is not here";
+  const TlsServer server(folder_);
+  Download one;
+  one.url = server.url() + "/served";
+  one.destination = folder_ / "file";
+  one.largest = 1 << 20;
+  one.limits = {.connect_seconds = 5, .stall_seconds = 5, .attempts = 1, .pause_milliseconds = 1};
+  one.check = [&](const std::filesystem::path& path) {
+    if (read_file(path) != content_) throw InputError("wrong checksum");
+  };
+  std::string message;
+  for (int i = 0; i < 100; ++i) {  // until the server listens
+    message = error([&] { download(one); });
+    if (message.find("connect") == std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_THAT(message, HasSubstr("certificate"));
+  expect_nothing_placed();
+  setenv("CURL_CA_BUNDLE", (folder_ / "cert.pem").c_str(), 1);
+  EXPECT_EQ(error([&] { download(one); }), "");
+  unsetenv("CURL_CA_BUNDLE");
+  expect_placed();
 }
 
 class Fetching : public Folder {

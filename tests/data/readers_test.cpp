@@ -149,10 +149,19 @@ TEST_F(Files, ThatCannotBeReadAreNamed) {
 }
 
 TEST_F(Files, WithoutPermissionAreNamed) {
-  if (geteuid() == 0) GTEST_SKIP() << "root reads everything";
   const auto path = write("secret", idx_images(1, 1, 1));
+  const auto inside = write("closed/file", idx_images(1, 1, 1));
+  std::filesystem::permissions(folder_, std::filesystem::perms::all);
   std::filesystem::permissions(path, std::filesystem::perms::none);
-  EXPECT_THAT(input_error([&] { ByteSource source(path); }), HasSubstr("secret: cannot be opened"));
+  std::filesystem::permissions(inside.parent_path(), std::filesystem::perms::none);
+  const uid_t user = geteuid();
+  if (user == 0 && seteuid(65534) != 0) GTEST_SKIP() << "root reads everything and cannot become nobody";
+  const std::string secret = input_error([&] { ByteSource source(path); });
+  const std::string closed = input_error([&] { ByteSource source(inside); });
+  ASSERT_EQ(seteuid(user), 0);
+  std::filesystem::permissions(inside.parent_path(), std::filesystem::perms::owner_all);
+  EXPECT_THAT(secret, HasSubstr("secret: cannot be opened: Permission denied"));
+  EXPECT_THAT(closed, HasSubstr("closed/file: cannot be opened: Permission denied"));
 }
 
 TEST(Amat, ReadsLinesOfBits) {
