@@ -21,14 +21,14 @@ struct StochasticBits {
   std::uint32_t part = 0;  // data that share a seed but not their numbers: 0 training file, 1 test file
 };
 
+// For both: the level of a byte is byte/255, that of another number the number itself; throws InputError where it is
+// outside [0, 1]. Data that are bits already stay as they are.
+
 // A pixel is 1 where its level is over one half.
 DataSet binarize_threshold(const DataSet& data);
 
 // A pixel is 1 with its level as the probability, decided by a number that is a function of (seed, part, datum, pixel)
 // alone. So the bits are fixed once and for all by the seed, and those of a datum do not depend on the other data.
 DataSet binarize_stochastic(const DataSet& data, StochasticBits bits);
-
-// Both: the level of a byte is byte/255, that of another number the number itself; throw InputError where it is outside
-// [0, 1]. Data that are bits already stay as they are.
 
 }  // namespace hone

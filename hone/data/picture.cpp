@@ -14,14 +14,13 @@ namespace {
 
 constexpr std::uint8_t line_level = 96;
 
-std::uint8_t& pixel(Picture& picture, int row, int col) {
-  return picture.levels[static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.cols) +
-                        static_cast<std::size_t>(col)];
+std::size_t position(const Picture& picture, int row, int col) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.cols) + static_cast<std::size_t>(col);
 }
 
 // Below the last row of an odd picture everything is black.
 std::uint8_t level(const Picture& picture, int row, int col) {
-  return row < picture.rows ? pixel(const_cast<Picture&>(picture), row, col) : std::uint8_t{0};
+  return row < picture.rows ? picture.levels[position(picture, row, col)] : std::uint8_t{0};
 }
 
 int shade(std::uint8_t value) { return 232 + value * 23 / 255; }
@@ -45,7 +44,7 @@ Picture picture_of(const DataSet& data, int count, int across) {
   for (int image = 0; image < count; ++image)
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < cols; ++j)
-        pixel(picture, image / across * (rows + 1) + i, image % across * (cols + 1) + j) =
+        picture.levels[position(picture, image / across * (rows + 1) + i, image % across * (cols + 1) + j)] =
             static_cast<std::uint8_t>(255 * std::clamp(values(i * cols + j, image), 0.0f, 1.0f) + 0.5f);
   return picture;
 }
