@@ -7,7 +7,7 @@
 namespace hone {
 
 // What a random number is used for: numbers of different purposes never share a counter.
-enum class Purpose : std::uint8_t { start, draw, momentum, accept, leapfrog, shuffle, proposal };
+enum class Purpose : std::uint8_t { start, draw, momentum, accept, leapfrog, binarize, synthesize, shuffle, proposal };
 
 // Names a sequence of random numbers. A number is a function of (seed, stream, position in the sequence) alone,
 // so results depend neither on the number of threads nor on what was drawn before.

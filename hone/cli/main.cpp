@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   program.get_formatter()->column_width(34);
   hone::add_toy_command(program);
   hone::add_reproduce_command(program);
+  hone::add_data_command(program);
   try {
     program.parse(argc, argv);
     return 0;

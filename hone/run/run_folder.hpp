@@ -4,14 +4,9 @@
 #include <fstream>
 #include <string>
 
+#include "hone/base/file.hpp"
+
 namespace hone {
-
-// Writes a file aside and renames it into place, so that a reader sees the old file or the new one, never a part.
-// Throws Error, naming the file, where the disk refuses.
-void write_file(const std::filesystem::path& path, const std::string& content);
-
-// The whole of a file; throws InputError, naming it, where it cannot be read.
-std::string read_file(const std::filesystem::path& path);
 
 // A folder with everything that one fit read and wrote.
 class RunFolder {

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"

@@ -1,0 +1,75 @@
+#include "hone/base/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+[[noreturn]] void fail(const fs::path& path, std::string_view doing) {
+  throw Error(fmt::format("{}: {} failed: {}", path.string(), doing, std::strerror(errno)));
+}
+
+void sync(const fs::path& path, int flags) {
+  const int descriptor = open(path.c_str(), flags | O_CLOEXEC);
+  if (descriptor < 0) fail(path, "opening");
+  const int status = fsync(descriptor);
+  const int error = errno;
+  close(descriptor);
+  errno = error;
+  if (status != 0 && error != EINVAL) fail(path, "syncing");  // EINVAL: a file system that knows no syncing
+}
+
+}  // namespace
+
+void place_file(const fs::path& finished, const fs::path& destination) {
+  sync(finished, O_RDONLY);
+  if (std::rename(finished.c_str(), destination.c_str()) != 0) fail(destination, "renaming to this name");
+  sync(destination.has_parent_path() ? destination.parent_path() : fs::path("."), O_RDONLY | O_DIRECTORY);
+}
+
+void write_file(const fs::path& destination, std::span<const std::uint8_t> bytes) {
+  const fs::path aside = destination.string() + fmt::format(".{}.partial", getpid());
+  try {
+    std::unique_ptr<std::FILE, Close> file(std::fopen(aside.c_str(), "wb"));
+    if (!file) fail(aside, "opening");
+    if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) fail(aside, "writing");
+    if (std::fclose(file.release()) != 0) fail(aside, "writing");
+    place_file(aside, destination);
+  } catch (const Error&) {
+    std::error_code ignored;
+    fs::remove(aside, ignored);
+    throw;
+  }
+}
+
+void write_file(const fs::path& destination, std::string_view text) {
+  write_file(destination, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file || file.bad() || fs::is_directory(path)) throw InputError(fmt::format("{}: cannot be read", path.string()));
+  return content;
+}
+
+}  // namespace hone

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hone {
+
+// Puts a finished file where it belongs so that nobody ever sees half of it: syncs it, renames it, syncs the folder.
+// Both names must be in one folder. Throws Error.
+void place_file(const std::filesystem::path& finished, const std::filesystem::path& destination);
+
+// Writes bytes or a text beside the destination and then places them. Throws Error; the destination is then as it was.
+void write_file(const std::filesystem::path& destination, std::span<const std::uint8_t> bytes);
+void write_file(const std::filesystem::path& destination, std::string_view text);
+
+// The whole of a file; throws InputError, naming it, where it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
+}  // namespace hone

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hone {
+
+// The content of a file or of a piece of memory, front to back, inflated where it is gzip (which its first bytes
+// tell). Offsets count content. Everything wrong is an InputError that names the file and the offset.
+class ByteSource {
+ public:
+  // Inflated content beyond this is refused: no reader trusts a compressed file for more.
+  static constexpr std::uint64_t inflated_limit = std::uint64_t{4} << 30;
+
+  explicit ByteSource(const std::filesystem::path& file);
+  ByteSource(std::span<const std::uint8_t> memory, std::string name);  // the memory must outlive the source
+  ~ByteSource();
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  std::size_t read(std::span<std::uint8_t> out);  // fewer than asked only at the end
+  void read_exactly(std::span<std::uint8_t> out, std::string_view what);
+
+  // Reads `count` bytes that a header announced. What cannot be there is refused before anything is allocated, and
+  // memory grows only with what is really read.
+  std::vector<std::uint8_t> read_announced(std::uint64_t count, std::string_view what);
+
+  // Throws where content is left; also reads the checksum at the end of compressed content.
+  void expect_end();
+
+  std::uint64_t offset() const { return offset_; }
+  const std::string& name() const { return name_; }
+  [[noreturn]] void fail(std::uint64_t offset, std::string_view what) const;
+
+ private:
+  struct Input;
+  struct Inflater;
+
+  void begin();
+  std::size_t read_inflated(std::span<std::uint8_t> out);
+  bool next_member();
+  std::uint64_t most_left() const;
+
+  std::string name_;
+  std::unique_ptr<Input> input_;
+  std::unique_ptr<Inflater> inflater_;  // none: plain
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "hone/base/error.hpp"
+#include "hone/data/amat.hpp"
+#include "hone/data/idx.hpp"
+#include "hone/data/npy.hpp"
+
+namespace hone::fuzz {
+
+// Each reads whatever it is given: an InputError is a good answer, anything else that is thrown is not.
+template <class Read>
+void try_to(Read read, std::span<const std::uint8_t> bytes) {
+  try {
+    ByteSource source(bytes, "input");
+    read(source);
+  } catch (const InputError&) {
+  }
+}
+
+inline void idx(std::span<const std::uint8_t> bytes) {
+  try_to([](ByteSource& source) { read_idx(source); }, bytes);
+}
+inline void amat(std::span<const std::uint8_t> bytes) {
+  try_to([](ByteSource& source) { read_amat(source); }, bytes);
+}
+inline void npy(std::span<const std::uint8_t> bytes) {
+  try_to([](ByteSource& source) { read_npy(source); }, bytes);
+}
+
+}  // namespace hone::fuzz
