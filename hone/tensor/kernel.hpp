@@ -21,6 +21,18 @@ int panel_width(int rows_left) {
   return full + (rest == 0 ? 0 : S::half > 0 && rest <= S::half ? S::half : S::lanes);
 }
 
+// Few rows below the last whole vector are not worth a vector of their own: each is multiplied along k instead.
+template <class S>
+int dot_rows(int rows) {
+  const int rest = rows % S::lanes;
+  return rest <= S::dots ? rest : 0;
+}
+
+template <class S>
+int dot_length(int depth) {
+  return (depth + S::lanes - 1) / S::lanes * S::lanes;
+}
+
 // Operands of a block of sums c (rows of a panel, N columns) = bias + Σ_k a_k b_kᵀ: vectors of a, single numbers of b.
 template <class S>
 struct BlockOperands {
@@ -106,6 +118,39 @@ MultiplyBlock<S> block(int width, int columns) {
   }
 }
 
+// c[n * panel_rows] = bias + Σ_k a_k x_kn. Sums run in vectors over k and across the vector at the end, whatever N.
+template <class S, int N>
+void multiply_dots(int depth, const typename S::Element* a, const typename S::Element* x, std::size_t x_stride,
+                   double bias, typename S::Real* c) {
+  typename S::V sum[N];
+  for (int n = 0; n < N; ++n) sum[n] = S::set(0);
+  const int whole = depth / S::lanes * S::lanes;
+  for (int k = 0; k < whole; k += S::lanes) {
+    const auto factor = S::load_elements(a + k);
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n)
+      sum[n] = S::fma(factor, S::load_elements(x + static_cast<std::size_t>(n) * x_stride + k), sum[n]);
+  }
+  for (int n = 0; n < N; ++n) {
+    if (whole < depth) {  // what lies beyond x may be anything
+      const auto rest = S::load_elements(x + static_cast<std::size_t>(n) * x_stride + whole);
+      sum[n] = S::fma(S::load_elements(a + whole), S::first(rest, depth - whole), sum[n]);
+    }
+    c[n * panel_rows<S>] = static_cast<typename S::Real>(bias + S::sum(sum[n]));
+  }
+}
+
+template <class S>
+auto dots(int columns) {
+  switch (columns) {
+    case 1: return multiply_dots<S, 1>;
+    case 2: return multiply_dots<S, 2>;
+    case 3: return multiply_dots<S, 3>;
+    case 4: return multiply_dots<S, 4>;
+    default: return multiply_dots<S, S::columns>;
+  }
+}
+
 // Calls on_block(begin, end) on ranges of at most S::columns that cover [begin, end) and differ by one at most.
 template <class S, class OnBlock>
 void for_blocks(int begin, int end, OnBlock on_block) {
@@ -121,8 +166,9 @@ void multiply(const Product<typename S::Element>& product) {
   alignas(64) typename S::Real sums[S::columns * panel_rows<S>] = {};
   const int steps = (product.depth + S::depth - 1) / S::depth;
   const auto* panel = product.weights;
-  for (int row = 0; row < product.units; row += panel_rows<S>) {
-    const int width = panel_width<S>(product.units - row);
+  const int panels_end = product.units - dot_rows<S>(product.units);
+  for (int row = 0; row < panels_end; row += panel_rows<S>) {
+    const int width = panel_width<S>(panels_end - row);
     const auto a_step = static_cast<std::size_t>(width * S::depth);
     for_blocks<S>(0, product.columns, [&](int begin, int end) {
       const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
@@ -131,6 +177,14 @@ void multiply(const Product<typename S::Element>& product) {
     });
     panel += a_step * static_cast<std::size_t>(steps);
   }
+  if (panels_end == product.units) return;
+  for_blocks<S>(0, product.columns, [&](int begin, int end) {
+    const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
+    for (int row = panels_end; row < product.units; ++row)
+      dots<S>(end - begin)(product.depth, panel + (row - panels_end) * dot_length<S>(product.depth), x,
+                           product.x_stride, static_cast<double>(product.bias[row]), sums + (row - panels_end));
+    finish<S>(product, {panels_end, product.units - panels_end, begin, end}, sums);
+  });
 }
 
 template <class S>
@@ -155,9 +209,11 @@ void add_outer(const OuterProduct<typename S::Real>& product) {
 template <class S>
 std::size_t packed_size(int units, int depth) {
   const int steps = (depth + S::depth - 1) / S::depth;
-  std::size_t rows = 0;
-  for (int row = 0; row < units; row += panel_rows<S>) rows += static_cast<std::size_t>(panel_width<S>(units - row));
-  return rows * static_cast<std::size_t>(steps * S::depth);
+  const int panels_end = units - dot_rows<S>(units);
+  int rows = 0;
+  for (int row = 0; row < panels_end; row += panel_rows<S>) rows += panel_width<S>(panels_end - row);
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(steps * S::depth) +
+         static_cast<std::size_t>(units - panels_end) * static_cast<std::size_t>(dot_length<S>(depth));
 }
 
 // Numbers k of the rows of a panel, S::depth apart; zeros beyond the matrix.
@@ -175,15 +231,18 @@ void pack_step(const Packing<typename S::Element>& packing, int row, int width, 
   for (int i = inside; i < width; ++i) packed[i * S::depth] = S::element(0);
 }
 
-// Panel after panel, and in a panel step after step: S::depth numbers of every row.
+// Panel after panel, and in a panel step after step: S::depth numbers of every row. Then row after row those for dots.
 template <class S>
 void pack(const Packing<typename S::Element>& packing, typename S::Element* packed) {
   const int steps = (packing.depth + S::depth - 1) / S::depth;
-  for (int row = 0; row < packing.units; row += panel_rows<S>) {
-    const int width = panel_width<S>(packing.units - row);
+  const int panels_end = packing.units - dot_rows<S>(packing.units);
+  for (int row = 0; row < panels_end; row += panel_rows<S>) {
+    const int width = panel_width<S>(panels_end - row);
     for (int step = 0; step < steps; ++step, packed += width * S::depth)
       for (int k = 0; k < S::depth; ++k) pack_step<S>(packing, row, width, step * S::depth + k, packed + k);
   }
+  for (int row = panels_end; row < packing.units; ++row)
+    for (int k = 0; k < dot_length<S>(packing.depth); ++k, ++packed) pack_step<S>(packing, row, 1, k, packed);
 }
 
 // Enough independent sums to hide the latency of the instruction, and nothing else.
