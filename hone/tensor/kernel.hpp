@@ -118,30 +118,29 @@ MultiplyBlock<S> block(int width, int columns) {
   }
 }
 
-// c[n * panel_rows] = bias + Σ_k a_k x_kn. Sums run in vectors over k and across the vector at the end, whatever N.
+// c[n * panel_rows] = bias + Σ_k a_k x_kn, of operands whose steps are K and whose a is one row. Sums run in vectors over
+// k and across the vector at the end, whatever N.
 template <class S, int N>
-void multiply_dots(int depth, const typename S::Element* a, const typename S::Element* x, std::size_t x_stride,
-                   double bias, typename S::Real* c) {
+void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
+  const auto [depth, a, a_step, b, b_step, b_column, bias] = operands;
+  const auto x = [&](int n, int k) { return S::load_elements(b + static_cast<std::size_t>(n) * b_column + k); };
   typename S::V sum[N];
   for (int n = 0; n < N; ++n) sum[n] = S::set(0);
   const int whole = depth / S::lanes * S::lanes;
   for (int k = 0; k < whole; k += S::lanes) {
     const auto factor = S::load_elements(a + k);
 #pragma GCC unroll 8
-    for (int n = 0; n < N; ++n)
-      sum[n] = S::fma(factor, S::load_elements(x + static_cast<std::size_t>(n) * x_stride + k), sum[n]);
+    for (int n = 0; n < N; ++n) sum[n] = S::fma(factor, x(n, k), sum[n]);
   }
   for (int n = 0; n < N; ++n) {
-    if (whole < depth) {  // what lies beyond x may be anything
-      const auto rest = S::load_elements(x + static_cast<std::size_t>(n) * x_stride + whole);
-      sum[n] = S::fma(S::load_elements(a + whole), S::first(rest, depth - whole), sum[n]);
-    }
-    c[n * panel_rows<S>] = static_cast<typename S::Real>(bias + S::sum(sum[n]));
+    if (whole < depth)  // what lies beyond x may be anything
+      sum[n] = S::fma(S::load_elements(a + whole), S::first(x(n, whole), depth - whole), sum[n]);
+    c[n * panel_rows<S>] = static_cast<typename S::Real>(static_cast<double>(*bias) + S::sum(sum[n]));
   }
 }
 
 template <class S>
-auto dots(int columns) {
+MultiplyBlock<S> dots(int columns) {
   switch (columns) {
     case 1: return multiply_dots<S, 1>;
     case 2: return multiply_dots<S, 2>;
@@ -165,26 +164,25 @@ template <class S>
 void multiply(const Product<typename S::Element>& product) {
   alignas(64) typename S::Real sums[S::columns * panel_rows<S>] = {};
   const int steps = (product.depth + S::depth - 1) / S::depth;
-  const auto* panel = product.weights;
   const int panels_end = product.units - dot_rows<S>(product.units);
-  for (int row = 0; row < panels_end; row += panel_rows<S>) {
-    const int width = panel_width<S>(panels_end - row);
-    const auto a_step = static_cast<std::size_t>(width * S::depth);
+  const auto* weights = product.weights;
+  for (int row = 0, width = 0; row < product.units; row += width) {
+    const bool panel = row < panels_end;
+    width = panel ? panel_width<S>(panels_end - row) : product.units - row;
+    const auto a_step = static_cast<std::size_t>(panel ? width * S::depth : dot_length<S>(product.depth));
     for_blocks<S>(0, product.columns, [&](int begin, int end) {
       const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
-      block<S>(width, end - begin)({steps, panel, a_step, x, S::depth, product.x_stride, product.bias + row}, sums);
+      if (panel) {
+        block<S>(width, end - begin)({steps, weights, a_step, x, S::depth, product.x_stride, product.bias + row}, sums);
+      } else {
+        for (int i = 0; i < width; ++i)
+          dots<S>(end - begin)({product.depth, weights + static_cast<std::size_t>(i) * a_step, a_step, x, 0,
+                                product.x_stride, product.bias + row + i}, sums + i);
+      }
       finish<S>(product, {row, width, begin, end}, sums);
     });
-    panel += a_step * static_cast<std::size_t>(steps);
+    weights += a_step * static_cast<std::size_t>(steps);
   }
-  if (panels_end == product.units) return;
-  for_blocks<S>(0, product.columns, [&](int begin, int end) {
-    const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
-    for (int row = panels_end; row < product.units; ++row)
-      dots<S>(end - begin)(product.depth, panel + (row - panels_end) * dot_length<S>(product.depth), x,
-                           product.x_stride, static_cast<double>(product.bias[row]), sums + (row - panels_end));
-    finish<S>(product, {panels_end, product.units - panels_end, begin, end}, sums);
-  });
 }
 
 template <class S>
