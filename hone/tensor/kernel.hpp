@@ -118,8 +118,8 @@ MultiplyBlock<S> block(int width, int columns) {
   }
 }
 
-// c[n * panel_rows] = bias + Σ_k a_k x_kn, of operands whose steps are K and whose a is one row. Sums run in vectors over
-// k and across the vector at the end, whatever N.
+// c[n * panel_rows] = bias + Σ_k a_k x_kn, of operands whose steps are K and whose a is one row. Sums run in vectors
+// over k and across the vector at the end, whatever N.
 template <class S, int N>
 void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
   const auto [depth, a, a_step, b, b_step, b_column, bias] = operands;
