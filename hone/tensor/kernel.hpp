@@ -214,19 +214,24 @@ std::size_t packed_size(int units, int depth) {
          static_cast<std::size_t>(units - panels_end) * static_cast<std::size_t>(dot_length<S>(depth));
 }
 
-// Numbers k of the rows of a panel, S::depth apart; zeros beyond the matrix.
+// S::depth numbers, from k on, of every row of a panel; zeros beyond the matrix.
 template <class S>
 void pack_step(const Packing<typename S::Element>& packing, int row, int width, int k, typename S::Element* packed) {
   const int left = packing.units - row;
-  const int inside = k >= packing.depth ? 0 : left < width ? left : width;
-  const auto* from = packing.from + static_cast<std::size_t>(row) * packing.unit_stride +
-                     static_cast<std::size_t>(k) * packing.depth_stride;
-  if (packing.unit_stride == 1) {
-    for (int i = 0; i < inside; ++i) packed[i * S::depth] = S::element(from[i]);
+  const int inside = k + S::depth > packing.depth ? 0 : left < width ? left : width;
+  const auto unit = packing.unit_stride, next = packing.depth_stride;
+  const auto* from = packing.from + static_cast<std::size_t>(row) * unit + static_cast<std::size_t>(k) * next;
+  if (unit == 1) {
+    for (int i = 0; i < inside; ++i)
+      for (int d = 0; d < S::depth; ++d) packed[i * S::depth + d] = S::element(from[i + d * next]);
   } else {
-    for (int i = 0; i < inside; ++i, from += packing.unit_stride) packed[i * S::depth] = S::element(*from);
+    for (int i = 0; i < inside; ++i, from += unit)
+      for (int d = 0; d < S::depth; ++d) packed[i * S::depth + d] = S::element(from[d]);
   }
-  for (int i = inside; i < width; ++i) packed[i * S::depth] = S::element(0);
+  for (int i = inside; i < width; ++i)
+    for (int d = 0; d < S::depth; ++d)
+      packed[i * S::depth + d] =
+          S::element(i < left && k + d < packing.depth ? from[(i - inside) * unit + d * next] : 0);
 }
 
 // Panel after panel, and in a panel step after step: S::depth numbers of every row. Then row after row those for dots.
@@ -237,10 +242,11 @@ void pack(const Packing<typename S::Element>& packing, typename S::Element* pack
   for (int row = 0; row < panels_end; row += panel_rows<S>) {
     const int width = panel_width<S>(panels_end - row);
     for (int step = 0; step < steps; ++step, packed += width * S::depth)
-      for (int k = 0; k < S::depth; ++k) pack_step<S>(packing, row, width, step * S::depth + k, packed + k);
+      pack_step<S>(packing, row, width, step * S::depth, packed);
   }
   for (int row = panels_end; row < packing.units; ++row)
-    for (int k = 0; k < dot_length<S>(packing.depth); ++k, ++packed) pack_step<S>(packing, row, 1, k, packed);
+    for (int k = 0; k < dot_length<S>(packing.depth); k += S::depth, packed += S::depth)
+      pack_step<S>(packing, row, 1, k, packed);
 }
 
 // Enough independent sums to hide the latency of the instruction, and nothing else.
