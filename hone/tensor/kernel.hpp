@@ -122,10 +122,13 @@ MultiplyBlock<S> block(int width, int columns) {
 // over k and across the vector at the end, whatever N.
 template <class S, int N>
 void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
-  const auto [depth, a, a_step, b, b_step, b_column, bias] = operands;
-  const auto x = [&](int n, int k) { return S::load_elements(b + static_cast<std::size_t>(n) * b_column + k); };
+  const auto* a = operands.a;
+  const auto x = [&](int n, int k) {
+    return S::load_elements(operands.b + static_cast<std::size_t>(n) * operands.b_column + k);
+  };
   typename S::V sum[N];
   for (int n = 0; n < N; ++n) sum[n] = S::set(0);
+  const int depth = operands.steps;
   const int whole = depth / S::lanes * S::lanes;
   for (int k = 0; k < whole; k += S::lanes) {
     const auto factor = S::load_elements(a + k);
@@ -135,7 +138,7 @@ void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
   for (int n = 0; n < N; ++n) {
     if (whole < depth)  // what lies beyond x may be anything
       sum[n] = S::fma(S::load_elements(a + whole), S::first(x(n, whole), depth - whole), sum[n]);
-    c[n * panel_rows<S>] = static_cast<typename S::Real>(static_cast<double>(*bias) + S::sum(sum[n]));
+    c[n * panel_rows<S>] = static_cast<typename S::Real>(static_cast<double>(*operands.bias) + S::sum(sum[n]));
   }
 }
 
