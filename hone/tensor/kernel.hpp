@@ -84,38 +84,20 @@ void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
 template <class S>
 using MultiplyBlock = void (*)(const BlockOperands<S>&, typename S::Real*);
 
-template <class S, int N>
-MultiplyBlock<S> block_of_columns(int width) {
-  const bool has_half = width % S::lanes != 0;
-  switch (width / S::lanes * 2 + has_half) {
-    case 1: return multiply_block<S, 0, S::half ? 1 : 0, N>;
-    case 2: return multiply_block<S, 1, 0, N>;
-    case 3: return multiply_block<S, 1, S::half ? 1 : 0, N>;
-    case 4: return multiply_block<S, 2, 0, N>;
-    case 5: return multiply_block<S, 2, S::half ? 1 : 0, N>;
-    case 6: return multiply_block<S, 3, 0, N>;
-    default: break;
-  }
-  if constexpr (S::vectors > 3) {
-    switch (width / S::lanes * 2 + has_half) {
-      case 7: return multiply_block<S, 3, S::half ? 1 : 0, N>;
-      case 8: return multiply_block<S, 4, 0, N>;
-      case 9: return multiply_block<S, 4, S::half ? 1 : 0, N>;
-      default: break;
-    }
-  }
-  return multiply_block<S, S::vectors, 0, N>;
+// The instance for a panel's width, and for a number of columns from 1 to S::columns.
+template <class S, int N, int M = S::vectors>
+MultiplyBlock<S> block_of_width(int width) {
+  if (width == M * S::lanes) return multiply_block<S, M, 0, N>;
+  if constexpr (M > 1)
+    if (width <= (M - 1) * S::lanes) return block_of_width<S, N, M - 1>(width);
+  return multiply_block<S, M - 1, S::half ? 1 : 0, N>;
 }
 
-template <class S>
+template <class S, int N = S::columns>
 MultiplyBlock<S> block(int width, int columns) {
-  switch (columns) {
-    case 1: return block_of_columns<S, 1>(width);
-    case 2: return block_of_columns<S, 2>(width);
-    case 3: return block_of_columns<S, 3>(width);
-    case 4: return block_of_columns<S, 4>(width);
-    default: return block_of_columns<S, S::columns>(width);
-  }
+  if constexpr (N > 1)
+    if (columns < N) return block<S, N - 1>(width, columns);
+  return block_of_width<S, N>(width);
 }
 
 // c[n * panel_rows] = bias + Σ_k a_k x_kn, of operands whose steps are K and whose a is one row. Sums run in vectors
@@ -142,15 +124,11 @@ void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
   }
 }
 
-template <class S>
+template <class S, int N = S::columns>
 MultiplyBlock<S> dots(int columns) {
-  switch (columns) {
-    case 1: return multiply_dots<S, 1>;
-    case 2: return multiply_dots<S, 2>;
-    case 3: return multiply_dots<S, 3>;
-    case 4: return multiply_dots<S, 4>;
-    default: return multiply_dots<S, S::columns>;
-  }
+  if constexpr (N > 1)
+    if (columns < N) return dots<S, N - 1>(columns);
+  return multiply_dots<S, N>;
 }
 
 // Calls on_block(begin, end) on ranges of at most S::columns that cover [begin, end) and differ by one at most.
