@@ -1,6 +1,6 @@
 // The gradient (and value) of log p(x, z) for a thread's share of chains, as the inside of a leapfrog trajectory needs
-// it. `of_peak` is the fraction of the fused multiply-adds that one core does at most, measured in the same run; bf16
-// products are measured against the same peak, that of floats.
+// it, and what else an iteration does with the networks. GFLOP/s are those of one thread; `of_peak` is their fraction of
+// the fused multiply-adds that one core does at most, measured in the same run (those of floats, for bf16 products too).
 
 #include <benchmark/benchmark.h>
 
@@ -11,6 +11,7 @@
 #include "hone/latent/decoder.hpp"
 #include "hone/latent/encoder.hpp"
 #include "hone/latent/latent_target.hpp"
+#include "hone/mcmc/refine.hpp"
 #include "hone/tensor/peak.hpp"
 
 namespace hone {
@@ -77,7 +78,28 @@ void log_joint(benchmark::State& state, const DecoderConfig& config, Gradients g
   peak();
   for (auto _ : state) model.target.evaluate(model.z, want, model.value, model.gradient);
   const bool twice = gradients == Gradients::bf16 && want == Want::both;  // the value has a forward pass of its own
-  report(state, (twice ? 3 : 2) * pass_flops(config) * static_cast<double>(state.range(0)));
+  const int passes = want == Want::value ? 1 : twice ? 3 : 2;
+  report(state, passes * pass_flops(config) * static_cast<double>(state.range(0)));
+}
+
+// Refines 100 chains as an iteration of the paper's does: t = 8 steps of L = 5, on range(0) threads.
+void refine(benchmark::State& state, const DecoderConfig& config, Gradients gradients) {
+  if (gradients == Gradients::bf16 && !supports_bf16()) return state.SkipWithError("this CPU has no bf16 products");
+  constexpr int chains = 100, steps = 8, leapfrog = 5;
+  Model model(config, chains, gradients);
+  Team team(static_cast<int>(state.range(0)));
+  Refiner refiner({KernelKind::hmc, leapfrog, 0}, {steps, Adapt::inside, 0.5 / config.latent, 0.9}, team);
+  const PhiloxSource random(3);
+  Chains batch(config.latent, chains);
+  batch.z = model.z;
+  model.target.evaluate(batch.z, Want::both, batch.value, batch.gradient);
+  peak();
+  std::uint32_t iteration = 0;
+  double acceptance = 0;
+  for (auto _ : state)
+    acceptance = refiner.refine(model.target, batch.view(), chains, ++iteration, random).acceptance;
+  report(state, 2 * pass_flops(config) * chains * steps * leapfrog / static_cast<double>(team.threads()));
+  state.counters["acceptance"] = acceptance;
 }
 
 void parameter_gradient(benchmark::State& state, const DecoderConfig& config) {
@@ -94,7 +116,8 @@ void parameter_gradient(benchmark::State& state, const DecoderConfig& config) {
     model.decoder.add_gradient(tape, 0, 1, gradient);
     benchmark::ClobberMemory();
   }
-  report(state, 3 * pass_flops(config) * chains);
+  const double first = 2.0 * config.latent * (config.hidden.empty() ? config.pixels : config.hidden.front());
+  report(state, (3 * pass_flops(config) - first) * chains);  // no gradient in z
 }
 
 void pack(benchmark::State& state, const DecoderConfig& config, Gradients gradients) {
@@ -134,6 +157,10 @@ BENCHMARK_CAPTURE(log_joint, mf_gradient, matrix_factorization(), Gradients::exa
     ->Arg(50)->Arg(37)->Arg(100)->Arg(1);
 BENCHMARK_CAPTURE(log_joint, mf_both, matrix_factorization(), Gradients::exact, Want::both)->Arg(50);
 BENCHMARK_CAPTURE(log_joint, mf_bf16_gradient, matrix_factorization(), Gradients::bf16, Want::gradient)->Arg(50);
+BENCHMARK_CAPTURE(refine, vae, vae(), Gradients::exact)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(refine, vae_bf16, vae(), Gradients::bf16)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(refine, mf, matrix_factorization(), Gradients::exact)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(refine, mf_bf16, matrix_factorization(), Gradients::bf16)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(parameter_gradient, vae, vae())->Arg(100);
 BENCHMARK_CAPTURE(parameter_gradient, mf, matrix_factorization())->Arg(100);
 BENCHMARK_CAPTURE(pack, vae, vae(), Gradients::exact);

@@ -22,9 +22,9 @@ struct DecoderConfig {
 // How ∇_z log p(x, z) is computed: in the numbers of the decoder, or by bf16 products (floats only).
 enum class Gradients { exact, bf16 };
 
-// A latent-variable model: x | z ~ density(network(z)), z ~ N(0, I). Parameters are tensors "decoder.…" of `parameters`.
-// Products are of Real; points, values and gradients in z are doubles, and so are the sums of values. Const functions
-// may be called from several threads.
+// A latent-variable model: x | z ~ density(network(z)), z ~ N(0, I). Parameters are tensors "decoder.…" of
+// `parameters`, which must outlive it. Products are of Real; points, values and gradients in z are doubles, and so are
+// the sums of values. Const functions may be called from several threads.
 template <class Real>
 class Decoder {
  public:
@@ -40,8 +40,8 @@ class Decoder {
   void initialize(const RandomSource& random) { network_.initialize(random); }
   void pack();  // to be called whenever the parameters have changed
 
-  // log p(x, z) for every column of z (D, n), column c with the datum datum[c] of the minibatch. Values are always exact.
-  // With Gradients::bf16 the decoder must have been made for it.
+  // log p(x, z) for every column of z (D, n), column c with the datum datum[c] of the minibatch. Values are always
+  // exact. With Gradients::bf16 the decoder must have been made for it.
   struct Points {
     MatrixView<const double> z;
     const Minibatch<Real>& data;

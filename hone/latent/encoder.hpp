@@ -19,8 +19,8 @@ struct EncoderTape {
   Tape<Real> mean, sd;
 };
 
-// q(z | x) = N(μ(x), diag σ(x)²) by two separate networks, σ = modified_softplus(a). Parameters are the tensors "mean.…"
-// and "sd.…" of `parameters`. Const functions may be called from several threads, on columns of their own.
+// q(z | x) = N(μ(x), diag σ(x)²) by two separate networks, σ = modified_softplus(a). Parameters are the tensors
+// "mean.…" and "sd.…" of `parameters`. Const functions may be called from several threads, on columns of their own.
 template <class Real>
 class AmortizedGaussian {
  public:
@@ -38,8 +38,8 @@ class AmortizedGaussian {
   // μ and σ (D, n) of the data in columns [begin, end)
   void forward(EncoderTape<Real>& tape, int begin, int end, MatrixView<double> mean, MatrixView<double> sd) const;
 
-  // From d objective / dμ and d objective / dσ (D, n) of the columns [begin, end); then every thread adds its part of the
-  // sum over all columns to the gradient of all parameters.
+  // From d objective / dμ and d objective / dσ (D, n) of the columns [begin, end); then every thread adds its part of
+  // the sum over all columns to the gradient of all parameters.
   void backward(EncoderTape<Real>& tape, int begin, int end, MatrixView<const double> mean,
                 MatrixView<const double> sd) const;
   void add_gradient(const EncoderTape<Real>& tape, int part, int parts, std::span<Real> gradient) const;

@@ -12,7 +12,7 @@ template <class Real>
 class LatentTarget final : public Target {
  public:
   // The decoder must outlive the target and be packed. With Gradients::bf16 all gradients are made of bf16 products,
-  // those that come with an (exact) value too: then all kicks of a trajectory are by one function, and it is reversible.
+  // those that come with an (exact) value too: all kicks of a trajectory are by one function, so that it is reversible.
   explicit LatentTarget(const Decoder<Real>& decoder, Gradients gradients = Gradients::exact)
       : decoder_(decoder), gradients_(gradients) {}
 

@@ -45,7 +45,9 @@ class LayerStack {
   LayerStack(const NetworkConfig& config, Directions directions);
 
   int depth() const { return static_cast<int>(layers_.size()); }
-  void pack(int layer, std::span<const Real> weights, std::span<const Real> bias) { layers_[layer].pack(weights, bias); }
+  void pack(int layer, std::span<const Real> weights, std::span<const Real> bias) {
+    layers_[layer].pack(weights, bias);
+  }
 
   void forward(Tape<Element>& tape, int begin, int end) const;  // input → value, all layers
   // input → the delta of the output layer, where the outputs are natural parameters of `data` (of whose datum only

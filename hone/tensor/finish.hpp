@@ -22,13 +22,13 @@ typename S::V lane_by_lane(typename S::V x, F f) {
 
 // exp(x); x is brought into the range of normal floats.
 template <class S>
-typename S::V exp(typename S::V x) {
+inline typename S::V exp(typename S::V x) {
   using V = typename S::V;
   if constexpr (sizeof(typename S::Real) == 8) {
     return lane_by_lane<S>(x, [](double v) { return __builtin_exp(v); });
   } else {
     constexpr float log2_e = 1.44269504f;
-    constexpr float to_integer = 12582912.0f;  // 1.5 · 2²³: a sum with it has no fraction, and its last bits are the integer
+    constexpr float to_integer = 12582912.0f;  // 1.5 · 2²³: a sum with it is whole, and its last bits are the integer
     x = S::max(S::set(-87.0f), S::min(S::set(88.0f), x));
     const V shifted = S::fma(x, S::set(log2_e), S::set(to_integer));
     const V f = S::fma(x, S::set(log2_e), S::set(to_integer) - shifted);  // in [−½, ½]
@@ -44,12 +44,12 @@ typename S::V exp(typename S::V x) {
 
 // log(1 + u) for u in [0, 1]
 template <class S>
-typename S::V log1p(typename S::V u) {
+inline typename S::V log1p(typename S::V u) {
   using V = typename S::V;
   if constexpr (sizeof(typename S::Real) == 8) {
     return lane_by_lane<S>(u, [](double v) { return __builtin_log1p(v); });
   } else {
-    const V s = u / (u + S::set(2.0f));  // log(1 + u) = 2 artanh s
+    const V s = u * S::reciprocal(u + S::set(2.0f));  // log(1 + u) = 2 artanh s
     const V t = s * s;
     V series = S::set(0.3422605f);  // relative error 1.7e-7
     series = S::fma(series, t, S::set(0.395894618f));
@@ -60,7 +60,7 @@ typename S::V log1p(typename S::V u) {
 }
 
 template <class S>
-typename S::V log(typename S::V x) {
+inline typename S::V log(typename S::V x) {
   if constexpr (sizeof(typename S::Real) == 8)
     return lane_by_lane<S>(x, [](double v) { return __builtin_log(v); });
   else
@@ -68,22 +68,21 @@ typename S::V log(typename S::V x) {
 }
 
 template <class S>
-typename S::V sigmoid(typename S::V a) {
+inline typename S::V sigmoid(typename S::V a) {
   return S::reciprocal(S::set(1) + exp<S>(-a));
 }
 
 template <class S>
-typename S::V softplus(typename S::V a) {
-  const auto zero = S::set(0);
-  return S::max(zero, a) + log1p<S>(exp<S>(S::min(a, -a)));
+inline typename S::V softplus(typename S::V a) {
+  return S::max(S::set(0), a) + log1p<S>(exp<S>(S::min(a, -a)));
 }
 
 template <class S>
-typename S::V tanh(typename S::V a) {
+inline typename S::V tanh(typename S::V a) {
   if constexpr (sizeof(typename S::Real) == 8)
     return lane_by_lane<S>(a, [](double v) { return __builtin_tanh(v); });
   else
-    return S::fma(S::set(-2), S::reciprocal(S::set(1) + exp<S>(a + a)), S::set(1));
+    return S::fma(S::set(2), sigmoid<S>(a + a), S::set(-1));
 }
 
 template <class S>
@@ -142,31 +141,36 @@ struct Poisson {
   static V log_p(V a, V x) { return S::fma(x, log<S>(rate(a)), -rate(a)); }
 };
 
-// Sums of log p: floats over the rows of a panel, doubles over panels.
-template <class S, class Likelihood>
-void add_values(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+// Residuals, and sums of log p: floats over the rows of a panel, doubles over panels.
+template <class S, class Likelihood, bool Value, bool Residual>
+void likelihood_of(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+  const int inside = product.units - range.row;
   for (int column = range.begin; column < range.end; ++column) {
     const auto* a = sums + (column - range.begin) * S::vectors * S::lanes;
     const auto* x = product.data + static_cast<std::size_t>(product.datum[column]) * product.data_stride + range.row;
+    auto* y = Residual ? product.y + static_cast<std::size_t>(column) * product.y_stride + range.row : nullptr;
     auto total = S::set(0);
-    const int inside = product.units - range.row;
-    for (int i = 0; i < range.width && i < inside; i += S::lanes) {
-      auto term = Likelihood::log_p(S::load(a + i), S::load(x + i));
-      if (inside - i < S::lanes) term = S::first(term, inside - i);
-      total = total + term;
+    for (int i = 0; i < range.width; i += S::lanes) {
+      const auto natural = S::load(a + i);
+      const auto datum = S::load(x + i);
+      if constexpr (Residual) S::store_elements(y + i, Likelihood::residual(natural, datum));
+      if constexpr (Value) {
+        const auto term = Likelihood::log_p(natural, datum);
+        total = total + (inside - i < S::lanes ? S::first(term, inside - i) : term);
+      }
     }
-    product.value[column] += S::sum(total);
+    if constexpr (Value) product.value[column] += S::sum(total);
   }
 }
 
 template <class S, class Likelihood>
 void likelihood(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
-  if (product.value) add_values<S, Likelihood>(product, range, sums);
-  if (!product.y) return;
-  map<S>(product, range, sums, [&](typename S::V a, int row, int column) {
-    const auto* x = product.data + static_cast<std::size_t>(product.datum[column]) * product.data_stride;
-    return Likelihood::residual(a, S::load(x + row));
-  });
+  if (!product.value)
+    likelihood_of<S, Likelihood, false, true>(product, range, sums);
+  else if (!product.y)
+    likelihood_of<S, Likelihood, true, false>(product, range, sums);
+  else
+    likelihood_of<S, Likelihood, true, true>(product, range, sums);
 }
 
 template <class S>
@@ -178,7 +182,8 @@ void finish(const Product<typename S::Element>& product, const Range& range, con
     case Finish::relu: return map<S>(product, range, sums, [](V a, int, int) { return S::max(S::set(0), a); });
     case Finish::tanh: return map<S>(product, range, sums, [](V a, int, int) { return tanh<S>(a); });
     case Finish::softplus: return map<S>(product, range, sums, [](V a, int, int) { return softplus<S>(a); });
-    case Finish::slope_relu: return map_slope<S>(product, range, sums, [](V a, V h) { return S::where_positive(h, a); });
+    case Finish::slope_relu:
+      return map_slope<S>(product, range, sums, [](V a, V h) { return S::where_positive(h, a, S::set(0)); });
     case Finish::slope_tanh:
       return map_slope<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - h * h); });
     case Finish::slope_softplus:  // h = softplus(·), whose derivative is 1 − exp(−h)

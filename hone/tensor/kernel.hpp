@@ -21,6 +21,18 @@ int panel_width(int rows_left) {
   return full + (rest == 0 ? 0 : S::half > 0 && rest <= S::half ? S::half : S::lanes);
 }
 
+// Few rows below the last whole vector are not worth a vector of their own: each is multiplied along k instead.
+template <class S>
+int dot_rows(int rows) {
+  const int rest = rows % S::lanes;
+  return rest <= S::dots ? rest : 0;
+}
+
+template <class S>
+int dot_length(int depth) {
+  return (depth + S::lanes - 1) / S::lanes * S::lanes;
+}
+
 // Operands of a block of sums c (rows of a panel, N columns) = bias + Σ_k a_k b_kᵀ: vectors of a, single numbers of b.
 template <class S>
 struct BlockOperands {
@@ -72,38 +84,51 @@ void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
 template <class S>
 using MultiplyBlock = void (*)(const BlockOperands<S>&, typename S::Real*);
 
-template <class S, int N>
-MultiplyBlock<S> block_of_columns(int width) {
-  const bool has_half = width % S::lanes != 0;
-  switch (width / S::lanes * 2 + has_half) {
-    case 1: return multiply_block<S, 0, S::half ? 1 : 0, N>;
-    case 2: return multiply_block<S, 1, 0, N>;
-    case 3: return multiply_block<S, 1, S::half ? 1 : 0, N>;
-    case 4: return multiply_block<S, 2, 0, N>;
-    case 5: return multiply_block<S, 2, S::half ? 1 : 0, N>;
-    case 6: return multiply_block<S, 3, 0, N>;
-    default: break;
-  }
-  if constexpr (S::vectors > 3) {
-    switch (width / S::lanes * 2 + has_half) {
-      case 7: return multiply_block<S, 3, S::half ? 1 : 0, N>;
-      case 8: return multiply_block<S, 4, 0, N>;
-      case 9: return multiply_block<S, 4, S::half ? 1 : 0, N>;
-      default: break;
-    }
-  }
-  return multiply_block<S, S::vectors, 0, N>;
+// The instance for a panel's width, and for a number of columns from 1 to S::columns.
+template <class S, int N, int M = S::vectors>
+MultiplyBlock<S> block_of_width(int width) {
+  if (width == M * S::lanes) return multiply_block<S, M, 0, N>;
+  if constexpr (M > 1)
+    if (width <= (M - 1) * S::lanes) return block_of_width<S, N, M - 1>(width);
+  return multiply_block<S, M - 1, S::half ? 1 : 0, N>;
 }
 
-template <class S>
+template <class S, int N = S::columns>
 MultiplyBlock<S> block(int width, int columns) {
-  switch (columns) {
-    case 1: return block_of_columns<S, 1>(width);
-    case 2: return block_of_columns<S, 2>(width);
-    case 3: return block_of_columns<S, 3>(width);
-    case 4: return block_of_columns<S, 4>(width);
-    default: return block_of_columns<S, S::columns>(width);
+  if constexpr (N > 1)
+    if (columns < N) return block<S, N - 1>(width, columns);
+  return block_of_width<S, N>(width);
+}
+
+// c[n * panel_rows] = bias + Σ_k a_k x_kn, of operands whose steps are K and whose a is one row. Sums run in vectors
+// over k and across the vector at the end, whatever N.
+template <class S, int N>
+void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
+  const auto* a = operands.a;
+  const auto x = [&](int n, int k) {
+    return S::load_elements(operands.b + static_cast<std::size_t>(n) * operands.b_column + k);
+  };
+  typename S::V sum[N];
+  for (int n = 0; n < N; ++n) sum[n] = S::set(0);
+  const int depth = operands.steps;
+  const int whole = depth / S::lanes * S::lanes;
+  for (int k = 0; k < whole; k += S::lanes) {
+    const auto factor = S::load_elements(a + k);
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) sum[n] = S::fma(factor, x(n, k), sum[n]);
   }
+  for (int n = 0; n < N; ++n) {
+    if (whole < depth)  // what lies beyond x may be anything
+      sum[n] = S::fma(S::load_elements(a + whole), S::first(x(n, whole), depth - whole), sum[n]);
+    c[n * panel_rows<S>] = static_cast<typename S::Real>(static_cast<double>(*operands.bias) + S::sum(sum[n]));
+  }
+}
+
+template <class S, int N = S::columns>
+MultiplyBlock<S> dots(int columns) {
+  if constexpr (N > 1)
+    if (columns < N) return dots<S, N - 1>(columns);
+  return multiply_dots<S, N>;
 }
 
 // Calls on_block(begin, end) on ranges of at most S::columns that cover [begin, end) and differ by one at most.
@@ -120,16 +145,24 @@ template <class S>
 void multiply(const Product<typename S::Element>& product) {
   alignas(64) typename S::Real sums[S::columns * panel_rows<S>] = {};
   const int steps = (product.depth + S::depth - 1) / S::depth;
-  const auto* panel = product.weights;
-  for (int row = 0; row < product.units; row += panel_rows<S>) {
-    const int width = panel_width<S>(product.units - row);
-    const auto a_step = static_cast<std::size_t>(width * S::depth);
+  const int panels_end = product.units - dot_rows<S>(product.units);
+  const auto* weights = product.weights;
+  for (int row = 0, width = 0; row < product.units; row += width) {
+    const bool panel = row < panels_end;
+    width = panel ? panel_width<S>(panels_end - row) : product.units - row;
+    const auto a_step = static_cast<std::size_t>(panel ? width * S::depth : dot_length<S>(product.depth));
     for_blocks<S>(0, product.columns, [&](int begin, int end) {
       const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
-      block<S>(width, end - begin)({steps, panel, a_step, x, S::depth, product.x_stride, product.bias + row}, sums);
+      if (panel) {
+        block<S>(width, end - begin)({steps, weights, a_step, x, S::depth, product.x_stride, product.bias + row}, sums);
+      } else {
+        for (int i = 0; i < width; ++i)
+          dots<S>(end - begin)({product.depth, weights + static_cast<std::size_t>(i) * a_step, a_step, x, 0,
+                                product.x_stride, product.bias + row + i}, sums + i);
+      }
       finish<S>(product, {row, width, begin, end}, sums);
     });
-    panel += a_step * static_cast<std::size_t>(steps);
+    weights += a_step * static_cast<std::size_t>(steps);
   }
 }
 
@@ -155,35 +188,46 @@ void add_outer(const OuterProduct<typename S::Real>& product) {
 template <class S>
 std::size_t packed_size(int units, int depth) {
   const int steps = (depth + S::depth - 1) / S::depth;
-  std::size_t rows = 0;
-  for (int row = 0; row < units; row += panel_rows<S>) rows += static_cast<std::size_t>(panel_width<S>(units - row));
-  return rows * static_cast<std::size_t>(steps * S::depth);
+  const int panels_end = units - dot_rows<S>(units);
+  int rows = 0;
+  for (int row = 0; row < panels_end; row += panel_rows<S>) rows += panel_width<S>(panels_end - row);
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(steps * S::depth) +
+         static_cast<std::size_t>(units - panels_end) * static_cast<std::size_t>(dot_length<S>(depth));
 }
 
-// Numbers k of the rows of a panel, S::depth apart; zeros beyond the matrix.
+// S::depth numbers, from k on, of every row of a panel; zeros beyond the matrix.
 template <class S>
 void pack_step(const Packing<typename S::Element>& packing, int row, int width, int k, typename S::Element* packed) {
   const int left = packing.units - row;
-  const int inside = k >= packing.depth ? 0 : left < width ? left : width;
-  const auto* from = packing.from + static_cast<std::size_t>(row) * packing.unit_stride +
-                     static_cast<std::size_t>(k) * packing.depth_stride;
-  if (packing.unit_stride == 1) {
-    for (int i = 0; i < inside; ++i) packed[i * S::depth] = S::element(from[i]);
+  const int inside = k + S::depth > packing.depth ? 0 : left < width ? left : width;
+  const auto unit = packing.unit_stride, next = packing.depth_stride;
+  const auto* from = packing.from + static_cast<std::size_t>(row) * unit + static_cast<std::size_t>(k) * next;
+  if (unit == 1) {
+    for (int i = 0; i < inside; ++i)
+      for (int d = 0; d < S::depth; ++d) packed[i * S::depth + d] = S::element(from[i + d * next]);
   } else {
-    for (int i = 0; i < inside; ++i, from += packing.unit_stride) packed[i * S::depth] = S::element(*from);
+    for (int i = 0; i < inside; ++i, from += unit)
+      for (int d = 0; d < S::depth; ++d) packed[i * S::depth + d] = S::element(from[d]);
   }
-  for (int i = inside; i < width; ++i) packed[i * S::depth] = S::element(0);
+  for (int i = inside; i < width; ++i)
+    for (int d = 0; d < S::depth; ++d)
+      packed[i * S::depth + d] =
+          S::element(i < left && k + d < packing.depth ? from[(i - inside) * unit + d * next] : 0);
 }
 
-// Panel after panel, and in a panel step after step: S::depth numbers of every row.
+// Panel after panel, and in a panel step after step: S::depth numbers of every row. Then row after row those for dots.
 template <class S>
 void pack(const Packing<typename S::Element>& packing, typename S::Element* packed) {
   const int steps = (packing.depth + S::depth - 1) / S::depth;
-  for (int row = 0; row < packing.units; row += panel_rows<S>) {
-    const int width = panel_width<S>(packing.units - row);
+  const int panels_end = packing.units - dot_rows<S>(packing.units);
+  for (int row = 0; row < panels_end; row += panel_rows<S>) {
+    const int width = panel_width<S>(panels_end - row);
     for (int step = 0; step < steps; ++step, packed += width * S::depth)
-      for (int k = 0; k < S::depth; ++k) pack_step<S>(packing, row, width, step * S::depth + k, packed + k);
+      pack_step<S>(packing, row, width, step * S::depth, packed);
   }
+  for (int row = panels_end; row < packing.units; ++row)
+    for (int k = 0; k < dot_length<S>(packing.depth); k += S::depth, packed += S::depth)
+      pack_step<S>(packing, row, 1, k, packed);
 }
 
 // Enough independent sums to hide the latency of the instruction, and nothing else.

@@ -133,7 +133,8 @@ void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
 template class PackedLayer<float>;
 template class PackedLayer<double>;
 template class PackedLayer<Bf16>;
-template void add_weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>, SimdLevel);
+template void add_weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>,
+                                  SimdLevel);
 template void add_weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>,
                                   SimdLevel);
 template void add_bias_gradient(BatchView<const float>, int, int, std::span<float>);

@@ -24,9 +24,9 @@ struct DataColumns {
 
 enum class Density { bernoulli, gaussian, poisson };
 
-// A fully connected layer with its weights packed for the kernels of one instruction level. Element is float, double, or
-// Bf16 (weights and activations of 16 bits, sums of floats). Weights are (in, out), one row an input unit; a batch has
-// one chain a column. Const functions may be called from several threads, on columns of their own.
+// A fully connected layer with its weights packed for the kernels of one instruction level. Element is float, double,
+// or Bf16 (weights and activations of 16 bits, sums of floats). Weights are (in, out), one row an input unit; a batch
+// has one chain a column. Const functions may be called from several threads, on columns of their own.
 template <class Element>
 class PackedLayer {
  public:
@@ -62,8 +62,8 @@ class PackedLayer {
   std::vector<Real> bias_, no_bias_;
 };
 
-// weights (in, out) += Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order, so
-// a row's bits do not depend on how rows are shared out.
+// weights (in, out) += Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order,
+// so a row's bits do not depend on how rows are shared out.
 template <class Real>
 void add_weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
                          std::span<Real> weights, SimdLevel level = simd_level());

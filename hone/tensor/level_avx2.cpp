@@ -14,6 +14,7 @@ struct Avx2 {
   using Factors = V;
   static constexpr int lanes = 8;
   static constexpr int half = 0;
+  static constexpr int dots = 2;
   static constexpr int depth = 1;
   static constexpr int vectors = 3, columns = 4;  // 12 sums, 3 vectors of weights and a broadcast: 16 registers
 
@@ -27,7 +28,9 @@ struct Avx2 {
 
   static V min(V a, V b) { return _mm256_min_ps(a, b); }
   static V max(V a, V b) { return _mm256_max_ps(a, b); }
-  static V where_positive(V h, V a) { return _mm256_and_ps(_mm256_cmp_ps(h, _mm256_setzero_ps(), _CMP_GT_OQ), a); }
+  static V where_positive(V h, V a, V b) {
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(h, _mm256_setzero_ps(), _CMP_GT_OQ));
+  }
   static V reciprocal(V x) { return _mm256_div_ps(set(1), x); }
   static V add_to_exponent(V x, V shifted) {
     return _mm256_castsi256_ps(

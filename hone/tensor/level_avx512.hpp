@@ -15,6 +15,7 @@ struct Avx512 {
   using Factors = V;
   static constexpr int lanes = 16;
   static constexpr int half = 8;  // a last vector of 8 rows costs half on CPUs that split 512 bits into two
+  static constexpr int dots = 4;
   static constexpr int depth = 1;
   static constexpr int vectors = 5, columns = 5;  // 25 sums, 5 vectors of weights and a broadcast: 31 registers
 
@@ -33,8 +34,8 @@ struct Avx512 {
 
   static V min(V a, V b) { return _mm512_min_ps(a, b); }
   static V max(V a, V b) { return _mm512_max_ps(a, b); }
-  static V where_positive(V h, V a) {
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(h, _mm512_setzero_ps(), _CMP_GT_OQ), a);
+  static V where_positive(V h, V a, V b) {
+    return _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask(h, _mm512_setzero_ps(), _CMP_GT_OQ), a);
   }
   static V reciprocal(V x) {
     const V guess = _mm512_rcp14_ps(x);
@@ -44,7 +45,9 @@ struct Avx512 {
     return _mm512_castsi512_ps(
         _mm512_add_epi32(_mm512_castps_si512(x), _mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
   }
-  static V first(V x, int count) { return _mm512_maskz_mov_ps(static_cast<__mmask16>((1u << count) - 1), x); }
+  static V first(V x, int count) {
+    return _mm512_maskz_mov_ps(static_cast<__mmask16>(count > 0 ? (1u << count) - 1 : 0), x);
+  }
   static double sum(V x) {
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
     const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));

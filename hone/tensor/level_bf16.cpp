@@ -8,6 +8,7 @@ namespace {
 struct Avx512Bf16 : Avx512 {
   using Element = Bf16;
   using Factors = __m512bh;
+  static constexpr int dots = 0;
   static constexpr int depth = 2;
 
   static Factors factors(const Bf16* p) { return reinterpret_cast<Factors>(_mm512_loadu_si512(p)); }

@@ -18,6 +18,7 @@ struct Portable {
   using Factors = V;
   static constexpr int lanes = 16 / sizeof(Real);
   static constexpr int half = 0;
+  static constexpr int dots = 0;
   static constexpr int depth = 1;
   static constexpr int vectors = 2, columns = 4;  // 8 sums in 16 registers
 
@@ -36,13 +37,13 @@ struct Portable {
   // Where one operand is not a number, the second is the result.
   static V min(V a, V b) { return a < b ? a : b; }
   static V max(V a, V b) { return a > b ? a : b; }
-  static V where_positive(V h, V a) { return h > V{} ? a : V{}; }
+  static V where_positive(V h, V a, V b) { return h > V{} ? a : b; }
   static V reciprocal(V x) { return set(1) / x; }
   static V add_to_exponent(V x, V shifted) {
     return reinterpret_cast<V>(reinterpret_cast<Bits>(x) + (reinterpret_cast<Bits>(shifted) << 23));
   }
   static V first(V x, int count) {
-    for (int i = count; i < lanes; ++i) x[i] = 0;
+    for (int i = count > 0 ? count : 0; i < lanes; ++i) x[i] = 0;
     return x;
   }
   static double sum(V x) {

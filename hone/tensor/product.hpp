@@ -83,7 +83,8 @@ struct OuterProduct {
   Real* gradient;
 };
 
-// A matrix as a kernel wants it packed: element (unit, k) stands at from[unit * unit_stride + k * depth_stride].
+// A matrix as a kernel wants it packed: element (unit, k) stands at from[unit * unit_stride + k * depth_stride]. One of
+// the strides is 1.
 template <class Element>
 struct Packing {
   int units;

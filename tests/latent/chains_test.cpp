@@ -1,5 +1,5 @@
-// Chains in the posteriors of a minibatch: every column in that of its own datum, whatever the threads; and gradients of
-// bf16 products.
+// Chains in the posteriors of a minibatch: every column in that of its own datum, whatever the threads; and gradients
+// of bf16 products.
 
 #include <gtest/gtest.h>
 
@@ -95,8 +95,8 @@ class Bf16Chains : public testing::Test {
   }
 };
 
-// Within 1 % of a gradient's length on average over columns. A ReLU that rounds to the other side of its kink shows in a
-// single column: within 10 % of its length and 2 % of the batch's largest slope.
+// Within 1 % of a gradient's length on average over columns. A ReLU that rounds to the other side of its kink shows in
+// a single column: within 10 % of its length and 2 % of the batch's largest slope.
 TEST_F(Bf16Chains, GradientAgainstFloat) {
   for (const DecoderConfig& config : configs()) {
     const Model<float> exact(config), model(config, Gradients::bf16);

@@ -37,7 +37,8 @@ TEST(Decoder, GradientInTheParametersAgainstDifferences) {
               return model.total();
             },
             step_of(config));
-        EXPECT_NEAR(gradient[i], slope, tolerance_of(config) * (1000 * scale_of(config) + std::abs(slope))) << tensor.name;
+        const double tolerance = tolerance_of(config) * (1000 * scale_of(config) + std::abs(slope));
+        EXPECT_NEAR(gradient[i], slope, tolerance) << tensor.name;
       }
   }
 }
