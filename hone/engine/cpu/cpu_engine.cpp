@@ -35,6 +35,8 @@ class CpuEngine final : public Engine {
   void step(TrainMetrics& metrics);
   void encode();
   void sample();
+  void evaluate(const Target& target, const Matrix<double>& z, Want want, std::span<double> value,
+                MatrixView<double> gradient);
   Refinement refine();
   void add_gradients();
   void update();
@@ -54,7 +56,8 @@ class CpuEngine final : public Engine {
   Team team_;
   Model<Real> model_;
   Minibatch<Real> minibatch_;
-  LatentTarget<Real> target_;
+  LatentTarget<Real> target_;      // exact
+  LatentTarget<Real> trajectory_;  // what the chains move by: with bf16 its gradients are not exact, its values are
   AmortizedFamily family_;
   Evidence evidence_;
   std::vector<LocalBaseline*> local_;  // owned by the objective
@@ -81,7 +84,8 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       team_(options.threads),
       model_(config, train),
       minibatch_(model_.minibatch(config.batch)),
-      target_(model_.decoder(), model_.gradients()),
+      target_(model_.decoder()),
+      trajectory_(model_.decoder(), model_.gradients()),
       family_(config.model.latent, config.batch),
       evidence_(config.model.latent, 1, config.batch),
       objective_(make_objective(config.objective, family_, baselines())),
@@ -96,6 +100,7 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
   model_.initialize(philox_);
   make_refiner(config.refine.step_size);
   target_.set_data(minibatch_);
+  trajectory_.set_data(minibatch_);
 }
 
 template <class Real>
@@ -152,13 +157,19 @@ void CpuEngine<Real>::encode() {
 }
 
 template <class Real>
+void CpuEngine<Real>::evaluate(const Target& target, const Matrix<double>& z, Want want, std::span<double> value,
+                               MatrixView<double> gradient) {
+  for_columns([&](int begin, int end) {
+    const int size = end - begin;
+    target.evaluate(z.view().columns(begin, end), want, value.empty() ? value : value.subspan(begin, size),
+                    gradient.columns(begin, end), std::span(columns_).subspan(begin, size));
+  });
+}
+
+template <class Real>
 void CpuEngine<Real>::sample() {
   family_.draw(random_, iteration_, evidence_.draws);
-  for_columns([&](int begin, int end) {
-    target_.evaluate(evidence_.draws.z.view().columns(begin, end), Want::both,
-                     std::span(evidence_.log_p0).subspan(begin, end - begin),
-                     evidence_.grad_p0.view().columns(begin, end), std::span(columns_).subspan(begin, end - begin));
-  });
+  evaluate(target_, evidence_.draws.z, Want::both, evidence_.log_p0, evidence_.grad_p0);
   family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
 }
 
@@ -167,8 +178,11 @@ Refinement CpuEngine<Real>::refine() {
   Chains& chains = evidence_.refined;
   std::ranges::copy(evidence_.draws.z.view().flat(), chains.z.view().flat().begin());
   std::ranges::copy(evidence_.log_p0, chains.value.begin());
-  std::ranges::copy(evidence_.grad_p0.view().flat(), chains.gradient.view().flat().begin());
-  const Refinement result = refiner_->refine(target_, chains.view(), config_.batch, iteration_, random_);
+  if (model_.gradients() == Gradients::exact)
+    std::ranges::copy(evidence_.grad_p0.view().flat(), chains.gradient.view().flat().begin());
+  else  // the first kick is by the same function as all others, or the trajectory is not reversible
+    evaluate(trajectory_, chains.z, Want::gradient, {}, chains.gradient);
+  const Refinement result = refiner_->refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
   family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
   return result;
 }
