@@ -14,8 +14,8 @@ struct Setting {
   KernelConfig kernel;
   double good[3], bad[3];  // step sizes for each toy: a sensible one, and one whose proposals are mostly rejected
 };
-const Setting settings[] = {{"hmc", {KernelKind::hmc, 5, 0}, {0.3, 0.5, 0.25}, {0.442, 1.07, 0.55}},
-                            {"hmc_jittered", {KernelKind::hmc, 5, 4}, {0.3, 0.5, 0.25}, {0.46, 1.15, 0.62}},
+const Setting settings[] = {{"hmc", {KernelKind::hmc, 5, 0}, {0.3, 0.5, 0.25}, {0.45, 1.25, 0.5}},
+                            {"hmc_jittered", {KernelKind::hmc, 5, 4}, {0.3, 0.5, 0.25}, {0.48, 1.3, 0.55}},
                             {"mala", {KernelKind::mala, 0, 0}, {0.07, 0.5, 0.07}, {0.3, 2.5, 0.5}},
                             {"random_walk", {KernelKind::random_walk, 0, 0}, {0.1, 0.5, 0.1}, {8, 16, 8}}};
 
