@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "hone/base/error.hpp"
 #include "hone/cli/commands.hpp"
 #include "hone/cli/flags.hpp"
 #include "hone/report/contours.hpp"
@@ -53,13 +52,8 @@ void ToyCommand::print_table(const ToyResult& r) const {
 void ToyCommand::run() {
   flags.apply();
   resolve(config);
-  const auto name_of = [&](const char* key) {  // of a choice, without its quotes
-    for (const auto& entry : settings.entries())
-      if (entry.key == key) return entry.print().substr(1, entry.print().size() - 2);
-    throw Error("no such setting");
-  };
-  const std::string name = fmt::format("toy-{}-{}-{}-seed{}", name_of("target"), name_of("family"),
-                                       name_of("objective"), config.seed);
+  const std::string name = fmt::format("toy-{}-{}-{}-seed{}", settings.text("target"), settings.text("family"),
+                                       settings.text("objective"), config.seed);
   const RunFolder folder(out.empty() ? free_folder("runs", name) : std::filesystem::path(out));
   ToyResult result;
   {
