@@ -11,9 +11,20 @@ struct Estimate {
   double se = 0;
 };
 
+// What Moments are made of, to be stored and taken up again.
+struct RawMoments {
+  std::uint64_t count = 0;
+  double mean = 0;
+  double squares = 0;  // Σ (x − mean)²
+};
+
 // Running mean and variance (Welford): one pass, no cancellation.
 class Moments {
  public:
+  Moments() = default;
+  explicit Moments(const RawMoments& raw) : count_(raw.count), mean_(raw.mean), squares_(raw.squares) {}
+  RawMoments raw() const { return {count_, mean_, squares_}; }
+
   void add(double x) {
     ++count_;
     const double shift = x - mean_;

@@ -4,9 +4,17 @@
 
 namespace hone {
 
+// Ends the program with an exit code that is neither success nor an error: stopped by a signal.
+struct Ended {
+  int code;
+};
+
 // Each adds one subcommand to the program, whose callback does the work. Bad input is an InputError.
 void add_toy_command(CLI::App& program);
 void add_reproduce_command(CLI::App& program);
+void add_train_command(CLI::App& program);
+void add_eval_command(CLI::App& program);
+void add_bench_command(CLI::App& program);
 void add_data_command(CLI::App& program);  // list, get, verify, show
 
 }  // namespace hone

@@ -12,7 +12,7 @@ struct SettingFlags::State {
   std::vector<CLI::Option*> option;
 };
 
-SettingFlags::SettingFlags(CLI::App& command, Settings& settings)
+SettingFlags::SettingFlags(CLI::App& command, Settings& settings, ConfigFlag config)
     : settings_(settings), state_(std::make_shared<State>()) {
   const auto& entries = settings.entries();
   state_->text.resize(entries.size());
@@ -22,6 +22,7 @@ SettingFlags::SettingFlags(CLI::App& command, Settings& settings)
     const char* const value = entry.kind == Settings::Entry::Kind::text ? "NAME" : "N";
     state_->option.push_back(command.add_option(entry.flag(), state_->text[i], help)->type_name(value));
   }
+  if (config == ConfigFlag::none) return;
   command.add_option("--config", state_->config, "read settings from a TOML file, such as config.toml of a run")
       ->option_text("FILE");
 }

@@ -46,7 +46,10 @@ int main(int argc, char** argv) {
   program.get_formatter()->column_width(34);
   hone::add_toy_command(program);
   hone::add_reproduce_command(program);
+  hone::add_train_command(program);
+  hone::add_eval_command(program);
   hone::add_data_command(program);
+  hone::add_bench_command(program);
   try {
     program.parse(argc, argv);
     return 0;
@@ -57,6 +60,8 @@ int main(int argc, char** argv) {
     if (unexpected.empty()) return usage_error(program, error.what());
     return usage_error(program, fmt::format("unknown argument '{}'{}", unexpected.front(),
                                             suggestion(innermost(program), unexpected.front())));
+  } catch (const hone::Ended& ended) {
+    return ended.code;
   } catch (const hone::InputError& error) {
     fmt::print(stderr, "hone: {}\n", error.what());
     return bad_input;

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "hone/base/error.hpp"
 #include "hone/cli/commands.hpp"
 #include "hone/cli/flags.hpp"
 #include "hone/report/contours.hpp"

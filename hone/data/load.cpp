@@ -42,21 +42,22 @@ DataSplits load_images(const DataSetInfo& info, const DataRequest& request, cons
                      {request.seed, part});
   };
   const DataSet training = read(0, 0);
-  return {info.name,
-          fmt::format("IDX images of {}, {}", found.folder.string(), in_words(request.binarization, request.seed)),
+  const std::string binarization = in_words(request.binarization, request.seed);
+  return {info.name, fmt::format("IDX images of {}, {}", found.folder.string(), binarization), binarization,
           training.slice(0, info.train), training.slice(info.train, info.train + info.validation), read(1, 1)};
 }
 
 DataSplits load_fixed_bits(const DataSetInfo& info, const FoundData& found, const std::string& name) {
   const auto read = [&](std::size_t file) { return read_known_file(info, info.files[file], found.files[file]); };
-  return {name, fmt::format("the fixed binarization in the .amat files of {}", found.folder.string()), read(0), read(1),
-          read(2)};
+  return {name, fmt::format("the fixed binarization in the .amat files of {}", found.folder.string()),
+          "the fixed binarization of the .amat files", read(0), read(1), read(2)};
 }
 
 DataSplits load_synthetic(const DataSetInfo& info, std::uint64_t seed) {
   const int validation = info.train + info.validation;
-  return {info.name, fmt::format("bars and ovals made by code with seed {}", seed), synthetic_data(seed, 0, info.train),
-          synthetic_data(seed, info.train, validation), synthetic_data(seed, validation, validation + info.test)};
+  return {info.name, fmt::format("bars and ovals made by code with seed {}", seed), "made as bits",
+          synthetic_data(seed, 0, info.train), synthetic_data(seed, info.train, validation),
+          synthetic_data(seed, validation, validation + info.test)};
 }
 
 // The .amat files may lie in their own folder or beside the images.
@@ -73,10 +74,9 @@ DataSplits load_file(const DataRequest& request) {
   DataSet data = read_data_file(request.name);
   const bool bits = data.binary();
   data = binarized(std::move(data), request.binarization, {request.seed, 0});
-  return {request.name,
-          fmt::format("{}, {}", request.name,
-                      bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed)),
-          std::move(data), DataSet(), DataSet()};
+  const std::string binarization = bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed);
+  return {request.name, fmt::format("{}, {}", request.name, binarization), binarization, std::move(data), DataSet(),
+          DataSet()};
 }
 
 bool is_path(const std::string& name) {

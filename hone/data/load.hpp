@@ -19,7 +19,8 @@ struct DataRequest {
 
 struct DataSplits {
   std::string name;
-  std::string origin;  // in words: which files, binarized how
+  std::string origin;        // in words: which files, binarized how
+  std::string binarization;  // in words: the second half of it
   DataSet train, validation, test;
 };
 

@@ -39,12 +39,12 @@ ProgressStyle Progress::style_for(std::FILE* out, bool quiet) {
 std::string Progress::line(std::int64_t done, const std::string& note) const {
   const double fraction = static_cast<double>(done) / static_cast<double>(total_);
   const double seconds = watch_.seconds();
-  const double pace = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  const double pace = seconds > 0 ? static_cast<double>(done - started_at_) / seconds : 0;
   std::string text = label_ + "  ";
   if (style_ == ProgressStyle::live) text += bar(fraction, 20) + " ";
   text += fmt::format("{:3.0f} %  {}/{} {}, {}/s", 100 * fraction, done, total_, unit_, pace_text(pace));
   if (!note.empty()) text += ", " + note;
-  if (done < total_ && done > 0) text += ", " + duration_text(seconds * (1 / fraction - 1)) + " left";
+  if (done < total_ && pace > 0) text += ", " + duration_text(static_cast<double>(total_ - done) / pace) + " left";
   if (done == total_) text += ", " + duration_text(seconds);
   return text;
 }

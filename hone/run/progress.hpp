@@ -30,6 +30,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // So many were done before: pace and time left are of the rest.
+  void start_at(std::int64_t done) { started_at_ = done; }
+
   // Cheap enough for every report interval; shows at most ten lines a second, and always the last one.
   void update(std::int64_t done, const std::string& note);
 
@@ -42,6 +45,7 @@ class Progress {
   ProgressStyle style_;
   std::string label_, unit_;
   std::int64_t total_;
+  std::int64_t started_at_ = 0;
   Stopwatch watch_;
   double shown_at_ = -1;
   std::int64_t shown_fifth_ = 0;

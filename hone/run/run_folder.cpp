@@ -9,13 +9,15 @@
 
 namespace hone {
 namespace fs = std::filesystem;
-RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
+
+RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
   std::error_code error;
   if (fs::exists(path_, error) && !fs::is_directory(path_, error))
     throw InputError(fmt::format("{}: exists and is not a folder", path_.string()));
   fs::create_directories(path_, error);
   if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", path_.string(), error.message()));
-  if (!fs::is_empty(path_, error) || error)
+  const bool reusable = reuse == Reuse::run && fs::exists(path_ / "config.toml", error);
+  if ((!reusable && !fs::is_empty(path_, error)) || error)
     throw InputError(fmt::format("{}: the folder holds something already; name another one", path_.string()));
   if (::access(path_.c_str(), W_OK | X_OK) != 0)
     throw InputError(fmt::format("{}: cannot write in this folder: {}", path_.string(), std::strerror(errno)));
@@ -33,6 +35,8 @@ fs::path free_folder(const fs::path& parent, const std::string& name) {
 }
 
 CsvFile::CsvFile(const fs::path& path, const std::string& header) : path_(path), file_(path) { row(header); }
+
+CsvFile::CsvFile(const fs::path& path) : path_(path), file_(path, std::ios::app) {}
 
 void CsvFile::row(const std::string& cells) {
   file_ << cells << '\n' << std::flush;

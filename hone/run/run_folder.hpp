@@ -8,11 +8,14 @@
 
 namespace hone {
 
+enum class Reuse { nothing, run };
+
 // A folder with everything that one fit read and wrote.
 class RunFolder {
  public:
-  // Makes the folder. One that holds something already, or that cannot be made or written, is an InputError.
-  explicit RunFolder(std::filesystem::path path);
+  // Makes the folder. One that holds something already (unless that is a run, and may be reused), or that cannot be made
+  // or written, is an InputError.
+  explicit RunFolder(std::filesystem::path path, Reuse reuse = Reuse::nothing);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path figures() const;  // made on first use
@@ -30,6 +33,7 @@ std::filesystem::path free_folder(const std::filesystem::path& parent, const std
 class CsvFile {
  public:
   CsvFile(const std::filesystem::path& path, const std::string& header);
+  explicit CsvFile(const std::filesystem::path& path);  // goes on with one that is there
   void row(const std::string& cells);
 
  private:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <type_traits>
 
@@ -59,10 +60,43 @@ std::string print(T value) {
   return text;
 }
 
+std::vector<int> parse_list(std::string text, const Bounds& bounds) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  std::vector<int> values;
+  if (text.empty()) return values;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::size_t first = std::min(text.find_first_not_of(' ', begin), end);
+    values.push_back(parse<int>(text.substr(first, end - first), bounds));
+    begin = end + 1;
+  }
+  return values;
+}
+
+std::string print(const std::vector<int>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
+
+std::string print(const std::string& text) {
+  std::ostringstream out;
+  out << toml::value<std::string>(text);
+  return out.str();
+}
+
+std::string text_of(const toml::array& array) {
+  std::string text;
+  for (const toml::node& element : array) {
+    const auto* integer = element.as_integer();
+    if (!integer) throw std::invalid_argument("");
+    text += fmt::format("{}{}", text.empty() ? "" : ",", integer->get());
+  }
+  return text;
+}
+
 // The value of a TOML node as text, where its type fits.
 std::string text_of(const toml::node& node, Settings::Entry::Kind kind) {
   using Kind = Settings::Entry::Kind;
-  if (const auto* integer = node.as_integer(); integer && kind != Kind::text) return fmt::format("{}", integer->get());
+  if (const auto* array = node.as_array(); array && kind == Kind::list) return text_of(*array);
+  if (const auto* integer = node.as_integer(); integer && (kind == Kind::integer || kind == Kind::real))
+    return fmt::format("{}", integer->get());
   if (const auto* real = node.as_floating_point(); real && kind == Kind::real) return fmt::format("{}", real->get());
   if (const auto* text = node.as_string(); text && kind == Kind::text) return text->get();
   throw std::invalid_argument("");
@@ -118,6 +152,9 @@ void Settings::add(std::string key, std::uint64_t& value, Bounds bounds, std::st
 void Settings::add(std::string key, double& value, Bounds bounds, std::string help) {
   add_number(std::move(key), value, bounds, std::move(help), "");
 }
+void Settings::add(std::string key, std::optional<int>& value, Bounds bounds, std::string help, std::string derived) {
+  add_number(std::move(key), value, bounds, std::move(help), std::move(derived));
+}
 void Settings::add(std::string key, std::optional<std::uint32_t>& value, Bounds bounds, std::string help,
                    std::string derived) {
   add_number(std::move(key), value, bounds, std::move(help), std::move(derived));
@@ -125,6 +162,47 @@ void Settings::add(std::string key, std::optional<std::uint32_t>& value, Bounds 
 void Settings::add(std::string key, std::optional<double>& value, Bounds bounds, std::string help,
                    std::string derived) {
   add_number(std::move(key), value, bounds, std::move(help), std::move(derived));
+}
+
+template <class T>
+void Settings::add_list(std::string key, T& value, Bounds bounds, std::string help, std::string derived) {
+  Entry entry;
+  entry.key = std::move(key);
+  entry.help = std::move(help);
+  entry.takes = fmt::format("a list, perhaps empty, of integers from {} to {}", bounds.low, bounds.high);
+  entry.kind = Entry::Kind::list;
+  entry.read = [&value, bounds](const std::string& text) { value = parse_list(text, bounds); };
+  if constexpr (is_optional<T>) {
+    entry.print = [&value] { return value ? print(*value) : std::string(); };
+    entry.default_text = std::move(derived);
+  } else {
+    entry.print = [&value] { return print(value); };
+    entry.default_text = print(value);
+  }
+  entries_.push_back(std::move(entry));
+}
+
+void Settings::add(std::string key, std::vector<int>& value, Bounds bounds, std::string help) {
+  add_list(std::move(key), value, bounds, std::move(help), "");
+}
+void Settings::add(std::string key, std::optional<std::vector<int>>& value, Bounds bounds, std::string help,
+                   std::string derived) {
+  add_list(std::move(key), value, bounds, std::move(help), std::move(derived));
+}
+
+void Settings::add(std::string key, std::string& value, std::string takes, std::string help) {
+  Entry entry;
+  entry.key = std::move(key);
+  entry.help = std::move(help);
+  entry.takes = std::move(takes);
+  entry.kind = Entry::Kind::text;
+  entry.default_text = value;
+  entry.print = [&value] { return print(value); };
+  entry.read = [&value](const std::string& text) {
+    if (text.empty()) throw std::invalid_argument("");
+    value = text;
+  };
+  entries_.push_back(std::move(entry));
 }
 
 void Settings::add_choice(std::string key, std::vector<std::string> names, std::function<void(std::size_t)> choose,
@@ -151,6 +229,13 @@ const Settings::Entry& Settings::find(std::string_view key, const std::string& o
     keys.push_back(entry.key);
   }
   throw InputError(fmt::format("{}: there is no key '{}'{}", origin, key, did_you_mean(key, keys)));
+}
+
+std::string Settings::text(std::string_view key) const {
+  const Entry& entry = find(key, "settings");
+  const std::string value = entry.print();
+  const bool quoted = entry.kind == Entry::Kind::text && value.size() >= 2;
+  return quoted ? value.substr(1, value.size() - 2) : value;
 }
 
 void Settings::set(std::string_view key, const std::string& text, const std::string& origin) {

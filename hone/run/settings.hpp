@@ -38,7 +38,7 @@ class Settings {
     std::string help;
     std::string takes;         // "an integer, at least 1", "one of kl, vcd"
     std::string default_text;  // as the program chooses it where nobody sets it
-    enum class Kind { integer, real, text } kind;
+    enum class Kind { integer, real, text, list } kind;
     std::function<void(const std::string&)> read;  // throws std::invalid_argument
     std::function<std::string()> print;            // as TOML; empty where the value is not set
 
@@ -50,8 +50,17 @@ class Settings {
   void add(std::string key, std::uint32_t& value, Bounds bounds, std::string help);
   void add(std::string key, std::uint64_t& value, Bounds bounds, std::string help);
   void add(std::string key, double& value, Bounds bounds, std::string help);
+  void add(std::string key, std::optional<int>& value, Bounds bounds, std::string help, std::string derived);
   void add(std::string key, std::optional<std::uint32_t>& value, Bounds bounds, std::string help, std::string derived);
   void add(std::string key, std::optional<double>& value, Bounds bounds, std::string help, std::string derived);
+
+  // Any text but the empty one; `takes` says what it means.
+  void add(std::string key, std::string& value, std::string takes, std::string help);
+
+  // A list of integers, perhaps empty: an array in TOML, "200,200" in a flag.
+  void add(std::string key, std::vector<int>& value, Bounds bounds, std::string help);
+  void add(std::string key, std::optional<std::vector<int>>& value, Bounds bounds, std::string help,
+           std::string derived);
 
   template <class E>
   void add(std::string key, E& value, Choices<E> choices, std::string help) {
@@ -67,7 +76,12 @@ class Settings {
         [&value, index_of] { return index_of(value); }, std::move(help));
   }
 
+  void add(Entry entry) { entries_.push_back(std::move(entry)); }  // of another table
+
   const std::vector<Entry>& entries() const { return entries_; }
+
+  // A key's value as a flag would give it, without quotes.
+  std::string text(std::string_view key) const;
 
   // Sets one value from a text; `origin` ("--steps", "file.toml:3") begins the message of an InputError.
   void set(std::string_view key, const std::string& text, const std::string& origin);
@@ -82,6 +96,8 @@ class Settings {
  private:
   template <class T>
   void add_number(std::string key, T& value, Bounds bounds, std::string help, std::string derived);
+  template <class T>
+  void add_list(std::string key, T& value, Bounds bounds, std::string help, std::string derived);
   void add_choice(std::string key, std::vector<std::string> names, std::function<void(std::size_t)> choose,
                   std::function<std::size_t()> chosen, std::string help);
   const Entry& find(std::string_view key, const std::string& origin) const;

@@ -9,6 +9,7 @@
 #include "hone/base/error.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
+#include "hone/run/method_settings.hpp"
 
 namespace hone {
 namespace {
@@ -20,14 +21,6 @@ const Choices<FamilyKind> families = {{"gaussian", FamilyKind::gaussian},
                                       {"mixture-full", FamilyKind::mixture_full}};
 const Choices<ObjectiveKind> objectives = {
     {"kl", ObjectiveKind::kl}, {"vcd", ObjectiveKind::vcd}, {"li2017", ObjectiveKind::li2017}};
-const Choices<KernelKind> kernels = {
-    {"hmc", KernelKind::hmc}, {"mala", KernelKind::mala}, {"random-walk", KernelKind::random_walk}};
-
-template <class E>
-std::string name_of(const Choices<E>& choices, E value) {
-  return std::ranges::find(choices, value, &std::pair<std::string, E>::second)->first;
-}
-
 bool is_mixture(FamilyKind kind) { return kind == FamilyKind::mixture || kind == FamilyKind::mixture_full; }
 
 Covariance covariance_of(FamilyKind kind) {
@@ -100,50 +93,27 @@ Settings toy_settings(ToyConfig& config) {
   Settings s;
   ObjectiveConfig& objective = config.objective;
   OptimizerConfig& optimizer = config.optimizer;
-  const Bounds count = Bounds::between(1, 1e9);
   s.add("target", config.target, targets, "the distribution to approximate");
   s.add("family", config.family, families, "the approximation q; -full has a full covariance");
   s.add("components", config.components, Bounds::between(1, 1000), "components of a mixture q");
-  s.add("objective", objective.kind, objectives, "which gradient q's parameters follow");
-  s.add("alpha", objective.alpha, Bounds::between(0, 1), "vcd: 0 is the KL divergence, 1 the VCD");
-  s.add("kernel", config.kernel.kind, kernels, "the MCMC kernel that refines draws");
-  s.add("steps", config.steps, Bounds::between(1, 1e6), "MCMC steps t of a refinement");
-  s.add("leapfrog", config.kernel.leapfrog, Bounds::between(1, 1e6), "hmc: leapfrog steps L of a trajectory");
-  s.add("leapfrog_jitter", config.kernel.leapfrog_jitter, Bounds::between(0, 1e6),
-        "hmc: draw the number of steps uniformly from L − jitter to L + jitter");
-  s.add("adapt", config.adapt, {{"inside", Adapt::inside}, {"between", Adapt::between}, {"off", Adapt::off}},
-        "when the step size follows the acceptance: inside a refinement (the authors' way), between refinements, never");
-  s.add("step_size", config.step_size, Bounds::positive(), "step size at the start (hmc: ε; mala, random-walk: δ)",
-        "0.5 / dimension");
-  s.add("acceptance", config.acceptance, Bounds::inside(0, 1), "acceptance that the step size aims at",
-        "hmc 0.7, mala 0.54, random-walk 0.4");
-  s.add("iterations", config.iterations, count, "iterations of the fit", "20000; 50000 for a mixture q");
-  s.add("draws_per_iteration", config.draws_per_iteration, Bounds::between(1, 1e6),
-        "draws of q an iteration (of every component of a mixture)");
+  add_objective_settings(s, objective, objectives);
   s.add("baseline", objective.baseline,
         {{"none", BaselineKind::none}, {"global", BaselineKind::global}, {"leave-one-out", BaselineKind::leave_one_out}},
         "control variate of the score-function terms");
-  s.add("baseline_decay", objective.baseline_decay, Bounds::between(0, 1), "global baseline: decay γ of its average");
-  s.add("estimator", objective.estimator, {{"full", Estimator::full}, {"large-t", Estimator::large_t}},
-        "vcd: large-t drops the score at z0, which vanishes for many steps");
-  s.add("first_term", objective.first_term,
-        {{"reparameterized", FirstTerm::reparameterized}, {"score", FirstTerm::score}}, "gradient estimator of the ELBO");
-  s.add("entropy", objective.entropy,
-        {{"auto", Entropy::automatic}, {"analytic", Entropy::analytic}, {"sampled", Entropy::sampled}},
-        "entropy of q: analytic (Gaussian q; appendix 3), sampled; auto: analytic where there is a form");
-  s.add("optimizer", optimizer.kind, {{"rmsprop", OptimizerKind::rmsprop}, {"adam", OptimizerKind::adam}},
-        "rmsprop as in the paper, or adam");
-  s.add("rate_mean", optimizer.rate_location, Bounds::at_least(0), "learning rate of the means");
-  s.add("rate_scale", optimizer.rate_scale, Bounds::at_least(0), "learning rate of the standard deviations");
+  add_refinement_settings(s, {config.kernel, config.steps, config.adapt, config.step_size, config.acceptance,
+                              "hmc 0.7, mala 0.54, random-walk 0.4"});
+  s.add("iterations", config.iterations, Bounds::between(1, 1e9), "iterations of the fit", "20000; 50000 for a mixture q");
+  s.add("draws_per_iteration", config.draws_per_iteration, Bounds::between(1, 1e6),
+        "draws of q an iteration (of every component of a mixture)");
+  add_optimizer_settings(s, {optimizer.kind, optimizer.rate_location, optimizer.rate_scale, optimizer.decay,
+                             optimizer.decay_every});
   s.add("rate_weight", optimizer.rate_weight, Bounds::at_least(0), "learning rate of the mixture weights");
-  s.add("rate_decay", optimizer.decay, Bounds{0, 1, true}, "factor on all learning rates …");
-  s.add("decay_every", optimizer.decay_every, Bounds::between(0, 1e9), "… after every so many iterations; 0: never");
   s.add("weights_from", config.weights_from, Bounds::between(0, 1e9),
         "the mixture weights stand still up to this iteration", "1000 for kl, else 0");
   s.add("start_sd", config.start_sd, Bounds::at_least(scale_floor), "standard deviations of q at the start");
   s.add("value_draws", config.value_draws, Bounds::between(10000, 1e8),
         "fresh draws (of every component) for the final values of ELBO and VCD");
-  s.add("seed", config.seed, Bounds::between(0, 1e18), "seed of all random numbers");
+  add_seed_setting(s, config.seed);
   s.add("threads", config.threads, Bounds::between(1, 1024),
         "threads that share out the draws of an iteration; pays with many draws");
   return s;
@@ -218,7 +188,7 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   result.target = name_of(targets, config.target);
   result.family = name_of(families, config.family);
   result.objective = name_of(objectives, config.objective.kind);
-  result.kernel = name_of(kernels, config.kernel.kind);
+  result.kernel = name_of(kernel_names(), config.kernel.kind);
   result.alpha = config.objective.alpha;
   result.seed = config.seed;
   result.iterations = *config.iterations;

@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "hone/cli/commands.hpp"
+#include "hone/cli/flags.hpp"
+#include "hone/run/iteration_bench.hpp"
+
+namespace hone {
+namespace {
+
+struct BenchCommand {
+  explicit BenchCommand(CLI::App& command) : flags(command, settings, ConfigFlag::none) {
+    command.add_flag("--json", json, "print JSON");
+  }
+
+  void run() {
+    flags.apply();
+    const IterationBench b = bench_iteration(config);
+    if (json) {
+      fmt::print("{}", b.to_json());
+      return;
+    }
+    fmt::print("{}, {} objective, t = {}, {}, {} threads at level {}\n", b.model, b.objective, b.steps, b.precision,
+               b.threads, b.level);
+    fmt::print("  {:.0f} µs an iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration, b.iterations);
+    fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that fused multiply-adds of floats reach here\n", b.gflops,
+               100 * b.fraction_of_peak, b.peak_gflops);
+  }
+
+  IterationBenchConfig config;
+  Settings settings = iteration_bench_settings(config);
+  SettingFlags flags;
+  bool json = false;
+};
+
+}  // namespace
+
+void add_bench_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("bench", "Measure speed on this machine");
+  command->require_subcommand(1);
+  CLI::App* iteration = command->add_subcommand("iteration", "An iteration of training, on synthetic data");
+  const auto state = std::make_shared<BenchCommand>(*iteration);
+  iteration->callback([state] { state->run(); });
+}
+
+}  // namespace hone

@@ -1,0 +1,124 @@
+#include "hone/run/iteration_bench.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "hone/data/synthetic.hpp"
+#include "hone/engine/engine.hpp"
+#include "hone/run/method_settings.hpp"
+#include "hone/run/progress.hpp"
+#include "hone/tensor/peak.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int repeats = 9;
+constexpr double seconds_in_all = 2;
+constexpr int data_count = 2000;
+
+struct PassFlops {
+  double all = 0;
+  double first = 0;  // of the layer next to the inputs
+};
+
+PassFlops pass_flops(int inputs, const std::vector<int>& hidden, int outputs) {
+  PassFlops flops;
+  int below = inputs;
+  std::vector<int> widths = hidden;
+  widths.push_back(outputs);
+  for (const int width : widths) {
+    flops.all += 2.0 * below * width;
+    if (flops.first == 0) flops.first = flops.all;
+    below = width;
+  }
+  return flops;
+}
+
+// Passes through the decoder that refining one chain takes.
+double refinement_passes(const TrainConfig& config) {
+  const int t = config.refine.steps;
+  if (config.objective.kind == ObjectiveKind::kl) return 0;
+  if (config.kernel.kind == KernelKind::random_walk) return t;
+  if (config.kernel.kind == KernelKind::mala) return 2.0 * t;
+  const double exact_values = config.precision == Precision::bf16_trajectory ? t + 2.0 : 0;
+  return 2.0 * t * config.kernel.leapfrog + exact_values;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+Settings iteration_bench_settings(IterationBenchConfig& config) {
+  Settings s;
+  const Settings all = train_settings(config.run);
+  for (const Settings::Entry& entry : all.entries())
+    for (const char* key : {"model", "objective", "steps", "leapfrog", "latent", "hidden", "batch", "precision", "threads"})
+      if (entry.key == key) s.add(entry);
+  s.add("iterations", config.iterations, Bounds::between(repeats, 1e9), "iterations to time, in nine repeats",
+        "as many as take two seconds");
+  return s;
+}
+
+double iteration_flops(const TrainConfig& config, int pixels) {
+  const ModelConfig& model = config.model;
+  const PassFlops decoder = pass_flops(model.latent, model.hidden, pixels);
+  const PassFlops encoder = pass_flops(pixels, model.encoder_hidden, model.latent);
+  const double chain = decoder.all * (2 + refinement_passes(config)) + 3 * decoder.all - decoder.first;
+  return config.batch * (chain + 2 * (3 * encoder.all - encoder.first));
+}
+
+IterationBench bench_iteration(IterationBenchConfig config) {
+  resolve(config.run);
+  const DataSet data = synthetic_data(1, 0, data_count);
+  const TrainConfig train = engine_config(config.run);
+  const auto engine = make_cpu_engine(train, data, {.threads = *config.run.threads});
+  const double peak_before = measure_fma_peak();
+  TrainMetrics ignored;
+  const auto time = [&](std::uint32_t iterations) {
+    const Stopwatch watch;
+    engine->train(iterations, ignored);
+    return watch.seconds() / iterations;
+  };
+  time(3);
+  const double pace = time(10);
+  const double wanted = config.iterations ? *config.iterations : seconds_in_all / pace;
+  const auto each = static_cast<std::uint32_t>(std::max(1.0, wanted / repeats));
+  std::vector<double> seconds(repeats);
+  for (double& s : seconds) s = time(each);
+
+  const Settings settings = train_settings(config.run);
+  IterationBench result;
+  result.model = settings.text("model");
+  result.objective = settings.text("objective");
+  result.precision = settings.text("precision");
+  result.level = name_of(simd_level());
+  result.steps = config.run.steps;
+  result.threads = *config.run.threads;
+  result.iterations = each * repeats;
+  result.us_per_iteration = 1e6 * median(seconds);
+  result.gflops = iteration_flops(train, data.dimension()) / result.us_per_iteration * 1e-3;
+  result.peak_gflops = result.threads * std::max(peak_before, measure_fma_peak());
+  result.fraction_of_peak = result.gflops / result.peak_gflops;
+  return result;
+}
+
+std::string IterationBench::to_json() const {
+  const nlohmann::ordered_json json = {{"model", model},
+                                       {"objective", objective},
+                                       {"steps", steps},
+                                       {"precision", precision},
+                                       {"level", level},
+                                       {"threads", threads},
+                                       {"iterations", iterations},
+                                       {"us_per_iteration", us_per_iteration},
+                                       {"gflops", gflops},
+                                       {"peak_gflops", peak_gflops},
+                                       {"fraction_of_peak", fraction_of_peak}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace hone

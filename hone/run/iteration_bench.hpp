@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "hone/engine/config.hpp"
+#include "hone/run/settings.hpp"
+#include "hone/run/train_config.hpp"
+
+namespace hone {
+
+// How long an iteration of training takes, on synthetic data.
+struct IterationBenchConfig {
+  TrainRunConfig run;                       // of which the settings below are offered
+  std::optional<std::uint32_t> iterations;  // in all
+};
+
+// model, objective, steps, leapfrog, latent, hidden, batch, precision, threads, iterations
+Settings iteration_bench_settings(IterationBenchConfig& config);
+
+struct IterationBench {
+  std::string model, objective, precision, level;
+  int steps = 0, threads = 1;
+  std::uint32_t iterations = 0;  // timed, in all
+  double us_per_iteration = 0;   // median over repeats
+  double gflops = 0;
+  double peak_gflops = 0;  // fused multiply-adds of floats, of as many threads, measured in the same run
+  double fraction_of_peak = 0;
+
+  std::string to_json() const;
+};
+
+// Multiplications and additions of the matrix products of one iteration. For a chain, with P the decoder's weights times
+// two (one pass) and P₁ those of its layer next to z:
+//   2P (1 + t L)   log p and its gradient at z0, and the gradients of t trajectories of L leapfrog steps
+//   P t + 2P       bf16-trajectory alone: exact values for t accept steps, and the first kick's gradient
+//   3P − P₁        gradient in the decoder's parameters: forward, backward (not down to z), sums over the minibatch
+// and for a datum 3E − E₁ for either network of q, E and E₁ likewise. Nothing else is counted: no activations, no
+// random numbers, no updates. Without refinement t = 0; mala has one gradient a step, random-walk one value.
+double iteration_flops(const TrainConfig& config, int pixels);
+
+// Several repeats after a warm-up.
+IterationBench bench_iteration(IterationBenchConfig config);
+
+}  // namespace hone

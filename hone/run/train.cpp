@@ -1,0 +1,243 @@
+#include "hone/run/train.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "hone/base/error.hpp"
+#include "hone/data/fingerprint.hpp"
+#include "hone/run/metrics_file.hpp"
+#include "hone/run/run_folder.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double stretch_seconds = 0.1;  // of training between looks at the clock and at `stop`
+
+using Say = std::function<void(const std::string&)>;
+
+// What defines a run: its configuration, and the data that this led to on this machine.
+std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train) {
+  std::map<std::string, std::string> identity = identity_of(config);
+  identity["data.sha256"] = fingerprint(train);
+  return identity;
+}
+
+std::unique_ptr<Engine> make_engine(const TrainRunConfig& config, const DataSet& train) {
+  return make_cpu_engine(engine_config(config), train, {.threads = *config.threads});
+}
+
+// What a run that was killed had not finished writing.
+void remove_leftovers(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".partial") fs::remove(entry.path());
+}
+
+class Run {
+ public:
+  Run(const TrainRunConfig& given, const TrainOptions& options) : config_(resolved(given)), options_(options) {
+    if (options.resume == Resume::no && fs::exists(options.folder / "config.toml"))
+      throw InputError(fmt::format("{}: there is a run in this folder already; go on with it by --resume, or name "
+                                   "another folder by --out", options.folder.string()));
+    data_ = load_data(data_request(config_, options.data_dir));
+    say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
+    engine_ = make_engine(config_, data_.train);
+    checkpoint_.identity = identity_of(config_, data_.train);
+    if (options.resume == Resume::yes) restore();
+    started_at_ = engine_->iteration();
+    folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
+    remove_leftovers(folder_->path());
+    folder_->write("config.toml", train_settings(config_).to_toml());
+    metrics_.emplace(folder_->path() / "metrics.csv", counters().reported);
+  }
+
+  TrainSummary run() {
+    const auto style = options_.progress_style ? options_.progress_style() : ProgressStyle::quiet;
+    Progress progress(stderr, style, "train", "iterations", config_.iterations);
+    progress.start_at(started_at_);
+    while (engine_->iteration() < config_.iterations && !stopped()) {
+      advance();
+      progress.update(engine_->iteration(), note());
+      if (engine_->iteration() % config_.report_every == 0) report();
+      if (checkpoint_due()) save();
+    }
+    if (counters().interval.elbo.count() > 0)  // a row of what there is; the interval itself goes on when resumed
+      metrics_->row(engine_->iteration(), seconds(), counters().interval, engine_->step_size());
+    if (engine_->iteration() != saved_at_) save();
+    const TrainSummary result = summary();
+    folder_->write("summary.json", with_evaluation(result));
+    return result;
+  }
+
+ private:
+  static TrainRunConfig resolved(TrainRunConfig config) {
+    resolve(config);
+    return config;
+  }
+
+  RunCounters& counters() { return checkpoint_.counters; }
+  const RunCounters& counters() const { return checkpoint_.counters; }
+  bool stopped() const { return options_.stop && *options_.stop != 0; }
+  double seconds() const { return metrics_->seconds() + trained_seconds_; }
+  void say(const std::string& text) const {
+    if (options_.say) options_.say(text);
+  }
+
+  void restore() {
+    const auto found = find_checkpoint(options_.folder, [this](const std::string& text) { say(text); });
+    if (!found) return say("no checkpoint: starting anew");
+    check_identity(*found, checkpoint_.identity);
+    if (found->checkpoint.state.iteration > config_.iterations)
+      throw InputError(fmt::format("{} has made {} iterations already, and iterations = {}", found->path.string(),
+                                   found->checkpoint.state.iteration, config_.iterations));
+    try {
+      engine_->restore(found->checkpoint.state);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", found->path.string(), error.what()));
+    }
+    checkpoint_ = found->checkpoint;
+    saved_at_ = engine_->iteration();
+    good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
+    say(fmt::format("going on from {}", good_));
+  }
+
+  // Trains up to the next report, checkpoint, end, or look at the clock.
+  void advance() {
+    const std::uint32_t now = engine_->iteration();
+    std::uint32_t count = std::min(stretch_, config_.iterations - now);
+    for (const std::uint32_t every : {config_.report_every, config_.checkpoint_every})
+      if (every > 0) count = std::min(count, every - now % every);
+    const Stopwatch watch;
+    try {
+      engine_->train(count, counters().interval);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}\nthe last good checkpoint: {}", error.what(), good_));
+    }
+    const double took = watch.seconds();
+    trained_seconds_ += took;
+    if (took < stretch_seconds / 2) stretch_ = std::min(2 * stretch_, 1u << 20);
+    if (took > stretch_seconds) stretch_ = std::max(stretch_ / 2, 1u);
+  }
+
+  std::string note() const {
+    const TrainMetrics& now = counters().interval;
+    std::string text = fmt::format("elbo {:.5g}", now.elbo.mean());
+    if (now.vcd.count() > 0) text += fmt::format(", vcd {:.4g}, acceptance {:.2f}", now.vcd.mean(), now.acceptance.mean());
+    return text;
+  }
+
+  void report() {
+    RunCounters& c = counters();
+    metrics_->row(engine_->iteration(), seconds(), c.interval, engine_->step_size());
+    c.rejected_nonfinite += c.interval.rejected_nonfinite;
+    c.dropped_draws += c.interval.dropped_draws;
+    c.last = c.interval;
+    c.interval = {};
+    c.reported = engine_->iteration();
+  }
+
+  bool checkpoint_due() const {
+    if (config_.checkpoint_every > 0 && engine_->iteration() % config_.checkpoint_every == 0) return true;
+    return config_.checkpoint_minutes > 0 && since_checkpoint_.seconds() > 60 * config_.checkpoint_minutes;
+  }
+
+  void save() {
+    checkpoint_.state = engine_->save();
+    try {
+      write_checkpoint(folder_->path(), checkpoint_);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}\nthe last good checkpoint: {}", error.what(), good_));
+    }
+    checkpoint_.state.arrays.clear();
+    saved_at_ = engine_->iteration();
+    good_ = fmt::format("{}, iteration {}", (folder_->path() / checkpoint_name).string(), saved_at_);
+    since_checkpoint_ = {};
+  }
+
+  TrainSummary summary() const {
+    TrainRunConfig copy = config_;
+    const Settings settings = train_settings(copy);
+    const RunCounters& c = counters();
+    const TrainMetrics& shown = c.interval.elbo.count() > 0 ? c.interval : c.last;
+    const Estimate unknown{std::nan(""), std::nan("")};
+    TrainSummary s;
+    s.model = settings.text("model");
+    s.data = data_.name;
+    s.binarization = data_.binarization;
+    s.objective = settings.text("objective");
+    s.kernel = settings.text("kernel");
+    s.precision = settings.text("precision");
+    s.engine = settings.text("engine");
+    s.alpha = config_.objective.alpha;
+    s.latent = *config_.latent;
+    s.steps = config_.steps;
+    s.leapfrog = config_.kernel.leapfrog;
+    s.batch = config_.batch;
+    s.threads = *config_.threads;
+    s.seed = config_.seed;
+    s.iterations = engine_->iteration();
+    s.finished = s.iterations == config_.iterations;
+    s.seconds = seconds();
+    const std::uint32_t made = s.iterations - started_at_;
+    s.us_per_iteration = 1e6 * (made > 0 ? trained_seconds_ / made : s.seconds / s.iterations);
+    s.elbo = shown.elbo.estimate();
+    s.vcd = shown.vcd.count() > 0 ? shown.vcd.estimate() : unknown;
+    s.acceptance = shown.acceptance.count() > 0 ? shown.acceptance.mean() : std::nan("");
+    s.step_size = engine_->step_size();
+    s.rejected_nonfinite = c.rejected_nonfinite + c.interval.rejected_nonfinite;
+    s.dropped_draws = c.dropped_draws + c.interval.dropped_draws;
+    return s;
+  }
+
+  // summary.json, with what `hone eval` found of the same state.
+  std::string with_evaluation(const TrainSummary& summary) const {
+    using Json = nlohmann::ordered_json;
+    const fs::path path = folder_->path() / "summary.json";
+    const std::string text = summary.to_json();
+    if (!fs::exists(path)) return text;
+    const Json old = Json::parse(read_file(path), nullptr, false);
+    if (!old.is_object() || !old.contains("test_log_likelihood") || old.value("iterations", 0u) != summary.iterations)
+      return text;
+    Json json = Json::parse(text);
+    json["test_log_likelihood"] = old["test_log_likelihood"];
+    return json.dump(2) + "\n";
+  }
+
+  TrainRunConfig config_;
+  const TrainOptions& options_;
+  DataSplits data_;
+  std::unique_ptr<Engine> engine_;
+  Checkpoint checkpoint_;  // its state is filled in for saving alone
+  std::optional<RunFolder> folder_;
+  std::optional<MetricsFile> metrics_;
+  std::uint32_t started_at_ = 0, saved_at_ = 0, stretch_ = 1;
+  double trained_seconds_ = 0;
+  Stopwatch since_checkpoint_;
+  std::string good_ = "none yet";
+};
+
+}  // namespace
+
+TrainSummary train(const TrainRunConfig& config, const TrainOptions& options) { return Run(config, options).run(); }
+
+std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads, const Say& say) {
+  if (!fs::exists(folder / "config.toml"))
+    throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
+  auto model = std::make_unique<TrainedModel>();
+  train_settings(model->config).read_file(folder / "config.toml");
+  model->config.threads = threads;
+  resolve(model->config);
+  const auto found = find_checkpoint(folder, say);
+  if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
+  model->data = load_data(data_request(model->config, data_dir));
+  check_identity(*found, identity_of(model->config, model->data.train));
+  model->engine = make_engine(model->config, model->data.train);
+  model->engine->restore(found->checkpoint.state);
+  return model;
+}
+
+}  // namespace hone

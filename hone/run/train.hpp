@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "hone/base/statistics.hpp"
+#include "hone/run/checkpoint.hpp"
+#include "hone/run/progress.hpp"
+#include "hone/run/train_config.hpp"
+
+namespace hone {
+
+enum class Resume { no, yes };
+
+struct TrainOptions {
+  std::filesystem::path folder;         // the run's
+  std::filesystem::path data_dir = {};  // looked at first for data, unless empty
+  Resume resume = Resume::no;
+  const std::atomic<int>* stop = nullptr;                       // not 0: end after the iterations under way
+  std::function<void(const std::string&)> say = {};             // hears what a person should know
+  std::function<ProgressStyle()> progress_style = {};           // none: quiet
+};
+
+// What summary.json of a training run holds.
+struct TrainSummary {
+  std::string model, data, binarization, objective, kernel, precision, engine;
+  double alpha = 1;
+  int latent = 0, steps = 0, leapfrog = 0, batch = 0, threads = 1;
+  std::uint64_t seed = 0;
+  std::uint32_t iterations = 0;  // made
+  bool finished = false;         // as many as the configuration asks for
+  double seconds = 0, us_per_iteration = 0;
+  Estimate elbo, vcd;  // over the last report interval; vcd is NaN where nothing is refined
+  double acceptance = 0, step_size = 0;
+  std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
+
+  std::string to_json() const;
+};
+
+// Trains a model as `config` says and keeps its run folder: config.toml, metrics.csv, summary.json, checkpoints. Bad
+// input is an InputError, and nothing is written. A parameter that is no longer finite, or a disk that is full, is an
+// Error that names the last good checkpoint.
+TrainSummary train(const TrainRunConfig& config, const TrainOptions& options);
+
+// A run folder's model as it was trained last, with its data.
+struct TrainedModel {
+  TrainRunConfig config;
+  DataSplits data;
+  std::unique_ptr<Engine> engine;
+};
+
+// `threads` is used instead of the run's own number. InputError where the folder is no run or has no good checkpoint.
+std::unique_ptr<TrainedModel> load_model(const std::filesystem::path& folder, const std::filesystem::path& data_dir,
+                                         int threads, const std::function<void(const std::string&)>& say);
+
+}  // namespace hone

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hone/data/load.hpp"
+#include "hone/engine/config.hpp"
+#include "hone/run/settings.hpp"
+
+namespace hone {
+
+enum class LatentBaseline { none, global, local };
+enum class EngineKind { automatic, cpu };
+
+// One fit of a latent-variable model, the paper's section 4.2. What is not set is derived (resolve).
+struct TrainRunConfig {
+  ModelKind model = ModelKind::vae;
+  std::string data = "mnist";
+  Binarization binarization = Binarization::automatic;
+  std::uint64_t data_seed = 1;
+  std::optional<int> latent;
+  std::optional<std::vector<int>> hidden;
+  std::vector<int> encoder_hidden = {200, 200};
+  Activation activation = Activation::relu;
+  ObjectiveConfig objective;  // whose baseline is ignored for …
+  LatentBaseline baseline = LatentBaseline::local;
+  std::uint32_t local_from = 3000;
+  KernelConfig kernel;
+  int steps = 8;
+  Adapt adapt = Adapt::inside;
+  std::optional<double> step_size, acceptance;
+  int batch = 100;
+  std::uint32_t iterations = 400000;
+  OptimizerKind optimizer = OptimizerKind::rmsprop;
+  double rate_mean = 5e-4, rate_scale = 2.5e-4, rate_model = 5e-4, rate_decay = 0.9;
+  std::uint32_t decay_every = 15000;
+  Precision precision = Precision::float32;
+  std::uint64_t seed = 1;
+  std::uint32_t report_every = 1000;
+  std::uint32_t checkpoint_every = 10000;  // 0: never
+  double checkpoint_minutes = 10;          // 0: never
+  EngineKind engine = EngineKind::automatic;
+  std::optional<int> threads;
+};
+
+// Every setting of a run with its key, its help and what it takes. A copy of the configuration has its own settings.
+Settings train_settings(TrainRunConfig& config);
+
+// Derives what is not set; an impossible combination is an InputError that names the key.
+void resolve(TrainRunConfig& config);
+
+// Of a resolved configuration:
+TrainConfig engine_config(const TrainRunConfig& config);
+DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir);
+
+// Key → value of everything that defines the model and its training, so that with other values it would be another one.
+// The rest (iterations, intervals, engine, threads) may change when a run is taken up again.
+std::map<std::string, std::string> identity_of(const TrainRunConfig& config);
+
+}  // namespace hone

@@ -1,0 +1,42 @@
+#include <nlohmann/json.hpp>
+
+#include "hone/run/train.hpp"
+
+namespace hone {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Estimate& estimate) { return {{"mean", estimate.mean}, {"se", estimate.se}}; }
+
+}  // namespace
+
+std::string TrainSummary::to_json() const {
+  const Json json = {{"model", model},
+                     {"data", data},
+                     {"binarization", binarization},
+                     {"objective", objective},
+                     {"alpha", alpha},
+                     {"kernel", kernel},
+                     {"steps", steps},
+                     {"leapfrog", leapfrog},
+                     {"latent", latent},
+                     {"batch", batch},
+                     {"precision", precision},
+                     {"seed", seed},
+                     {"engine", engine},
+                     {"threads", threads},
+                     {"iterations", iterations},
+                     {"finished", finished},
+                     {"seconds", seconds},
+                     {"us_per_iteration", us_per_iteration},
+                     {"elbo", json_of(elbo)},
+                     {"vcd", json_of(vcd)},
+                     {"acceptance", acceptance},
+                     {"step_size", step_size},
+                     {"rejected_nonfinite", rejected_nonfinite},
+                     {"dropped_draws", dropped_draws}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hone
