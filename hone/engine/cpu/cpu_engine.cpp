@@ -7,6 +7,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/engine/cpu/evaluate.hpp"
+#include "hone/engine/cpu/iteration.hpp"
 #include "hone/engine/cpu/model.hpp"
 #include "hone/engine/engine.hpp"
 #include "hone/latent/amortized_family.hpp"
@@ -53,6 +54,7 @@ class CpuEngine final : public Engine {
   PhiloxSource philox_;
   const RandomSource& random_;
   std::unique_ptr<Minibatches> minibatches_;
+  std::function<void(const IterationView&)> observe_;
   Team team_;
   Model<Real> model_;
   Minibatch<Real> minibatch_;
@@ -81,6 +83,7 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       philox_(config.seed),
       random_(options.random ? *options.random : philox_),
       minibatches_(options.minibatches ? std::move(options.minibatches) : permuted_minibatches(train.size(), config.seed)),
+      observe_(std::move(options.observe)),
       team_(options.threads),
       model_(config, train),
       minibatch_(model_.minibatch(config.batch)),
@@ -144,6 +147,7 @@ void CpuEngine<Real>::step(TrainMetrics& metrics) {
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
   add_gradients();
+  if (observe_) observe_({family_, evidence_, ascent_, model_.parameters().tensors(), std::span<const Real>(gradient_)});
   update();
 }
 
