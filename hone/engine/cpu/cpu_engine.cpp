@@ -174,7 +174,7 @@ template <class Real>
 void CpuEngine<Real>::sample() {
   family_.draw(random_, iteration_, evidence_.draws);
   evaluate(target_, evidence_.draws.z, Want::both, evidence_.log_p0, evidence_.grad_p0);
-  family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
+  if (!analytic_) family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
 }
 
 template <class Real>
@@ -222,19 +222,17 @@ void CpuEngine<Real>::update() {
   const std::span<Real> theta = model_.parameters().values();
   std::atomic<bool> finite = true;
   team_.for_shares(static_cast<int>(theta.size()), [&](int begin, int end, int) {
-    Real poison = 0;  // 0 · x is NaN where x is not finite
     for (const Tensor& tensor : model_.parameters().tensors()) {
-      const int from = std::max(begin, static_cast<int>(tensor.offset));
-      const int to = std::min(end, static_cast<int>(tensor.offset + tensor.size()));
+      const Elements range{std::max(static_cast<std::size_t>(begin), tensor.offset),
+                        std::min(static_cast<std::size_t>(end), tensor.offset + tensor.size())};
+      if (range.begin >= range.end) continue;
       const Real rate = static_cast<Real>(decayed * rate_of(tensor));
-      for (int i = from; i < to; ++i) {
-        theta[i] += config_.optimizer == OptimizerKind::rmsprop
-                        ? rmsprop_step(rate, gradient_[i], iteration_ == 1, second_[i])
-                        : adam_step(rate, gradient_[i], correction, first_[i], second_[i]);
-        poison += 0 * theta[i];
-      }
+      const UpdateArrays<Real> arrays{gradient_, first_, second_, theta};
+      const bool sound = config_.optimizer == OptimizerKind::rmsprop
+                             ? rmsprop_update(range, rate, iteration_ == 1, arrays)
+                             : adam_update(range, rate, correction, arrays);
+      if (!sound) finite = false;
     }
-    if (poison != 0) finite = false;
   });
   if (!finite)
     throw Error("a parameter is no longer finite after iteration " + std::to_string(iteration_) +

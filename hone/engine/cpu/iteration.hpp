@@ -13,7 +13,7 @@ namespace hone {
 // Valid during the call only.
 struct IterationView {
   const AmortizedFamily& q;                 // means and standard deviations of the minibatch
-  const Evidence& evidence;                 // z0, z_t and what is known there
+  const Evidence& evidence;                 // z0, z_t and what is known there (log q at z0 where it is needed)
   std::span<const double> ascent;           // of q's means and standard deviations, (2, D, n)
   std::span<const Tensor> tensors;          // of the parameters
   std::variant<std::span<const float>, std::span<const double>> gradient;  // of all parameters, ascent
