@@ -44,9 +44,14 @@ class World {
     options.threads = 2;
     options.observe = [this](const IterationView& view) { seen_.emplace(view); };
     const auto engine = make_cpu_engine(config, data_, std::move(options));
+    TrainState state = engine->save();
+    for (NamedArray& array : state.arrays)  // a start at which f is of moderate size, and differences keep their digits
+      if (is_parameter(array) && !array.name.starts_with("decoder."))
+        for (double& x : std::get<std::vector<double>>(array.values)) x *= 0.4;
+    engine->restore(state);
     TrainMetrics metrics;
     engine->train(2, metrics);  // C is no longer 0, and with shared_until = 1 each datum has its own
-    TrainState state = engine->save();
+    state = engine->save();
     for (const Tensor& tensor : model_.parameters().tensors())
       std::ranges::copy(array_of<double>(state, tensor.name), model_.parameters().values().begin() + static_cast<std::ptrdiff_t>(tensor.offset));
     if (config.objective.kind == ObjectiveKind::vcd) baseline_ = array_of<double>(state, "baseline[1]");
@@ -59,13 +64,15 @@ class World {
     for (const Tensor& tensor : model_.parameters().tensors())
       for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size(); i += 1 + tensor.size() / 4) {
         const bool decoder = tensor.name.starts_with("decoder.");
-        const double slope = derivative_in(
-            model_.parameters().values()[i],
-            [&] {
-              model_.pack(0, 1);
-              return decoder ? likelihood() : surrogate();
-            },
-            step);
+        double& parameter = model_.parameters().values()[i];
+        const double keep = parameter;
+        const auto shifted = [&](double shift) {
+          parameter = keep + shift;
+          model_.pack(0, 1);
+          return decoder ? likelihood() : surrogate();
+        };
+        const double slope = derivative(shifted, step);
+        shifted(0);
         EXPECT_NEAR(seen_->gradient[i], slope, tolerance * (scale() + std::abs(slope))) << tensor.name << " " << i - tensor.offset;
       }
   }
@@ -159,7 +166,7 @@ TEST_P(EngineGradient, WithSampledEntropy) {
   World(config).check(1e-3, 1e-7);
 }
 
-TEST_P(EngineGradient, WithRelu) { World(config_of(GetParam(), ModelKind::vae, Activation::relu)).check(1e-7, 1e-5); }
+TEST_P(EngineGradient, WithRelu) { World(config_of(GetParam(), ModelKind::vae, Activation::relu)).check(1e-6, 1e-5); }
 
 TEST_P(EngineGradient, OfMatrixFactorization) {
   for (const ModelKind kind : {ModelKind::logistic_mf, ModelKind::gaussian_mf, ModelKind::poisson_mf})
