@@ -200,9 +200,10 @@ void CpuEngine<Real>::add_gradients() {
   for_columns([&](int begin, int end) {
     model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
     model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
+    const auto share = [&](int column) { return gradient_.size() * static_cast<std::size_t>(column) / columns_.size(); };
+    std::fill_n(gradient_.begin() + static_cast<std::ptrdiff_t>(share(begin)), share(end) - share(begin), Real(0));
   });
   const int parts = team_.threads();
-  std::ranges::fill(gradient_, Real(0));
   team_.for_shares(parts, [&](int part, int, int) {
     model_.decoder().add_gradient(decoder_tape_, part, parts, gradient_);
     model_.encoder().add_gradient(encoder_tape_, part, parts, gradient_);
