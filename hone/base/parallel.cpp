@@ -1,5 +1,6 @@
 #include "hone/base/parallel.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -8,6 +9,23 @@
 #include <vector>
 
 namespace hone {
+namespace {
+
+// Work comes in quick succession: who waits looks for it a while, some 50 µs, before going to sleep.
+template <class Condition>
+bool seen_soon(Condition condition) {
+  for (int look = 0; look < 4000; ++look) {
+    if (condition()) return true;
+#if defined(__x86_64__) && defined(__GNUC__)
+    __builtin_ia32_pause();
+#else
+    std::this_thread::yield();
+#endif
+  }
+  return false;
+}
+
+}  // namespace
 
 struct Team::State {
   std::mutex mutex;
@@ -15,11 +33,11 @@ struct Team::State {
   const std::function<void(int, int, int)>* share = nullptr;
   int items = 0;
   int threads = 1;
-  int running = 0;
-  std::uint64_t round = 0;
-  bool stop = false;
+  std::atomic<int> running = 0;
+  std::atomic<std::uint64_t> round = 0;
+  std::atomic<bool> stop = false;
   std::exception_ptr failure;
-  std::vector<std::jthread> workers;
+  std::vector<std::jthread> workers;  // last: joined before anything else goes
 
   ~State() {  // before the threads are joined, also where not all could be made
     {
@@ -40,17 +58,18 @@ struct Team::State {
   }
 
   void work(int thread) {
-    std::uint64_t seen = 0;
-    for (;;) {
-      {
+    for (std::uint64_t seen = 0;;) {
+      const auto called = [&] { return stop || round != seen; };
+      if (!seen_soon(called)) {
         std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return stop || round != seen; });
-        if (stop) return;
-        seen = round;
+        wake.wait(lock, called);
       }
+      if (stop) return;
+      ++seen;
       execute(thread);
+      if (--running > 0) continue;
       const std::lock_guard lock(mutex);
-      if (--running == 0) done.notify_one();
+      done.notify_one();
     }
   }
 };
@@ -77,8 +96,11 @@ void Team::run(int items, const std::function<void(int, int, int)>& share) {
   }
   state.wake.notify_all();
   state.execute(0);
-  std::unique_lock lock(state.mutex);
-  state.done.wait(lock, [&] { return state.running == 0; });
+  const auto finished = [&] { return state.running == 0; };
+  if (!seen_soon(finished)) {
+    std::unique_lock lock(state.mutex);
+    state.done.wait(lock, finished);
+  }
   if (state.failure) std::rethrow_exception(state.failure);
 }
 

@@ -14,6 +14,8 @@
 
 namespace hone {
 
+struct IterationView;  // cpu/iteration.hpp
+
 // A named array of numbers, last index fastest.
 struct NamedArray {
   std::string name;
@@ -68,6 +70,7 @@ struct EngineOptions {
   int threads = 1;
   const RandomSource* random = nullptr;          // to replay recorded numbers; null: Philox of the seed
   std::unique_ptr<Minibatches> minibatches = {};  // likewise
+  std::function<void(const IterationView&)> observe = {};  // called in every iteration, before the update
 };
 
 // The data must outlive the engine. Throws InputError where data and model do not fit.

@@ -56,8 +56,14 @@ void Normal::precondition(std::span<const double> u, std::span<double> v) const 
 
 double Normal::log_normalizer() const {
   double sum = 0.5 * static_cast<double>(mean.size()) * log_two_pi;
-  for (std::size_t i = 0; i < mean.size(); ++i) sum += std::log(scale[diagonal(covariance, i)]);
-  return sum;
+  double product = 1;
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    product *= scale[diagonal(covariance, i)];
+    if (i % 4 != 3) continue;  // one logarithm for four: they are a price where a model has many data
+    sum += std::log(product);
+    product = 1;
+  }
+  return sum + std::log(product);
 }
 
 double Normal::variance(std::size_t dimension) const {

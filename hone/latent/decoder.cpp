@@ -26,10 +26,10 @@ Decoder<Real>::Decoder(const DecoderConfig& config, Parameters<Real>& parameters
 }
 
 template <class Real>
-void Decoder<Real>::pack() {
-  network_.pack();
+void Decoder<Real>::pack(int part, int parts) {
+  network_.pack(part, parts);
   if constexpr (std::is_same_v<Real, float>)
-    if (bf16_) network_.pack_into(*bf16_);
+    if (bf16_) network_.pack_into(*bf16_, part, parts);
 }
 
 template <class Real>

@@ -38,7 +38,7 @@ class Decoder {
   const Network<Real>& network() const { return network_; }
 
   void initialize(const RandomSource& random) { network_.initialize(random); }
-  void pack();  // to be called whenever the parameters have changed
+  void pack(int part = 0, int parts = 1);  // whenever the parameters have changed; threads share it out
 
   // log p(x, z) for every column of z (D, n), column c with the datum datum[c] of the minibatch. Values are always
   // exact. With Gradients::bf16 the decoder must have been made for it.

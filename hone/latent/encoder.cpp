@@ -24,9 +24,9 @@ void AmortizedGaussian<Real>::initialize(const RandomSource& random) {
 }
 
 template <class Real>
-void AmortizedGaussian<Real>::pack() {
-  mean_.pack();
-  sd_.pack();
+void AmortizedGaussian<Real>::pack(int part, int parts) {
+  mean_.pack(part, parts);
+  sd_.pack(part, parts);
 }
 
 template <class Real>

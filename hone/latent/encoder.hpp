@@ -30,7 +30,7 @@ class AmortizedGaussian {
   const EncoderConfig& config() const { return config_; }
 
   void initialize(const RandomSource& random);
-  void pack();  // to be called whenever the parameters have changed
+  void pack(int part = 0, int parts = 1);  // whenever the parameters have changed; threads share it out
 
   // Shapes a tape for data (pixels, n), which must stay where they are until the tape is used up.
   void prepare(EncoderTape<Real>& tape, BatchView<const Real> data) const;

@@ -117,17 +117,13 @@ void Network<Real>::initialize(const RandomSource& random) {
 }
 
 template <class Real>
-void Network<Real>::pack() {
-  pack_into(layers_);
-}
-
-template <class Real>
 template <class Element>
-void Network<Real>::pack_into(LayerStack<Element>& layers) const {
+void Network<Real>::pack_into(LayerStack<Element>& layers, int part, int parts) const {
   const Parameters<Real>& parameters = *parameters_;
   for (std::size_t l = 0; l < tensors_.size(); ++l)
-    layers.pack(static_cast<int>(l), parameters.of(tensors_[l].weight),
-                tensors_[l].bias < 0 ? std::span<const Real>() : parameters.of(tensors_[l].bias));
+    layers.layer(static_cast<int>(l))
+        .pack(parameters.of(tensors_[l].weight),
+              tensors_[l].bias < 0 ? std::span<const Real>() : parameters.of(tensors_[l].bias), part, parts);
 }
 
 template <class Real>
@@ -151,6 +147,6 @@ template class LayerStack<double>;
 template class LayerStack<Bf16>;
 template class Network<float>;
 template class Network<double>;
-template void Network<float>::pack_into(LayerStack<Bf16>&) const;
+template void Network<float>::pack_into(LayerStack<Bf16>&, int, int) const;
 
 }  // namespace hone

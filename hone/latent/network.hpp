@@ -45,9 +45,7 @@ class LayerStack {
   LayerStack(const NetworkConfig& config, Directions directions);
 
   int depth() const { return static_cast<int>(layers_.size()); }
-  void pack(int layer, std::span<const Real> weights, std::span<const Real> bias) {
-    layers_[layer].pack(weights, bias);
-  }
+  PackedLayer<Element>& layer(int index) { return layers_[index]; }
 
   void forward(Tape<Element>& tape, int begin, int end) const;  // input → value, all layers
   // input → the delta of the output layer, where the outputs are natural parameters of `data` (of whose datum only
@@ -79,9 +77,10 @@ class Network {
   // 0.01 N(0, 1) for a network without hidden layers. Every tensor has a stream of its own.
   void initialize(const RandomSource& random);
 
-  void pack();  // to be called whenever the parameters have changed
+  // To be called whenever the parameters have changed; threads share it out as part i of n.
+  void pack(int part = 0, int parts = 1) { pack_into(layers_, part, parts); }
   template <class Element>
-  void pack_into(LayerStack<Element>& layers) const;
+  void pack_into(LayerStack<Element>& layers, int part, int parts) const;
 
   // gradient of all parameters += Σ over the columns of the tape, whose deltas are known. Threads share it out as part
   // i of n; the bits do not depend on n.

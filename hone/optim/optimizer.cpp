@@ -1,8 +1,67 @@
 #include "hone/optim/optimizer.hpp"
 
+#include <bit>
+#include <type_traits>
+
 #include "hone/base/error.hpp"
 
 namespace hone {
+namespace {
+
+// Whether the exponent says ∞ or NaN: integers, whose sums may be reordered into vectors.
+template <class Real>
+HONE_INLINE auto nonfinite_bits(Real x) {
+  using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+  constexpr int shift = sizeof(Real) == 4 ? 23 : 52;
+  constexpr Bits exponent = sizeof(Real) == 4 ? 0xFF : 0x7FF;
+  return static_cast<Bits>(((std::bit_cast<Bits>(x) >> shift) & exponent) == exponent);
+}
+
+// θ_i += step(i) over a range; whether all are finite then
+template <class Real, class Step>
+HONE_INLINE bool move(const Elements& range, Real* theta, Step step) {
+  decltype(nonfinite_bits(Real())) bad = 0;
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    theta[i] += step(i);
+    bad |= nonfinite_bits(theta[i]);
+  }
+  return bad == 0;
+}
+
+template <class Real>
+HONE_INLINE bool rmsprop(const Elements& range, Real rate, bool first, const UpdateArrays<Real>& arrays) {
+  const Real* const gradient = arrays.gradient.data();
+  Real* const g = arrays.second.data();
+  Real* const theta = arrays.theta.data();
+  if (first) return move(range, theta, [=](std::size_t i) { return rmsprop_step(rate, gradient[i], true, g[i]); });
+  return move(range, theta, [=](std::size_t i) { return rmsprop_step(rate, gradient[i], false, g[i]); });
+}
+
+template <class Real>
+HONE_INLINE bool adam(const Elements& range, Real rate, const AdamCorrection& correction, const UpdateArrays<Real>& arrays) {
+  const Real* const gradient = arrays.gradient.data();
+  Real* const first = arrays.first.data();
+  Real* const second = arrays.second.data();
+  return move(range, arrays.theta.data(),
+              [=](std::size_t i) { return adam_step(rate, gradient[i], correction, first[i], second[i]); });
+}
+
+}  // namespace
+
+HONE_CLONES bool rmsprop_update(const Elements& range, float rate, bool first, const UpdateArrays<float>& arrays) {
+  return rmsprop(range, rate, first, arrays);
+}
+HONE_CLONES bool rmsprop_update(const Elements& range, double rate, bool first, const UpdateArrays<double>& arrays) {
+  return rmsprop(range, rate, first, arrays);
+}
+HONE_CLONES bool adam_update(const Elements& range, float rate, const AdamCorrection& correction,
+                             const UpdateArrays<float>& arrays) {
+  return adam(range, rate, correction, arrays);
+}
+HONE_CLONES bool adam_update(const Elements& range, double rate, const AdamCorrection& correction,
+                             const UpdateArrays<double>& arrays) {
+  return adam(range, rate, correction, arrays);
+}
 
 double decay_factor(double decay, std::uint32_t every, std::uint32_t iteration) {
   return every == 0 ? 1 : std::pow(decay, (iteration - 1) / every);  // whole intervals behind us

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "hone/base/clones.hpp"
 #include "hone/family/family.hpp"
 
 namespace hone {
@@ -27,7 +28,7 @@ double decay_factor(double decay, std::uint32_t every, std::uint32_t iteration);
 // Element by element updates of the paper's RMSProp and of Adam; both ascend.
 //   RMSProp: G ← 0.9 G + 0.1 g² (at the first iteration G = g²); θ ← θ + η g / (1 + √G)
 template <class Real>
-Real rmsprop_step(Real rate, Real gradient, bool first, Real& g) {
+HONE_INLINE Real rmsprop_step(Real rate, Real gradient, bool first, Real& g) {
   const Real squared = gradient * gradient;
   g = first ? squared : Real(0.9) * g + Real(0.1) * squared;
   return rate * gradient / (1 + std::sqrt(g));
@@ -40,11 +41,25 @@ struct AdamCorrection {
   double first, second;
 };
 template <class Real>
-Real adam_step(Real rate, Real gradient, const AdamCorrection& correction, Real& first, Real& second) {
+HONE_INLINE Real adam_step(Real rate, Real gradient, const AdamCorrection& correction, Real& first, Real& second) {
   first = Real(0.9) * first + Real(0.1) * gradient;
   second = Real(0.999) * second + Real(0.001) * gradient * gradient;
   return rate * (first / Real(correction.first)) / (std::sqrt(second / Real(correction.second)) + Real(1e-8));
 }
+
+// The same for a range of elements that share a rate. Returns whether all θ are finite afterwards.
+struct Elements {  // [begin, end)
+  std::size_t begin, end;
+};
+template <class Real>
+struct UpdateArrays {
+  std::span<const Real> gradient;
+  std::span<Real> first, second, theta;  // RMSProp has no first moments
+};
+bool rmsprop_update(const Elements& range, float rate, bool first, const UpdateArrays<float>& arrays);
+bool rmsprop_update(const Elements& range, double rate, bool first, const UpdateArrays<double>& arrays);
+bool adam_update(const Elements& range, float rate, const AdamCorrection& correction, const UpdateArrays<float>& arrays);
+bool adam_update(const Elements& range, double rate, const AdamCorrection& correction, const UpdateArrays<double>& arrays);
 
 // Moves a family's parameters along a gradient, with one learning rate a role.
 class Optimizer {

@@ -216,18 +216,18 @@ void pack_step(const Packing<typename S::Element>& packing, int row, int width, 
 }
 
 // Panel after panel, and in a panel step after step: S::depth numbers of every row. Then row after row those for dots.
+// Of everything, a part takes its share of the steps.
 template <class S>
 void pack(const Packing<typename S::Element>& packing, typename S::Element* packed) {
   const int steps = (packing.depth + S::depth - 1) / S::depth;
   const int panels_end = packing.units - dot_rows<S>(packing.units);
-  for (int row = 0; row < panels_end; row += panel_rows<S>) {
-    const int width = panel_width<S>(panels_end - row);
-    for (int step = 0; step < steps; ++step, packed += width * S::depth)
-      pack_step<S>(packing, row, width, step * S::depth, packed);
-  }
-  for (int row = panels_end; row < packing.units; ++row)
-    for (int k = 0; k < dot_length<S>(packing.depth); k += S::depth, packed += S::depth)
-      pack_step<S>(packing, row, 1, k, packed);
+  const auto pack_steps = [&](int row, int width, int count) {
+    for (int step = count * packing.part / packing.parts; step < count * (packing.part + 1) / packing.parts; ++step)
+      pack_step<S>(packing, row, width, step * S::depth, packed + step * width * S::depth);
+    packed += count * width * S::depth;
+  };
+  for (int row = 0; row < panels_end; row += panel_rows<S>) pack_steps(row, panel_width<S>(panels_end - row), steps);
+  for (int row = panels_end; row < packing.units; ++row) pack_steps(row, 1, dot_length<S>(packing.depth) / S::depth);
 }
 
 // Enough independent sums to hide the latency of the instruction, and nothing else.

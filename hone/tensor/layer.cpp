@@ -59,11 +59,12 @@ PackedLayer<Element>::PackedLayer(int inputs, int outputs, Directions directions
       no_bias_(static_cast<std::size_t>(padded(inputs))) {}
 
 template <class Element>
-void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const Real> bias) {
+void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const Real> bias, int part, int parts) {
   const auto row = static_cast<std::size_t>(outputs_);
-  kernels_.pack({outputs_, inputs_, weights.data(), 1, row}, forward_weights_.data());
-  if (!backward_weights_.empty()) kernels_.pack({inputs_, outputs_, weights.data(), row, 1}, backward_weights_.data());
-  std::copy(bias.begin(), bias.end(), bias_.begin());
+  kernels_.pack({outputs_, inputs_, weights.data(), 1, row, part, parts}, forward_weights_.data());
+  if (!backward_weights_.empty())
+    kernels_.pack({inputs_, outputs_, weights.data(), row, 1, part, parts}, backward_weights_.data());
+  if (part == 0) std::copy(bias.begin(), bias.end(), bias_.begin());
 }
 
 template <class Element>

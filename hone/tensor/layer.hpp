@@ -37,8 +37,8 @@ class PackedLayer {
   int inputs() const { return inputs_; }
   int outputs() const { return outputs_; }
 
-  // To be called whenever the weights have changed. An empty bias is zero.
-  void pack(std::span<const Real> weights, std::span<const Real> bias);
+  // To be called whenever the weights have changed. An empty bias is zero. Threads share it out as part i of n.
+  void pack(std::span<const Real> weights, std::span<const Real> bias, int part = 0, int parts = 1);
 
   // y = act(Wᵀ x + b)
   void forward(BatchView<const Element> x, Activation activation, BatchView<Element> y) const;

@@ -92,6 +92,7 @@ struct Packing {
   const Sum<Element>* from;
   std::size_t unit_stride;
   std::size_t depth_stride;
+  int part = 0, parts = 1;  // threads share the work out
 };
 
 // One instruction level's kernels. All are free of side effects but for what their arguments name. A column's result

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -71,6 +72,38 @@ TEST(PhiloxSource, ASequenceDoesNotDependOnHowMuchOfItIsAsked) {
   source.normals({Purpose::start}, shorter);
   source.normals({Purpose::start}, longer);
   for (std::size_t i = 0; i < shorter.size(); ++i) EXPECT_EQ(shorter[i], longer[i]);
+  std::vector<double> most(203);  // however numbers are made, many at once or one by one
+  source.normals({Purpose::start}, most);
+  for (std::size_t size = 1; size < most.size(); ++size) {
+    std::vector<double> some(size);
+    source.normals({Purpose::start}, some);
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), most.begin())) << size;
+  }
+}
+
+// Box and Muller's transformation of the words, by the C library's functions.
+TEST(PhiloxSource, NormalsAreBoxAndMullers) {
+  constexpr std::uint32_t datum = 11, iteration = 5, step = 2;
+  std::vector<double> x(1001);
+  PhiloxSource(7).normals({Purpose::momentum, iteration, datum, step}, x);
+  const auto uniform = [](std::uint64_t high, std::uint64_t low) {
+    return (static_cast<double>((high << 21) ^ (low >> 11)) + 0.5) * 0x1p-53;
+  };
+  for (std::uint32_t i = 0; i < x.size(); ++i) {
+    const auto word = philox({i / 2, datum, iteration, (2u << 24) | step}, 7);
+    const double radius = std::sqrt(-2 * std::log(uniform(word[0], word[1])));
+    const double angle = 2 * 3.14159265358979323846 * uniform(word[2], word[3]);
+    EXPECT_NEAR(x[i], radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle)), 1e-14);
+  }
+}
+
+// The bits of an instruction level are those of every other, and stay what they are.
+TEST(PhiloxSource, BitsOfTheNormals) {
+  std::vector<double> x(100'000);
+  PhiloxSource(7).normals({Purpose::draw}, x);
+  std::uint64_t hash = 0;
+  for (const double value : x) hash = hash * 1'099'511'628'211u + std::bit_cast<std::uint64_t>(value);
+  EXPECT_EQ(hash, 15'485'219'609'400'180'592u);
 }
 
 }  // namespace

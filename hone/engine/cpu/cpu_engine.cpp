@@ -7,6 +7,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/engine/cpu/evaluate.hpp"
+#include "hone/engine/cpu/iteration.hpp"
 #include "hone/engine/cpu/model.hpp"
 #include "hone/engine/engine.hpp"
 #include "hone/latent/amortized_family.hpp"
@@ -53,6 +54,7 @@ class CpuEngine final : public Engine {
   PhiloxSource philox_;
   const RandomSource& random_;
   std::unique_ptr<Minibatches> minibatches_;
+  std::function<void(const IterationView&)> observe_;
   Team team_;
   Model<Real> model_;
   Minibatch<Real> minibatch_;
@@ -81,6 +83,7 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       philox_(config.seed),
       random_(options.random ? *options.random : philox_),
       minibatches_(options.minibatches ? std::move(options.minibatches) : permuted_minibatches(train.size(), config.seed)),
+      observe_(std::move(options.observe)),
       team_(options.threads),
       model_(config, train),
       minibatch_(model_.minibatch(config.batch)),
@@ -143,6 +146,7 @@ void CpuEngine<Real>::step(TrainMetrics& metrics) {
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
   add_gradients();
+  if (observe_) observe_({family_, evidence_, ascent_, model_.parameters().tensors(), std::span<const Real>(gradient_)});
   update();
 }
 
@@ -169,7 +173,7 @@ template <class Real>
 void CpuEngine<Real>::sample() {
   family_.draw(random_, iteration_, evidence_.draws);
   evaluate(target_, evidence_.draws.z, Want::both, evidence_.log_p0, evidence_.grad_p0);
-  family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
+  if (!analytic_) family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
 }
 
 template <class Real>
@@ -193,9 +197,10 @@ void CpuEngine<Real>::add_gradients() {
   for_columns([&](int begin, int end) {
     model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
     model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
+    const auto share = [&](int column) { return gradient_.size() * static_cast<std::size_t>(column) / columns_.size(); };
+    std::fill_n(gradient_.begin() + static_cast<std::ptrdiff_t>(share(begin)), share(end) - share(begin), Real(0));
   });
   const int parts = team_.threads();
-  std::ranges::fill(gradient_, Real(0));
   team_.for_shares(parts, [&](int part, int, int) {
     model_.decoder().add_gradient(decoder_tape_, part, parts, gradient_);
     model_.encoder().add_gradient(encoder_tape_, part, parts, gradient_);
@@ -215,19 +220,17 @@ void CpuEngine<Real>::update() {
   const std::span<Real> theta = model_.parameters().values();
   std::atomic<bool> finite = true;
   team_.for_shares(static_cast<int>(theta.size()), [&](int begin, int end, int) {
-    Real poison = 0;  // 0 · x is NaN where x is not finite
     for (const Tensor& tensor : model_.parameters().tensors()) {
-      const int from = std::max(begin, static_cast<int>(tensor.offset));
-      const int to = std::min(end, static_cast<int>(tensor.offset + tensor.size()));
+      const Elements range{std::max(static_cast<std::size_t>(begin), tensor.offset),
+                        std::min(static_cast<std::size_t>(end), tensor.offset + tensor.size())};
+      if (range.begin >= range.end) continue;
       const Real rate = static_cast<Real>(decayed * rate_of(tensor));
-      for (int i = from; i < to; ++i) {
-        theta[i] += config_.optimizer == OptimizerKind::rmsprop
-                        ? rmsprop_step(rate, gradient_[i], iteration_ == 1, second_[i])
-                        : adam_step(rate, gradient_[i], correction, first_[i], second_[i]);
-        poison += 0 * theta[i];
-      }
+      const UpdateArrays<Real> arrays{gradient_, first_, second_, theta};
+      const bool sound = config_.optimizer == OptimizerKind::rmsprop
+                             ? rmsprop_update(range, rate, iteration_ == 1, arrays)
+                             : adam_update(range, rate, correction, arrays);
+      if (!sound) finite = false;
     }
-    if (poison != 0) finite = false;
   });
   if (!finite)
     throw Error("a parameter is no longer finite after iteration " + std::to_string(iteration_) +

@@ -61,8 +61,8 @@ void Model<Real>::initialize(const RandomSource& random) {
 
 template <class Real>
 void Model<Real>::pack(int part, int parts) {
-  if (part == 0) decoder_.pack();
-  if (part == parts - 1) encoder_.pack();
+  decoder_.pack(part, parts);
+  encoder_.pack(part, parts);
 }
 
 template <class Real>

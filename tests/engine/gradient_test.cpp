@@ -1,0 +1,188 @@
+// The gradients of a whole iteration against differences of the objective's surrogate, in all parameters of the model
+// and of its q.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "hone/base/scalar.hpp"
+#include "hone/engine/cpu/model.hpp"
+#include "tests/engine/support.hpp"
+#include "tests/support/differences.hpp"
+
+namespace hone::test {
+namespace {
+
+constexpr int batch = 37, latent = 3, pixels = 101, points = 60;
+
+DataSet made_up_data(Density density) {
+  std::vector<double> values(static_cast<std::size_t>(points) * pixels);
+  PhiloxSource(2).uniforms({Purpose::synthesize}, values);
+  for (double& x : values)
+    x = density == Density::bernoulli ? x < 0.4 : density == Density::poisson ? std::floor(4 * x * x) : x - 0.5;
+  DataSet data(values, ImageShape{1, pixels});
+  return density == Density::bernoulli ? packed_if_binary(data) : data;
+}
+
+// What an iteration saw, kept.
+struct Seen {
+  explicit Seen(const IterationView& view)
+      : evidence(view.evidence), q(view.q), gradient(widened(view.gradient)) {}
+  Evidence evidence;
+  AmortizedFamily q;
+  std::vector<double> gradient;
+};
+
+class World {
+ public:
+  explicit World(const TrainConfig& config)
+      : config_(config), data_(made_up_data(config.model.density())), model_(config, data_), minibatch_(model_.minibatch(batch)),
+        indices_(batch), columns_(batch), baseline_(points) {
+    std::iota(columns_.begin(), columns_.end(), 0u);
+    EngineOptions options;
+    options.threads = 2;
+    options.observe = [this](const IterationView& view) { seen_.emplace(view); };
+    const auto engine = make_cpu_engine(config, data_, std::move(options));
+    TrainState state = engine->save();
+    for (NamedArray& array : state.arrays)  // a start at which f is of moderate size, and differences keep their digits
+      if (is_parameter(array) && !array.name.starts_with("decoder."))
+        for (double& x : std::get<std::vector<double>>(array.values)) x *= 0.4;
+    engine->restore(state);
+    TrainMetrics metrics;
+    engine->train(2, metrics);  // C is no longer 0, and with shared_until = 1 each datum has its own
+    state = engine->save();
+    for (const Tensor& tensor : model_.parameters().tensors())
+      std::ranges::copy(array_of<double>(state, tensor.name), model_.parameters().values().begin() + static_cast<std::ptrdiff_t>(tensor.offset));
+    if (config.objective.kind == ObjectiveKind::vcd) baseline_ = array_of<double>(state, "baseline[1]");
+    permuted_minibatches(points, config.seed)->fill(3, indices_);
+    engine->train(1, metrics);
+    model_.expand(data_, indices_, 0, batch, minibatch_);
+  }
+
+  void check(double step, double tolerance) {
+    for (const Tensor& tensor : model_.parameters().tensors())
+      for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size(); i += 1 + tensor.size() / 4) {
+        const bool decoder = tensor.name.starts_with("decoder.");
+        double& parameter = model_.parameters().values()[i];
+        const double keep = parameter;
+        const auto shifted = [&](double shift) {
+          parameter = keep + shift;
+          model_.pack(0, 1);
+          return decoder ? likelihood() : surrogate();
+        };
+        const double slope = derivative(shifted, step);
+        shifted(0);
+        EXPECT_NEAR(seen_->gradient[i], slope, tolerance * (scale() + std::abs(slope))) << tensor.name << " " << i - tensor.offset;
+      }
+  }
+
+ private:
+  bool refines() const { return config_.objective.kind != ObjectiveKind::kl; }
+  double scale() const { return config_.model.density() == Density::gaussian ? 1000 : 10; }
+
+  double log_joint(MatrixView<const double> z, std::span<double> value) const {
+    model_.decoder().log_joint({z, minibatch_, columns_}, Want::value, value, {});
+    return std::accumulate(value.begin(), value.end(), 0.0);
+  }
+
+  // Σ_n log p(x_n, z_n) at points that stand still
+  double likelihood() const {
+    std::vector<double> value(batch);
+    return log_joint(refines() ? seen_->evidence.refined.z : seen_->evidence.draws.z, value);
+  }
+
+  static double log_q(const Matrix<double>& mean, const Matrix<double>& sd, const Matrix<double>& z, int n) {
+    double sum = 0;
+    for (int d = 0; d < latent; ++d) sum += -0.5 * log_two_pi - std::log(sd(d, n)) - 0.5 * square((z(d, n) - mean(d, n)) / sd(d, n));
+    return sum;
+  }
+
+  // z0 moves with θ by its path in the first term; z_t, f(z_t) and the z0 of a score stand still.
+  double surrogate() {
+    const ObjectiveConfig& objective = config_.objective;
+    const Evidence& evidence = seen_->evidence;
+    Matrix<double> mean(latent, batch), sd(latent, batch), z(latent, batch), old_mean(latent, batch), old_sd(latent, batch);
+    model_.encoder().prepare(tape_, minibatch_.view());
+    model_.encoder().forward(tape_, 0, batch, mean, sd);
+    std::ranges::copy(seen_->q.mean().flat(), old_mean.view().flat().begin());
+    std::ranges::copy(seen_->q.sd().flat(), old_sd.view().flat().begin());
+    for (int n = 0; n < batch; ++n)
+      for (int d = 0; d < latent; ++d) z(d, n) = mean(d, n) + sd(d, n) * evidence.draws.noise(d, n);
+    std::vector<double> log_p(batch);
+    log_joint(z, log_p);
+    const bool analytic = objective.entropy != Entropy::sampled;
+    double sum = 0;
+    for (int n = 0; n < batch; ++n) {
+      double normalizer = 0, old_normalizer = 0;
+      for (int d = 0; d < latent; ++d) {
+        normalizer += 0.5 * log_two_pi + std::log(sd(d, n));
+        old_normalizer += 0.5 * log_two_pi + std::log(old_sd(d, n));
+      }
+      const double at_zt = log_q(mean, sd, evidence.refined.z, n);
+      if (objective.kind == ObjectiveKind::li2017) {
+        sum += at_zt;
+        continue;
+      }
+      sum += log_p[n] + (analytic ? normalizer : -log_q(old_mean, old_sd, z, n));
+      if (objective.kind != ObjectiveKind::vcd) continue;
+      sum += objective.alpha * at_zt;
+      if (objective.estimator == Estimator::large_t) continue;
+      const double f = evidence.refined.value[n] - log_q(old_mean, old_sd, evidence.refined.z, n) - (analytic ? old_normalizer : 0);
+      sum -= objective.alpha * (f - baseline_[indices_[n]]) * log_q(mean, sd, evidence.draws.z, n);
+    }
+    return sum;
+  }
+
+  TrainConfig config_;
+  DataSet data_;
+  Model<double> model_;
+  Minibatch<double> minibatch_;
+  EncoderTape<double> tape_;
+  std::vector<int> indices_;
+  std::vector<std::uint32_t> columns_;
+  std::vector<double> baseline_;
+  std::optional<Seen> seen_;
+};
+
+TrainConfig config_of(ObjectiveKind kind, ModelKind model = ModelKind::vae, Activation activation = Activation::tanh) {
+  TrainConfig config;
+  config.model = {model, latent, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, activation};
+  config.objective.kind = kind;
+  config.shared_until = 1;
+  config.refine = {3, Adapt::inside, 0.1, 0.9, -1};
+  config.batch = batch;
+  config.precision = Precision::float64;
+  return config;
+}
+
+class EngineGradient : public testing::TestWithParam<ObjectiveKind> {};
+
+TEST_P(EngineGradient, OfTheSurrogate) { World(config_of(GetParam())).check(1e-3, 1e-7); }
+
+TEST_P(EngineGradient, WithSampledEntropy) {
+  TrainConfig config = config_of(GetParam());
+  config.objective.entropy = Entropy::sampled;
+  World(config).check(1e-3, 1e-7);
+}
+
+TEST_P(EngineGradient, WithRelu) { World(config_of(GetParam(), ModelKind::vae, Activation::relu)).check(1e-6, 1e-5); }
+
+TEST_P(EngineGradient, OfMatrixFactorization) {
+  for (const ModelKind kind : {ModelKind::logistic_mf, ModelKind::gaussian_mf, ModelKind::poisson_mf})
+    World(config_of(GetParam(), kind, Activation::softplus)).check(1e-3, 1e-7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Objectives, EngineGradient,
+                         testing::Values(ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd, ObjectiveKind::li2017));
+
+TEST(EngineGradientOptions, AlphaAndLargeT) {
+  TrainConfig config = config_of(ObjectiveKind::vcd);
+  config.objective.alpha = 0.3;
+  World(config).check(1e-3, 1e-7);
+  config.objective.estimator = Estimator::large_t;
+  World(config).check(1e-3, 1e-7);
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,105 @@
+// The gradient that the VCD gives to q's mean and standard deviation of a datum, as training computes it, against the
+// exact one: differences of the quadrature oracle, with the tiny decoder written out here.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hone/base/scalar.hpp"
+#include "hone/base/statistics.hpp"
+#include "tests/engine/support.hpp"
+#include "tests/support/differences.hpp"
+#include "tests/support/oracle.hpp"
+
+namespace hone::test {
+namespace {
+
+constexpr int steps = 3, leapfrog = 3, batch = 100, hidden = 3, pixels = 4;
+constexpr double step_size = 0.35;
+
+const std::vector<std::vector<double>> rows = {{1, 0, 1, 1}, {0, 1, 0, 0}};
+
+TrainConfig config_of() {
+  TrainConfig config;
+  config.model = {ModelKind::vae, 1, {hidden}, {2}, Activation::tanh};
+  config.kernel.leapfrog = leapfrog;
+  config.refine = {steps, Adapt::off, step_size, 0.9, -1};
+  config.batch = batch;
+  config.shared_until = 5;
+  config.rate_mean = config.rate_scale = config.rate_model = 0;  // nothing moves but the control variates
+  config.precision = Precision::float64;
+  return config;
+}
+
+// log p(x, z) of a datum with the parameters of a state.
+Density density_of(TrainState& state, const std::vector<double>& x) {
+  const auto array = [&](const char* name) { return array_of<double>(state, std::string("decoder.") + name); };
+  const auto w0 = array("weight[0]"), b0 = array("bias[0]"), w1 = array("weight[1]"), b1 = array("bias[1]");
+  const auto both = [=](double z) {
+    double h[hidden], value = -0.5 * (log_two_pi + z * z), slope = -z;
+    for (int j = 0; j < hidden; ++j) h[j] = std::tanh(w0[j] * z + b0[j]);
+    for (int p = 0; p < pixels; ++p) {
+      double a = b1[p], da = 0;
+      for (int j = 0; j < hidden; ++j) {
+        a += w1[j * pixels + p] * h[j];
+        da += w1[j * pixels + p] * (1 - h[j] * h[j]) * w0[j];
+      }
+      value += x[p] * a - std::log1p(std::exp(a));
+      slope += (x[p] - 1 / (1 + std::exp(-a))) * da;
+    }
+    return std::pair(value, slope);
+  };
+  return {[=](double z) { return both(z).first; }, [=](double z) { return both(z).second; }};
+}
+
+TEST(AmortizedOracle, VcdGradientOfEveryDatum) {
+  std::vector<double> values;
+  for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
+  const DataSet data = binary_data(values, pixels);
+  std::vector<int> alternating(batch);
+  for (int c = 0; c < batch; ++c) alternating[c] = c % 2;  // a datum that comes twice has its own random numbers
+
+  std::vector<double> q(4);               // mean and sd of both data
+  std::array<Moments, 4> gradient;        // an iteration is one observation
+  EngineOptions options;
+  options.minibatches = std::make_unique<ReplayedMinibatches>(std::vector<std::vector<int>>{alternating});
+  options.observe = [&](const IterationView& view) {
+    for (int n = 0; n < 2; ++n)
+      for (int part = 0; part < 2; ++part) {
+        q[2 * n + part] = view.q.parameters()[part * batch + n];
+        double sum = 0;
+        for (int c = n; c < batch; c += 2) sum += view.ascent[part * batch + c];
+        gradient[2 * n + part].add(sum / (batch / 2));
+      }
+  };
+  const auto engine = make_cpu_engine(config_of(), data, std::move(options));
+  TrainState state = engine->save();
+  for (NamedArray& array : state.arrays)
+    if (is_parameter(array))
+      for (double k = 1; double& x : std::get<std::vector<double>>(array.values))
+        x = array.name.starts_with("decoder.") ? 1.2 * std::sin(3 * k++) : 0.5 * std::cos(k++);
+  engine->restore(state);
+  TrainMetrics metrics;
+  engine->train(20'000, metrics);
+
+  for (int n = 0; n < 2; ++n) {
+    const Density density = density_of(state, rows[n]);
+    const KernelOracle oracle(density, Move1d::hmc, step_size, leapfrog);
+    double& mean = q[2 * n];
+    double& sd = q[2 * n + 1];
+    const auto vcd = [&] {
+      const auto log_q = [&](double z) { return -0.5 * log_two_pi - std::log(sd) - 0.5 * square((z - mean) / sd); };
+      return oracle_values(oracle, density, log_q, steps).vcd();
+    };
+    const double exact[2] = {-derivative_in(mean, vcd), -derivative_in(sd, vcd)};
+    const double norm = std::hypot(exact[0], exact[1]);
+    for (int part = 0; part < 2; ++part) {
+      const Estimate estimate = gradient[2 * n + part].estimate();
+      EXPECT_LT(std::abs(estimate.mean - exact[part]), 4 * estimate.se) << "datum " << n << ", part " << part;
+      EXPECT_LT(estimate.se, 0.01 * norm);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,116 @@
+// The same iteration in other numbers and on other numbers of threads.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "hone/tensor/simd.hpp"
+#include "tests/engine/support.hpp"
+
+namespace hone::test {
+namespace {
+
+constexpr int pixels = 101, points = 150;
+
+DataSet made_up_data() {
+  std::vector<double> values(static_cast<std::size_t>(points) * pixels);
+  PhiloxSource(2).uniforms({Purpose::synthesize}, values);
+  for (double& x : values) x = x < 0.4;
+  return binary_data(values, pixels);
+}
+
+TrainConfig config_of(ObjectiveKind kind, Precision precision, ModelKind model = ModelKind::vae) {
+  TrainConfig config;
+  config.model = {model, 3, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
+  config.objective.kind = kind;
+  config.shared_until = 10;
+  config.refine = {4, Adapt::inside, 0.05, 0.9, -1};
+  config.batch = 37;
+  config.precision = precision;
+  return config;
+}
+
+const std::vector<ObjectiveKind> objectives = {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd, ObjectiveKind::li2017};
+
+std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& config, const DataSet& data) {
+  std::map<std::string, std::vector<double>> gradient;
+  EngineOptions options;
+  options.observe = [&](const IterationView& view) {
+    const std::vector<double> all = widened(view.gradient);
+    for (const Tensor& tensor : view.tensors) {
+      const auto from = all.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+      gradient[tensor.name].assign(from, from + static_cast<std::ptrdiff_t>(tensor.size()));
+    }
+  };
+  TrainMetrics metrics;
+  make_cpu_engine(config, data, std::move(options))->train(1, metrics);
+  return gradient;
+}
+
+// Within 10⁻⁴ of a tensor's largest gradient. What is behind it: about 10⁻⁷ a product, along 20 leapfrog steps.
+TEST(EnginePrecision, FloatAgainstDouble) {
+  const DataSet data = made_up_data();
+  for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
+    for (const ObjectiveKind kind : objectives) {
+      const auto exact = first_gradient(config_of(kind, Precision::float64, model), data);
+      const auto rounded = first_gradient(config_of(kind, Precision::float32, model), data);
+      for (const auto& [name, values] : exact) {
+        double largest = 0, error = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          largest = std::max(largest, std::abs(values[i]));
+          error = std::max(error, std::abs(values[i] - rounded.at(name)[i]));
+        }
+        EXPECT_LT(error, 1e-4 * largest) << name << ", objective " << static_cast<int>(kind);
+      }
+    }
+}
+
+TrainState trained(TrainConfig config, const DataSet& data, int threads) {
+  EngineOptions options;
+  options.threads = threads;
+  const auto engine = make_cpu_engine(config, data, std::move(options));
+  TrainMetrics metrics;
+  engine->train(20, metrics);
+  return engine->save();
+}
+
+TEST(EngineThreads, SameBits) {
+  const DataSet data = made_up_data();
+  std::vector<Precision> precisions = {Precision::float32, Precision::float64};
+  if (supports_bf16()) precisions.push_back(Precision::bf16_trajectory);
+  for (const Precision precision : precisions)
+    for (const ObjectiveKind kind : objectives)
+      for (const OptimizerKind optimizer : {OptimizerKind::rmsprop, OptimizerKind::adam}) {
+        TrainConfig config = config_of(kind, precision);
+        config.optimizer = optimizer;
+        const TrainState one = trained(config, data, 1);
+        for (const int threads : {2, 3}) {
+          const TrainState several = trained(config, data, threads);
+          EXPECT_EQ(one.step_size, several.step_size);
+          ASSERT_EQ(one.arrays.size(), several.arrays.size());
+          for (std::size_t i = 0; i < one.arrays.size(); ++i)
+            EXPECT_EQ(one.arrays[i].values, several.arrays[i].values) << one.arrays[i].name;
+        }
+      }
+}
+
+TEST(EngineState, GoesOnAsIfItHadNeverStopped) {
+  const DataSet data = made_up_data();
+  for (const ObjectiveKind kind : objectives) {
+    const TrainConfig config = config_of(kind, Precision::float32);
+    TrainMetrics metrics;
+    const auto whole = make_cpu_engine(config, data, {}), first = make_cpu_engine(config, data, {}),
+               second = make_cpu_engine(config, data, {});
+    whole->train(15, metrics);
+    first->train(8, metrics);
+    second->restore(first->save());
+    second->train(7, metrics);
+    const TrainState a = whole->save(), b = second->save();
+    EXPECT_EQ(a.step_size, b.step_size);
+    for (std::size_t i = 0; i < a.arrays.size(); ++i) EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
+  }
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "hone/engine/cpu/iteration.hpp"
+#include "hone/engine/engine.hpp"
+
+namespace hone::test {
+
+// Gives the same minibatches in the order recorded.
+class ReplayedMinibatches final : public Minibatches {
+ public:
+  explicit ReplayedMinibatches(std::vector<std::vector<int>> batches) : batches_(std::move(batches)) {}
+  void fill(std::uint32_t iteration, std::span<int> data) override {
+    std::ranges::copy(batches_.at((iteration - 1) % batches_.size()), data.begin());
+  }
+
+ private:
+  std::vector<std::vector<int>> batches_;
+};
+
+inline DataSet binary_data(const std::vector<double>& values, int pixels) {
+  return packed_if_binary(DataSet(values, ImageShape{1, pixels}));
+}
+
+// An array of a state, in the numbers of the engine that made it.
+template <class Real>
+std::vector<Real>& array_of(TrainState& state, const std::string& name) {
+  return std::get<std::vector<Real>>(std::ranges::find(state.arrays, name, &NamedArray::name)->values);
+}
+
+inline bool is_parameter(const NamedArray& array) {
+  return array.name.starts_with("decoder.") || array.name.starts_with("mean.") || array.name.starts_with("sd.");
+}
+
+inline std::vector<double> widened(const std::variant<std::span<const float>, std::span<const double>>& numbers) {
+  return std::visit([](auto span) { return std::vector<double>(span.begin(), span.end()); }, numbers);
+}
+
+}  // namespace hone::test
