@@ -150,6 +150,11 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,
   return std::nullopt;
 }
 
+void set_aside_damaged(const fs::path& folder) {
+  std::error_code missing;  // there need not be one: the program can have been killed between the two renames
+  fs::rename(folder / checkpoint_name, folder / "checkpoint.damaged.safetensors", missing);
+}
+
 void check_identity(const FoundCheckpoint& found, const std::map<std::string, std::string>& identity) {
   const auto value_of = [](const auto& map, const std::string& key) {
     const auto entry = map.find(key);

@@ -47,6 +47,9 @@ struct FoundCheckpoint {
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder,
                                                const std::function<void(const std::string&)>& say);
 
+// Takes a damaged checkpoint out of the way of the good previous one, which writing the next would else overwrite by it.
+void set_aside_damaged(const std::filesystem::path& folder);
+
 // InputError, naming the first key that differs and both values, where a checkpoint is of another model.
 void check_identity(const FoundCheckpoint& found, const std::map<std::string, std::string>& identity);
 

@@ -51,6 +51,7 @@ class Run {
     started_at_ = engine_->iteration();
     folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
     remove_leftovers(folder_->path());
+    if (damaged_) set_aside_damaged(folder_->path());
     folder_->write("config.toml", train_settings(config_).to_toml());
     metrics_.emplace(folder_->path() / "metrics.csv", counters().reported);
   }
@@ -101,6 +102,7 @@ class Run {
     }
     checkpoint_ = found->checkpoint;
     saved_at_ = engine_->iteration();
+    damaged_ = found->path.filename() == previous_checkpoint_name;
     good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
     say(fmt::format("going on from {}", good_));
   }
@@ -184,7 +186,7 @@ class Run {
     s.seconds = seconds();
     const std::uint32_t made = s.iterations - started_at_;
     s.us_per_iteration = 1e6 * (made > 0 ? trained_seconds_ / made : s.seconds / s.iterations);
-    s.elbo = shown.elbo.estimate();
+    s.elbo = shown.elbo.count() > 0 ? shown.elbo.estimate() : unknown;
     s.vcd = shown.vcd.count() > 0 ? shown.vcd.estimate() : unknown;
     s.acceptance = shown.acceptance.count() > 0 ? shown.acceptance.mean() : std::nan("");
     s.step_size = engine_->step_size();
@@ -218,6 +220,7 @@ class Run {
   double trained_seconds_ = 0;
   Stopwatch since_checkpoint_;
   std::string good_ = "none yet";
+  bool damaged_ = false;
 };
 
 }  // namespace
