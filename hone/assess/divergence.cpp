@@ -10,21 +10,21 @@
 namespace hone {
 namespace {
 
-// One estimate a component, combined with the weights of the components.
+// One estimate a component, combined with the weights of the components. Unknown (NaN) where one of a positive weight
+// has no values, its standard error where it has fewer than two.
 class Stratified {
  public:
   explicit Stratified(std::size_t strata) : moments_(strata) {}
   void add(int stratum, double value) { moments_[stratum].add(value); }
   Estimate combine(std::span<const double> weight) const {
-    Estimate total;
-    double variance = 0;
+    double mean = 0, variance = 0;
     for (std::size_t k = 0; k < moments_.size(); ++k) {
-      total.mean += weight[k] * moments_[k].mean();
-      const auto count = static_cast<double>(std::max<std::uint64_t>(1, moments_[k].count()));
-      variance += square(weight[k]) * moments_[k].variance() / count;
+      if (weight[k] == 0) continue;
+      const Estimate stratum = moments_[k].estimate();
+      mean += weight[k] * stratum.mean;
+      variance += square(weight[k] * stratum.se);
     }
-    total.se = std::sqrt(variance);
-    return total;
+    return {mean, std::sqrt(variance)};
   }
 
  private:
@@ -42,31 +42,42 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
 
   Chains chains(family.dimension(), count);
   chains.z = draws.z;
-  target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+  Team team(config.threads);
+  Refiner refiner(config.kernel, {config.steps, Adapt::off, config.step_size, 0.5}, team);
+  target.evaluate(chains.z, refiner.wants(), chains.value, chains.gradient);
   std::vector<double> log_q(count);
   family.log_density(chains.z, Want::value, log_q, {});
   std::vector<double> f0(count);
   for (int i = 0; i < count; ++i) f0[i] = chains.value[i] - log_q[i];
 
-  Team team(config.threads);
-  Refiner refiner(config.kernel, {config.steps, Adapt::off, config.step_size, 0.5}, team);
   const Refinement refinement = refiner.refine(target, chains.view(), config.draws, assessment_iteration, random);
   family.log_density(chains.z, Want::value, log_q, {});
 
+  // Where draws lie outside the support, the values are those of q restricted to it: weights w_k · (share inside), and
+  // log q(support) more in the ELBO.
   Divergence result;
   Stratified elbo(family.components()), vcd(family.components());
   std::vector<double> weight(family.components());
+  double inside = 0;
   for (int i = 0; i < count; ++i) {
-    const int k = draws.component_of(i);
-    weight[k] += draws.weight[i];
     if (f0[i] == -infinity) {
       ++result.dropped_draws;
       continue;
     }
+    const int k = draws.component_of(i);
+    weight[k] += draws.weight[i];
+    inside += draws.weight[i];
     elbo.add(k, f0[i]);
     vcd.add(k, chains.value[i] - log_q[i] - f0[i]);
   }
+  if (inside == 0) {
+    result.elbo = {-infinity, std::nan("")};
+    result.vcd = {std::nan(""), std::nan("")};
+    return result;
+  }
+  for (double& w : weight) w /= inside;
   result.elbo = elbo.combine(weight);
+  if (result.dropped_draws > 0) result.elbo.mean += std::log(inside);
   result.vcd = vcd.combine(weight);
   result.acceptance = refinement.acceptance;
   result.rejected_nonfinite = refinement.nonfinite;
@@ -75,7 +86,7 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
 
 double tuned_step_size(const Target& target, const Family& family, const KernelConfig& kernel,
                        const RefineConfig& config, const RandomSource& random) {
-  constexpr int refinements = 400, draws_each = 16;
+  constexpr int refinements = 2000, draws_each = 4;
   Team team(1);
   Refiner refiner(kernel, {config.steps, Adapt::between, config.step_size, config.acceptance}, team);
   Draws draws(family.dimension(), family.components(), draws_each);
@@ -83,7 +94,7 @@ double tuned_step_size(const Target& target, const Family& family, const KernelC
   for (std::uint32_t i = 1; i <= refinements; ++i) {
     family.draw(random, assessment_iteration + i, draws);
     chains.z = draws.z;
-    target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+    target.evaluate(chains.z, refiner.wants(), chains.value, chains.gradient);
     refiner.refine(target, chains.view(), draws.count(), assessment_iteration + i, random);
   }
   return refiner.step_size();

@@ -23,7 +23,7 @@ struct Divergence {
   Estimate vcd;   // E_q(t)[f] − E_q[f], eq. new_divergence_rearranged, from pairs (z0, z_t)
   double acceptance = 0;
   std::int64_t rejected_nonfinite = 0;
-  std::int64_t dropped_draws = 0;  // draws of q outside the support, left out of both estimates
+  std::int64_t dropped_draws = 0;  // draws of q outside the support: if any, the values are those of q restricted to it
 };
 
 // Estimates the values afresh, with random numbers that no training iteration used and a frozen step size, so that the

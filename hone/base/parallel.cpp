@@ -21,6 +21,14 @@ struct Team::State {
   std::exception_ptr failure;
   std::vector<std::jthread> workers;
 
+  ~State() {  // before the threads are joined, also where not all could be made
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+  }
+
   void execute(int thread) {
     const auto bound = [&](int i) { return static_cast<int>(static_cast<std::int64_t>(items) * i / threads); };
     try {
@@ -53,13 +61,7 @@ Team::Team(int threads) : state_(std::make_unique<State>()) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
 }
 
-Team::~Team() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->wake.notify_all();
-}
+Team::~Team() = default;
 
 int Team::threads() const { return state_->threads; }
 

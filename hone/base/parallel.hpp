@@ -23,7 +23,7 @@ class Team {
     if (threads() == 1 || items <= 1) {
       share(0, items, 0);
     } else {
-      run(items, share);
+      run(items, std::ref(share));  // a reference fits into std::function without an allocation
     }
   }
 

@@ -14,10 +14,10 @@ Words words_of(const Stream& stream, std::uint32_t block, std::uint64_t seed) {
   return philox({block, stream.datum, stream.iteration, (purpose << 24) | (stream.step & 0xFF'FFFFu)}, seed);
 }
 
-// 53 random bits as a double inside (0, 1): the half keeps both ends out.
+// 52 random bits as a double inside (0, 1): the half, exact with 52 bits, keeps both ends out.
 double uniform(std::uint32_t high, std::uint32_t low) {
-  const std::uint64_t bits = (static_cast<std::uint64_t>(high) << 21) ^ (low >> 11);
-  return (static_cast<double>(bits) + 0.5) * 0x1p-53;
+  const std::uint64_t bits = (static_cast<std::uint64_t>(high) << 20) | (low >> 12);
+  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
 // Fills `out` two numbers a block of four words.

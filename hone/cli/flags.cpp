@@ -19,7 +19,8 @@ SettingFlags::SettingFlags(CLI::App& command, Settings& settings, ConfigFlag con
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& entry = entries[i];
     const std::string help = fmt::format("{}: {} [{}]", entry.help, entry.takes, entry.default_text);
-    state_->option.push_back(command.add_option(entry.flag(), state_->text[i], help)->option_text(""));
+    const char* const value = entry.kind == Settings::Entry::Kind::text ? "NAME" : "N";
+    state_->option.push_back(command.add_option(entry.flag(), state_->text[i], help)->type_name(value));
   }
   if (config == ConfigFlag::none) return;
   command.add_option("--config", state_->config, "read settings from a TOML file, such as config.toml of a run")

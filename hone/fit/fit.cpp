@@ -31,7 +31,8 @@ Fit::Fit(const Target& target, Family& family, const FitConfig& config, const Ra
   if (target.dimension() != family.dimension())
     throw InputError("the target has dimension " + std::to_string(target.dimension()) + " and the family " +
                      std::to_string(family.dimension()));
-  if (config.objective.baseline == BaselineKind::leave_one_out && config.draws_per_iteration < 2)
+  if (uses_baseline(config.objective) && config.objective.baseline == BaselineKind::leave_one_out &&
+      config.draws_per_iteration < 2)
     throw InputError("the leave-one-out baseline needs at least 2 draws an iteration");
 }
 
@@ -64,13 +65,11 @@ void Fit::sample(std::uint32_t iteration) {
 }
 
 void Fit::refine(std::uint32_t iteration) {
-  // The chains start at z0, where value and gradient are known already.
   Chains& chains = evidence_.refined;
-  std::ranges::copy(evidence_.draws.z.view().flat(), chains.z.view().flat().begin());
-  std::ranges::copy(evidence_.log_p0, chains.value.begin());
-  std::ranges::copy(evidence_.grad_p0.view().flat(), chains.gradient.view().flat().begin());
+  begin_refinement(evidence_);
   const Refinement result =
       refiner_.refine(target_, chains.view(), evidence_.draws.per_component, iteration, random_);
+  end_refinement(evidence_);
   last_.acceptance = result.acceptance;
   rejected_nonfinite_ += result.nonfinite;
   family_.log_density(chains.z, Want::value, evidence_.log_qt, {});

@@ -36,12 +36,8 @@ void Hmc::step(const Target& target, const Move& move, const ChainsView& chains)
   integrate(target, move.step_size, count);
   for (int i = 0; i < count; ++i) {
     const int chain = order_[i];
-    const double log_ratio =
-        value_[i] - chains.value[chain] + energy_[i] - kinetic_energy(momentum_.column(i));
-    if (!metropolis(log_ratio, value_[i], move, chains, chain)) continue;
-    copy(position_.column(i), chains.z.column(chain));
-    copy(slope_.column(i), chains.gradient.column(chain));
-    chains.value[chain] = value_[i];
+    const double log_ratio = value_[i] - chains.value[chain] + energy_[i] - kinetic_energy(momentum_.column(i));
+    metropolis({log_ratio, value_[i], position_.column(i), slope_.column(i)}, move, chains, chain);
   }
 }
 

@@ -14,7 +14,6 @@ class Hmc final : public Kernel {
  public:
   explicit Hmc(int leapfrog, int jitter = 0);  // 0 ≤ jitter < leapfrog
 
-  std::unique_ptr<Kernel> clone() const override { return std::make_unique<Hmc>(leapfrog_, jitter_); }
   Want wants() const override { return Want::both; }
   void step(const Target& target, const Move& move, const ChainsView& chains) override;
 

@@ -5,6 +5,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/planted.hpp"
+#include "hone/base/scalar.hpp"
 #include "hone/mcmc/hmc.hpp"
 #include "hone/mcmc/mala.hpp"
 #include "hone/mcmc/random_walk.hpp"
@@ -26,14 +27,24 @@ Chains::Chains(int dimension, int count)
 
 ChainsView Chains::view(std::uint32_t first_datum) { return {z, value, gradient, acceptance, outcome, first_datum}; }
 
-bool metropolis(double log_ratio, double proposed_value, const Move& move, const ChainsView& chains, int chain) {
-  const bool finite = std::isfinite(proposed_value) && !std::isnan(log_ratio);
+void metropolis(const Proposal& proposal, const Move& move, const ChainsView& chains, int chain) {
+  double& acceptance = chains.acceptance[chain];
+  Outcome& outcome = chains.outcome[chain];
+  acceptance = 0;
+  outcome = Outcome::outside;
+  if (chains.value[chain] == -infinity) return;
+  outcome = Outcome::nonfinite;
+  if (!std::isfinite(proposal.value) || std::isnan(proposal.log_ratio)) return;
+
+  acceptance = std::exp(std::min(0.0, proposal.log_ratio));
   double uniform = 0;
   move.random.uniforms({Purpose::accept, move.iteration, chains.datum(chain), move.step}, {&uniform, 1});
-  const bool accept = finite && (planted(Fault::no_metropolis) || std::log(uniform) < log_ratio);
-  chains.acceptance[chain] = finite ? std::exp(std::min(0.0, log_ratio)) : 0;
-  chains.outcome[chain] = accept ? Outcome::accepted : finite ? Outcome::rejected : Outcome::nonfinite;
-  return accept;
+  const bool accept = std::log(uniform) < proposal.log_ratio || planted(Fault::no_metropolis);
+  outcome = accept ? Outcome::accepted : Outcome::rejected;
+  if (!accept) return;
+  copy(proposal.z, chains.z.column(chain));
+  if (!proposal.gradient.empty()) copy(proposal.gradient, chains.gradient.column(chain));
+  chains.value[chain] = proposal.value;
 }
 
 std::unique_ptr<Kernel> make_kernel(const KernelConfig& config) {

@@ -11,8 +11,9 @@
 
 namespace hone {
 
-// What became of a chain's proposal. A proposal where the target is not finite is a counted rejection.
-enum class Outcome : std::uint8_t { rejected, accepted, nonfinite };
+// What became of a chain's proposal. A proposal where the target is not finite is a counted rejection. A chain that
+// stands outside the support (its value is −∞) never moves and counts nowhere.
+enum class Outcome : std::uint8_t { rejected, accepted, nonfinite, outside };
 
 // Some of a batch of chains, with the target's value and gradient where they stand.
 struct ChainsView {
@@ -51,8 +52,6 @@ struct Move {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  virtual std::unique_ptr<Kernel> clone() const = 0;
-
   // What must be known of the target where the chains stand before the first step; steps keep it up to date.
   virtual Want wants() const = 0;
 
@@ -60,9 +59,16 @@ class Kernel {
   virtual void step(const Target& target, const Move& move, const ChainsView& chains) = 0;
 };
 
-// Accepts with probability min(1, exp(log_ratio)); a log_ratio that is not a number, or a non-finite value, rejects.
-// Fills the chain's acceptance and outcome, and says whether to move it.
-bool metropolis(double log_ratio, double proposed_value, const Move& move, const ChainsView& chains, int chain);
+// Where a chain may go: the gradient may be empty.
+struct Proposal {
+  double log_ratio;
+  double value;
+  std::span<const double> z, gradient;
+};
+
+// Moves the chain with probability min(1, exp(log_ratio)); a log_ratio that is not a number, or a non-finite value,
+// rejects. Fills the chain's acceptance and outcome.
+void metropolis(const Proposal& proposal, const Move& move, const ChainsView& chains, int chain);
 
 enum class KernelKind { hmc, mala, random_walk };
 

@@ -31,10 +31,8 @@ void Mala::step(const Target& target, const Move& move, const ChainsView& chains
       const double back = chains.z(i, chain) - position_(i, chain) - 0.5 * delta * slope_(i, chain);
       proposal_ratio += 0.5 * square(noise_(i, chain)) - 0.5 * square(back) / delta;
     }
-    if (!metropolis(value_[chain] - chains.value[chain] + proposal_ratio, value_[chain], move, chains, chain)) continue;
-    copy(position_.column(chain), chains.z.column(chain));
-    copy(slope_.column(chain), chains.gradient.column(chain));
-    chains.value[chain] = value_[chain];
+    const double log_ratio = value_[chain] - chains.value[chain] + proposal_ratio;
+    metropolis({log_ratio, value_[chain], position_.column(chain), slope_.column(chain)}, move, chains, chain);
   }
 }
 

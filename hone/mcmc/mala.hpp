@@ -7,7 +7,6 @@ namespace hone {
 // Metropolis-adjusted Langevin: z' = z + (δ/2) ∇ log p(z) + √δ ξ, δ the step size.
 class Mala final : public Kernel {
  public:
-  std::unique_ptr<Kernel> clone() const override { return std::make_unique<Mala>(); }
   Want wants() const override { return Want::both; }
   void step(const Target& target, const Move& move, const ChainsView& chains) override;
 

@@ -20,11 +20,8 @@ void RandomWalk::step(const Target& target, const Move& move, const ChainsView& 
   }
   const MatrixView<double> position = position_;
   target.evaluate(position.columns(0, count), Want::value, value_, {}, datum_);
-  for (int chain = 0; chain < count; ++chain) {
-    if (!metropolis(value_[chain] - chains.value[chain], value_[chain], move, chains, chain)) continue;
-    copy(position_.column(chain), chains.z.column(chain));
-    chains.value[chain] = value_[chain];
-  }
+  for (int chain = 0; chain < count; ++chain)
+    metropolis({value_[chain] - chains.value[chain], value_[chain], position_.column(chain), {}}, move, chains, chain);
 }
 
 }  // namespace hone

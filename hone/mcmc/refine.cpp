@@ -1,15 +1,21 @@
 #include "hone/mcmc/refine.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "hone/base/error.hpp"
 
 namespace hone {
 
 StepSizeController::StepSizeController(double step_size, double acceptance)
-    : step_size_(step_size), target_(acceptance) {
+    : step_size_(step_size), start_(step_size), target_(acceptance) {
   if (!(step_size > 0) || !std::isfinite(step_size)) throw InputError("the step size must be positive");
   if (!(acceptance > 0 && acceptance < 1)) throw InputError("the acceptance to aim at must lie between 0 and 1");
+}
+
+void StepSizeController::update(double acceptance) {
+  step_size_ = std::clamp(step_size_ * (1 + 0.01 * (acceptance - target_) / target_), 1e-6 * start_, 1e6 * start_);
 }
 
 Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team)
@@ -21,6 +27,7 @@ Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& t
 
 Refinement Refiner::refine(const Target& target, const ChainsView& chains, int group, std::uint32_t iteration,
                            const RandomSource& random) {
+  if (group < 1 || chains.count() % group != 0) throw std::logic_error("groups must divide the chains");
   Refinement total;
   if (config_.adapt == Adapt::inside) {
     for (int begin = 0; begin < chains.count(); begin += group)
@@ -28,7 +35,8 @@ Refinement Refiner::refine(const Target& target, const ChainsView& chains, int g
   } else {
     refine_group(target, chains, iteration, random, total);
   }
-  total.acceptance /= static_cast<double>(chains.count()) * config_.steps;
+  if (total.proposals == 0) return total;
+  total.acceptance /= static_cast<double>(total.proposals);
   if (config_.adapt == Adapt::between) controller_.update(total.acceptance);
   return total;
 }
@@ -40,14 +48,16 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
     team_.for_shares(chains.count(), [&](int begin, int end, int thread) {
       kernels_[thread]->step(target, move, chains.range(begin, end));
     });
-    int accepted = 0;
+    int accepted = 0, proposals = 0;
     for (int chain = 0; chain < chains.count(); ++chain) {
       total.acceptance += chains.acceptance[chain];
       total.nonfinite += chains.outcome[chain] == Outcome::nonfinite;
       accepted += chains.outcome[chain] == Outcome::accepted;
+      proposals += chains.outcome[chain] != Outcome::outside;
     }
-    if (config_.adapt == Adapt::inside && step < config_.adapting)
-      controller_.update(static_cast<double>(accepted) / chains.count());
+    total.proposals += proposals;
+    if (config_.adapt == Adapt::inside && step < config_.adapting && proposals > 0)
+      controller_.update(static_cast<double>(accepted) / proposals);
   }
 }
 

@@ -25,21 +25,23 @@ struct RefineConfig {
   int adapting = -1;           // inside: steps that are followed by an adaptation; −1: all but the last
 };
 
-// ε ← ε (1 + 0.01 (a − a*) / a*)
+// ε ← ε (1 + 0.01 (a − a*) / a*), kept within a factor of 10⁶ of where it started
 class StepSizeController {
  public:
   StepSizeController(double step_size, double acceptance);
-  void update(double acceptance) { step_size_ *= 1 + 0.01 * (acceptance - target_) / target_; }
+  void update(double acceptance);
   double step_size() const { return step_size_; }
 
  private:
   double step_size_;
+  double start_;
   double target_;
 };
 
-// What happened to all proposals of a refinement.
+// What happened to all proposals of a refinement, those of chains outside the support left out.
 struct Refinement {
-  double acceptance = 0;  // mean acceptance probability over chains and steps
+  double acceptance = 0;  // mean acceptance probability; 0 where there were no proposals
+  std::int64_t proposals = 0;
   std::int64_t nonfinite = 0;
 };
 
@@ -50,11 +52,10 @@ class Refiner {
   Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team);
 
   Want wants() const { return kernels_.front()->wants(); }  // of the chains at z0
-  int steps() const { return config_.steps; }
   double step_size() const { return controller_.step_size(); }
 
-  // Moves the chains in place. With Adapt::inside, groups of `group` chains are refined one after the other, each
-  // going on with the step size that the one before left (a mixture's components in the authors' code).
+  // Moves the chains in place. With Adapt::inside, groups of `group` chains (which divides their number) are refined one
+  // after the other, each going on with the step size that the one before left: a mixture's components in the authors' code.
   Refinement refine(const Target& target, const ChainsView& chains, int group, std::uint32_t iteration,
                     const RandomSource& random);
 

@@ -52,7 +52,6 @@ class LeaveOneOut final : public Baseline {
  public:
   void centre(const Draws& draws, std::span<const double> value, std::span<double> centred) override {
     const int n = draws.per_component;
-    if (n < 2) throw InputError("the leave-one-out baseline needs at least 2 draws an iteration (of every component)");
     const double all = weighted_sum(draws, value, 0, draws.count());
     for (int begin = 0; begin < draws.count(); begin += n) {
       const auto weight = std::span(draws.weight).subspan(begin, n);
@@ -74,6 +73,7 @@ class LeaveOneOut final : public Baseline {
 }  // namespace
 
 std::unique_ptr<Baseline> make_baseline(BaselineKind kind, double decay) {
+  if (!(decay >= 0 && decay <= 1)) throw InputError("the decay of a baseline must lie in [0, 1]");
   switch (kind) {
     case BaselineKind::none:
       return std::make_unique<NoBaseline>();

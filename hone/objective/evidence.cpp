@@ -38,4 +38,17 @@ int drop_outside_support(Evidence& evidence) {
   return dropped;
 }
 
+void begin_refinement(Evidence& evidence) {
+  Chains& chains = evidence.refined;
+  std::ranges::copy(evidence.draws.z.view().flat(), chains.z.view().flat().begin());
+  std::ranges::copy(evidence.grad_p0.view().flat(), chains.gradient.view().flat().begin());
+  for (int i = 0; i < evidence.draws.count(); ++i)
+    chains.value[i] = evidence.draws.weight[i] == 0 ? -infinity : evidence.log_p0[i];
+}
+
+void end_refinement(Evidence& evidence) {
+  for (double& value : evidence.refined.value)
+    if (value == -infinity) value = 0;
+}
+
 }  // namespace hone

@@ -24,7 +24,15 @@ struct Evidence {
 };
 
 // A draw outside the support (log p = −∞) leaves the estimate: its weight passes to the other draws of its component,
-// and what it carries is set to zero. Returns how many left. Call once log_p0 is known, before refining.
+// and what it carries is set to zero. Returns how many left. Call once log_p0 is known, before refining. What is then
+// estimated is an expectation under q restricted to the support, where scores no longer have mean zero: there a baseline
+// changes the mean of the gradient.
 int drop_outside_support(Evidence& evidence);
+
+// Puts the chains where the draws are, with the value and gradient that are known there. A draw that has left makes a
+// chain that does not move.
+void begin_refinement(Evidence& evidence);
+// To be called when the chains have moved, before their values are read.
+void end_refinement(Evidence& evidence);
 
 }  // namespace hone

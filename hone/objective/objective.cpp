@@ -24,20 +24,30 @@ std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const F
   throw Error("unknown objective");
 }
 
+bool uses_baseline(const ObjectiveConfig& config) {
+  if (config.kind == ObjectiveKind::li2017) return false;
+  return config.first_term == FirstTerm::score ||
+         (config.kind == ObjectiveKind::vcd && config.estimator == Estimator::full);
+}
+
 double elbo_estimate(const Family& family, const Evidence& evidence, bool analytic) {
-  double sum = 0;
+  double sum = 0, weight = 0;
   for (int i = 0; i < evidence.draws.count(); ++i) {
     const double f = analytic ? evidence.log_p0[i] + 0.5 * family.dimension() + family.log_normalizer(i)
                               : evidence.f0(i);
     sum += evidence.draws.weight[i] * f;
+    weight += evidence.draws.weight[i];
   }
-  return sum;
+  return sum / weight;
 }
 
 double vcd_estimate(const Family& family, const Evidence& evidence, bool analytic) {
-  double refined = 0;
-  for (int i = 0; i < evidence.draws.count(); ++i) refined += evidence.draws.weight[i] * evidence.ft(i);
-  return refined - elbo_estimate(family, evidence, analytic);  // eq. new_divergence_rearranged
+  double refined = 0, weight = 0;
+  for (int i = 0; i < evidence.draws.count(); ++i) {
+    refined += evidence.draws.weight[i] * evidence.ft(i);
+    weight += evidence.draws.weight[i];
+  }
+  return refined / weight - elbo_estimate(family, evidence, analytic);  // eq. new_divergence_rearranged
 }
 
 }  // namespace hone

@@ -38,8 +38,11 @@ using BaselineFactory = std::function<std::unique_ptr<Baseline>()>;
 std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family,
                                           const BaselineFactory& baselines = {});
 
-// One iteration's estimates of the ELBO (eq. elbo) and of the VCD (eq. new_divergence_rearranged; always for α = 1).
-// `analytic`: appendix 3's form, where E_q[log q] is exact (eq2:objective_simplified).
+// Whether the objective has a score-function term, and so a baseline.
+bool uses_baseline(const ObjectiveConfig& config);
+
+// One iteration's estimates of the ELBO (eq. elbo) and of the VCD (eq. new_divergence_rearranged; always for α = 1): means
+// by weight; NaN where no draw is left. `analytic`: appendix 3's form, with E_q[log q] exact (eq2:objective_simplified).
 double elbo_estimate(const Family& family, const Evidence& evidence, bool analytic);
 double vcd_estimate(const Family& family, const Evidence& evidence, bool analytic);
 

@@ -119,7 +119,8 @@ Fig1Report report_fig1(const std::filesystem::path& folder, int seeds) {
     contours.push_back(std::move(contour));
   }
   Fig1Report report;
-  report.text = fmt::format("# Figure 1: q fitted by KL and by VCD\n\nMean ± standard deviation over {} seeds.\n\n{}\n",
+  report.text = fmt::format("# Figure 1: q fitted by KL and by VCD\n\nMean ± standard deviation over {} seeds. A VCD depends on the kernel's step "
+                            "size: each is estimated at the one that its own q is refined with at the same acceptance.\n\n{}\n",
                             seeds, table(all));
   for (const PanelRuns& runs : all) report.text += sentence(runs) + "\n\n";
   write_file(folder / "fig1.csv", csv(all));

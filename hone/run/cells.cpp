@@ -19,8 +19,6 @@ CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move
   if (!fresh && !fs::is_directory(folder_ / "cells", error))
     throw InputError(fmt::format("{}: the folder holds something that is not an experiment; name another one",
                                  folder_.string()));
-  fs::create_directories(folder_ / "cells", error);
-  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", folder_.string(), error.message()));
 }
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
@@ -33,6 +31,9 @@ bool CellList::is_done(std::size_t cell) const {
 }
 
 void CellList::run(int threads, Progress& progress) const {
+  std::error_code error;
+  fs::create_directories(folder_ / "cells", error);
+  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", folder_.string(), error.message()));
   std::vector<std::size_t> todo;
   for (std::size_t i = 0; i < cells_.size(); ++i)
     if (!is_done(i)) todo.push_back(i);

@@ -19,17 +19,22 @@ std::string fig1_cell_id(const Fig1Panel& panel, ObjectiveKind objective, int se
   return fmt::format("fig1-{}-{}-seed{}", panel.letter, objective == ObjectiveKind::kl ? "kl" : "vcd", seed);
 }
 
+ToyConfig fig1_config(const Fig1Panel& panel, ObjectiveKind objective, int seed) {
+  ToyConfig config;
+  config.target = panel.target;
+  config.family = panel.family;
+  config.objective.kind = objective;
+  config.seed = static_cast<std::uint64_t>(seed);
+  resolve(config);
+  return config;
+}
+
 std::vector<Cell> fig1_cells(int seeds) {
   std::vector<Cell> cells;
   for (int seed = 1; seed <= seeds; ++seed)
     for (const Fig1Panel& panel : fig1_panels())
       for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
-        ToyConfig config;
-        config.target = panel.target;
-        config.family = panel.family;
-        config.objective.kind = objective;
-        config.seed = static_cast<std::uint64_t>(seed);
-        resolve(config);
+        ToyConfig config = fig1_config(panel, objective, seed);
         const auto run = [config](const RunFolder& folder) { run_toy(config, &folder, nullptr); };
         cells.push_back({fig1_cell_id(panel, objective, seed), toy_settings(config).to_toml(), run});
       }

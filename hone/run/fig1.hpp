@@ -22,6 +22,9 @@ const std::vector<Fig1Panel>& fig1_panels();
 // The name of a run: seeds count from 1.
 std::string fig1_cell_id(const Fig1Panel& panel, ObjectiveKind objective, int seed);
 
+// The settings of a run, the paper's.
+ToyConfig fig1_config(const Fig1Panel& panel, ObjectiveKind objective, int seed);
+
 // Every panel, both objectives, every seed.
 std::vector<Cell> fig1_cells(int seeds);
 

@@ -49,7 +49,7 @@ void add_optimizer_settings(Settings& s, const OptimizerVariables& v) {
 }
 
 void add_seed_setting(Settings& s, std::uint64_t& seed) {
-  s.add("seed", seed, Bounds::between(0, 0x1p63), "seed of all random numbers");
+  s.add("seed", seed, Bounds::between(0, 1e18), "seed of all random numbers");
 }
 
 }  // namespace hone

@@ -40,6 +40,7 @@ struct Interval {
   Moments elbo, vcd, acceptance;
 
   void add(const FitStep& step) {
+    if (std::isnan(step.elbo)) return;  // no draw was left inside the support
     elbo.add(step.elbo);
     vcd.add(step.vcd);
     acceptance.add(step.acceptance);
@@ -126,10 +127,14 @@ void resolve(ToyConfig& config) {
   if (!config.weights_from) config.weights_from = config.objective.kind == ObjectiveKind::kl ? 1000 : 0;
   if (config.kernel.kind == KernelKind::hmc && config.kernel.leapfrog_jitter >= config.kernel.leapfrog)
     throw InputError("--leapfrog-jitter must be below --leapfrog");
-  if (config.objective.baseline == BaselineKind::leave_one_out && config.draws_per_iteration < 2)
+  if (uses_baseline(config.objective) && config.objective.baseline == BaselineKind::leave_one_out &&
+      config.draws_per_iteration < 2)
     throw InputError("--baseline leave-one-out needs --draws-per-iteration of at least 2");
   if (config.objective.entropy == Entropy::analytic && is_mixture(config.family))
     throw InputError("--entropy analytic: the entropy of a mixture has no analytic form");
+  const double draws = is_mixture(config.family) ? config.components : 1;
+  if (draws * config.value_draws > 1e8 || draws * config.draws_per_iteration > 1e8)
+    throw InputError("--components times --value-draws or --draws-per-iteration must not be above 100000000");
 }
 
 std::unique_ptr<Family> starting_family(const ToyConfig& config) {
@@ -150,6 +155,11 @@ std::unique_ptr<Family> starting_family(const ToyConfig& config) {
   return q;
 }
 
+std::string toy_run_name(const ToyConfig& config) {
+  return fmt::format("toy-{}-{}-{}-seed{}", name_of(targets, config.target), name_of(families, config.family),
+                     name_of(objectives, config.objective.kind), config.seed);
+}
+
 ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* progress) {
   ToyConfig config = given;
   resolve(config);
@@ -161,7 +171,8 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   const auto target = make_toy(config.target);
   const auto family = starting_family(config);
   const PhiloxSource random(config.seed);
-  Fit fit(*target, *family, fit_config(config), random);
+  const FitConfig settings = fit_config(config);
+  Fit fit(*target, *family, settings, random);
 
   ToyResult result;
   const Stopwatch watch;
@@ -169,7 +180,6 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   result.seconds = watch.seconds();
   result.iterations_per_second = *config.iterations / std::max(result.seconds, 1e-9);
 
-  const FitConfig settings = fit_config(config);
   const double step_size = config.objective.kind == ObjectiveKind::kl && config.adapt != Adapt::off
                                ? tuned_step_size(*target, *family, config.kernel, settings.refine, random)
                                : fit.step_size();

@@ -46,6 +46,9 @@ Settings toy_settings(ToyConfig& config);
 // Derives what is not set; an impossible combination is an InputError.
 void resolve(ToyConfig& config);
 
+// "toy-banana-mixture-vcd-seed3"
+std::string toy_run_name(const ToyConfig& config);
+
 // The initial q: means drawn from N(0, I) by the seed alone (the same for every objective), standard deviations start_sd.
 std::unique_ptr<Family> starting_family(const ToyConfig& config);
 
@@ -60,8 +63,8 @@ struct ToyResult {
   std::vector<std::vector<double>> component_means, component_sds;
   std::vector<double> parameters;  // θ, enough to rebuild q
   Estimate vcd, elbo;              // estimated afresh with a frozen step size; vcd is the α = 1 value
-  double acceptance = 0, step_size = 0;
-  std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
+  double acceptance = 0, step_size = 0;  // of those estimates
+  std::int64_t rejected_nonfinite = 0, dropped_draws = 0;  // of training and of those estimates
   double seconds = 0, iterations_per_second = 0;
 
   std::string to_json() const;

@@ -31,8 +31,13 @@ class DensityTarget final : public Target {
  protected:
   void compute(MatrixView<const double> z, Want want, std::span<double> value,
                MatrixView<double> gradient) const override {
-    thread_local std::vector<double> unwanted;  // the callable always writes a gradient
-    if (!wants_gradient(want)) unwanted.resize(dimension_);
+    // The callable always writes a gradient. The memory is taken out while in use: a density may call another one.
+    thread_local std::vector<double> spare;
+    std::vector<double> unwanted;
+    if (!wants_gradient(want)) {
+      unwanted = std::exchange(spare, {});
+      unwanted.resize(dimension_);
+    }
     for (int chain = 0; chain < z.cols(); ++chain) {
       const std::span<double> slope = wants_gradient(want) ? gradient.column(chain) : std::span<double>(unwanted);
       double result = -infinity;
@@ -43,6 +48,7 @@ class DensityTarget final : public Target {
       }
       if (wants_value(want)) value[chain] = result;
     }
+    if (!wants_gradient(want)) spare = std::move(unwanted);
   }
 
  private:

@@ -34,6 +34,9 @@ GaussianTarget::GaussianTarget(std::vector<double> mean, const Matrix<double>& c
   const int dimension = covariance.rows();
   if (dimension < 1 || covariance.cols() != dimension || mean_.size() != static_cast<std::size_t>(dimension))
     throw InputError("a Gaussian needs a mean of length D and a covariance of D by D");
+  for (int i = 0; i < dimension; ++i)
+    for (int j = 0; j < i; ++j)
+      if (covariance(i, j) != covariance(j, i)) throw InputError("a covariance must be symmetric");
   const std::vector<double> lower = cholesky(covariance);
   log_normalizer_ = 0.5 * dimension * log_two_pi;
   for (int i = 0; i < dimension; ++i) {
@@ -69,7 +72,15 @@ MixtureTarget::MixtureTarget(std::vector<double> weights, std::vector<GaussianTa
     : log_weights_(std::move(weights)), components_(std::move(components)) {
   if (components_.empty() || log_weights_.size() != components_.size())
     throw InputError("a mixture needs one weight a component");
-  for (double& weight : log_weights_) weight = std::log(weight);
+  double total = 0;
+  for (double& weight : log_weights_) {
+    if (!(weight > 0)) throw InputError("the weights of a mixture must be positive");
+    total += weight;
+    weight = std::log(weight);
+  }
+  if (std::abs(total - 1) > 1e-12) throw InputError("the weights of a mixture must add up to 1");
+  for (const GaussianTarget& component : components_)
+    if (component.dimension() != dimension()) throw InputError("the components of a mixture must have one dimension");
 }
 
 double MixtureTarget::at(std::span<const double> z, std::span<double> gradient) const {

@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-using namespace hone::testing;
+using namespace hone::test;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 

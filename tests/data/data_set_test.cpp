@@ -13,7 +13,7 @@
 namespace hone {
 namespace {
 
-using namespace hone::testing;
+using namespace hone::test;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -188,7 +188,7 @@ using PngFile = Folder;
 TEST_F(PngFile, HoldsThePicture) {
   const auto file = folder_ / "digits.png";
   write_png(picture_of(synthetic_data(1, 0, 9), 9, 3), file);
-  const Bytes bytes = read_file(file);
+  const Bytes bytes = read_bytes(file);
   const std::vector<std::uint8_t> header(bytes.begin(), bytes.begin() + 26);
   EXPECT_THAT(header, ElementsAre(0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R',
                                   0, 0, 0, 86, 0, 0, 0, 86, 8, 0));

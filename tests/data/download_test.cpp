@@ -15,7 +15,7 @@
 namespace hone {
 namespace {
 
-using namespace hone::testing;
+using namespace hone::test;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -46,13 +46,13 @@ class Downloading : public Folder {
     one.allow_http = true;
     one.limits = {.connect_seconds = 5, .stall_seconds = 1, .attempts = 2, .pause_milliseconds = 1};
     one.check = [this](const std::filesystem::path& path) {
-      if (read_file(path) != content_) throw InputError(path.string() + ": wrong checksum");
+      if (read_bytes(path) != content_) throw InputError(path.string() + ": wrong checksum");
     };
     return one;
   }
 
   void expect_placed() const {
-    EXPECT_EQ(read_file(folder_ / "file"), content_);
+    EXPECT_EQ(read_bytes(folder_ / "file"), content_);
     EXPECT_FALSE(std::filesystem::exists(partial()));
   }
   void expect_nothing_placed() const { EXPECT_FALSE(std::filesystem::exists(folder_ / "file")); }
@@ -263,7 +263,7 @@ TEST_F(Downloading, CertificatesAreVerified) {
   one.largest = 1 << 20;
   one.limits = {.connect_seconds = 5, .stall_seconds = 5, .attempts = 1, .pause_milliseconds = 1};
   one.check = [&](const std::filesystem::path& path) {
-    if (read_file(path) != content_) throw InputError("wrong checksum");
+    if (read_bytes(path) != content_) throw InputError("wrong checksum");
   };
   std::string message;
   for (int i = 0; i < 100; ++i) {  // until the server listens

@@ -12,8 +12,9 @@
 
 #include "hone/base/error.hpp"
 #include "hone/data/byte_source.hpp"
+#include "tests/support/temporary.hpp"
 
-namespace hone::testing {
+namespace hone::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -78,13 +79,6 @@ std::string input_error(Call&& call) {
 
 class Folder : public ::testing::Test {
  protected:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "hone-data-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw Error("no temporary folder");
-    folder_ = name;
-  }
-  ~Folder() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path write(const std::filesystem::path& name, const Bytes& bytes) const {
     std::filesystem::create_directories((folder_ / name).parent_path());
     std::ofstream(folder_ / name, std::ios::binary)
@@ -92,12 +86,13 @@ class Folder : public ::testing::Test {
     return folder_ / name;
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
-inline Bytes read_file(const std::filesystem::path& path) {
+inline Bytes read_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return Bytes(std::istreambuf_iterator<char>(file), {});
 }
 
-}  // namespace hone::testing
+}  // namespace hone::test

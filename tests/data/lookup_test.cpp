@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-using namespace hone::testing;
+using namespace hone::test;
 using ::testing::HasSubstr;
 
 // Sets a variable of the environment (or unsets it) until the end of the scope.

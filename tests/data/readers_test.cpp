@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-using namespace hone::testing;
+using namespace hone::test;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

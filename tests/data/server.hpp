@@ -16,7 +16,7 @@
 
 #include "tests/data/files.hpp"
 
-namespace hone::testing {
+namespace hone::test {
 
 struct Request {
   std::string path;
@@ -143,4 +143,4 @@ class Server {
   std::thread thread_;
 };
 
-}  // namespace hone::testing
+}  // namespace hone::test

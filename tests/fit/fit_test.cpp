@@ -37,6 +37,28 @@ FitConfig config_of(ObjectiveKind objective, KernelKind kernel = KernelKind::hmc
   return config;
 }
 
+TEST(Fit, AllocatesNothingWithThreadsManyDrawsAndJitter) {
+  const PhiloxSource random(1);
+  const auto target = make_toy(Toy::banana);
+  for (const BaselineKind baseline : {BaselineKind::global, BaselineKind::leave_one_out})
+    for (const FirstTerm first_term : {FirstTerm::reparameterized, FirstTerm::score}) {
+      MixtureFamily q(2, 2, Covariance::full);
+      q.mean(1)[0] = -1;
+      FitConfig config = config_of(ObjectiveKind::vcd);
+      config.objective.baseline = baseline;
+      config.objective.first_term = first_term;
+      config.refine.adapt = Adapt::between;
+      config.kernel.leapfrog_jitter = 3;
+      config.draws_per_iteration = 6;
+      config.threads = 2;
+      Fit fit(*target, q, config, random);
+      for (int i = 0; i < 5; ++i) fit.step();  // every thread has its scratch then
+      const long before = allocations;
+      for (int i = 0; i < 100; ++i) fit.step();
+      EXPECT_EQ(allocations, before);
+    }
+}
+
 TEST(Fit, AllocatesNothingAfterTheFirstStep) {
   const PhiloxSource random(1);
   for (const Toy toy : {Toy::gaussian, Toy::mixture, Toy::banana})
@@ -100,6 +122,65 @@ TEST(Fit, ADrawOutsideTheSupportLeavesTheGradient) {
       }
       for (const double parameter : q.parameters()) EXPECT_TRUE(std::isfinite(parameter));
     }
+}
+
+// The step size is that of the draws inside, whatever constant log p carries, and the chains go on moving.
+TEST(Fit, DrawsOutsideTheSupportLeaveTheStepSizeAlone) {
+  const auto half_normal = [](double constant) {
+    return DensityTarget(1, [constant](std::span<const double> z, std::span<double> gradient) {
+      gradient[0] = -z[0];
+      return z[0] < 0 ? -infinity : -0.5 * z[0] * z[0] + constant;
+    });
+  };
+  for (const Adapt adapt : {Adapt::inside, Adapt::between})
+    for (const int draws : {1, 64}) {
+      std::vector<double> step_sizes;
+      for (const double constant : {0.0, -1000.0}) {
+        const auto target = half_normal(constant);
+        GaussianFamily q(1, Covariance::diagonal);
+        FitConfig config = config_of(ObjectiveKind::vcd);
+        config.refine.adapt = adapt;
+        config.draws_per_iteration = draws;
+        config.optimizer.rate_location = config.optimizer.rate_scale = 0;
+        const PhiloxSource random(2);
+        Fit fit(target, q, config, random);
+        for (int i = 0; i < 4000; ++i) fit.step();
+        step_sizes.push_back(fit.step_size());
+      }
+      EXPECT_GT(step_sizes[0], 0.05);
+      EXPECT_NEAR(step_sizes[0], step_sizes[1], 1e-6 * step_sizes[0]);
+    }
+}
+
+TEST(Fit, ABatchWithADroppedDrawIsTheBatchWithoutIt) {
+  const DensityTarget everywhere(1, [](std::span<const double> z, std::span<double> gradient) {
+    gradient[0] = -z[0];
+    return -0.5 * z[0] * z[0];
+  });
+  const DensityTarget not_there(1, [](std::span<const double> z, std::span<double> gradient) {
+    gradient[0] = -z[0];
+    return z[0] == 3 ? -infinity : -0.5 * z[0] * z[0];
+  });
+  GaussianFamily q(1, Covariance::diagonal);
+  const std::vector<double> noise = {0.5, 3, -1};  // the second draw lies outside
+  const auto gradient = [&](const Target& target, const std::vector<double>& draws) {
+    Evidence evidence(1, 1, static_cast<int>(draws.size()));
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      evidence.draws.z(0, static_cast<int>(i)) = evidence.draws.noise(0, static_cast<int>(i)) = draws[i];
+      evidence.draws.weight[i] = 1.0 / static_cast<double>(draws.size());
+    }
+    target.evaluate(evidence.draws.z, Want::both, evidence.log_p0, evidence.grad_p0);
+    drop_outside_support(evidence);
+    q.log_density(evidence.draws.z, Want::both, evidence.log_q0, evidence.grad_q0);
+    begin_refinement(evidence);
+    end_refinement(evidence);
+    q.log_density(evidence.refined.z, Want::value, evidence.log_qt, {});
+    std::vector<double> result(2);
+    make_objective({.entropy = Entropy::sampled, .baseline = BaselineKind::none}, q)->add_ascent(q, evidence, result);
+    return result;
+  };
+  const auto with = gradient(not_there, noise), without = gradient(everywhere, {0.5, -1});
+  for (int i = 0; i < 2; ++i) EXPECT_NEAR(with[i], without[i], 1e-12);
 }
 
 TEST(Fit, StopsWithAClearErrorWhenAParameterIsNoLongerFinite) {

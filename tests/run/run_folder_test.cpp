@@ -27,7 +27,7 @@ TEST(WriteFile, AFullDiskIsAnErrorThatNamesTheFile) {
     write_file(folder.path() / "a.txt", "content");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("writing failed: No space left"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("a.txt"), std::string::npos);
   }
   EXPECT_FALSE(fs::exists(folder.path() / "a.txt"));
 }

@@ -76,12 +76,15 @@ TEST(Fits, TheVcdIsWiderThanTheKlOnAllThreeTargets) {
 // Σ = (1, 0.95; 0.95, 1): a factorized q has sd 1/√Λ_ii under KL, and (Σ_ii / Λ_ii)^¼ under the symmetrised KL.
 constexpr double precision = 1 / (1 - 0.95 * 0.95);
 
+// With 64 draws RMSProp's bias is a 64th of that with one draw (0.022), and 20 steps are nearly an exact kernel.
+constexpr double remaining_bias = 0.001;
+
 TEST(Fits, KlConvergesToItsClosedForm) {
   Recipe run{paper(ObjectiveKind::kl), 12000, 6000, {}};
   run.config.draws_per_iteration = 64;
   const Estimate sd = sd_over_seeds(run);
   std::printf("kl, 64 draws: sd %.4f ± %.4f, closed form %.4f\n", sd.mean, sd.se, 1 / std::sqrt(precision));
-  EXPECT_NEAR(sd.mean, 1 / std::sqrt(precision), 4 * sd.se + 0.002);
+  EXPECT_NEAR(sd.mean, 1 / std::sqrt(precision), 4 * sd.se + remaining_bias);
   EXPECT_LT(sd.se, 0.01 * sd.mean);
 }
 
@@ -93,7 +96,7 @@ TEST(Fits, VcdWithManyStepsConvergesToTheSymmetrisedKl) {
   const Estimate sd = sd_over_seeds(run);
   const double expected = std::pow(1 / precision, 0.25);
   std::printf("vcd, t = 20, 64 draws: sd %.4f ± %.4f, closed form %.4f\n", sd.mean, sd.se, expected);
-  EXPECT_NEAR(sd.mean, expected, 4 * sd.se + 0.002);
+  EXPECT_NEAR(sd.mean, expected, 4 * sd.se + remaining_bias);
   EXPECT_LT(sd.se, 0.01 * sd.mean);
 }
 

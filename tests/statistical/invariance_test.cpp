@@ -12,35 +12,39 @@ namespace {
 struct Setting {
   const char* name;
   KernelConfig kernel;
-  double good, bad;  // step sizes: a sensible one and one whose proposals are mostly rejected
+  double good[3], bad[3];  // step sizes for each toy: a sensible one, and one whose proposals are mostly rejected
 };
-const Setting settings[] = {{"hmc", {KernelKind::hmc, 5, 0}, 0.3, 0.9},
-                            {"hmc_jittered", {KernelKind::hmc, 5, 4}, 0.3, 0.9},
-                            {"mala", {KernelKind::mala, 0, 0}, 0.15, 1.2},
-                            {"random_walk", {KernelKind::random_walk, 0, 0}, 0.3, 8}};
+const Setting settings[] = {{"hmc", {KernelKind::hmc, 5, 0}, {0.3, 0.5, 0.25}, {0.45, 1.25, 0.5}},
+                            {"hmc_jittered", {KernelKind::hmc, 5, 4}, {0.3, 0.5, 0.25}, {0.48, 1.3, 0.55}},
+                            {"mala", {KernelKind::mala, 0, 0}, {0.07, 0.5, 0.07}, {0.3, 2.5, 0.5}},
+                            {"random_walk", {KernelKind::random_walk, 0, 0}, {0.1, 0.5, 0.1}, {8, 16, 8}}};
 
-class Invariance : public testing::TestWithParam<std::tuple<Setting, Toy>> {};
+class InvarianceOf : public testing::TestWithParam<std::tuple<Setting, Toy>> {};
 
-TEST_P(Invariance, HoldsWithAdaptationOffAndBetween) {
+TEST_P(InvarianceOf, HoldsWithAdaptationOffAndBetween) {
   const auto& [setting, toy] = GetParam();
   for (const Adapt adapt : {Adapt::off, Adapt::between})
-    for (const double step_size : {setting.good, setting.bad}) {
+    for (const bool good : {true, false}) {
       InvarianceCheck check;
       check.kernel = setting.kernel;
       check.adapt = adapt;
-      check.step_size = step_size;
-      const auto deviations = invariance_deviations(toy, check);
-      EXPECT_LT(worst(deviations), 4) << "step size " << step_size << describe(deviations);
-      EXPECT_LT(largest_relative_se(deviations), 0.01) << describe(deviations);
+      check.step_size = (good ? setting.good : setting.bad)[static_cast<int>(toy)];
+      check.batches = 12000;
+      const Invariance result = check_invariance(toy, check);
+      EXPECT_LT(worst(result.deviations), 4) << "step size " << check.step_size << describe(result.deviations);
+      EXPECT_LT(largest_relative_se(result.deviations), 0.01) << describe(result.deviations);
+      if (adapt == Adapt::between) continue;  // there the step size finds its way
+      EXPECT_GT(result.acceptance, good ? 0.5 : 0.02) << "step size " << check.step_size;
+      EXPECT_LT(result.acceptance, good ? 1 : 0.4) << "step size " << check.step_size;
     }
 }
 
-std::string name_of(const testing::TestParamInfo<Invariance::ParamType>& test) {
+std::string name_of(const testing::TestParamInfo<InvarianceOf::ParamType>& test) {
   const std::string toys[] = {"gaussian", "mixture", "banana"};
   return std::string(std::get<0>(test.param).name) + "_" + toys[static_cast<int>(std::get<1>(test.param))];
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Invariance,
+INSTANTIATE_TEST_SUITE_P(All, InvarianceOf,
                          testing::Combine(testing::ValuesIn(settings),
                                           testing::Values(Toy::gaussian, Toy::mixture, Toy::banana)),
                          name_of);
@@ -53,12 +57,12 @@ TEST(AdaptInside, HasASmallError) {
     check.adapt = Adapt::inside;
     check.batch = batch;
     check.batches = 2'000'000 / batch;
-    const auto deviations = invariance_deviations(Toy::gaussian, check);
-    for (const Deviation& d : deviations) {
+    const Invariance result = check_invariance(Toy::gaussian, check);
+    for (const Deviation& d : result.deviations) {
       const double relative = d.errors * d.relative_se;
       std::printf("inside, batch %d, %s: relative error %.5f ± %.5f\n", batch, d.what.c_str(), relative, d.relative_se);
       EXPECT_LT(std::abs(relative), 0.01) << d.what;
-      EXPECT_LT(d.relative_se, 0.002);
+      EXPECT_LT(d.relative_se, 0.005);
     }
   }
 }

@@ -13,15 +13,17 @@ struct Verdict {
   double invariance = 0, gradient = 0;  // the worst deviation in standard errors
 };
 
-Verdict examine(Fault fault) {
+enum class Shape { gaussian, mixture };
+
+Verdict examine(Fault fault, Shape shape = Shape::gaussian) {
   planted_fault = fault;
   Verdict verdict;
   InvarianceCheck invariance;
-  verdict.invariance = worst(invariance_deviations(Toy::gaussian, invariance));
+  verdict.invariance = worst(check_invariance(Toy::gaussian, invariance).deviations);
 
   const World world = bimodal_world();
   const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
-  const Approximation q = gaussian_q();
+  const Approximation q = shape == Shape::gaussian ? gaussian_q() : mixture_q();
   GradientCheck gradient;  // one draw an iteration: a control variate that has seen its own draw shows best
   gradient.draws = 1;
   gradient.iterations = 1'500'000;
@@ -47,6 +49,15 @@ TEST(PlantedFaults, ScoreTermDropped) { EXPECT_GT(examine(Fault::score_term_drop
 TEST(PlantedFaults, ScoreTermOfTheWrongSign) { EXPECT_GT(examine(Fault::score_term_sign).gradient, seen); }
 TEST(PlantedFaults, RefinedScoreOfTheWrongSign) { EXPECT_GT(examine(Fault::refined_score_sign).gradient, seen); }
 TEST(PlantedFaults, BaselineUpdatedBeforeUse) { EXPECT_GT(examine(Fault::baseline_after_update).gradient, seen); }
+
+// and in a mixture's stratified terms
+TEST(PlantedFaults, ScoreTermsOfAMixture) {
+  EXPECT_LT(examine(Fault::none, Shape::mixture).gradient, 4);
+  EXPECT_GT(examine(Fault::score_term_dropped, Shape::mixture).gradient, seen);
+  EXPECT_GT(examine(Fault::score_term_sign, Shape::mixture).gradient, seen);
+  EXPECT_GT(examine(Fault::refined_score_sign, Shape::mixture).gradient, seen);
+  EXPECT_GT(examine(Fault::baseline_after_update, Shape::mixture).gradient, seen);
+}
 
 }  // namespace
 }  // namespace hone::test

@@ -11,15 +11,18 @@ constexpr int nodes = 1201;        // on the line
 constexpr double reach = 12;       // the line is [−reach, reach]
 constexpr int noise_nodes = 1401;  // of p
 constexpr double noise_reach = 8.5;
+constexpr double noise_width = 2 * noise_reach / (noise_nodes - 1);
 
-struct Proposal {
+double standard_normal(double p) { return std::exp(-0.5 * p * p) / std::sqrt(2 * std::numbers::pi); }
+
+struct Moved {
   double point;
   double accept;
 };
 
 double metropolis(double log_ratio) { return std::isfinite(log_ratio) ? std::exp(std::min(0.0, log_ratio)) : 0; }
 
-Proposal hmc(const Density& p, double z, double momentum, double epsilon, int leapfrog) {
+Moved hmc(const Density& p, double z, double momentum, double epsilon, int leapfrog) {
   const double start = p.log_p(z) - 0.5 * momentum * momentum;
   double x = z, y = momentum;
   for (int l = 0; l < leapfrog; ++l) {
@@ -30,7 +33,7 @@ Proposal hmc(const Density& p, double z, double momentum, double epsilon, int le
   return {x, metropolis(p.log_p(x) - 0.5 * y * y - start)};
 }
 
-Proposal mala(const Density& p, double z, double noise, double delta) {
+Moved mala(const Density& p, double z, double noise, double delta) {
   const auto log_r = [&](double from, double to) {
     const double shift = to - from - 0.5 * delta * p.slope(from);
     return -shift * shift / (2 * delta);
@@ -39,7 +42,7 @@ Proposal mala(const Density& p, double z, double noise, double delta) {
   return {x, metropolis(p.log_p(x) + log_r(x, z) - p.log_p(z) - log_r(z, x))};
 }
 
-Proposal random_walk(const Density& p, double z, double noise, double delta) {
+Moved random_walk(const Density& p, double z, double noise, double delta) {
   const double x = z + std::sqrt(delta) * noise;
   return {x, metropolis(p.log_p(x) - p.log_p(z))};
 }
@@ -47,31 +50,38 @@ Proposal random_walk(const Density& p, double z, double noise, double delta) {
 }  // namespace
 
 KernelOracle::KernelOracle(const Density& target, Move1d move, double step_size, int leapfrog)
-    : spacing_(2 * reach / (nodes - 1)), operator_(static_cast<std::size_t>(nodes) * nodes) {
+    : target_(target),
+      move_(move),
+      step_size_(step_size),
+      leapfrog_(leapfrog),
+      spacing_(2 * reach / (nodes - 1)),
+      operator_(static_cast<std::size_t>(nodes) * nodes) {
   for (int i = 0; i < nodes; ++i) grid_.push_back(-reach + i * spacing_);
-  const double width = 2 * noise_reach / (noise_nodes - 1);
   for (int i = 0; i < nodes; ++i)
     for (int m = 0; m < noise_nodes; ++m) {
-      const double p = -noise_reach + m * width;
-      const double weight = width * std::exp(-0.5 * p * p) / std::sqrt(2 * std::numbers::pi);
-      const Proposal proposal = move == Move1d::hmc    ? hmc(target, grid_[i], p, step_size, leapfrog)
-                                : move == Move1d::mala ? mala(target, grid_[i], p, step_size)
-                                                       : random_walk(target, grid_[i], p, step_size);
-      add_proposal(i, weight, proposal.accept, proposal.point);
+      const double p = -noise_reach + m * noise_width;
+      add_proposal(i, noise_width * standard_normal(p), propose(grid_[i], p));
     }
 }
 
-void KernelOracle::add_proposal(std::size_t row, double weight, double accept, double proposal) {
+KernelOracle::Proposal KernelOracle::propose(double z, double p) const {
+  const Moved moved = move_ == Move1d::hmc    ? hmc(target_, z, p, step_size_, leapfrog_)
+                      : move_ == Move1d::mala ? mala(target_, z, p, step_size_)
+                                              : random_walk(target_, z, p, step_size_);
+  const bool inside = std::abs(moved.point) < reach - 2 * spacing_;  // nothing has mass beyond
+  return {moved.point, inside ? moved.accept : 0};
+}
+
+void KernelOracle::add_proposal(std::size_t row, double weight, const Proposal& proposal) {
   double* const k = operator_.data() + row * nodes;
-  const double position = (proposal + reach) / spacing_;
-  if (!(position >= 1 && position < nodes - 2)) accept = 0;  // where nothing has mass
-  k[row] += weight * (1 - accept);
-  if (accept == 0) return;
+  k[row] += weight * (1 - proposal.accept);
+  if (proposal.accept == 0) return;
+  const double position = (proposal.point + reach) / spacing_;
   const int base = static_cast<int>(position);
   const double x = position - base;  // Lagrange's cubic through base − 1 … base + 2
   const double cubic[4] = {-x * (x - 1) * (x - 2) / 6, (x + 1) * (x - 1) * (x - 2) / 2, -(x + 1) * x * (x - 2) / 2,
                            (x + 1) * x * (x - 1) / 6};
-  for (int j = 0; j < 4; ++j) k[base - 1 + j] += weight * accept * cubic[j];
+  for (int j = 0; j < 4; ++j) k[base - 1 + j] += weight * proposal.accept * cubic[j];
 }
 
 std::vector<double> KernelOracle::apply(std::vector<double> g, int t) const {
@@ -85,12 +95,34 @@ std::vector<double> KernelOracle::apply(std::vector<double> g, int t) const {
 }
 
 std::vector<double> KernelOracle::propagate(const std::vector<double>& density, int t) const {
+  // Between grid points the density is linear; mass is carried from finer points and shared by the two nearest nodes.
+  constexpr int finer = 4;
   std::vector<double> q = density;
   for (; t > 0; --t) {
-    std::vector<double> next(nodes);
-    for (int i = 0; i < nodes; ++i)
-      for (int j = 0; j < nodes; ++j) next[j] += q[i] * operator_[static_cast<std::size_t>(i) * nodes + j];
-    q = std::move(next);
+    std::vector<double> mass(nodes);
+    const auto put = [&](double z, double amount) {
+      const double position = (z + reach) / spacing_;
+      const int base = static_cast<int>(position);
+      mass[base] += amount * (base + 1 - position);
+      mass[base + 1] += amount * (position - base);
+    };
+    for (int i = 0; i < (nodes - 1) * finer; ++i) {
+      const int base = i / finer;
+      const double x = (i % finer + 0.5) / finer, z = grid_[base] + x * spacing_;
+      const double there = (q[base] * (1 - x) + q[base + 1] * x) * spacing_ / finer;
+      if (there < 1e-12) {
+        put(z, there);
+        continue;
+      }
+      for (int m = 0; m < noise_nodes; m += 2) {
+        const double p = -noise_reach + m * noise_width;
+        const double amount = there * 2 * noise_width * standard_normal(p);
+        const Proposal proposal = propose(z, p);
+        put(proposal.point, amount * proposal.accept);
+        put(z, amount * (1 - proposal.accept));
+      }
+    }
+    for (int i = 0; i < nodes; ++i) q[i] = mass[i] / spacing_;
   }
   return q;
 }

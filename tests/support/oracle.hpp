@@ -27,14 +27,25 @@ class KernelOracle {
 
   // Kᵗ g for a function, or grid values
   std::vector<double> apply(std::vector<double> g, int t) const;
-  // The density qᵗ = q Kᵗ (eq. def_improved_q) from the density q, both on the grid
+  // The density q⁽ᵗ⁾ (eq. def_improved_q) from the density q, both on the grid, by carrying mass: that of q(z) N(p) dz dp goes
+  // to z' as far as it is accepted and stays at z otherwise. It does not use the operator above.
   std::vector<double> propagate(const std::vector<double>& density, int t) const;
 
   double integrate(const std::vector<double>& g) const;  // ∫ g dz over the grid
   std::vector<double> on_grid(const Function& g) const;
 
  private:
-  void add_proposal(std::size_t row, double weight, double accept, double proposal);
+  struct Proposal {
+    double point;
+    double accept;
+  };
+  Proposal propose(double z, double p) const;
+  void add_proposal(std::size_t row, double weight, const Proposal& proposal);
+
+  Density target_;
+  Move1d move_;
+  double step_size_;
+  int leapfrog_;
 
   std::vector<double> grid_;
   double spacing_;

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <sstream>
 
+#include "hone/base/scalar.hpp"
 #include "hone/base/statistics.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
@@ -108,16 +109,24 @@ Approximation mixture_q() {
           }};
 }
 
-double worst(const std::vector<Deviation>& deviations) {
+namespace {
+
+// The largest of some numbers; what is not a number counts as infinite.
+template <class Number>
+double largest(const std::vector<Deviation>& deviations, Number number) {
   double result = 0;
-  for (const Deviation& d : deviations) result = std::max(result, std::abs(d.errors));
+  for (const Deviation& d : deviations) result = std::max(result, std::isnan(number(d)) ? infinity : number(d));
   return result;
 }
 
+}  // namespace
+
+double worst(const std::vector<Deviation>& deviations) {
+  return largest(deviations, [](const Deviation& d) { return std::abs(d.errors); });
+}
+
 double largest_relative_se(const std::vector<Deviation>& deviations) {
-  double result = 0;
-  for (const Deviation& d : deviations) result = std::max(result, d.relative_se);
-  return result;
+  return largest(deviations, [](const Deviation& d) { return d.relative_se; });
 }
 
 std::string describe(const std::vector<Deviation>& deviations) {
@@ -164,7 +173,7 @@ std::vector<Deviation> gradient_deviations(const World& world, const Approximati
   return deviations;
 }
 
-std::vector<Deviation> invariance_deviations(Toy toy, const InvarianceCheck& check) {
+Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   const auto target = make_toy(toy);
   const PhiloxSource random(check.seed);
   ExactSampler sampler(toy);
@@ -177,8 +186,8 @@ std::vector<Deviation> invariance_deviations(Toy toy, const InvarianceCheck& che
     Moments shift, size;
   };
   std::vector<Statistic> statistics = {
-      {"z1", [](auto z) { return z[0]; }, {}, {}},
-      {"z2", [](auto z) { return z[1]; }, {}, {}},
+      {"mean of z1", [](auto z) { return z[0]; }, {}, {}},
+      {"mean of z2", [](auto z) { return z[1]; }, {}, {}},
       {"z1²", [](auto z) { return z[0] * z[0]; }, {}, {}},
       {"z2²", [](auto z) { return z[1] * z[1]; }, {}, {}},
       {"z1 z2", [](auto z) { return z[0] * z[1]; }, {}, {}},
@@ -186,12 +195,13 @@ std::vector<Deviation> invariance_deviations(Toy toy, const InvarianceCheck& che
   };
   Matrix<double> start(2, check.batch);
   Chains chains(2, check.batch);
+  Moments acceptance;
   for (int b = 0; b < check.batches; ++b) {
     const auto iteration = static_cast<std::uint32_t>(b + 1);
     sampler.draw(random, iteration, start);
     chains.z = start;
     target->evaluate(chains.z, Want::both, chains.value, chains.gradient);
-    refiner.refine(*target, chains.view(), check.batch, iteration, random);
+    acceptance.add(refiner.refine(*target, chains.view(), check.batch, iteration, random).acceptance);
     for (Statistic& s : statistics) {  // chains of a batch may be coupled: a batch is one observation
       double shift = 0;
       for (int i = 0; i < check.batch; ++i) {
@@ -201,13 +211,15 @@ std::vector<Deviation> invariance_deviations(Toy toy, const InvarianceCheck& che
       s.shift.add(shift);
     }
   }
-  std::vector<Deviation> deviations;
+  Invariance result;
+  result.acceptance = acceptance.mean();
   for (const Statistic& s : statistics) {
+    // A mean is measured in standard deviations; what is positive, in itself.
     const Estimate shift = s.shift.estimate();
-    const double scale = std::hypot(s.size.mean(), s.size.sd());
-    deviations.push_back({s.name, shift.mean / shift.se, shift.se / scale});
+    const bool mean = std::string(s.name).starts_with("mean");
+    result.deviations.push_back({s.name, shift.mean / shift.se, shift.se / (mean ? s.size.sd() : std::abs(s.size.mean()))});
   }
-  return deviations;
+  return result;
 }
 
 }  // namespace hone::test

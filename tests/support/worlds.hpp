@@ -51,7 +51,8 @@ struct GradientCheck {
 };
 
 // The mean over many iterations of the gradient that a fit follows (its θ held still) against the exact gradient of
-// −VCD_α, from the oracle by differences in θ. Standard errors are relative to the norm of the exact gradient.
+// −VCD_α, from the oracle by differences in θ. Standard errors are relative to the length of the exact gradient: single
+// elements may be next to zero.
 std::vector<Deviation> gradient_deviations(const World& world, const Approximation& q, const KernelOracle& oracle,
                                            const GradientCheck& check);
 
@@ -66,6 +67,10 @@ struct InvarianceCheck {
   int batches = 4000;
   std::uint64_t seed = 2;
 };
-std::vector<Deviation> invariance_deviations(Toy toy, const InvarianceCheck& check);
+struct Invariance {
+  std::vector<Deviation> deviations;
+  double acceptance = 0;  // a chain that stands still is invariant too
+};
+Invariance check_invariance(Toy toy, const InvarianceCheck& check);
 
 }  // namespace hone::test

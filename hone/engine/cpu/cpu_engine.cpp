@@ -133,14 +133,13 @@ void CpuEngine<Real>::step(TrainMetrics& metrics) {
   encode();
   sample();
   metrics.dropped_draws += drop_outside_support(evidence_);
-  const double batch = config_.batch;
   if (objective_->refines()) {
     const Refinement refinement = refine();
     metrics.acceptance.add(refinement.acceptance);
     metrics.rejected_nonfinite += refinement.nonfinite;
-    metrics.vcd.add(vcd_estimate(family_, evidence_, analytic_) / batch);
+    metrics.vcd.add(vcd_estimate(family_, evidence_, analytic_));
   }
-  metrics.elbo.add(elbo_estimate(family_, evidence_, analytic_) / batch);
+  metrics.elbo.add(elbo_estimate(family_, evidence_, analytic_));
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
   add_gradients();
@@ -176,13 +175,11 @@ void CpuEngine<Real>::sample() {
 template <class Real>
 Refinement CpuEngine<Real>::refine() {
   Chains& chains = evidence_.refined;
-  std::ranges::copy(evidence_.draws.z.view().flat(), chains.z.view().flat().begin());
-  std::ranges::copy(evidence_.log_p0, chains.value.begin());
-  if (model_.gradients() == Gradients::exact)
-    std::ranges::copy(evidence_.grad_p0.view().flat(), chains.gradient.view().flat().begin());
-  else  // the first kick is by the same function as all others, or the trajectory is not reversible
+  begin_refinement(evidence_);
+  if (model_.gradients() != Gradients::exact)  // all kicks are by one function, or the trajectory is not reversible
     evaluate(trajectory_, chains.z, Want::gradient, {}, chains.gradient);
   const Refinement result = refiner_->refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
+  end_refinement(evidence_);
   family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
   return result;
 }

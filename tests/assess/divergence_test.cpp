@@ -1,0 +1,58 @@
+#include "hone/assess/divergence.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hone/base/scalar.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/target/density.hpp"
+
+namespace hone {
+namespace {
+
+// A half-normal with its normalising constant: log evidence 0.
+auto normalised_half_normal() {
+  return DensityTarget(1, [](std::span<const double> z, std::span<double> gradient) {
+    gradient[0] = -z[0];
+    return z[0] < 0 ? -infinity : -0.5 * z[0] * z[0] - 0.5 * std::log(std::numbers::pi / 2);
+  });
+}
+
+TEST(EstimateDivergence, DrawsOutsideTheSupportNeverMakeTheElboTooHigh) {
+  const auto target = normalised_half_normal();
+  GaussianFamily q(1, Covariance::diagonal);  // half of it outside; restricted to the support it is the target
+  const Divergence value = estimate_divergence(target, q, {}, PhiloxSource(1));
+  EXPECT_NEAR(value.dropped_draws, 5000, 4 * 50);
+  EXPECT_NEAR(value.elbo.mean, 0, 4 * std::sqrt(1.0 / 10000));
+  EXPECT_NEAR(value.vcd.mean, 0, 1e-12);
+  q.mean()[0] = 0.7;
+  const Divergence shifted = estimate_divergence(target, q, {}, PhiloxSource(1));
+  EXPECT_LT(shifted.elbo.mean, 0);
+  EXPECT_GT(shifted.vcd.mean, 0);
+}
+
+TEST(EstimateDivergence, NothingInsideTheSupportIsNotAPerfectFit) {
+  const auto target = normalised_half_normal();
+  GaussianFamily q(1, Covariance::diagonal);
+  q.mean()[0] = -60;
+  const Divergence value = estimate_divergence(target, q, {}, PhiloxSource(1));
+  EXPECT_EQ(value.elbo.mean, -infinity);
+  EXPECT_TRUE(std::isnan(value.vcd.mean));
+  EXPECT_EQ(value.dropped_draws, 10000);
+}
+
+TEST(TunedStepSize, ReachesTheAcceptanceItAimsAt) {
+  GaussianFamily q(1, Covariance::diagonal);
+  const DensityTarget target(1, [](std::span<const double> z, std::span<double> gradient) {
+    gradient[0] = -z[0] - std::pow(z[0], 3);
+    return -0.5 * z[0] * z[0] - 0.25 * std::pow(z[0], 4);
+  });
+  const PhiloxSource random(1);
+  const double step_size = tuned_step_size(target, q, {}, {3, Adapt::between, 0.3, 0.8}, random);
+  const Divergence value = estimate_divergence(target, q, {{}, 3, step_size, 10000, 1}, random);
+  EXPECT_NEAR(value.acceptance, 0.8, 0.05);
+}
+
+}  // namespace
+}  // namespace hone
