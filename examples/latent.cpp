@@ -28,7 +28,7 @@ int main() {
   for (int report = 0; report < 4; ++report) {
     hone::TrainMetrics metrics;
     engine->train(250, metrics);
-    std::printf("iteration %4u: ELBO %8.2f, VCD %10.2f\n", engine->iteration(), metrics.elbo.mean(), metrics.vcd.mean());
+    std::printf("iteration %4u: ELBO %8.2f, VCD %8.2f\n", engine->iteration(), metrics.elbo.mean(), metrics.vcd.mean());
   }
   hone::EvaluationConfig evaluation;
   evaluation.samples = 1000;

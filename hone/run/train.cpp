@@ -18,8 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // of training between looks at the clock and at `stop`
 
-using Say = std::function<void(const std::string&)>;
-
 // What defines a run: its configuration, and the data that this led to on this machine.
 std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train) {
   std::map<std::string, std::string> identity = identity_of(config);
@@ -50,6 +48,7 @@ class Run {
     if (options.resume == Resume::yes) restore();
     started_at_ = engine_->iteration();
     folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
+    lock_.emplace(folder_->path());
     remove_leftovers(folder_->path());
     if (damaged_) set_aside_damaged(folder_->path());
     folder_->write("config.toml", train_settings(config_).to_toml());
@@ -57,8 +56,7 @@ class Run {
   }
 
   TrainSummary run() {
-    const auto style = options_.progress_style ? options_.progress_style() : ProgressStyle::quiet;
-    Progress progress(stderr, style, "train", "iterations", config_.iterations);
+    Progress progress(stderr, options_.progress, "train", "iterations", config_.iterations);
     progress.start_at(started_at_);
     while (engine_->iteration() < config_.iterations && !stopped()) {
       advance();
@@ -128,7 +126,8 @@ class Run {
   std::string note() const {
     const TrainMetrics& now = counters().interval;
     std::string text = fmt::format("elbo {:.5g}", now.elbo.mean());
-    if (now.vcd.count() > 0) text += fmt::format(", vcd {:.4g}, acceptance {:.2f}", now.vcd.mean(), now.acceptance.mean());
+    if (now.vcd.count() > 0)
+      text += fmt::format(", vcd {:.4g}, acceptance {:.2f}", now.vcd.mean(), now.acceptance.mean());
     return text;
   }
 
@@ -215,6 +214,7 @@ class Run {
   std::unique_ptr<Engine> engine_;
   Checkpoint checkpoint_;  // its state is filled in for saving alone
   std::optional<RunFolder> folder_;
+  std::optional<FolderLock> lock_;
   std::optional<MetricsFile> metrics_;
   std::uint32_t started_at_ = 0, saved_at_ = 0, stretch_ = 1;
   double trained_seconds_ = 0;
@@ -227,7 +227,8 @@ class Run {
 
 TrainSummary train(const TrainRunConfig& config, const TrainOptions& options) { return Run(config, options).run(); }
 
-std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads, const Say& say) {
+std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads,
+                                         const std::function<void(const std::string&)>& say) {
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
   auto model = std::make_unique<TrainedModel>();

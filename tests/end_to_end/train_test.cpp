@@ -37,12 +37,14 @@ TEST_F(Train, HelpListsEveryKey) {
   const Outcome help = hone("train --help");
   EXPECT_EQ(help.code, 0);
   for (const char* word :
-       {"model", "data", "binarization", "data_seed", "latent", "hidden", "encoder_hidden", "activation", "objective", "alpha",
-        "estimator", "first_term", "entropy", "baseline", "local_from", "kernel", "steps", "leapfrog", "leapfrog_jitter", "adapt",
-        "step_size", "acceptance", "batch", "iterations", "optimizer", "rate_mean", "rate_scale", "rate_model", "rate_decay",
-        "decay_every", "precision", "seed", "report_every", "checkpoint.every", "checkpoint.minutes", "engine", "threads"})
+       {"model", "data", "binarization", "data_seed", "latent", "hidden", "encoder_hidden", "activation", "objective",
+        "alpha", "estimator", "first_term", "entropy", "baseline", "local_from", "kernel", "steps", "leapfrog",
+        "leapfrog_jitter", "adapt", "step_size", "acceptance", "batch", "iterations", "optimizer", "rate_mean",
+        "rate_scale", "rate_model", "rate_decay", "decay_every", "precision", "seed", "report_every",
+        "checkpoint.every", "checkpoint.minutes", "engine", "threads"})
     EXPECT_NE(help.out.find(std::string("\n  ") + word + "\n"), std::string::npos) << word;
-  for (const char* flag : {"--set", "--engine", "--threads", "--iterations", "--seed", "--out", "--resume", "--data-dir"})
+  for (const char* flag :
+       {"--set", "--engine", "--threads", "--iterations", "--seed", "--out", "--resume", "--data-dir"})
     EXPECT_NE(help.out.find(flag), std::string::npos) << flag;
 }
 
@@ -66,7 +68,8 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_bad_config("latent = 0", "bad.toml:2: latent: '0' is not allowed");
   expect_bad_config("hidden = 200", "bad.toml:2: hidden: 200 is not allowed; expected a list");
   expect_bad_config("objective = \"vdc\"", "did you mean 'vcd'?");
-  expect_bad_config("[checkpoint]\nevry = 3", "bad.toml:3: there is no key 'checkpoint.evry'; did you mean 'checkpoint.every'?");
+  expect_bad_config("[checkpoint]\nevry = 3",
+                    "bad.toml:3: there is no key 'checkpoint.evry'; did you mean 'checkpoint.every'?");
   expect_bad_config("model = \"logistic-mf\"\nhidden = [3]", "hidden: matrix factorization has no hidden layers");
   expect_bad_config("leapfrog_jitter = 5", "leapfrog_jitter: must be below leapfrog");
   expect_bad_config("engine = \"gpu\"", "expected one of auto, cpu");
@@ -89,16 +92,19 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   const std::string run = "runs/vae-synthetic-vcd-seed7";
   EXPECT_EQ(trained.out, read(run + "/summary.json"));
   const auto summary = nlohmann::json::parse(trained.out);
-  for (const char* key : {"model", "data", "binarization", "objective", "alpha", "steps", "seed", "engine", "threads", "iterations",
-                          "seconds", "us_per_iteration", "elbo", "vcd", "acceptance", "step_size"})
+  for (const char* key :
+       {"model", "data", "binarization", "objective", "alpha", "steps", "seed", "engine", "threads", "iterations",
+        "seconds", "us_per_iteration", "elbo", "vcd", "acceptance", "step_size"})
     EXPECT_TRUE(summary.contains(key)) << key;
   EXPECT_TRUE(summary["elbo"].contains("se"));
   EXPECT_EQ(summary["engine"], "cpu");
-  EXPECT_EQ(read(run + "/metrics.csv").find("iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size,rejected_nonfinite\n"), 0u);
+  const std::string header = "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size,rejected_nonfinite\n";
+  EXPECT_TRUE(read(run + "/metrics.csv").starts_with(header));
 
   const Outcome evaluated = hone("eval " + run + " --samples 50 --points 20 --json --quiet");
   EXPECT_EQ(evaluated.code, 0) << evaluated.err;
-  EXPECT_EQ(nlohmann::json::parse(read(run + "/summary.json"))["test_log_likelihood"], nlohmann::json::parse(evaluated.out));
+  const auto with_evaluation = nlohmann::json::parse(read(run + "/summary.json"));
+  EXPECT_EQ(with_evaluation["test_log_likelihood"], nlohmann::json::parse(evaluated.out));
   const Outcome table = hone("eval " + run + " --samples 50 --points 20 --proposals 1,3");
   EXPECT_NE(table.out.find("no lower bound"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("equal mixture"), std::string::npos);
@@ -142,7 +148,8 @@ TEST_F(Train, KilledAtAnyMomentItGoesOnWithTheSameBits) {
   const Outcome last = hone(command);
   EXPECT_EQ(last.code, 0) << last.err;
   EXPECT_EQ(checkpoint("run"), checkpoint("whole"));
-  for (const auto& entry : fs::directory_iterator(folder.path() / "run")) EXPECT_NE(entry.path().extension(), ".partial");
+  for (const auto& entry : fs::directory_iterator(folder.path() / "run"))
+    EXPECT_NE(entry.path().extension(), ".partial");
 }
 
 TEST_F(Train, AFullDiskIsAClearErrorAndTheGoodCheckpointStands) {
@@ -151,7 +158,8 @@ TEST_F(Train, AFullDiskIsAClearErrorAndTheGoodCheckpointStands) {
   const Outcome full = shell("trap '' XFSZ; ulimit -f 40; \"$HONE\" train c.toml --out run --resume --iterations 300");
   EXPECT_EQ(full.code, 1) << full.err;
   EXPECT_NE(full.err.find("writing failed"), std::string::npos) << full.err;
-  EXPECT_NE(full.err.find("the last good checkpoint: run/checkpoint.safetensors, iteration 200"), std::string::npos) << full.err;
+  const std::string stands = "the last good checkpoint: run/checkpoint.safetensors, iteration 200";
+  EXPECT_NE(full.err.find(stands), std::string::npos) << full.err;
   EXPECT_EQ(checkpoint("run"), good);
 }
 
@@ -161,7 +169,8 @@ TEST_F(Train, ACutCheckpointAndAnotherModelAreNamed) {
   expect_error("train c.toml --out run --resume --set steps=3", 2, "steps = 2, which is now 3");
   const std::string good = checkpoint("run");
   write("run/checkpoint.safetensors", good.substr(0, good.size() - 1));
-  expect_error("train c.toml --out run --resume", 0, "the one before is good: run/checkpoint.previous.safetensors, iteration 150");
+  expect_error("train c.toml --out run --resume", 0,
+               "the one before is good: run/checkpoint.previous.safetensors, iteration 150");
   EXPECT_EQ(checkpoint("run"), good);
   write("run/checkpoint.safetensors", "");
   write("run/checkpoint.previous.safetensors", "no");
@@ -204,10 +213,12 @@ print("good")
 }
 
 TEST_F(Train, BenchPrintsJson) {
-  const Outcome outcome = hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --json");
+  const Outcome outcome =
+      hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --json");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
-  for (const char* key : {"us_per_iteration", "gflops", "peak_gflops", "fraction_of_peak"}) EXPECT_GT(json[key], 0) << key;
+  for (const char* key : {"us_per_iteration", "gflops", "peak_gflops", "fraction_of_peak"})
+    EXPECT_GT(json[key], 0) << key;
   expect_error("bench iteration --model gan", 2, "--model: 'gan'");
 }
 

@@ -89,7 +89,8 @@ TEST(Safetensors, WrongHeadersAreRefusedByName) {
   };
   EXPECT_EQ(error_of(file_of(tensor("F32", "[2]", "[0,8]"), 8)), "");
   EXPECT_EQ(error_of(file_of("{}", 0)), "");
-  EXPECT_EQ(error_of(Bytes(8, 0xff)), "f: the header should have 18446744073709551615 bytes, but the file has 8 in all");
+  EXPECT_EQ(error_of(Bytes(8, 0xff)),
+            "f: the header should have 18446744073709551615 bytes, but the file has 8 in all");
   EXPECT_EQ(error_of(file_of("[1]", 0)), "f: the header is not a JSON object");
   EXPECT_EQ(error_of(file_of("{\"a\":", 0)), "f: the header is not a JSON object");
   EXPECT_EQ(error_of(file_of("{\"a\":3}", 0)), "f: tensor 'a': dtype, shape or data_offsets is missing");

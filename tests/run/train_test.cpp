@@ -156,7 +156,8 @@ TEST(Train, AnotherReportIntervalChangesNoParameter) {
   const TrainState a = state("a"), b = state("b");
   EXPECT_EQ(a.step_size, b.step_size);
   ASSERT_EQ(a.arrays.size(), b.arrays.size());
-  for (std::size_t i = 0; i < a.arrays.size(); ++i) EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
+  for (std::size_t i = 0; i < a.arrays.size(); ++i)
+    EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
 }
 
 TEST(Train, ARunFolderIsNeitherOverwrittenNorMistaken) {
@@ -174,6 +175,11 @@ TEST(Train, ARunFolderIsNeitherOverwrittenNorMistaken) {
   config = small();
   config.iterations = 39;
   EXPECT_NE(error_of(config, path, Resume::yes).find("40 iterations already"), std::string::npos);
+  {
+    const FolderLock lock(path);
+    EXPECT_NE(error_of(small(), path, Resume::yes).find("another process"), std::string::npos);
+  }
+  EXPECT_EQ(error_of(small(), path, Resume::yes), "");
   fs::create_directory(folder.path() / "other");
   write_file(folder.path() / "other/thesis.txt", "precious");
   EXPECT_NE(error_of(small(), folder.path() / "other", Resume::yes), "");
@@ -189,7 +195,8 @@ TEST(Train, ADamagedCheckpointIsNamedAndTheOneBeforeUsed) {
   const fs::path current = folder.path() / "run" / checkpoint_name;
   write_file(current, read_file(current).substr(0, 5000));
   std::string heard;
-  train(config, {.folder = folder.path() / "run", .resume = Resume::yes, .say = [&](const std::string& text) { heard += text; }});
+  const auto say = [&](const std::string& text) { heard += text; };
+  train(config, {.folder = folder.path() / "run", .resume = Resume::yes, .say = say});
   EXPECT_NE(heard.find(current.string()), std::string::npos);
   EXPECT_NE(heard.find("checkpoint.previous.safetensors, iteration 30"), std::string::npos) << heard;
   expect_same_run(folder.path() / "whole", folder.path() / "run");
@@ -239,7 +246,8 @@ TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {
   EXPECT_EQ(one.to_json(), two.to_json());
   EXPECT_TRUE(one.summary.exact);
   const auto summary = nlohmann::json::parse(read_file(folder.path() / "run/summary.json"));
-  for (const char* key : {"value", "mixture", "pilot", "se", "proposals", "points", "samples", "effective_samples", "exact"})
+  for (const char* key :
+       {"value", "mixture", "pilot", "se", "proposals", "points", "samples", "effective_samples", "exact"})
     EXPECT_TRUE(summary["test_log_likelihood"].contains(key)) << key;
   EXPECT_EQ(summary["model"], "gaussian-mf");
   EXPECT_EQ(summary["test_log_likelihood"]["points"], 60);
