@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 
 help:
-	@echo "make demo     install what is missing, build, reproduce Figure 1 of the paper"
+	@echo "make demo     install what is missing, build, reproduce Figure 1, train on Fashion-MNIST briefly"
 	@echo "make test     install what is missing, build, run every test"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
 	@echo "make dev      build and test with warnings as errors"
@@ -22,6 +22,7 @@ build:
 
 demo: build
 	@build/$(PRESET)/bin/hone reproduce fig1 --seeds 4 --out out/demo/fig1
+	@scripts/demo build/$(PRESET)/bin/hone out/demo
 
 test: build
 	@ctest --preset $(PRESET) -j $(JOBS)

@@ -111,7 +111,7 @@ void TrainCommand::run() {
   options.stop = &stop_signal;
   if (!quiet) {
     options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
-    options.progress_style = [] { return Progress::style_for(stderr, false); };
+    options.progress = Progress::style_for(stderr, false);
   }
   const SignalNote note;
   const TrainSummary summary = train(config, options);

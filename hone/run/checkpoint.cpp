@@ -69,7 +69,8 @@ class Decoder {
   std::vector<T> values(const std::string& name, std::size_t size) const {
     for (const StoredTensor& tensor : file_.tensors) {
       if (tensor.name != run_prefix.data() + name) continue;
-      if (const auto* found = std::get_if<std::vector<T>>(&tensor.values); found && found->size() == size) return *found;
+      const auto* found = std::get_if<std::vector<T>>(&tensor.values);
+      if (found && found->size() == size) return *found;
     }
     throw InputError(fmt::format("{}: '{}{}' is missing or has another size or type", origin_, run_prefix, name));
   }
@@ -139,8 +140,8 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,
     try {
       FoundCheckpoint found = read_checkpoint(path);
       if (name == previous_checkpoint_name)
-        say(fmt::format("{}\nthe one before is good: {}, iteration {}", faults.empty() ? missing : faults, path.string(),
-                        found.checkpoint.state.iteration));
+        say(fmt::format("{}\nthe one before is good: {}, iteration {}", faults.empty() ? missing : faults,
+                        path.string(), found.checkpoint.state.iteration));
       return found;
     } catch (const InputError& error) {
       faults += (faults.empty() ? "" : "\n") + std::string(error.what());
@@ -148,6 +149,11 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,
   }
   if (!faults.empty()) throw InputError(fmt::format("no good checkpoint:\n{}", faults));
   return std::nullopt;
+}
+
+void set_aside_damaged(const fs::path& folder) {
+  std::error_code missing;  // there need not be one: the program can have been killed between the two renames
+  fs::rename(folder / checkpoint_name, folder / "checkpoint.damaged.safetensors", missing);
 }
 
 void check_identity(const FoundCheckpoint& found, const std::map<std::string, std::string>& identity) {
@@ -160,8 +166,9 @@ void check_identity(const FoundCheckpoint& found, const std::map<std::string, st
       const std::string& key = entry.first;
       const std::string stored = value_of(found.checkpoint.identity, key), wanted = value_of(identity, key);
       if (stored != wanted)
-        throw InputError(fmt::format("{} was made with {} = {}, which is now {}; this defines the model and cannot change",
-                                     found.path.string(), key, stored, wanted));
+        throw InputError(fmt::format(
+            "{} was made with {} = {}, which is now {}; this defines the model and cannot change", found.path.string(), key,
+            stored, wanted));
     }
 }
 

@@ -42,10 +42,13 @@ struct FoundCheckpoint {
   Checkpoint checkpoint;
 };
 
-// A folder's newest good checkpoint, or none where it has none at all. `say` hears of one that is passed over. InputError,
-// naming all, where there are some and none is good.
+// A folder's newest good checkpoint, or none where it has none at all. `say` hears of one that is passed over.
+// InputError, naming all, where there are some and none is good.
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder,
                                                const std::function<void(const std::string&)>& say);
+
+// Takes a damaged checkpoint out of the way: writing the next would else keep it in place of the good previous one.
+void set_aside_damaged(const std::filesystem::path& folder);
 
 // InputError, naming the first key that differs and both values, where a checkpoint is of another model.
 void check_identity(const FoundCheckpoint& found, const std::map<std::string, std::string>& identity);

@@ -19,7 +19,7 @@ std::string bar(double fraction, int width) {
 std::string pace_text(double per_second) {
   if (per_second >= 1e6) return fmt::format("{:.1f} M", per_second / 1e6);
   if (per_second >= 1e4) return fmt::format("{:.0f} k", per_second / 1e3);
-  return fmt::format("{:.3g}", per_second);
+  return per_second >= 100 ? fmt::format("{:.0f}", per_second) : fmt::format("{:.3g}", per_second);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "hone/base/error.hpp"
@@ -26,6 +28,17 @@ RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
 fs::path RunFolder::figures() const {
   fs::create_directories(path_ / "figures");
   return path_ / "figures";
+}
+
+FolderLock::FolderLock(const fs::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  throw InputError(fmt::format("{}: another process is at work in this folder", folder.string()));
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 fs::path free_folder(const fs::path& parent, const std::string& name) {

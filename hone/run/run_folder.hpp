@@ -26,6 +26,18 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
+// Keeps other processes from training in the same folder while it lives; an InputError where one does already.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 // parent/name, or parent/name-2, parent/name-3 … : the first that does not exist.
 std::filesystem::path free_folder(const std::filesystem::path& parent, const std::string& name);
 

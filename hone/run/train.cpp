@@ -18,8 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // of training between looks at the clock and at `stop`
 
-using Say = std::function<void(const std::string&)>;
-
 // What defines a run: its configuration, and the data that this led to on this machine.
 std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train) {
   std::map<std::string, std::string> identity = identity_of(config);
@@ -50,14 +48,15 @@ class Run {
     if (options.resume == Resume::yes) restore();
     started_at_ = engine_->iteration();
     folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
+    lock_.emplace(folder_->path());
     remove_leftovers(folder_->path());
+    if (damaged_) set_aside_damaged(folder_->path());
     folder_->write("config.toml", train_settings(config_).to_toml());
     metrics_.emplace(folder_->path() / "metrics.csv", counters().reported);
   }
 
   TrainSummary run() {
-    const auto style = options_.progress_style ? options_.progress_style() : ProgressStyle::quiet;
-    Progress progress(stderr, style, "train", "iterations", config_.iterations);
+    Progress progress(stderr, options_.progress, "train", "iterations", config_.iterations);
     progress.start_at(started_at_);
     while (engine_->iteration() < config_.iterations && !stopped()) {
       advance();
@@ -101,6 +100,7 @@ class Run {
     }
     checkpoint_ = found->checkpoint;
     saved_at_ = engine_->iteration();
+    damaged_ = found->path.filename() == previous_checkpoint_name;
     good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
     say(fmt::format("going on from {}", good_));
   }
@@ -126,7 +126,8 @@ class Run {
   std::string note() const {
     const TrainMetrics& now = counters().interval;
     std::string text = fmt::format("elbo {:.5g}", now.elbo.mean());
-    if (now.vcd.count() > 0) text += fmt::format(", vcd {:.4g}, acceptance {:.2f}", now.vcd.mean(), now.acceptance.mean());
+    if (now.vcd.count() > 0)
+      text += fmt::format(", vcd {:.4g}, acceptance {:.2f}", now.vcd.mean(), now.acceptance.mean());
     return text;
   }
 
@@ -184,7 +185,7 @@ class Run {
     s.seconds = seconds();
     const std::uint32_t made = s.iterations - started_at_;
     s.us_per_iteration = 1e6 * (made > 0 ? trained_seconds_ / made : s.seconds / s.iterations);
-    s.elbo = shown.elbo.estimate();
+    s.elbo = shown.elbo.count() > 0 ? shown.elbo.estimate() : unknown;
     s.vcd = shown.vcd.count() > 0 ? shown.vcd.estimate() : unknown;
     s.acceptance = shown.acceptance.count() > 0 ? shown.acceptance.mean() : std::nan("");
     s.step_size = engine_->step_size();
@@ -213,18 +214,21 @@ class Run {
   std::unique_ptr<Engine> engine_;
   Checkpoint checkpoint_;  // its state is filled in for saving alone
   std::optional<RunFolder> folder_;
+  std::optional<FolderLock> lock_;
   std::optional<MetricsFile> metrics_;
   std::uint32_t started_at_ = 0, saved_at_ = 0, stretch_ = 1;
   double trained_seconds_ = 0;
   Stopwatch since_checkpoint_;
   std::string good_ = "none yet";
+  bool damaged_ = false;
 };
 
 }  // namespace
 
 TrainSummary train(const TrainRunConfig& config, const TrainOptions& options) { return Run(config, options).run(); }
 
-std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads, const Say& say) {
+std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads,
+                                         const std::function<void(const std::string&)>& say) {
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
   auto model = std::make_unique<TrainedModel>();

@@ -19,9 +19,9 @@ struct TrainOptions {
   std::filesystem::path folder;         // the run's
   std::filesystem::path data_dir = {};  // looked at first for data, unless empty
   Resume resume = Resume::no;
-  const std::atomic<int>* stop = nullptr;                       // not 0: end after the iterations under way
-  std::function<void(const std::string&)> say = {};             // hears what a person should know
-  std::function<ProgressStyle()> progress_style = {};           // none: quiet
+  const std::atomic<int>* stop = nullptr;            // not 0: end after the iterations under way
+  std::function<void(const std::string&)> say = {};  // hears what a person should know
+  ProgressStyle progress = ProgressStyle::quiet;
 };
 
 // What summary.json of a training run holds.

@@ -87,7 +87,7 @@ TEST(PhiloxSource, NormalsAreBoxAndMullers) {
   std::vector<double> x(1001);
   PhiloxSource(7).normals({Purpose::momentum, iteration, datum, step}, x);
   const auto uniform = [](std::uint64_t high, std::uint64_t low) {
-    return (static_cast<double>((high << 21) ^ (low >> 11)) + 0.5) * 0x1p-53;
+    return (static_cast<double>((high << 20) | (low >> 12)) + 0.5) * 0x1p-52;
   };
   for (std::uint32_t i = 0; i < x.size(); ++i) {
     const auto word = philox({i / 2, datum, iteration, (2u << 24) | step}, 7);

@@ -1,48 +1,18 @@
 // The program as a user meets it in a terminal.
 
-#include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/temporary.hpp"
+#include "tests/end_to_end/program.hpp"
 
 namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Outcome;
 
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-class Program : public testing::Test {
- protected:
-  // Runs `hone ARGUMENTS` in the test's folder.
-  Outcome hone(const std::string& arguments) const {
-    const std::string command = "cd '" + folder.path().string() + "' && '" HONE_PROGRAM "' " + arguments +
-                                " >stdout.txt 2>stderr.txt </dev/null";
-    const int status = std::system(command.c_str());
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder.path() / "stdout.txt"),
-                    read_file(folder.path() / "stderr.txt")};
-    fs::remove(folder.path() / "stdout.txt");
-    fs::remove(folder.path() / "stderr.txt");
-    return outcome;
-  }
-
-  // A refused command: exit code 2, the message holds `part`, nothing was written.
-  void expect_refused(const std::string& arguments, const std::string& part) const {
-    const Outcome outcome = hone(arguments);
-    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "") << arguments;
-    EXPECT_TRUE(fs::is_empty(folder.path())) << arguments;
-  }
-
-  test::TemporaryFolder folder;
-};
+class Program : public test::Program {};
 
 TEST_F(Program, HelpListsTheSubcommandsAndEveryFlag) {
   EXPECT_EQ(hone("--help").code, 0);

@@ -18,6 +18,9 @@ struct Config {
   Colour colour = Colour::red;
   std::optional<double> size;
   std::uint64_t seed = 1;
+  std::string name = "plain";
+  std::vector<int> widths = {200, 100};
+  std::optional<std::vector<int>> more;
 };
 
 Settings settings_of(Config& config) {
@@ -27,6 +30,9 @@ Settings settings_of(Config& config) {
   s.add("colour", config.colour, {{"red", Colour::red}, {"green", Colour::green}}, "which");
   s.add("box.size", config.size, Bounds::positive(), "how large", "derived");
   s.add("seed", config.seed, Bounds::at_least(0), "seed");
+  s.add("name", config.name, "any text", "what it is called");
+  s.add("widths", config.widths, Bounds::between(1, 1000), "how wide");
+  s.add("more", config.more, Bounds::between(1, 1000), "how wide above", "derived");
   return s;
 }
 
@@ -53,6 +59,30 @@ TEST(Settings, ErrorsNameTheKeyAndWhatIsAllowed) {
   EXPECT_EQ(error_of("cuont", "1"), "--cuont: there is no key 'cuont'; did you mean 'count'?");
   EXPECT_EQ(error_of("seed", "-1"), "--seed: '-1' is not allowed; expected an integer, at least 0");
   EXPECT_EQ(error_of("count", "7"), "");
+  EXPECT_EQ(error_of("name", ""), "--name: '' is not allowed; expected any text");
+  const std::string list = "expected a list, perhaps empty, of integers from 1 to 1000";
+  for (const std::string bad : {"0", "1,", ",", "1,,2", "2.5", "1 2", "x", "1001", "[1", "1]"})
+    EXPECT_EQ(error_of("widths", bad), "--widths: '" + bad + "' is not allowed; " + list);
+}
+
+TEST(Settings, ListsAndTextsReadAsFlagsGiveThem) {
+  Config config;
+  Settings settings = settings_of(config);
+  for (const std::string text : {"5,6", "5, 6", "[5,6]", "[5, 6]"}) {
+    config.widths = {};
+    settings.set("widths", text, "--widths");
+    EXPECT_EQ(config.widths, (std::vector{5, 6})) << text;
+  }
+  settings.set("widths", "", "--widths");
+  EXPECT_TRUE(config.widths.empty());
+  EXPECT_EQ(settings.text("widths"), "[]");
+  EXPECT_FALSE(config.more);
+  settings.set("more", "[]", "--more");
+  EXPECT_TRUE(config.more && config.more->empty());
+  settings.set("name", "a \"quoted\" one", "--name");
+  EXPECT_EQ(config.name, "a \"quoted\" one");
+  EXPECT_EQ(settings.text("colour"), "red");
+  EXPECT_EQ(settings.text("count"), "3");
 }
 
 std::string file_error(const std::string& content) {
@@ -75,6 +105,13 @@ TEST(Settings, AFilesErrorsNameLineAndKey) {
   EXPECT_EQ(file_error("count = 2.5\n"), "c.toml:1: count: 2.5 is not allowed; expected an integer, at least 1");
   EXPECT_EQ(file_error("[box]\nsizes = 1.0\n"), "c.toml:2: there is no key 'box.sizes'; did you mean 'box.size'?");
   EXPECT_NE(file_error("count = = 2\n").find("c.toml:1: "), std::string::npos);
+  EXPECT_EQ(file_error("widths = 3\n"),
+            "c.toml:1: widths: 3 is not allowed; expected a list, perhaps empty, of integers from 1 to 1000");
+  EXPECT_NE(file_error("widths = [3, 2.5]\n").find("c.toml:1: widths: [ 3, 2.5 ] is not allowed"), std::string::npos);
+  EXPECT_NE(file_error("widths = [3, 0]\n").find("c.toml:1: widths: '3,0' is not allowed"), std::string::npos);
+  EXPECT_NE(file_error("name = 3\n").find("c.toml:1: name: 3 is not allowed; expected any text"), std::string::npos);
+  EXPECT_NE(file_error("count = [3]\n").find("c.toml:1: count: [ 3 ] is not allowed"), std::string::npos);
+  EXPECT_EQ(file_error("widths = []\nmore = [7]\nname = \"x\"\n"), "");
   EXPECT_EQ(file_error("count = 2\nrate = 1  # an integer is a number\n"), "");
 }
 
@@ -91,6 +128,9 @@ TEST(Settings, WhatIsWrittenReadsBackTheSame) {
   first.colour = Colour::green;
   first.size = 1e-7;
   first.seed = 12345678901234567ull;
+  first.name = "back\\slash, \"quotes\", 'others', µ\n";
+  first.widths = {};
+  first.more = {3, 4, 5};
   const std::string text = settings_of(first).to_toml();
   write_file(folder.path() / "c.toml", text);
   Config second;
@@ -99,6 +139,9 @@ TEST(Settings, WhatIsWrittenReadsBackTheSame) {
   EXPECT_EQ(settings.to_toml(), text);
   EXPECT_EQ(second.rate, first.rate);
   EXPECT_EQ(second.seed, first.seed);
+  EXPECT_EQ(second.name, first.name);
+  EXPECT_EQ(second.widths, first.widths);
+  EXPECT_EQ(second.more, first.more);
 }
 
 }  // namespace

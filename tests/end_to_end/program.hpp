@@ -1,0 +1,48 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/temporary.hpp"
+
+namespace hone::test {
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+class Program : public testing::Test {
+ protected:
+  // Runs `hone ARGUMENTS` in the test's folder.
+  Outcome hone(const std::string& arguments) const { return shell("\"$HONE\" " + arguments); }
+
+  // Runs a script there, which knows the program as $HONE.
+  Outcome shell(const std::string& script) const {
+    const std::string command = "cd '" + folder.path().string() + "' && HONE='" HONE_PROGRAM "' && { " + script +
+                                "\n} >stdout.txt 2>stderr.txt </dev/null";
+    const int status = std::system(command.c_str());
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder.path() / "stdout.txt"),
+                    read_file(folder.path() / "stderr.txt")};
+    std::filesystem::remove(folder.path() / "stdout.txt");
+    std::filesystem::remove(folder.path() / "stderr.txt");
+    return outcome;
+  }
+
+  // A refused command: exit code 2, the message holds `part`, nothing was written.
+  void expect_refused(const std::string& arguments, const std::string& part) const {
+    const Outcome outcome = hone(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << arguments;
+  }
+
+  test::TemporaryFolder folder;
+};
+
+}  // namespace hone::test

@@ -1,0 +1,226 @@
+// hone train, eval and bench as a user meets them: also killed, stopped and out of space.
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/program.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Outcome;
+
+class Train : public test::Program {
+ protected:
+  void SetUp() override {
+    write("c.toml", "model = \"vae\"\ndata = \"synthetic\"\nlatent = 2\nhidden = [4]\nencoder_hidden = [4]\nbatch = 8\n"
+                    "steps = 2\niterations = 200\nreport_every = 30\nthreads = 1\n");
+  }
+
+  void write(const std::string& name, const std::string& text) const { write_file(folder.path() / name, text); }
+  std::string read(const std::string& name) const { return read_file(folder.path() / name); }
+  std::string checkpoint(const std::string& run) const { return read(run + "/checkpoint.safetensors"); }
+
+  void expect_error(const std::string& arguments, int code, const std::string& part) const {
+    const Outcome outcome = hone(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << "\n" << outcome.err;
+  }
+  void expect_bad_config(const std::string& line, const std::string& part) const {
+    write("bad.toml", "data = \"synthetic\"\n" + line + "\n");
+    expect_error("train bad.toml --out bad", 2, part);
+    EXPECT_FALSE(fs::exists(folder.path() / "bad"));
+  }
+};
+
+TEST_F(Train, HelpListsEveryKey) {
+  const Outcome help = hone("train --help");
+  EXPECT_EQ(help.code, 0);
+  for (const char* word :
+       {"model", "data", "binarization", "data_seed", "latent", "hidden", "encoder_hidden", "activation", "objective",
+        "alpha", "estimator", "first_term", "entropy", "baseline", "local_from", "kernel", "steps", "leapfrog",
+        "leapfrog_jitter", "adapt", "step_size", "acceptance", "batch", "iterations", "optimizer", "rate_mean",
+        "rate_scale", "rate_model", "rate_decay", "decay_every", "precision", "seed", "report_every",
+        "checkpoint.every", "checkpoint.minutes", "engine", "threads"})
+    EXPECT_NE(help.out.find(std::string("\n  ") + word + "\n"), std::string::npos) << word;
+  for (const char* flag :
+       {"--set", "--engine", "--threads", "--iterations", "--seed", "--out", "--resume", "--data-dir"})
+    EXPECT_NE(help.out.find(flag), std::string::npos) << flag;
+}
+
+TEST_F(Train, EveryKeyIsDocumented) {
+  const std::string page = read_file(fs::path(HONE_SOURCE_DIR) / "docs/train.md"), help = hone("train --help").out;
+  std::istringstream lines(help.substr(help.find("Keys of CONFIG.toml")));
+  std::string line;
+  std::getline(lines, line);
+  int keys = 0;
+  while (std::getline(lines, line) && !line.empty()) {
+    if (line.starts_with("      ")) continue;
+    EXPECT_NE(page.find("| `" + line.substr(2) + "` |"), std::string::npos) << line;
+    ++keys;
+  }
+  EXPECT_GT(keys, 35);
+}
+
+TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
+  expect_bad_config("latnet = 3", "bad.toml:2: there is no key 'latnet'; did you mean 'latent'?");
+  expect_bad_config("latent = \"three\"", "bad.toml:2: latent: 'three' is not allowed; expected an integer");
+  expect_bad_config("latent = 0", "bad.toml:2: latent: '0' is not allowed");
+  expect_bad_config("hidden = 200", "bad.toml:2: hidden: 200 is not allowed; expected a list");
+  expect_bad_config("objective = \"vdc\"", "did you mean 'vcd'?");
+  expect_bad_config("[checkpoint]\nevry = 3",
+                    "bad.toml:3: there is no key 'checkpoint.evry'; did you mean 'checkpoint.every'?");
+  expect_bad_config("model = \"logistic-mf\"\nhidden = [3]", "hidden: matrix factorization has no hidden layers");
+  expect_bad_config("leapfrog_jitter = 5", "leapfrog_jitter: must be below leapfrog");
+  expect_bad_config("engine = \"gpu\"", "expected one of auto, cpu");
+  expect_error("train", 2, "config is required");
+  expect_error("train missing.toml", 2, "missing.toml");
+  expect_error("train c.toml --set latnet=3", 2, "--set latnet: there is no key 'latnet'; did you mean 'latent'?");
+  expect_error("train c.toml --set latent", 2, "expected key=value");
+  expect_error("train c.toml --iterations 0", 2, "--iterations: '0'");
+  expect_error("train c.toml --set data=missing.npy", 2, "missing.npy");
+  expect_error("train c.toml --set data=minst", 2, "minst");
+  expect_error("eval missing", 2, "missing: not the folder of a training run");
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+}
+
+TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
+  const Outcome trained = hone("train c.toml --set hidden=3,3 --set model=vae --seed 7 --json");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("run folder: runs/vae-synthetic-vcd-seed7"), std::string::npos) << trained.err;
+  EXPECT_NE(trained.err.find("acceptance"), std::string::npos);
+  const std::string run = "runs/vae-synthetic-vcd-seed7";
+  EXPECT_EQ(trained.out, read(run + "/summary.json"));
+  const auto summary = nlohmann::json::parse(trained.out);
+  for (const char* key :
+       {"model", "data", "binarization", "objective", "alpha", "steps", "seed", "engine", "threads", "iterations",
+        "seconds", "us_per_iteration", "elbo", "vcd", "acceptance", "step_size"})
+    EXPECT_TRUE(summary.contains(key)) << key;
+  EXPECT_TRUE(summary["elbo"].contains("se"));
+  EXPECT_EQ(summary["engine"], "cpu");
+  const std::string header = "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size,rejected_nonfinite\n";
+  EXPECT_TRUE(read(run + "/metrics.csv").starts_with(header));
+
+  const Outcome evaluated = hone("eval " + run + " --samples 50 --points 20 --json --quiet");
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  const auto with_evaluation = nlohmann::json::parse(read(run + "/summary.json"));
+  EXPECT_EQ(with_evaluation["test_log_likelihood"], nlohmann::json::parse(evaluated.out));
+  const Outcome table = hone("eval " + run + " --samples 50 --points 20 --proposals 1,3");
+  EXPECT_NE(table.out.find("no lower bound"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("equal mixture"), std::string::npos);
+  EXPECT_EQ(table.out.find("2  chain's mean, q's sd"), std::string::npos);
+  expect_error("eval " + run + " --proposals 4", 2, "--proposals");
+  expect_error("eval " + run + " --split other", 2, "train, validation or test");
+
+  const auto kl = nlohmann::json::parse(hone("train c.toml --set objective=kl --out kl --json --quiet").out);
+  EXPECT_TRUE(kl["vcd"]["mean"].is_null());
+  EXPECT_EQ(kl["elbo"]["mean"].type(), nlohmann::json::value_t::number_float);
+}
+
+TEST_F(Train, SignalsEndWithACheckpointAndTheirExitCode) {
+  EXPECT_EQ(hone("train c.toml --out whole --iterations 3000 --quiet").code, 0);
+  const auto stop_by = [&](const std::string& signal) {
+    return shell("\"$HONE\" train c.toml --out run --iterations 2000000 --resume & pid=$!; sleep 0.4\n"
+                 "while [ ! -s run/metrics.csv ]; do sleep 0.05; done; kill -" + signal + " $pid; wait $pid").code;
+  };
+  EXPECT_EQ(stop_by("INT"), 130);
+  EXPECT_EQ(stop_by("TERM"), 143);
+  const auto summary = nlohmann::json::parse(read("run/summary.json"));
+  EXPECT_EQ(summary["finished"], false);
+  const unsigned reached = summary["iterations"];
+  EXPECT_GT(reached, 0u);
+  const unsigned goal = std::max(3000u, reached + 10);
+  EXPECT_EQ(hone("train c.toml --out run --resume --quiet --iterations " + std::to_string(goal)).code, 0);
+  EXPECT_EQ(hone("train c.toml --out whole --resume --quiet --iterations " + std::to_string(goal)).code, 0);
+  EXPECT_EQ(checkpoint("run"), checkpoint("whole"));
+}
+
+TEST_F(Train, KilledAtAnyMomentItGoesOnWithTheSameBits) {
+  EXPECT_EQ(hone("train c.toml --out whole --quiet").code, 0);
+  std::srand(11);
+  const std::string command = "train c.toml --out run --resume --set checkpoint.every=1";
+  int killed = 0;
+  for (int i = 0; i < 12; ++i) {
+    const std::string wait = "0." + std::to_string(100 + std::rand() % 150);
+    killed += shell("\"$HONE\" " + command + " & pid=$!; sleep " + wait + "; kill -KILL $pid; wait $pid").code == 137;
+  }
+  EXPECT_GT(killed, 0);
+  const Outcome last = hone(command);
+  EXPECT_EQ(last.code, 0) << last.err;
+  EXPECT_EQ(checkpoint("run"), checkpoint("whole"));
+  for (const auto& entry : fs::directory_iterator(folder.path() / "run"))
+    EXPECT_NE(entry.path().extension(), ".partial");
+}
+
+TEST_F(Train, AFullDiskIsAClearErrorAndTheGoodCheckpointStands) {
+  EXPECT_EQ(hone("train c.toml --out run --quiet").code, 0);
+  const std::string good = checkpoint("run");
+  const Outcome full = shell("trap '' XFSZ; ulimit -f 40; \"$HONE\" train c.toml --out run --resume --iterations 300");
+  EXPECT_EQ(full.code, 1) << full.err;
+  EXPECT_NE(full.err.find("writing failed"), std::string::npos) << full.err;
+  const std::string stands = "the last good checkpoint: run/checkpoint.safetensors, iteration 200";
+  EXPECT_NE(full.err.find(stands), std::string::npos) << full.err;
+  EXPECT_EQ(checkpoint("run"), good);
+}
+
+TEST_F(Train, ACutCheckpointAndAnotherModelAreNamed) {
+  EXPECT_EQ(hone("train c.toml --out run --quiet --set checkpoint.every=150").code, 0);
+  expect_error("train c.toml --out run", 2, "run: there is a run in this folder already");
+  expect_error("train c.toml --out run --resume --set steps=3", 2, "steps = 2, which is now 3");
+  const std::string good = checkpoint("run");
+  write("run/checkpoint.safetensors", good.substr(0, good.size() - 1));
+  expect_error("train c.toml --out run --resume", 0,
+               "the one before is good: run/checkpoint.previous.safetensors, iteration 150");
+  EXPECT_EQ(checkpoint("run"), good);
+  write("run/checkpoint.safetensors", "");
+  write("run/checkpoint.previous.safetensors", "no");
+  expect_error("train c.toml --out run --resume", 2, "no good checkpoint:\nrun/checkpoint.safetensors: cut short");
+  expect_error("eval run", 2, "no good checkpoint");
+}
+
+TEST_F(Train, ACheckpointIsParsedInPlainPython) {
+  EXPECT_EQ(hone("train c.toml --out run --quiet").code, 0);
+  write("parse.py", R"(
+import json, struct
+data = open("run/checkpoint.safetensors", "rb").read()
+length = struct.unpack("<Q", data[:8])[0]
+assert length % 8 == 0
+header = json.loads(data[8:8 + length])
+notes = header.pop("__metadata__")
+assert notes["config.latent"] == "2" and all(isinstance(value, str) for value in notes.values())
+width, end = {"F32": 4, "F64": 8, "I64": 8}, 0
+for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+    begin, stop = entry["data_offsets"]
+    count = 1
+    for extent in entry["shape"]:
+        count *= extent
+    assert begin == end and begin % width[entry["dtype"]] == 0 and stop - begin == count * width[entry["dtype"]], name
+    end = stop
+assert 8 + length + end == len(data)
+offset = 8 + length + header["run.iterations"]["data_offsets"][0]
+assert struct.unpack("<q", data[offset:offset + 8])[0] == 200
+assert header["decoder.weight[0]"]["shape"] == [2, 4]
+try:
+    import safetensors.numpy
+    tensors = safetensors.numpy.load_file("run/checkpoint.safetensors")
+    assert tensors["decoder.weight[0]"].shape == (2, 4)
+except ImportError:
+    pass
+print("good")
+)");
+  const Outcome parsed = shell("python3 parse.py");
+  EXPECT_EQ(parsed.out, "good\n") << parsed.err;
+}
+
+TEST_F(Train, BenchPrintsJson) {
+  const Outcome outcome =
+      hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const char* key : {"us_per_iteration", "gflops", "peak_gflops", "fraction_of_peak"})
+    EXPECT_GT(json[key], 0) << key;
+  expect_error("bench iteration --model gan", 2, "--model: 'gan'");
+}
+
+}  // namespace
+}  // namespace hone

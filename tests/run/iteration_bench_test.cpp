@@ -1,0 +1,37 @@
+#include "hone/run/iteration_bench.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hone {
+namespace {
+
+// The paper's VAE: "41 gradients of the decoder for 100 chains, about 3.3 GFLOP, plus encoder and update".
+TEST(IterationFlops, AreThoseOfTheMatrixProducts) {
+  TrainConfig config;
+  const double pass = 2.0 * (10 * 200 + 200 * 200 + 200 * 784), first = 2.0 * 10 * 200;
+  const double encoder = 2.0 * (784 * 200 + 200 * 200 + 200 * 10), encoder_first = 2.0 * 784 * 200;
+  const double rest = 3 * pass - first + 2 * (3 * encoder - encoder_first);
+  EXPECT_EQ(iteration_flops(config, 784), 100 * (41 * 2 * pass + rest));
+  config.precision = Precision::bf16_trajectory;
+  EXPECT_EQ(iteration_flops(config, 784), 100 * (41 * 2 * pass + 8 * pass + 2 * pass + rest));
+  config.objective.kind = ObjectiveKind::kl;
+  EXPECT_EQ(iteration_flops(config, 784), 100 * (2 * pass + rest));
+}
+
+TEST(IterationBench, Measures) {
+  IterationBenchConfig config;
+  config.run.latent = 3;
+  config.run.hidden = {8};
+  config.run.encoder_hidden = {8};
+  config.run.steps = 2;
+  config.run.threads = 1;
+  config.iterations = 18;
+  const IterationBench result = bench_iteration(config);
+  EXPECT_GT(result.us_per_iteration, 0);
+  EXPECT_GT(result.peak_gflops, 0);
+  EXPECT_EQ(result.fraction_of_peak, result.gflops / result.peak_gflops);
+  EXPECT_EQ(result.iterations, 18u);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,264 @@
+#include "hone/run/train.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "hone/run/evaluate.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+TrainRunConfig small() {
+  TrainRunConfig config;
+  config.data = "synthetic";
+  config.latent = 3;
+  config.hidden = {9};
+  config.encoder_hidden = {8};
+  config.batch = 12;
+  config.steps = 2;
+  config.local_from = 10;
+  config.iterations = 40;
+  config.report_every = 7;
+  config.threads = 1;
+  return config;
+}
+
+TrainSummary run(const TrainRunConfig& config, const fs::path& folder, Resume resume = Resume::no) {
+  return train(config, {.folder = folder, .resume = resume});
+}
+
+std::string error_of(const TrainRunConfig& config, const fs::path& folder, Resume resume = Resume::no) {
+  try {
+    run(config, folder, resume);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string without_times(const fs::path& summary) {
+  auto json = nlohmann::json::parse(read_file(summary));
+  for (const char* key : {"seconds", "us_per_iteration", "threads"}) json.erase(key);
+  return json.dump();
+}
+
+// metrics.csv without its column of seconds.
+std::string rows_of(const fs::path& folder) {
+  std::istringstream file(read_file(folder / "metrics.csv"));
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    const auto first = line.find(','), second = line.find(',', first + 1);
+    text += line.substr(0, first) + line.substr(second) + "\n";
+  }
+  return text;
+}
+
+void expect_same_run(const fs::path& a, const fs::path& b) {
+  EXPECT_EQ(read_file(a / checkpoint_name), read_file(b / checkpoint_name));
+  EXPECT_EQ(without_times(a / "summary.json"), without_times(b / "summary.json"));
+  EXPECT_EQ(rows_of(a), rows_of(b));
+}
+
+TEST(TrainConfig, DefaultsAreThePapers) {
+  TrainRunConfig vae;
+  resolve(vae);
+  EXPECT_EQ(*vae.latent, 10);
+  EXPECT_EQ(*vae.hidden, (std::vector{200, 200}));
+  EXPECT_EQ(*vae.step_size, 0.05);
+  EXPECT_EQ(*vae.acceptance, 0.9);
+  EXPECT_EQ(vae.iterations, 400000u);
+  TrainRunConfig mf;
+  mf.model = ModelKind::logistic_mf;
+  resolve(mf);
+  EXPECT_EQ(*mf.latent, 50);
+  EXPECT_TRUE(mf.hidden->empty());
+  mf.hidden = {3};
+  EXPECT_THROW(resolve(mf), InputError);
+}
+
+TEST(TrainConfig, ThePapersConfigurationsAreTheDefaults) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(HONE_SOURCE_DIR) / "configs/paper")) {
+    TrainRunConfig read, expected;
+    train_settings(read).read_file(entry.path());
+    expected.model = read.model;
+    expected.data = read.data;
+    expected.binarization = read.binarization;
+    expected.objective.kind = read.objective.kind;
+    resolve(read);
+    resolve(expected);
+    EXPECT_EQ(train_settings(read).to_toml(), train_settings(expected).to_toml()) << entry.path();
+    const std::string name = entry.path().stem();
+    EXPECT_EQ(name.starts_with("vae"), read.model == ModelKind::vae);
+    EXPECT_EQ(name.find("fashion") != std::string::npos, read.data == "fashion-mnist");
+    EXPECT_TRUE(name.ends_with(train_settings(read).text("objective")));
+    ++files;
+  }
+  EXPECT_EQ(files, 12);
+}
+
+TEST(Train, WritesAWholeRunThatItsConfigTomlRunsAgain) {
+  const test::TemporaryFolder folder;
+  const TrainSummary summary = run(small(), folder.path() / "a");
+  EXPECT_TRUE(summary.finished);
+  EXPECT_EQ(summary.binarization, "made as bits");
+  EXPECT_GT(summary.vcd.se, 0);
+  EXPECT_EQ(read_file(folder.path() / "a/summary.json"), summary.to_json());
+  TrainRunConfig again;
+  train_settings(again).read_file(folder.path() / "a/config.toml");
+  run(again, folder.path() / "b");
+  expect_same_run(folder.path() / "a", folder.path() / "b");
+}
+
+TEST(Train, AStoppedAndResumedRunHasTheBitsOfOneThatNeverStopped) {
+  std::vector<TrainRunConfig> kinds(3, small());
+  kinds[1].objective.kind = ObjectiveKind::kl;
+  kinds[1].precision = Precision::float64;
+  kinds[1].optimizer = OptimizerKind::adam;
+  kinds[2].model = ModelKind::logistic_mf;
+  kinds[2].hidden.reset();
+  kinds[2].baseline = LatentBaseline::global;
+  kinds[2].objective.first_term = FirstTerm::score;
+  for (TrainRunConfig& config : kinds) {
+    const test::TemporaryFolder folder;
+    run(config, folder.path() / "whole");
+    for (const std::uint32_t stop : {1u, 14u, 39u, 40u}) {
+      const fs::path path = folder.path() / std::to_string(stop);
+      TrainRunConfig first = config, second = config;
+      first.iterations = stop;
+      run(first, path);
+      second.threads = 2;
+      second.checkpoint_every = 3;
+      run(second, path, Resume::yes);
+      expect_same_run(folder.path() / "whole", path);
+    }
+  }
+}
+
+TEST(Train, AnotherReportIntervalChangesNoParameter) {
+  const test::TemporaryFolder folder;
+  TrainRunConfig config = small();
+  run(config, folder.path() / "a");
+  config.iterations = 20;
+  run(config, folder.path() / "b");
+  config.iterations = 40;
+  config.report_every = 5;
+  run(config, folder.path() / "b", Resume::yes);
+  const auto state = [&](const char* name) {
+    return find_checkpoint(folder.path() / name, [](const std::string&) {})->checkpoint.state;
+  };
+  const TrainState a = state("a"), b = state("b");
+  EXPECT_EQ(a.step_size, b.step_size);
+  ASSERT_EQ(a.arrays.size(), b.arrays.size());
+  for (std::size_t i = 0; i < a.arrays.size(); ++i)
+    EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
+}
+
+TEST(Train, ARunFolderIsNeitherOverwrittenNorMistaken) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "run";
+  TrainRunConfig config = small();
+  EXPECT_EQ(error_of(config, path, Resume::yes), "");  // nothing there: starts
+  EXPECT_NE(error_of(config, path).find("--resume"), std::string::npos);
+  config.latent = 4;
+  const std::string other = error_of(config, path, Resume::yes);
+  EXPECT_NE(other.find("latent = 3, which is now 4"), std::string::npos) << other;
+  config = small();
+  config.data_seed = 2;
+  EXPECT_NE(error_of(config, path, Resume::yes).find("data.sha256"), std::string::npos);
+  config = small();
+  config.iterations = 39;
+  EXPECT_NE(error_of(config, path, Resume::yes).find("40 iterations already"), std::string::npos);
+  {
+    const FolderLock lock(path);
+    EXPECT_NE(error_of(small(), path, Resume::yes).find("another process"), std::string::npos);
+  }
+  EXPECT_EQ(error_of(small(), path, Resume::yes), "");
+  fs::create_directory(folder.path() / "other");
+  write_file(folder.path() / "other/thesis.txt", "precious");
+  EXPECT_NE(error_of(small(), folder.path() / "other", Resume::yes), "");
+  EXPECT_NE(error_of(small(), folder.path() / "other"), "");
+}
+
+TEST(Train, ADamagedCheckpointIsNamedAndTheOneBeforeUsed) {
+  const test::TemporaryFolder folder;
+  TrainRunConfig config = small();
+  run(config, folder.path() / "whole");
+  config.checkpoint_every = 15;
+  run(config, folder.path() / "run");
+  const fs::path current = folder.path() / "run" / checkpoint_name;
+  write_file(current, read_file(current).substr(0, 5000));
+  std::string heard;
+  const auto say = [&](const std::string& text) { heard += text; };
+  train(config, {.folder = folder.path() / "run", .resume = Resume::yes, .say = say});
+  EXPECT_NE(heard.find(current.string()), std::string::npos);
+  EXPECT_NE(heard.find("checkpoint.previous.safetensors, iteration 30"), std::string::npos) << heard;
+  expect_same_run(folder.path() / "whole", folder.path() / "run");
+}
+
+TEST(Train, AParameterThatIsNotFiniteEndsTheRunAndNamesTheCheckpoint) {
+  const test::TemporaryFolder folder;
+  TrainRunConfig config = small();
+  config.rate_model = 1e30;
+  config.checkpoint_every = 1;
+  try {
+    run(config, folder.path() / "run");
+    FAIL();
+  } catch (const InputError&) {
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no longer finite after iteration"), std::string::npos) << text;
+    EXPECT_NE(text.find("smaller learning rates"), std::string::npos) << text;
+    EXPECT_NE(text.find("checkpoint.safetensors, iteration"), std::string::npos) << text;
+  }
+  EXPECT_TRUE(find_checkpoint(folder.path() / "run", [](const std::string&) {}));
+}
+
+TEST(Train, AStopIsHeardBeforeTheEnd) {
+  const test::TemporaryFolder folder;
+  const std::atomic<int> stop = SIGTERM;
+  const TrainSummary summary = train(small(), {.folder = folder.path() / "run", .stop = &stop});
+  EXPECT_FALSE(summary.finished);
+  EXPECT_EQ(summary.iterations, 0u);
+  EXPECT_TRUE(fs::exists(folder.path() / "run/summary.json"));
+}
+
+TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {
+  const test::TemporaryFolder folder;
+  TrainRunConfig config = small();
+  config.model = ModelKind::gaussian_mf;
+  config.hidden.reset();
+  run(config, folder.path() / "run");
+  EvaluateOptions options;
+  options.evaluation.samples = 100;
+  options.evaluation.burn_in = options.evaluation.kept = 10;
+  options.points = 60;
+  const RunEvaluation one = evaluate_run(folder.path() / "run", options);
+  options.threads = 2;
+  const RunEvaluation two = evaluate_run(folder.path() / "run", options);
+  EXPECT_EQ(one.to_json(), two.to_json());
+  EXPECT_TRUE(one.summary.exact);
+  const auto summary = nlohmann::json::parse(read_file(folder.path() / "run/summary.json"));
+  for (const char* key :
+       {"value", "mixture", "pilot", "se", "proposals", "points", "samples", "effective_samples", "exact"})
+    EXPECT_TRUE(summary["test_log_likelihood"].contains(key)) << key;
+  EXPECT_EQ(summary["model"], "gaussian-mf");
+  EXPECT_EQ(summary["test_log_likelihood"]["points"], 60);
+  EXPECT_EQ(summary["test_log_likelihood"]["proposals"].size(), 3u);
+  // resuming a run that is finished keeps it; training on does not
+  run(config, folder.path() / "run", Resume::yes);
+  EXPECT_NE(read_file(folder.path() / "run/summary.json").find("test_log_likelihood"), std::string::npos);
+  config.iterations = 41;
+  run(config, folder.path() / "run", Resume::yes);
+  EXPECT_EQ(read_file(folder.path() / "run/summary.json").find("test_log_likelihood"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hone
