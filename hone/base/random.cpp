@@ -103,9 +103,7 @@ Words first_counter(const Stream& stream) {
 
 }  // namespace
 
-Words philox(Words counter, std::uint64_t key) {
-  return rounds(counter, key);
-}
+Words philox(Words counter, std::uint64_t key) { return rounds(counter, key); }
 
 void PhiloxSource::normals(const Stream& stream, std::span<double> out) const {
   fill_normals(first_counter(stream), seed_, out);
