@@ -32,7 +32,8 @@ TrainConfig paper(ModelKind kind, ObjectiveKind objective, Precision precision) 
 
 // Multiplications and additions of one pass through a network for one column, and those of its first layer.
 struct Pass {
-  Pass(int inputs, const std::vector<int>& hidden, int outputs) : first(2.0 * inputs * (hidden.empty() ? outputs : hidden[0])) {
+  Pass(int inputs, const std::vector<int>& hidden, int outputs)
+      : first(2.0 * inputs * (hidden.empty() ? outputs : hidden[0])) {
     int below = inputs;
     for (const int units : hidden) {
       all += 2.0 * below * units;
@@ -44,7 +45,8 @@ struct Pass {
 };
 
 double flops(const TrainConfig& config) {
-  const Pass decoder(config.model.latent, config.model.hidden, pixels), encoder(pixels, config.model.encoder_hidden, config.model.latent);
+  const Pass decoder(config.model.latent, config.model.hidden, pixels),
+      encoder(pixels, config.model.encoder_hidden, config.model.latent);
   const bool refines = config.objective.kind != ObjectiveKind::kl;
   const double gradients = 1 + (refines ? config.refine.steps * config.kernel.leapfrog : 0);
   const double learning = (3 * decoder.all - decoder.first) + 2 * (3 * encoder.all - encoder.first);
@@ -71,7 +73,8 @@ void iteration(benchmark::State& state, const TrainConfig& config) {
   for (auto _ : state) engine->train(1, metrics);
   const double gflop = flops(config) * 1e-9 * static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] = benchmark::Counter(gflop, benchmark::Counter::kIsRate);
-  state.counters["of_peak"] = benchmark::Counter(gflop / (peak() * static_cast<double>(state.range(0))), benchmark::Counter::kIsRate);
+  state.counters["of_peak"] =
+      benchmark::Counter(gflop / (peak() * static_cast<double>(state.range(0))), benchmark::Counter::kIsRate);
   state.counters["peak"] = peak() * static_cast<double>(state.range(0));
 }
 

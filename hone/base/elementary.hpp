@@ -19,7 +19,8 @@ HONE_INLINE double log_unit(double u) {
   const double f = std::bit_cast<double>(bits + (k << 52)) - 1;
   const double s = f / (2 + f), z = s * s, w = z * z, half = 0.5 * f * f;
   const double even = w * (0.3999999999940941908 + w * (0.2222219843214978396 + w * 0.1531383769920937332));
-  const double odd = z * (0.6666666666666735130 + w * (0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591)));
+  const double odd = z * (0.6666666666666735130 +
+                          w * (0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591)));
   constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
   return -(scale * ln2_high) - ((half - (s * (half + (even + odd)) - scale * ln2_low)) - f);
 }
@@ -35,7 +36,8 @@ HONE_INLINE CosSin cos_sin_turn(double v) {
   const auto quarter = std::bit_cast<std::uint64_t>(shifted);
   const double x = 6.283185307179586477 * (v - 0.25 * (shifted - round));
   const double z = x * x, w = z * z;
-  const double sine_tail = 8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04 + z * 2.75573137070700676789e-06) +
+  const double sine_tail = 8.33333333332248946124e-03 +
+                           z * (-1.98412698298579493134e-04 + z * 2.75573137070700676789e-06) +
                            z * w * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10);
   const double sine = x + z * x * (-1.66666666666666324348e-01 + z * sine_tail);
   const double cosine_tail =

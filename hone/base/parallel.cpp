@@ -11,10 +11,15 @@
 namespace hone {
 namespace {
 
-// Work comes in quick succession: who waits looks for it a while, some 50 µs, before going to sleep.
+// Work comes in quick succession: who waits looks for it a while, some 50 µs, before going to sleep. Not where threads
+// have to take turns.
+int looks_for(int threads) {
+  return static_cast<unsigned>(threads) <= std::thread::hardware_concurrency() ? 4000 : 0;
+}
+
 template <class Condition>
-bool seen_soon(Condition condition) {
-  for (int look = 0; look < 4000; ++look) {
+bool seen_soon(int looks, Condition condition) {
+  for (int look = 0; look < looks; ++look) {
     if (condition()) return true;
 #if defined(__x86_64__) && defined(__GNUC__)
     __builtin_ia32_pause();
@@ -33,6 +38,7 @@ struct Team::State {
   const std::function<void(int, int, int)>* share = nullptr;
   int items = 0;
   int threads = 1;
+  int looks = 0;
   std::atomic<int> running = 0;
   std::atomic<std::uint64_t> round = 0;
   std::atomic<bool> stop = false;
@@ -60,7 +66,7 @@ struct Team::State {
   void work(int thread) {
     for (std::uint64_t seen = 0;;) {
       const auto called = [&] { return stop || round != seen; };
-      if (!seen_soon(called)) {
+      if (!seen_soon(looks, called)) {
         std::unique_lock lock(mutex);
         wake.wait(lock, called);
       }
@@ -76,6 +82,7 @@ struct Team::State {
 
 Team::Team(int threads) : state_(std::make_unique<State>()) {
   state_->threads = threads > 1 ? threads : 1;
+  state_->looks = looks_for(threads);
   for (int thread = 1; thread < state_->threads; ++thread)
     state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
 }
@@ -97,7 +104,7 @@ void Team::run(int items, const std::function<void(int, int, int)>& share) {
   state.wake.notify_all();
   state.execute(0);
   const auto finished = [&] { return state.running == 0; };
-  if (!seen_soon(finished)) {
+  if (!seen_soon(state.looks, finished)) {
     std::unique_lock lock(state.mutex);
     state.done.wait(lock, finished);
   }

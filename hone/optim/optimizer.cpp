@@ -38,7 +38,8 @@ HONE_INLINE bool rmsprop(const Elements& range, Real rate, bool first, const Upd
 }
 
 template <class Real>
-HONE_INLINE bool adam(const Elements& range, Real rate, const AdamCorrection& correction, const UpdateArrays<Real>& arrays) {
+HONE_INLINE bool adam(const Elements& range, Real rate, const AdamCorrection& correction,
+                      const UpdateArrays<Real>& arrays) {
   const Real* const gradient = arrays.gradient.data();
   Real* const first = arrays.first.data();
   Real* const second = arrays.second.data();
@@ -94,9 +95,8 @@ void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32
     const bool still = slice.role == Role::weight && iteration <= config_.weights_from;
     const double eta = still ? 0 : decayed * rate(slice.role);
     for (std::size_t i = slice.offset; i < slice.offset + slice.size; ++i)
-      theta[i] += config_.kind == OptimizerKind::rmsprop
-                      ? rmsprop_step(eta, ascent[i], iteration == 1, second_[i])
-                      : adam_step(eta, ascent[i], correction, first_[i], second_[i]);
+      theta[i] += config_.kind == OptimizerKind::rmsprop ? rmsprop_step(eta, ascent[i], iteration == 1, second_[i])
+                                                         : adam_step(eta, ascent[i], correction, first_[i], second_[i]);
   }
   family.project();
 }

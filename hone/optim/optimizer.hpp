@@ -58,8 +58,10 @@ struct UpdateArrays {
 };
 bool rmsprop_update(const Elements& range, float rate, bool first, const UpdateArrays<float>& arrays);
 bool rmsprop_update(const Elements& range, double rate, bool first, const UpdateArrays<double>& arrays);
-bool adam_update(const Elements& range, float rate, const AdamCorrection& correction, const UpdateArrays<float>& arrays);
-bool adam_update(const Elements& range, double rate, const AdamCorrection& correction, const UpdateArrays<double>& arrays);
+bool adam_update(const Elements& range, float rate, const AdamCorrection& correction,
+                 const UpdateArrays<float>& arrays);
+bool adam_update(const Elements& range, double rate, const AdamCorrection& correction,
+                 const UpdateArrays<double>& arrays);
 
 // Moves a family's parameters along a gradient, with one learning rate a role.
 class Optimizer {

@@ -42,7 +42,8 @@ TEST(Elementary, CosineAndSineOfATurn) {
 }
 
 TEST(Elementary, WholeQuartersAreExact) {
-  for (const auto& [v, cos, sin] : std::vector<std::array<double, 3>>{{0, 1, 0}, {0.25, 0, 1}, {0.5, -1, 0}, {0.75, 0, -1}, {1, 1, 0}}) {
+  for (const auto& [v, cos, sin] :
+       std::vector<std::array<double, 3>>{{0, 1, 0}, {0.25, 0, 1}, {0.5, -1, 0}, {0.75, 0, -1}, {1, 1, 0}}) {
     EXPECT_EQ(cos_sin_turn(v).cos, cos) << v;
     EXPECT_EQ(cos_sin_turn(v).sin, sin) << v;
   }

@@ -98,7 +98,8 @@ TEST_F(Bf16Trajectory, LeavesThePosteriorInvariant) {
   constexpr int chains_count = 20'000, units = 2, seen = 6;
   Parameters<float> parameters;
   Decoder<float> decoder({units, {}, seen, Activation::relu, Density::gaussian}, parameters, Gradients::bf16);
-  const float weights[units][seen] = {{0.11f, -0.07f, 0.05f, 0.02f, -0.13f, 0.09f}, {0.03f, 0.12f, -0.08f, 0.1f, 0.01f, -0.04f}};
+  const float weights[units][seen] = {{0.11f, -0.07f, 0.05f, 0.02f, -0.13f, 0.09f},
+                                      {0.03f, 0.12f, -0.08f, 0.1f, 0.01f, -0.04f}};
   std::copy_n(&weights[0][0], units * seen, parameters.values().begin());
   decoder.pack();
   const std::vector<double> x = {0.2, -0.1, 0.15, 0.05, -0.2, 0.1};

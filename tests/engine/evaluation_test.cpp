@@ -22,7 +22,9 @@ ProposalDraws weighted(const std::vector<double>& log_weight) {
   return draws;
 }
 
-std::vector<double> constant(double weight, std::size_t count = 20) { return std::vector<double>(count, std::log(weight)); }
+std::vector<double> constant(double weight, std::size_t count = 20) {
+  return std::vector<double>(count, std::log(weight));
+}
 
 TEST(Combine, EqualWeightsGiveThatWeight) {
   const PointEvaluation point = combine({weighted(constant(1)), weighted(constant(2)), weighted(constant(4))}, all);
@@ -40,7 +42,7 @@ TEST(Combine, ThePilotChoosesOnTheFirstTenthAndEstimatesOnTheRest) {
   std::vector<double> lucky = constant(1), steady = constant(3);
   lucky[0] = lucky[1] = std::log(100);  // the tenth of 20
   const PointEvaluation point = combine({weighted(lucky), weighted(steady), weighted(constant(2))}, all);
-  EXPECT_NEAR(point.pilot, 0, 1e-14);                            // the lucky one's other draws
+  EXPECT_NEAR(point.pilot, 0, 1e-14);                           // the lucky one's other draws
   EXPECT_NEAR(point.best, std::log((200 + 18) / 20.0), 1e-14);  // all draws, chosen after seeing
 }
 
@@ -63,7 +65,8 @@ TEST(Combine, ProposalsThatAreNotUsedDoNotCount) {
 TEST(Combine, WeightsMayVanishAndBeHuge) {
   std::vector<double> some(20, -infinity);
   some[5] = 2000;
-  const PointEvaluation point = combine({weighted(some), weighted(std::vector<double>(20, -infinity)), weighted(std::vector<double>(20, -3000.0))}, all);
+  const PointEvaluation point = combine(
+      {weighted(some), weighted(std::vector<double>(20, -infinity)), weighted(std::vector<double>(20, -3000.0))}, all);
   EXPECT_NEAR(point.proposal[0].log_likelihood, 2000 - std::log(20), 1e-10);
   EXPECT_NEAR(point.proposal[0].effective_samples, 1, 1e-12);
   EXPECT_EQ(point.proposal[1].log_likelihood, -infinity);

@@ -16,8 +16,8 @@ namespace {
 constexpr int pixels = 8, latent = 2;
 constexpr double noise = 0.1;  // its standard deviation in the model
 
-// x = c + Wᵀ z + noise, row after row. W is no larger than this: with a much narrower posterior the size of W is learned
-// as slowly as by expectation maximization.
+// x = c + Wᵀ z + noise, row after row. W is no larger than this: with a much narrower posterior the size of W is
+// learned as slowly as by expectation maximization.
 std::vector<double> synthetic(int count, std::uint32_t stream) {
   Matrix<double> z(latent, count), e(pixels, count);
   PhiloxSource(12).normals({Purpose::synthesize, stream, 0}, z.view().flat());
@@ -25,7 +25,8 @@ std::vector<double> synthetic(int count, std::uint32_t stream) {
   std::vector<double> values;
   for (int n = 0; n < count; ++n)
     for (int p = 0; p < pixels; ++p)
-      values.push_back(0.3 * p + 0.2 * std::sin(p + 1.0) * z(0, n) + 0.12 * std::cos(2.0 * p) * z(1, n) + noise * e(p, n));
+      values.push_back(0.3 * p + 0.2 * std::sin(p + 1.0) * z(0, n) + 0.12 * std::cos(2.0 * p) * z(1, n) +
+                       noise * e(p, n));
   return values;
 }
 
@@ -127,7 +128,8 @@ TEST(GaussianMf, JointIsPosteriorTimesEvidence) {
     double b[2] = {};
     for (int i = 0; i < 2; ++i)
       for (int p = 0; p < pixels; ++p) b[i] += w[i * pixels + p] * minibatch.view()(p, n) / square(noise);
-    const double mu[2] = {(m[1][1] * b[0] - m[0][1] * b[1]) / determinant, (m[0][0] * b[1] - m[1][0] * b[0]) / determinant};
+    const double mu[2] = {(m[1][1] * b[0] - m[0][1] * b[1]) / determinant,
+                          (m[0][0] * b[1] - m[1][0] * b[0]) / determinant};
     const double d[2] = {z(0, n) - mu[0], z(1, n) - mu[1]};
     const double quadratic = d[0] * (m[0][0] * d[0] + m[0][1] * d[1]) + d[1] * (m[1][0] * d[0] + m[1][1] * d[1]);
     const double posterior = -log_two_pi + 0.5 * std::log(determinant) - 0.5 * quadratic;

@@ -51,7 +51,8 @@ ReplaySource recorded(const json& replay, bool refines) {
     const json& value = calls.at(next++);
     for (std::uint32_t c = 0; c < batch; ++c) {
       const json& row = value[c];
-      source.record({purpose, iteration, c, step}, row.is_array() ? row.get<std::vector<double>>() : std::vector<double>{row});
+      source.record({purpose, iteration, c, step},
+                    row.is_array() ? row.get<std::vector<double>>() : std::vector<double>{row});
     }
   };
   for (std::uint32_t it = 1; it <= replay["iters"]; ++it) {
@@ -65,7 +66,8 @@ ReplaySource recorded(const json& replay, bool refines) {
   return source;
 }
 
-const std::vector<std::pair<std::string, std::string>> networks = {{"vae", "decoder"}, {"netMu", "mean"}, {"netSigma", "sd"}};
+const std::vector<std::pair<std::string, std::string>> networks = {
+    {"vae", "decoder"}, {"netMu", "mean"}, {"netSigma", "sd"}};
 
 // Calls do(name of our tensor, the authors' numbers) for every tensor; they list layers from the output to the input.
 template <class Do>
@@ -83,7 +85,10 @@ void for_tensors(const json& parameters, Do&& work) {
 TrainConfig config_of(const json& replay, ObjectiveKind objective) {
   const bool vae = replay["init"]["vae"].size() > 1;
   TrainConfig config;
-  config.model = {vae ? ModelKind::vae : ModelKind::logistic_mf, latent, vae ? std::vector{4, 5} : std::vector<int>{}, {4, 5},
+  config.model = {vae ? ModelKind::vae : ModelKind::logistic_mf,
+                  latent,
+                  vae ? std::vector{4, 5} : std::vector<int>{},
+                  {4, 5},
                   Activation::relu};
   config.objective.kind = objective;
   config.shared_until = 3;
@@ -115,13 +120,15 @@ struct Observed {
   }
 };
 
-double mean(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size()); }
+double mean(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
 
 class GoldenModels : public testing::TestWithParam<std::tuple<const char*, const char*>> {
  protected:
   void SetUp() override {
     const auto [model, name] = GetParam();
-    objective_ = std::string(name) == "kl" ? ObjectiveKind::kl
+    objective_ = std::string(name) == "kl"        ? ObjectiveKind::kl
                  : std::string(name) == "hoffman" ? ObjectiveKind::hoffman
                                                   : ObjectiveKind::vcd;
     std::ifstream file(std::string(HONE_SOURCE_DIR "/tests/golden/") + model + "-" + name + ".json");
@@ -190,7 +197,8 @@ TEST_P(GoldenModels, AgreesAtEveryStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Replays, GoldenModels,
-                         testing::Combine(testing::Values("vae", "logistic-mf"), testing::Values("kl", "hoffman", "vcd")));
+                         testing::Combine(testing::Values("vae", "logistic-mf"),
+                                          testing::Values("kl", "hoffman", "vcd")));
 
 }  // namespace
 }  // namespace hone::test

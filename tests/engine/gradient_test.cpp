@@ -27,8 +27,7 @@ DataSet made_up_data(Density density) {
 
 // What an iteration saw, kept.
 struct Seen {
-  explicit Seen(const IterationView& view)
-      : evidence(view.evidence), q(view.q), gradient(widened(view.gradient)) {}
+  explicit Seen(const IterationView& view) : evidence(view.evidence), q(view.q), gradient(widened(view.gradient)) {}
   Evidence evidence;
   AmortizedFamily q;
   std::vector<double> gradient;
@@ -37,8 +36,13 @@ struct Seen {
 class World {
  public:
   explicit World(const TrainConfig& config)
-      : config_(config), data_(made_up_data(config.model.density())), model_(config, data_), minibatch_(model_.minibatch(batch)),
-        indices_(batch), columns_(batch), baseline_(points) {
+      : config_(config),
+        data_(made_up_data(config.model.density())),
+        model_(config, data_),
+        minibatch_(model_.minibatch(batch)),
+        indices_(batch),
+        columns_(batch),
+        baseline_(points) {
     std::iota(columns_.begin(), columns_.end(), 0u);
     EngineOptions options;
     options.threads = 2;
@@ -53,7 +57,8 @@ class World {
     engine->train(2, metrics);  // C is no longer 0, and with shared_until = 1 each datum has its own
     state = engine->save();
     for (const Tensor& tensor : model_.parameters().tensors())
-      std::ranges::copy(array_of<double>(state, tensor.name), model_.parameters().values().begin() + static_cast<std::ptrdiff_t>(tensor.offset));
+      std::ranges::copy(array_of<double>(state, tensor.name),
+                        model_.parameters().values().begin() + static_cast<std::ptrdiff_t>(tensor.offset));
     if (config.objective.kind == ObjectiveKind::vcd) baseline_ = array_of<double>(state, "baseline[1]");
     permuted_minibatches(points, config.seed)->fill(3, indices_);
     engine->train(1, metrics);
@@ -73,7 +78,8 @@ class World {
         };
         const double slope = derivative(shifted, step);
         shifted(0);
-        EXPECT_NEAR(seen_->gradient[i], slope, tolerance * (scale() + std::abs(slope))) << tensor.name << " " << i - tensor.offset;
+        EXPECT_NEAR(seen_->gradient[i], slope, tolerance * (scale() + std::abs(slope)))
+            << tensor.name << " " << i - tensor.offset;
       }
   }
 
@@ -94,7 +100,8 @@ class World {
 
   static double log_q(const Matrix<double>& mean, const Matrix<double>& sd, const Matrix<double>& z, int n) {
     double sum = 0;
-    for (int d = 0; d < latent; ++d) sum += -0.5 * log_two_pi - std::log(sd(d, n)) - 0.5 * square((z(d, n) - mean(d, n)) / sd(d, n));
+    for (int d = 0; d < latent; ++d)
+      sum += -0.5 * log_two_pi - std::log(sd(d, n)) - 0.5 * square((z(d, n) - mean(d, n)) / sd(d, n));
     return sum;
   }
 
@@ -102,7 +109,8 @@ class World {
   double surrogate() {
     const ObjectiveConfig& objective = config_.objective;
     const Evidence& evidence = seen_->evidence;
-    Matrix<double> mean(latent, batch), sd(latent, batch), z(latent, batch), old_mean(latent, batch), old_sd(latent, batch);
+    Matrix<double> mean(latent, batch), sd(latent, batch), z(latent, batch), old_mean(latent, batch),
+        old_sd(latent, batch);
     model_.encoder().prepare(tape_, minibatch_.view());
     model_.encoder().forward(tape_, 0, batch, mean, sd);
     std::ranges::copy(seen_->q.mean().flat(), old_mean.view().flat().begin());
@@ -128,7 +136,8 @@ class World {
       if (objective.kind != ObjectiveKind::vcd) continue;
       sum += objective.alpha * at_zt;
       if (objective.estimator == Estimator::large_t) continue;
-      const double f = evidence.refined.value[n] - log_q(old_mean, old_sd, evidence.refined.z, n) - (analytic ? old_normalizer : 0);
+      const double f =
+          evidence.refined.value[n] - log_q(old_mean, old_sd, evidence.refined.z, n) - (analytic ? old_normalizer : 0);
       sum -= objective.alpha * (f - baseline_[indices_[n]]) * log_q(mean, sd, evidence.draws.z, n);
     }
     return sum;
@@ -147,7 +156,8 @@ class World {
 
 TrainConfig config_of(ObjectiveKind kind, ModelKind model = ModelKind::vae, Activation activation = Activation::tanh) {
   TrainConfig config;
-  config.model = {model, latent, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, activation};
+  config.model = {
+      model, latent, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, activation};
   config.objective.kind = kind;
   config.shared_until = 1;
   config.refine = {3, Adapt::inside, 0.1, 0.9, -1};
@@ -174,7 +184,8 @@ TEST_P(EngineGradient, OfMatrixFactorization) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Objectives, EngineGradient,
-                         testing::Values(ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd, ObjectiveKind::li2017));
+                         testing::Values(ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd,
+                                         ObjectiveKind::li2017));
 
 TEST(EngineGradientOptions, AlphaAndLargeT) {
   TrainConfig config = config_of(ObjectiveKind::vcd);

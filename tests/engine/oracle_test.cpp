@@ -59,8 +59,8 @@ TEST(AmortizedOracle, VcdGradientOfEveryDatum) {
   std::vector<int> alternating(batch);
   for (int c = 0; c < batch; ++c) alternating[c] = c % 2;  // a datum that comes twice has its own random numbers
 
-  std::vector<double> q(4);               // mean and sd of both data
-  std::array<Moments, 4> gradient;        // an iteration is one observation
+  std::vector<double> q(4);         // mean and sd of both data
+  std::array<Moments, 4> gradient;  // an iteration is one observation
   EngineOptions options;
   options.minibatches = std::make_unique<ReplayedMinibatches>(std::vector<std::vector<int>>{alternating});
   options.observe = [&](const IterationView& view) {

@@ -22,7 +22,8 @@ DataSet made_up_data() {
 
 TrainConfig config_of(ObjectiveKind kind, Precision precision, ModelKind model = ModelKind::vae) {
   TrainConfig config;
-  config.model = {model, 3, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
+  config.model = {
+      model, 3, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
   config.objective.kind = kind;
   config.shared_until = 10;
   config.refine = {4, Adapt::inside, 0.05, 0.9, -1};
@@ -31,7 +32,8 @@ TrainConfig config_of(ObjectiveKind kind, Precision precision, ModelKind model =
   return config;
 }
 
-const std::vector<ObjectiveKind> objectives = {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd, ObjectiveKind::li2017};
+const std::vector<ObjectiveKind> objectives = {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd,
+                                               ObjectiveKind::li2017};
 
 std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& config, const DataSet& data) {
   std::map<std::string, std::vector<double>> gradient;
@@ -108,7 +110,8 @@ TEST(EngineState, GoesOnAsIfItHadNeverStopped) {
     second->train(7, metrics);
     const TrainState a = whole->save(), b = second->save();
     EXPECT_EQ(a.step_size, b.step_size);
-    for (std::size_t i = 0; i < a.arrays.size(); ++i) EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
+    for (std::size_t i = 0; i < a.arrays.size(); ++i)
+      EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
   }
 }
 

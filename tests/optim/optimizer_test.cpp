@@ -26,6 +26,41 @@ TEST(Adam, FollowsItsDefinition) {
   EXPECT_NEAR(adam_step(0.1, -2.0, AdamCorrection(2), first, second), 0.1 * m / (std::sqrt(v) + 1e-8), 1e-12);
 }
 
+// Ranges of elements: the same bits as element by element, nothing outside the range, and non-finite numbers are seen.
+template <class Real>
+void check_updates() {
+  constexpr std::size_t size = 101;
+  const Elements range{3, 98};
+  std::vector<Real> gradient(size), first(size), second(size), theta(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    gradient[i] = static_cast<Real>(std::sin(7.0 * static_cast<double>(i)) * 100);
+    theta[i] = static_cast<Real>(i);
+    second[i] = static_cast<Real>(0.5 * static_cast<double>(i));
+  }
+  const auto rate = static_cast<Real>(0.01);
+  const AdamCorrection correction(3);
+  for (const bool start : {true, false}) {
+    auto m = first, g = second, x = theta, adam_g = second, adam_x = theta;
+    EXPECT_TRUE(rmsprop_update(range, rate, start, {gradient, {}, g, x}));
+    EXPECT_TRUE(adam_update(range, rate, correction, {gradient, m, adam_g, adam_x}));
+    for (std::size_t i = 0; i < size; ++i) {
+      Real expected_g = second[i], expected_m = first[i], expected_v = second[i];
+      const bool inside = i >= range.begin && i < range.end;
+      EXPECT_EQ(x[i], inside ? theta[i] + rmsprop_step(rate, gradient[i], start, expected_g) : theta[i]);
+      EXPECT_EQ(g[i], expected_g);
+      EXPECT_EQ(adam_x[i], inside ? theta[i] + adam_step(rate, gradient[i], correction, expected_m, expected_v) : theta[i]);
+    }
+  }
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+    for (const std::size_t at : {range.begin, std::size_t{50}, range.end - 1, range.end}) {
+      auto g = second, x = theta;
+      x[at] = static_cast<Real>(bad);
+      EXPECT_EQ(rmsprop_update(range, rate, false, {gradient, {}, g, x}), at == range.end);
+    }
+}
+TEST(Updates, Float) { check_updates<float>(); }
+TEST(Updates, Double) { check_updates<double>(); }
+
 TEST(Decay, ActsAfterWholeIntervals) {
   EXPECT_EQ(decay_factor(0.9, 2000, 1), 1);
   EXPECT_EQ(decay_factor(0.9, 2000, 2000), 1);

@@ -82,7 +82,8 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       data_(train),
       philox_(config.seed),
       random_(options.random ? *options.random : philox_),
-      minibatches_(options.minibatches ? std::move(options.minibatches) : permuted_minibatches(train.size(), config.seed)),
+      minibatches_(options.minibatches ? std::move(options.minibatches)
+                                       : permuted_minibatches(train.size(), config.seed)),
       observe_(std::move(options.observe)),
       team_(options.threads),
       model_(config, train),
@@ -117,7 +118,8 @@ template <class Real>
 BaselineFactory CpuEngine<Real>::baselines() {
   if (!config_.local_baseline) return {};
   return [this] {
-    auto baseline = std::make_unique<LocalBaseline>(data_.size(), config_.objective.baseline_decay, config_.shared_until);
+    auto baseline =
+        std::make_unique<LocalBaseline>(data_.size(), config_.objective.baseline_decay, config_.shared_until);
     local_.push_back(baseline.get());
     return baseline;
   };
@@ -146,7 +148,8 @@ void CpuEngine<Real>::step(TrainMetrics& metrics) {
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
   add_gradients();
-  if (observe_) observe_({family_, evidence_, ascent_, model_.parameters().tensors(), std::span<const Real>(gradient_)});
+  if (observe_)
+    observe_({family_, evidence_, ascent_, model_.parameters().tensors(), std::span<const Real>(gradient_)});
   update();
 }
 
@@ -188,7 +191,8 @@ Refinement CpuEngine<Real>::refine() {
   return result;
 }
 
-// The model learns at the refined draws where there are any, q from the objective's gradient in its means and deviations.
+// The model learns at the refined draws where there are any, q from the objective's gradient in its means and
+// deviations.
 template <class Real>
 void CpuEngine<Real>::add_gradients() {
   const Matrix<double>& z = objective_->refines() ? evidence_.refined.z : evidence_.draws.z;
@@ -197,7 +201,9 @@ void CpuEngine<Real>::add_gradients() {
   for_columns([&](int begin, int end) {
     model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
     model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
-    const auto share = [&](int column) { return gradient_.size() * static_cast<std::size_t>(column) / columns_.size(); };
+    const auto share = [&](int column) {
+      return gradient_.size() * static_cast<std::size_t>(column) / columns_.size();
+    };
     std::fill_n(gradient_.begin() + static_cast<std::ptrdiff_t>(share(begin)), share(end) - share(begin), Real(0));
   });
   const int parts = team_.threads();
@@ -256,7 +262,8 @@ TrainState CpuEngine<Real>::save() const {
     const auto values = model_.parameters().values().subspan(tensor.offset, tensor.size());
     state.arrays.push_back({tensor.name, {tensor.rows, tensor.cols}, std::vector<Real>(values.begin(), values.end())});
     state.arrays.push_back({"optimizer.second." + tensor.name, {tensor.rows, tensor.cols}, part(second_)});
-    if (!first_.empty()) state.arrays.push_back({"optimizer.first." + tensor.name, {tensor.rows, tensor.cols}, part(first_)});
+    if (!first_.empty())
+      state.arrays.push_back({"optimizer.first." + tensor.name, {tensor.rows, tensor.cols}, part(first_)});
   }
   for (std::size_t i = 0; i < local_.size(); ++i) {
     const auto values = local_[i]->values();
@@ -280,7 +287,8 @@ void CpuEngine<Real>::restore(const TrainState& state) {
   for (const Tensor& tensor : model_.parameters().tensors()) {
     take(tensor.name, model_.parameters().values().subspan(tensor.offset, tensor.size()));
     take("optimizer.second." + tensor.name, std::span(second_).subspan(tensor.offset, tensor.size()));
-    if (!first_.empty()) take("optimizer.first." + tensor.name, std::span(first_).subspan(tensor.offset, tensor.size()));
+    if (!first_.empty())
+      take("optimizer.first." + tensor.name, std::span(first_).subspan(tensor.offset, tensor.size()));
   }
   for (std::size_t i = 0; i < local_.size(); ++i) take("baseline[" + std::to_string(i) + "]", local_[i]->values());
   iteration_ = state.iteration;

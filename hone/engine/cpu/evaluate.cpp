@@ -117,6 +117,8 @@ class ChunkEvaluator {
           for (int d = 0; d < latent; ++d) z_(d, s) = mean[d] + config_.widening * sd[d] * noise_(d, s);
         model_.decoder().log_joint({z_.view().columns(0, size), minibatch, std::span(column).first(size)}, Want::value,
                                    std::span(draws[j].log_joint).subspan(begin, size), {});
+        for (double& value : std::span(draws[j].log_joint).subspan(begin, size))
+          if (!std::isfinite(value)) value = -infinity;  // weighs nothing: the estimate stays a lower bound
         for (int i = 0; i < proposal_count; ++i)
           if (config_.proposals[i])
             log_density(p.mean(i, point), p.sd(i, point), size, std::span(draws[j].log_density[i]).subspan(begin, size));
