@@ -91,7 +91,7 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       target_(model_.decoder()),
       trajectory_(model_.decoder(), model_.gradients()),
       family_(config.model.latent, config.batch),
-      evidence_(config.model.latent, 1, config.batch),
+      evidence_(config.model.latent, config.batch, 1),  // a draw that is lost passes nothing to other data
       objective_(make_objective(config.objective, family_, baselines())),
       analytic_(analytic_entropy(config.objective.entropy, family_)),
       ascent_(family_.parameters().size()),
