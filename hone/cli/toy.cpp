@@ -52,12 +52,7 @@ void ToyCommand::print_table(const ToyResult& r) const {
 void ToyCommand::run() {
   flags.apply();
   resolve(config);
-<<<<<<< HEAD
-  const std::string name = fmt::format("toy-{}-{}-{}-seed{}", settings.text("target"), settings.text("family"),
-                                       settings.text("objective"), config.seed);
-=======
   const std::string name = toy_run_name(config);
->>>>>>> main
   const RunFolder folder(out.empty() ? free_folder("runs", name) : std::filesystem::path(out));
   ToyResult result;
   {
