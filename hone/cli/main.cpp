@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   hone::add_bench_command(program);
   try {
     program.parse(argc, argv);
+    if (std::fflush(stdout) != 0) throw hone::Error("standard output cannot be written");
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version

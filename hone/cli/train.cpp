@@ -19,7 +19,7 @@ class SignalNote {
   SignalNote() {
     struct sigaction action = {};
     action.sa_handler = [](int signal) { stop_signal = signal; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
     sigaction(SIGINT, &action, &interrupt_);
     sigaction(SIGTERM, &action, &terminate_);
   }
@@ -63,7 +63,7 @@ TrainCommand::TrainCommand(CLI::App& command) {
       ->option_text("key=value")
       ->allow_extra_args(false);
   for (auto& [key, text] : shortcuts)
-    command.add_option("--" + key, text, "the same as --set " + key + "=…")->option_text("");
+    command.add_option("--" + key, text, "the same as --set " + key + "=…")->type_name("N");
   command.add_option("--out", out, "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]")->option_text("DIR");
   command.add_flag("--resume", resume, "go on with the run in the folder from its checkpoint; with none, start");
   command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")->option_text("DIR");

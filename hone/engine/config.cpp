@@ -23,10 +23,10 @@ void check(const TrainConfig& config) {
   if (config.model.kind == ModelKind::vae && config.model.hidden.empty())
     throw InputError("hidden: a vae needs at least one hidden layer; without any it is logistic-mf");
   if (config.batch < 1) throw InputError("batch: must be at least 1");
+  if (config.precision == Precision::bf16_trajectory && config.kernel.kind == KernelKind::random_walk)
+    throw InputError("precision: bf16-trajectory is for kernels that use gradients, and random-walk uses none");
   if (config.kernel.kind == KernelKind::hmc && config.kernel.leapfrog_jitter >= config.kernel.leapfrog)
     throw InputError("leapfrog_jitter: must be below leapfrog");
-  if (config.objective.baseline == BaselineKind::leave_one_out)
-    throw InputError("baseline: leave-one-out needs several draws of one q, and a datum has one");
 }
 
 }  // namespace hone

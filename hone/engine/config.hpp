@@ -10,6 +10,9 @@
 
 namespace hone {
 
+// The control variate: one for all data, or one a datum after a shared warm-up.
+enum class LatentBaseline { none, global, local };
+
 enum class ModelKind { vae, logistic_mf, gaussian_mf, poisson_mf };
 
 // Numbers of the networks. With bf16_trajectory, gradients inside HMC come from bf16 products, all of a trajectory from
@@ -30,11 +33,11 @@ struct ModelConfig {
 
 struct TrainConfig {
   ModelConfig model;
-  ObjectiveConfig objective;
-  bool local_baseline = true;            // one C_n a datum, after …
-  std::uint32_t shared_until = 3000;     // … so many iterations with one for all
+  ObjectiveConfig objective;             // its own baseline is not used
+  LatentBaseline baseline = LatentBaseline::local;
+  std::uint32_t shared_until = 3000;     // local: iterations with one C for all data
   KernelConfig kernel;
-  RefineConfig refine{8, Adapt::inside, 0.05, 0.9, -1};
+  RefineConfig refine{8, Adapt::inside, 0.05, 0.9, -1};  // the authors' step size at the start is 0.5 / latent
   int batch = 100;
   OptimizerKind optimizer = OptimizerKind::rmsprop;
   double rate_mean = 5e-4;    // of q's mean network

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cmath>
+#include <math.h>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,7 +29,8 @@ class Minibatch {
     for (std::size_t i = 0; i < datum.size(); ++i) pixels_(static_cast<int>(i), column) = static_cast<Real>(datum[i]);
     constant_[column] = 0;
     if (density_ != Density::poisson) return;
-    for (const T x : datum) constant_[column] -= std::lgamma(static_cast<double>(x) + 1);
+    int sign = 0;  // lgamma itself writes a global one
+    for (const T x : datum) constant_[column] -= ::lgamma_r(static_cast<double>(x) + 1, &sign);
   }
 
  private:

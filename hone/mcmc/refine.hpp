@@ -31,6 +31,7 @@ class StepSizeController {
   StepSizeController(double step_size, double acceptance);
   void update(double acceptance);
   double step_size() const { return step_size_; }
+  void set_step_size(double step_size) { step_size_ = step_size; }  // of a run that goes on
 
  private:
   double step_size_;
@@ -53,6 +54,7 @@ class Refiner {
 
   Want wants() const { return kernels_.front()->wants(); }  // of the chains at z0
   double step_size() const { return controller_.step_size(); }
+  void set_step_size(double step_size) { controller_.set_step_size(step_size); }
 
   // Moves the chains in place. With Adapt::inside, groups of `group` chains (which divides their number) are refined one
   // after the other, each going on with the step size that the one before left: a mixture's components in the authors' code.

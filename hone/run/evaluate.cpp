@@ -2,23 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/run/json.hpp"
 #include "hone/run/train.hpp"
 
 namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 const DataSet& split_of(const DataSplits& data, const std::string& name) {
   const DataSet* split = name == "train" ? &data.train : name == "validation" ? &data.validation : nullptr;
   if (name == "test") split = &data.test;
   if (!split) throw InputError(fmt::format("split '{}': expected train, validation or test", name));
-  if (split->size() == 0) throw InputError(fmt::format("{} has no {} data", data.name, name));
+  if (split->size() == 0) throw InputError(fmt::format("{} has no {} data; --split names another part", data.name, name));
   return *split;
 }
 
@@ -48,9 +47,9 @@ Json json_of(const RunEvaluation& e) {
 
 void add_to_summary(const fs::path& path, const RunEvaluation& evaluation) {
   Json json = Json::object();
-  if (fs::exists(path)) json = Json::parse(read_file(path), nullptr, false);
+  if (fs::exists(path)) json = parse_json(read_file(path));
   if (!json.is_object()) throw InputError(fmt::format("{}: not the summary of a run", path.string()));
-  json["test_log_likelihood"] = json_of(evaluation);
+  json[evaluation.split + "_log_likelihood"] = json_of(evaluation);
   write_file(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

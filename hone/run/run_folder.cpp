@@ -11,6 +11,16 @@
 
 namespace hone {
 namespace fs = std::filesystem;
+namespace {
+
+// Whether nothing is in a folder but what a killed process had not finished writing.
+bool holds_nothing(const fs::path& folder, std::error_code& error) {
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() != ".partial") return false;
+  return !error;
+}
+
+}  // namespace
 
 RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
   std::error_code error;
@@ -19,7 +29,7 @@ RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
   fs::create_directories(path_, error);
   if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", path_.string(), error.message()));
   const bool reusable = reuse == Reuse::run && fs::exists(path_ / "config.toml", error);
-  if ((!reusable && !fs::is_empty(path_, error)) || error)
+  if ((!reusable && !holds_nothing(path_, error)) || error)
     throw InputError(fmt::format("{}: the folder holds something already; name another one", path_.string()));
   if (::access(path_.c_str(), W_OK | X_OK) != 0)
     throw InputError(fmt::format("{}: cannot write in this folder: {}", path_.string(), std::strerror(errno)));

@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "hone/base/error.hpp"
 #include "hone/data/sha256.hpp"
+#include "hone/run/json.hpp"
 
 namespace hone {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are stored as they lie in memory");
 
-using Json = nlohmann::ordered_json;
 using Bytes = std::span<const std::uint8_t>;
 
 constexpr std::size_t length_bytes = 8;
@@ -95,7 +94,7 @@ class Reader {
             fmt::format("the header should have {} bytes, but the file has {} in all", length, bytes_.size()));
     const Bytes header = bytes_.subspan(length_bytes, length);
     data_ = bytes_.subspan(length_bytes + length);
-    header_ = Json::parse(header.begin(), header.end(), nullptr, false);
+    header_ = parse_json({reinterpret_cast<const char*>(header.data()), header.size()});
     require(header_.is_object(), "the header is not a JSON object");
   }
 

@@ -248,6 +248,7 @@ void Settings::set(std::string_view key, const std::string& text, const std::str
 }
 
 void Settings::read_file(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) throw InputError(fmt::format("{}: is a folder, not a file", path.string()));
   toml::table file;
   try {
     file = toml::parse_file(path.string());

@@ -185,6 +185,8 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
                                : fit.step_size();
   const Divergence value = estimate_divergence(
       *target, *family, {config.kernel, config.steps, step_size, config.value_draws, config.threads}, random);
+  if (!std::isfinite(value.elbo.mean))
+    throw Error("q has left all places where the target is finite; try smaller learning rates");
   result.target = name_of(targets, config.target);
   result.family = name_of(families, config.family);
   result.objective = name_of(objectives, config.objective.kind);

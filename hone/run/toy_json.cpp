@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "hone/base/error.hpp"
+#include "hone/run/json.hpp"
 #include "hone/run/toy.hpp"
 
 namespace hone {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json json_of(const Estimate& estimate) { return {{"mean", estimate.mean}, {"se", estimate.se}}; }
 
@@ -39,7 +36,7 @@ std::string ToyResult::to_json() const {
 
 ToyResult ToyResult::from_json(const std::string& text, const std::filesystem::path& origin) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     ToyResult r;
     for (const auto& [key, field] : {std::pair{"target", &r.target}, {"family", &r.family},
                                      {"objective", &r.objective}, {"kernel", &r.kernel}})

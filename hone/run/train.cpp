@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "hone/base/error.hpp"
 #include "hone/data/fingerprint.hpp"
+#include "hone/run/json.hpp"
 #include "hone/run/metrics_file.hpp"
 #include "hone/run/run_folder.hpp"
 
@@ -43,12 +43,14 @@ class Run {
                                    "another folder by --out", options.folder.string()));
     data_ = load_data(data_request(config_, options.data_dir));
     say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
+    if (config_.batch > data_.train.size())
+      throw InputError(fmt::format("batch: {} is more than the {} training data", config_.batch, data_.train.size()));
     engine_ = make_engine(config_, data_.train);
     checkpoint_.identity = identity_of(config_, data_.train);
-    if (options.resume == Resume::yes) restore();
-    started_at_ = engine_->iteration();
     folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
     lock_.emplace(folder_->path());
+    if (options.resume == Resume::yes) restore();
+    started_at_ = engine_->iteration();
     remove_leftovers(folder_->path());
     if (damaged_) set_aside_damaged(folder_->path());
     folder_->write("config.toml", train_settings(config_).to_toml());
@@ -56,6 +58,15 @@ class Run {
   }
 
   TrainSummary run() {
+    try {
+      return train_to_the_end();
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}\nthe last good checkpoint: {}", error.what(), good_));
+    }
+  }
+
+ private:
+  TrainSummary train_to_the_end() {
     Progress progress(stderr, options_.progress, "train", "iterations", config_.iterations);
     progress.start_at(started_at_);
     while (engine_->iteration() < config_.iterations && !stopped()) {
@@ -68,11 +79,11 @@ class Run {
       metrics_->row(engine_->iteration(), seconds(), counters().interval, engine_->step_size());
     if (engine_->iteration() != saved_at_) save();
     const TrainSummary result = summary();
-    folder_->write("summary.json", with_evaluation(result));
+    if (engine_->iteration() > started_at_ || !fs::exists(folder_->path() / "summary.json"))  // else all is said
+      folder_->write("summary.json", with_evaluation(result));
     return result;
   }
 
- private:
   static TrainRunConfig resolved(TrainRunConfig config) {
     resolve(config);
     return config;
@@ -112,11 +123,7 @@ class Run {
     for (const std::uint32_t every : {config_.report_every, config_.checkpoint_every})
       if (every > 0) count = std::min(count, every - now % every);
     const Stopwatch watch;
-    try {
-      engine_->train(count, counters().interval);
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}\nthe last good checkpoint: {}", error.what(), good_));
-    }
+    engine_->train(count, counters().interval);
     const double took = watch.seconds();
     trained_seconds_ += took;
     if (took < stretch_seconds / 2) stretch_ = std::min(2 * stretch_, 1u << 20);
@@ -148,11 +155,7 @@ class Run {
 
   void save() {
     checkpoint_.state = engine_->save();
-    try {
-      write_checkpoint(folder_->path(), checkpoint_);
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}\nthe last good checkpoint: {}", error.what(), good_));
-    }
+    write_checkpoint(folder_->path(), checkpoint_);
     checkpoint_.state.arrays.clear();
     saved_at_ = engine_->iteration();
     good_ = fmt::format("{}, iteration {}", (folder_->path() / checkpoint_name).string(), saved_at_);
@@ -196,14 +199,14 @@ class Run {
 
   // summary.json, with what `hone eval` found of the same state.
   std::string with_evaluation(const TrainSummary& summary) const {
-    using Json = nlohmann::ordered_json;
     const fs::path path = folder_->path() / "summary.json";
     const std::string text = summary.to_json();
     if (!fs::exists(path)) return text;
-    const Json old = Json::parse(read_file(path), nullptr, false);
-    if (!old.is_object() || !old.contains("test_log_likelihood") || old.value("iterations", 0u) != summary.iterations)
+    const Json old = parse_json(read_file(path));
+    if (!old.is_object() || !old.contains("test_log_likelihood") || !old.contains("iterations") ||
+        old["iterations"] != summary.iterations)
       return text;
-    Json json = Json::parse(text);
+    Json json = parse_json(text);
     json["test_log_likelihood"] = old["test_log_likelihood"];
     return json.dump(2) + "\n";
   }

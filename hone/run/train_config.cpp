@@ -71,6 +71,7 @@ Settings train_settings(TrainRunConfig& config) {
 
 void resolve(TrainRunConfig& config) {
   const bool vae = config.model == ModelKind::vae;
+  if (std::filesystem::is_regular_file(config.data)) config.data = std::filesystem::absolute(config.data).string();
   if (!config.latent) config.latent = vae ? 10 : 50;
   if (!config.hidden) config.hidden = vae ? std::vector{200, 200} : std::vector<int>{};
   if (!config.step_size) config.step_size = 0.5 / *config.latent;
@@ -85,10 +86,8 @@ TrainConfig engine_config(const TrainRunConfig& config) {
   TrainConfig result;
   result.model = {config.model, *config.latent, *config.hidden, config.encoder_hidden, config.activation};
   result.objective = config.objective;
-  result.objective.baseline = BaselineKind::none;
-  result.local_baseline = config.baseline != LatentBaseline::none;
-  result.shared_until =
-      config.baseline == LatentBaseline::local ? config.local_from : std::numeric_limits<std::uint32_t>::max();
+  result.baseline = config.baseline;
+  result.shared_until = config.local_from;
   result.kernel = config.kernel;
   result.refine = {config.steps, config.adapt, *config.step_size, *config.acceptance, -1};
   result.batch = config.batch;

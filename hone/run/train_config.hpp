@@ -12,7 +12,6 @@
 
 namespace hone {
 
-enum class LatentBaseline { none, global, local };
 enum class EngineKind { automatic, cpu };
 
 // One fit of a latent-variable model, the paper's section 4.2. What is not set is derived (resolve).

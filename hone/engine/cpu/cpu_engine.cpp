@@ -17,6 +17,11 @@
 namespace hone {
 namespace {
 
+Error not_finite(const std::string& what, std::uint32_t iteration) {
+  return Error(what + " is no longer finite after iteration " + std::to_string(iteration) +
+               "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
+}
+
 // The readable reference: an iteration is composed of the rooms above. Threads share out the columns of the minibatch,
 // and then the elements of the parameters; every sum has an order that does not depend on their number.
 template <class Real>
@@ -25,7 +30,7 @@ class CpuEngine final : public Engine {
   CpuEngine(const TrainConfig& config, const DataSet& train, EngineOptions options);
 
   std::uint32_t iteration() const override { return iteration_; }
-  double step_size() const override { return refiner_->step_size(); }
+  double step_size() const override { return refiner_.step_size(); }
   void train(std::uint32_t iterations, TrainMetrics& metrics) override;
   std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
                                         const std::function<void(int)>& progress) override;
@@ -40,8 +45,9 @@ class CpuEngine final : public Engine {
                 MatrixView<double> gradient);
   Refinement refine();
   void add_gradients();
+  void leave_out_dropped(Matrix<double>& z);
+  void clear_dropped(int begin, int end);
   void update();
-  void make_refiner(double step_size);
   double rate_of(const Tensor& tensor) const;
   BaselineFactory baselines();
   template <class Do>
@@ -65,7 +71,7 @@ class CpuEngine final : public Engine {
   std::vector<LocalBaseline*> local_;  // owned by the objective
   std::unique_ptr<Objective> objective_;
   bool analytic_;
-  std::optional<Refiner> refiner_;
+  Refiner refiner_;
   EncoderTape<Real> encoder_tape_;
   Tape<Real> decoder_tape_;
   std::vector<double> ascent_;           // of the minibatch's means and standard deviations
@@ -94,6 +100,7 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       evidence_(config.model.latent, config.batch, 1),  // a draw that is lost passes nothing to other data
       objective_(make_objective(config.objective, family_, baselines())),
       analytic_(analytic_entropy(config.objective.entropy, family_)),
+      refiner_(config.kernel, config.refine, team_),
       ascent_(family_.parameters().size()),
       gradient_(model_.parameters().size()),
       first_(config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0),
@@ -102,24 +109,17 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       columns_(config.batch) {
   std::iota(columns_.begin(), columns_.end(), 0u);
   model_.initialize(philox_);
-  make_refiner(config.refine.step_size);
   target_.set_data(minibatch_);
   trajectory_.set_data(minibatch_);
 }
 
 template <class Real>
-void CpuEngine<Real>::make_refiner(double step_size) {
-  RefineConfig refine = config_.refine;
-  refine.step_size = step_size;
-  refiner_.emplace(config_.kernel, refine, team_);
-}
-
-template <class Real>
 BaselineFactory CpuEngine<Real>::baselines() {
-  if (!config_.local_baseline) return {};
-  return [this] {
-    auto baseline =
-        std::make_unique<LocalBaseline>(data_.size(), config_.objective.baseline_decay, config_.shared_until);
+  return [this]() -> std::unique_ptr<Baseline> {
+    if (config_.baseline == LatentBaseline::none) return make_baseline(BaselineKind::none, 0);
+    const bool local = config_.baseline == LatentBaseline::local;
+    auto baseline = std::make_unique<LocalBaseline>(data_.size(), config_.objective.baseline_decay,
+                                                    local ? config_.shared_until : assessment_iteration);
     local_.push_back(baseline.get());
     return baseline;
   };
@@ -137,14 +137,18 @@ void CpuEngine<Real>::step(TrainMetrics& metrics) {
   for (LocalBaseline* baseline : local_) baseline->select(indices_, iteration_);
   encode();
   sample();
-  metrics.dropped_draws += drop_outside_support(evidence_);
+  const int dropped = drop_outside_support(evidence_);
+  if (dropped == config_.batch) throw not_finite("log p(x, z)", iteration_ - 1);
+  metrics.dropped_draws += dropped;
   if (objective_->refines()) {
     const Refinement refinement = refine();
-    metrics.acceptance.add(refinement.acceptance);
     metrics.rejected_nonfinite += refinement.nonfinite;
-    metrics.vcd.add(vcd_estimate(family_, evidence_, analytic_));
+    if (refinement.proposals > 0) {  // else no draw is left inside the support
+      metrics.acceptance.add(refinement.acceptance);
+      metrics.vcd.add(vcd_estimate(family_, evidence_, analytic_));
+    }
   }
-  metrics.elbo.add(elbo_estimate(family_, evidence_, analytic_));
+  if (const double elbo = elbo_estimate(family_, evidence_, analytic_); !std::isnan(elbo)) metrics.elbo.add(elbo);
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
   add_gradients();
@@ -185,7 +189,7 @@ Refinement CpuEngine<Real>::refine() {
   begin_refinement(evidence_);
   if (model_.gradients() != Gradients::exact)  // all kicks are by one function, or the trajectory is not reversible
     evaluate(trajectory_, chains.z, Want::gradient, {}, chains.gradient);
-  const Refinement result = refiner_->refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
+  const Refinement result = refiner_.refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
   end_refinement(evidence_);
   family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
   return result;
@@ -195,11 +199,13 @@ Refinement CpuEngine<Real>::refine() {
 // deviations.
 template <class Real>
 void CpuEngine<Real>::add_gradients() {
-  const Matrix<double>& z = objective_->refines() ? evidence_.refined.z : evidence_.draws.z;
+  Matrix<double>& z = objective_->refines() ? evidence_.refined.z : evidence_.draws.z;
+  leave_out_dropped(z);
   const AmortizedFamily::Halves ascent = family_.split(ascent_);
   model_.decoder().prepare(decoder_tape_, config_.batch);
   for_columns([&](int begin, int end) {
     model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
+    clear_dropped(begin, end);
     model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
     const auto share = [&](int column) {
       return gradient_.size() * static_cast<std::size_t>(column) / columns_.size();
@@ -211,6 +217,21 @@ void CpuEngine<Real>::add_gradients() {
     model_.decoder().add_gradient(decoder_tape_, part, parts, gradient_);
     model_.encoder().add_gradient(encoder_tape_, part, parts, gradient_);
   });
+}
+
+// A draw that left the estimate teaches the model nothing either: its column gets a point where the decoder is finite,
+// and then deltas of zero.
+template <class Real>
+void CpuEngine<Real>::leave_out_dropped(Matrix<double>& z) {
+  for (int c = 0; c < z.cols(); ++c)
+    if (evidence_.draws.weight[c] == 0) std::ranges::fill(z.column(c), 0.0);
+}
+
+template <class Real>
+void CpuEngine<Real>::clear_dropped(int begin, int end) {
+  for (int c = begin; c < end; ++c)
+    if (evidence_.draws.weight[c] == 0)
+      for (auto& delta : decoder_tape_.delta) std::fill_n(delta.view().column(c), delta.rows(), Real(0));
 }
 
 template <class Real>
@@ -238,9 +259,7 @@ void CpuEngine<Real>::update() {
       if (!sound) finite = false;
     }
   });
-  if (!finite)
-    throw Error("a parameter is no longer finite after iteration " + std::to_string(iteration_) +
-                "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
+  if (!finite) throw not_finite("a parameter", iteration_);
   team_.for_shares(team_.threads(), [&](int part, int, int) { model_.pack(part, team_.threads()); });
 }
 
@@ -253,7 +272,7 @@ std::vector<PointEvaluation> CpuEngine<Real>::evaluate(const DataSet& data, cons
 
 template <class Real>
 TrainState CpuEngine<Real>::save() const {
-  TrainState state{iteration_, refiner_->step_size(), {}};
+  TrainState state{iteration_, refiner_.step_size(), {}};
   for (const Tensor& tensor : model_.parameters().tensors()) {
     const auto part = [&](const std::vector<Real>& all) {
       return std::vector<Real>(all.begin() + static_cast<std::ptrdiff_t>(tensor.offset),
@@ -292,7 +311,7 @@ void CpuEngine<Real>::restore(const TrainState& state) {
   }
   for (std::size_t i = 0; i < local_.size(); ++i) take("baseline[" + std::to_string(i) + "]", local_[i]->values());
   iteration_ = state.iteration;
-  make_refiner(state.step_size);
+  refiner_.set_step_size(state.step_size);
   model_.pack(0, 1);
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/latent/latent_target.hpp"
 #include "hone/mcmc/refine.hpp"
@@ -94,7 +95,6 @@ class ChunkEvaluator {
     }
   }
 
-  // The three proposals share their noise: each estimate is that of independent draws, and numbers are made once.
   PointEvaluation sample(const Minibatch<Real>& minibatch, const Proposals& p, int point, std::uint32_t datum) {
     const int latent = model_.decoder().latent();
     std::array<ProposalDraws, proposal_count> draws;
@@ -108,10 +108,11 @@ class ChunkEvaluator {
     const std::vector<std::uint32_t> column(block, static_cast<std::uint32_t>(point));
     for (int begin = 0; begin < config_.samples; begin += block) {
       const int size = std::min(block, config_.samples - begin);
-      random_.normals({Purpose::proposal, assessment_iteration, datum, static_cast<std::uint32_t>(begin / block)},
-                      noise_.view().columns(0, size).flat());
       for (int j = 0; j < proposal_count; ++j) {
         if (!config_.proposals[j]) continue;
+        const auto sequence = static_cast<std::uint32_t>(begin / block * proposal_count + j);
+        random_.normals({Purpose::proposal, assessment_iteration, datum, sequence},
+                        noise_.view().columns(0, size).flat());
         const auto mean = p.mean(j, point), sd = p.sd(j, point);
         for (int s = 0; s < size; ++s)
           for (int d = 0; d < latent; ++d) z_(d, s) = mean[d] + config_.widening * sd[d] * noise_(d, s);
@@ -152,6 +153,10 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
                                              const EvaluationConfig& config, const EvaluationChain& chain,
                                              const RandomSource& random, Team& team,
                                              const std::function<void(int)>& progress) {
+  model.check(data);
+  if (config.samples < 2 || config.kept < 2 || config.burn_in < 0 || !(config.widening > 0) ||
+      !(config.proposals[0] || config.proposals[1] || config.proposals[2]))
+    throw InputError("an evaluation needs at least 2 samples, 2 kept steps and one proposal");
   std::vector<PointEvaluation> points(data.size());
   std::atomic<int> next = 0;
   std::mutex mutex;

@@ -10,18 +10,35 @@
 namespace hone {
 namespace {
 
-void check_data(const TrainConfig& config, const DataSet& data) {
-  if (data.size() == 0) throw InputError("there are no data to train on");
-  if (config.model.density() == Density::bernoulli && !data.binary())
+void check_data(Density density, const DataSet& data) {
+  if (density == Density::bernoulli && !data.binary())
     throw InputError("a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic");
-  if (config.model.density() != Density::poisson) return;
+  if (density != Density::poisson) return;
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {
     data.expand(std::span<const int>(&n, 1), column.view());
     for (const double x : column.column(0))
-      if (x < 0 || x != std::floor(x))
-        throw InputError("a Poisson likelihood needs counts: datum " + std::to_string(n) + " has the value " + std::to_string(x));
+      if (!std::isfinite(x) || x < 0 || x != std::floor(x))
+        throw InputError("a Poisson likelihood needs counts: datum " + std::to_string(n) + " has the value " +
+                         std::to_string(x));
   }
+}
+
+// Parameters are counted before anything is allocated.
+void check_size(const ModelConfig& model, int pixels) {
+  constexpr double most = 5e8;
+  const auto count = [](double inputs, const std::vector<int>& hidden, double outputs) {
+    double sum = 0;
+    for (const double width : hidden) {
+      sum += (inputs + 1) * width;
+      inputs = width;
+    }
+    return sum + (inputs + 1) * outputs;
+  };
+  const double total =
+      count(model.latent, model.hidden, pixels) + 2 * count(pixels, model.encoder_hidden, model.latent);
+  if (total > most)
+    throw InputError("latent, hidden, encoder_hidden: the networks would have more than 500,000,000 parameters");
 }
 
 std::vector<double> mean_of(const DataSet& data) {
@@ -36,7 +53,9 @@ std::vector<double> mean_of(const DataSet& data) {
 
 const DataSet& checked(const TrainConfig& config, const DataSet& data) {
   check(config);
-  check_data(config, data);
+  if (data.size() == 0) throw InputError("there are no data to train on");
+  check_data(config.model.density(), data);
+  check_size(config.model, data.dimension());
   return data;
 }
 
@@ -50,6 +69,14 @@ Model<Real>::Model(const TrainConfig& config, const DataSet& train)
                parameters_, gradients_),
       encoder_({train.dimension(), config.model.encoder_hidden, config.model.latent, config.model.activation}, parameters_) {
   if (density_ == Density::gaussian) centre_ = mean_of(train);
+}
+
+template <class Real>
+void Model<Real>::check(const DataSet& data) const {
+  if (data.size() > 0 && data.dimension() != decoder_.pixels())
+    throw InputError("a datum has " + std::to_string(data.dimension()) + " values and the model " +
+                     std::to_string(decoder_.pixels()));
+  if (data.size() > 0) check_data(density_, data);
 }
 
 template <class Real>

@@ -19,6 +19,8 @@ class Model {
   // Throws InputError where the data do not fit the model (a Bernoulli wants bits).
   Model(const TrainConfig& config, const DataSet& train);
 
+  void check(const DataSet& data) const;  // InputError where other data do not fit
+
   void initialize(const RandomSource& random);
   void pack(int part, int parts);  // after the parameters have changed; threads share it out
 
