@@ -42,6 +42,12 @@ TEST(RunFolder, RefusesAFolderInUseAndAFile) {
   EXPECT_TRUE(fs::is_directory(fine.path()));
 }
 
+TEST(RunFolder, WhatAKilledProcessLeftIsNothing) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "config.toml.123.partial", "half");
+  EXPECT_NO_THROW(RunFolder(folder.path()));
+}
+
 TEST(FreeFolder, CountsUp) {
   const test::TemporaryFolder folder;
   EXPECT_EQ(free_folder(folder.path(), "run").filename(), "run");
