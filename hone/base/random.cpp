@@ -3,53 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hone/base/elementary.hpp"
+#include "hone/base/philox.hpp"
 
 namespace hone {
 namespace {
 
-using Words = std::array<std::uint32_t, 4>;
-
-HONE_INLINE Words rounds(Words counter, std::uint64_t key) {
-  auto key0 = static_cast<std::uint32_t>(key);
-  auto key1 = static_cast<std::uint32_t>(key >> 32);
-#pragma GCC unroll 10
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD251'1F53u} * counter[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E'8D57u} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key0, static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key1, static_cast<std::uint32_t>(a)};
-    key0 += 0x9E37'79B9u;
-    key1 += 0xBB67'AE85u;
-  }
-  return counter;
-}
-
-// An unsigned number as a double, exactly, in a form that vectorizes.
-HONE_INLINE double exact_double(std::uint32_t x) {
-  return std::bit_cast<double>(std::uint64_t{x} | 0x4330'0000'0000'0000u) - 0x1p52;
-}
-
-// 52 random bits as a double inside (0, 1): the half, exact with 52 bits, keeps both ends out.
-HONE_INLINE double uniform(std::uint32_t high, std::uint32_t low) {
-  return (exact_double(high) * 0x1p20 + exact_double(low >> 12) + 0.5) * 0x1p-52;
-}
-
-struct Pair {
-  double first, second;
-};
-
-struct Uniform {
-  HONE_INLINE Pair operator()(double u, double v) const { return {u, v}; }
-};
-
-struct BoxMuller {
-  HONE_INLINE Pair operator()(double u, double v) const {
-    const double radius = std::sqrt(-2 * log_unit(u));
-    const CosSin turn = cos_sin_turn(v);
-    return {radius * turn.cos, radius * turn.sin};
-  }
-};
+using namespace philox_detail;
 
 // Two numbers a block, and some blocks at once, so that the loops vectorize. Few are made one by one: the same bits.
 template <int blocks, class Transform>
@@ -96,14 +55,11 @@ HONE_CLONES void fill_uniforms(Words counter, std::uint64_t key, std::span<doubl
   fill(counter, key, out, Uniform());
 }
 
-Words first_counter(const Stream& stream) {
-  const auto purpose = static_cast<std::uint32_t>(stream.purpose);
-  return {0, stream.datum, stream.iteration, (purpose << 24) | (stream.step & 0xFF'FFFFu)};
-}
-
 }  // namespace
 
-Words philox(Words counter, std::uint64_t key) { return rounds(counter, key); }
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::uint64_t key) {
+  return rounds(counter, key);
+}
 
 void PhiloxSource::normals(const Stream& stream, std::span<double> out) const {
   fill_normals(first_counter(stream), seed_, out);

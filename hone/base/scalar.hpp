@@ -6,20 +6,22 @@
 #include <numbers>
 #include <span>
 
+#include "hone/base/clones.hpp"
+
 namespace hone {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double log_two_pi = 1.8378770664093454836;
 
-inline double square(double x) { return x * x; }
+HONE_INLINE double square(double x) { return x * x; }
 
 // log(1 + exp(a)) and its derivative, without overflow and without cancellation
-inline double softplus(double a) { return std::max(a, 0.0) + std::log1p(std::exp(-std::abs(a))); }
-inline double sigmoid(double a) { return a >= 0 ? 1 / (1 + std::exp(-a)) : std::exp(a) / (1 + std::exp(a)); }
+HONE_INLINE double softplus(double a) { return std::max(a, 0.0) + std::log1p(std::exp(-std::abs(a))); }
+HONE_INLINE double sigmoid(double a) { return a >= 0 ? 1 / (1 + std::exp(-a)) : std::exp(a) / (1 + std::exp(a)); }
 
 // log(exp(s) + exp(a)) with s = softplus_shift, never below s; its derivative is sigmoid(a − s)
 inline constexpr double softplus_shift = 1e-4;
-inline double modified_softplus(double a) { return softplus_shift + softplus(a - softplus_shift); }
+HONE_INLINE double modified_softplus(double a) { return softplus_shift + softplus(a - softplus_shift); }
 
 // log Σ exp(x_i); −∞ for an empty span and where every x_i is −∞.
 inline double log_sum_exp(std::span<const double> x) {

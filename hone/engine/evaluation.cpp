@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -31,6 +32,12 @@ std::vector<double> mixture_weights(const std::array<ProposalDraws, proposal_cou
 }
 
 }  // namespace
+
+void check(const EvaluationConfig& config) {
+  if (config.samples < 2 || config.kept < 2 || config.burn_in < 0 || !(config.widening > 0) ||
+      !(config.proposals[0] || config.proposals[1] || config.proposals[2]))
+    throw InputError("an evaluation needs at least 2 samples, 2 kept steps and one proposal");
+}
 
 ImportanceEstimate importance_estimate(std::span<const double> log_weight) {
   const double total = log_sum_exp(log_weight);

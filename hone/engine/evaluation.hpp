@@ -24,6 +24,9 @@ struct EvaluationConfig {
   std::array<bool, proposal_count> proposals = {true, true, true};
 };
 
+// Throws InputError where an evaluation cannot be made so.
+void check(const EvaluationConfig& config);
+
 struct ImportanceEstimate {
   double log_likelihood = 0;
   double effective_samples = 0;  // (Σ w)² / Σ w²

@@ -64,10 +64,6 @@ HONE_CLONES bool adam_update(const Elements& range, double rate, const AdamCorre
   return adam(range, rate, correction, arrays);
 }
 
-double decay_factor(double decay, std::uint32_t every, std::uint32_t iteration) {
-  return every == 0 ? 1 : std::pow(decay, (iteration - 1) / every);  // whole intervals behind us
-}
-
 Optimizer::Optimizer(const OptimizerConfig& config, const Family& family)
     : config_(config), first_(family.parameters().size()), second_(family.parameters().size()) {
   for (const Role role : {Role::location, Role::scale, Role::weight})

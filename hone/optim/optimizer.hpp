@@ -23,7 +23,9 @@ struct OptimizerConfig {
 };
 
 // The factor by which rates have decayed in an iteration (counted from 1).
-double decay_factor(double decay, std::uint32_t every, std::uint32_t iteration);
+HONE_INLINE double decay_factor(double decay, std::uint32_t every, std::uint32_t iteration) {
+  return every == 0 ? 1 : std::pow(decay, (iteration - 1) / every);  // whole intervals behind us
+}
 
 // Element by element updates of the paper's RMSProp and of Adam; both ascend.
 //   RMSProp: G ← 0.9 G + 0.1 g² (at the first iteration G = g²); θ ← θ + η g / (1 + √G)
@@ -36,7 +38,8 @@ HONE_INLINE Real rmsprop_step(Real rate, Real gradient, bool first, Real& g) {
 
 // What Adam divides its moments by in an iteration.
 struct AdamCorrection {
-  explicit AdamCorrection(std::uint32_t iteration)
+  HONE_INLINE AdamCorrection(double first_moment, double second_moment) : first(first_moment), second(second_moment) {}
+  HONE_INLINE explicit AdamCorrection(std::uint32_t iteration)
       : first(1 - std::pow(0.9, iteration)), second(1 - std::pow(0.999, iteration)) {}
   double first, second;
 };

@@ -154,9 +154,7 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
                                              const RandomSource& random, Team& team,
                                              const std::function<void(int)>& progress) {
   model.check(data);
-  if (config.samples < 2 || config.kept < 2 || config.burn_in < 0 || !(config.widening > 0) ||
-      !(config.proposals[0] || config.proposals[1] || config.proposals[2]))
-    throw InputError("an evaluation needs at least 2 samples, 2 kept steps and one proposal");
+  check(config);
   std::vector<PointEvaluation> points(data.size());
   std::atomic<int> next = 0;
   std::mutex mutex;

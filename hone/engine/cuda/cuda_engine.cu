@@ -1,0 +1,58 @@
+#include "hone/engine/cuda/cuda_engine.hpp"
+
+#include "hone/engine/cuda/runs.cuh"
+
+namespace hone {
+namespace {
+
+class CudaEngine final : public Engine {
+ public:
+  CudaEngine(const TrainConfig& config, const DataSet& train) : runs_(config, train, {config.seed}) {}
+
+  std::uint32_t iteration() const override { return runs_.iteration(); }
+  double step_size() const override { return runs_.step_size(0); }
+  void train(std::uint32_t iterations, TrainMetrics& metrics) override { runs_.train(iterations, {&metrics, 1}); }
+  std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
+                                        const std::function<void(int)>& progress) override {
+    return runs_.evaluate(0, data, config, progress);
+  }
+  TrainState save() const override { return runs_.save(0); }
+  void restore(const TrainState& state) override { runs_.restore(0, state); }
+
+ private:
+  cuda::Runs runs_;
+};
+
+}  // namespace
+
+CudaSupport cuda_support() {
+  CudaSupport support;
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    support.missing = status == cudaErrorInsufficientDriver
+                          ? "no NVIDIA driver, or one too old for this build of CUDA"
+                          : status == cudaSuccess ? "no device" : cudaGetErrorString(status);
+    return support;
+  }
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp p;
+    cuda::check(cudaGetDeviceProperties(&p, i), "asking for the devices");
+    support.devices.push_back({p.name, p.major, p.minor, p.multiProcessorCount, p.totalGlobalMem});
+  }
+  if (support.devices.front().major < 8) support.missing = "the first device is of compute capability below 8.0";
+  return support;
+}
+
+std::unique_ptr<Engine> make_cuda_engine(const TrainConfig& config, const DataSet& train) {
+  if (const CudaSupport support = cuda_support(); !support.missing.empty())
+    throw InputError("engine cuda: " + support.missing);
+  if (config.kernel.kind != KernelKind::hmc)
+    throw InputError("kernel: the cuda engine runs hmc; the others are for engine cpu");
+  if (config.precision == Precision::float64 || config.precision == Precision::bf16_trajectory)
+    throw InputError("precision: the cuda engine takes tf32 or float32; the others are for engine cpu");
+  return std::make_unique<CudaEngine>(config, train);
+}
+
+}  // namespace hone

@@ -1,0 +1,370 @@
+#include <math.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "hone/engine/cuda/runs.cuh"
+
+namespace hone::cuda {
+namespace {
+
+constexpr int group = 50;            // chains that share a step size, as on the cpu
+constexpr int points_at_once = 10000;  // a multiple of the group: chains that move together
+constexpr int sampled_at_once = 64;  // points whose draws go through the decoder together
+constexpr int block = 512;           // draws of a point and a proposal at a time, as on the cpu
+constexpr double smallest_sd = 1e-4;
+constexpr int accumulators = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
+
+// Σ exp(w) and Σ exp(2 w) of log weights, relative to the largest.
+struct Accumulator {
+  double top, sum, squares;
+
+  HONE_INLINE void add(const Accumulator& other) {
+    if (other.sum == 0) return;
+    const double higher = fmax(top, other.top), mine = sum == 0 ? 0 : exp(top - higher), theirs = exp(other.top - higher);
+    sum = sum * mine + other.sum * theirs;
+    squares = squares * mine * mine + other.squares * theirs * theirs;
+    top = higher;
+  }
+};
+HONE_INLINE Accumulator single(double log_weight) {
+  return log_weight == -infinity ? Accumulator{-infinity, 0, 0} : Accumulator{log_weight, 1, 1};
+}
+
+// Means and deviations of the three proposals before widening, (points, D).
+struct ProposalArrays {
+  const double *q_mean, *q_sd, *chain_mean, *chain_sd;
+  int latent;
+  double widening;
+  bool used[proposal_count];
+
+  __device__ const double* mean(int j) const { return j == 0 ? q_mean : chain_mean; }
+  __device__ const double* sd(int j) const { return j == 2 ? chain_sd : q_sd; }
+};
+
+// The sums of log p(z) and log r_i(z) of a draw.
+struct DrawTerms {
+  double prior, density[proposal_count];
+};
+
+struct DrawShape {
+  int first, points, size, ld;  // points [first, first + points), `size` draws of each
+  std::uint32_t sequence;
+  std::uint64_t seed;
+  int proposal;
+  std::uint32_t first_datum;
+};
+
+// One warp a draw.
+__global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, DrawTerms* terms) {
+  const int row = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = static_cast<int>(threadIdx.x % 32);
+  if (row >= shape.points * shape.size) return;
+  const int point = shape.first + row / shape.size, draw = row % shape.size;
+  const std::size_t at = static_cast<std::size_t>(point) * p.latent;
+  DrawTerms t = {};
+  for (int d = lane; d < p.latent; d += 32) {
+    const auto position = static_cast<std::uint32_t>(draw * p.latent + d);
+    const auto pair = random_pair(shape.seed, {Purpose::proposal, assessment_iteration, shape.first_datum + static_cast<std::uint32_t>(point),
+                                               shape.sequence}, position / 2, true);
+    const double noise = position % 2 == 0 ? pair.first : pair.second;
+    const double z = p.mean(shape.proposal)[at + d] + p.widening * p.sd(shape.proposal)[at + d] * noise;
+    input[static_cast<std::size_t>(row) * shape.ld + d] = static_cast<float>(z);
+    t.prior -= 0.5 * (z * z + log_two_pi);
+    for (int i = 0; i < proposal_count; ++i) {
+      const double sd = p.widening * p.sd(i)[at + d];
+      t.density[i] -= 0.5 * log_two_pi + log(sd) + 0.5 * square((z - p.mean(i)[at + d]) / sd);
+    }
+  }
+  t.prior = warp_sum(t.prior);
+  for (double& density : t.density) density = warp_sum(density);
+  if (lane == 0) terms[row] = t;
+}
+
+// One block a point: adds its draws' weights to its accumulators, in an order that is always the same.
+__global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int tiles, const double* constant,
+                      int begin, int pilot, Accumulator* all) {
+  __shared__ Accumulator shared[3][128];
+  const int point = shape.first + static_cast<int>(blockIdx.x), rows = shape.points * shape.size;
+  Accumulator mine[3] = {single(-infinity), single(-infinity), single(-infinity)};  // pilot, rest, mixture
+  for (int draw = threadIdx.x; draw < shape.size; draw += blockDim.x) {
+    const int row = static_cast<int>(blockIdx.x) * shape.size + draw;
+    double joint = terms[row].prior + constant[point];
+    for (int tile = 0; tile < tiles; ++tile) joint += partial[static_cast<std::size_t>(tile) * rows + row];
+    if (!isfinite(joint)) joint = -infinity;  // weighs nothing: the estimate stays a lower bound
+    double top = -infinity, sum = 0;
+    int used = 0;
+    for (int i = 0; i < proposal_count; ++i)
+      if (p.used[i]) top = fmax(top, terms[row].density[i]);
+    for (int i = 0; i < proposal_count; ++i)
+      if (p.used[i]) sum += exp(terms[row].density[i] - top), ++used;
+    mine[begin + draw < pilot ? 0 : 1].add(single(joint - terms[row].density[shape.proposal]));
+    mine[2].add(single(joint - top - log(sum / used)));
+  }
+  for (int i = 0; i < 3; ++i) shared[i][threadIdx.x] = mine[i];
+  __syncthreads();
+  for (int width = 64; width > 0; width /= 2) {
+    if (static_cast<int>(threadIdx.x) < width)
+      for (int i = 0; i < 3; ++i) shared[i][threadIdx.x].add(shared[i][threadIdx.x + width]);
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  Accumulator* to = all + static_cast<std::size_t>(point) * accumulators;
+  to[2 * shape.proposal].add(shared[0][0]);
+  to[2 * shape.proposal + 1].add(shared[1][0]);
+  to[accumulators - 1].add(shared[2][0]);
+}
+
+// Running moments of the chains, by Welford's formula.
+__global__ void add_moments(const double* z, int size, int count, double* mean, double* squares) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= size) return;
+  const double shift = z[i] - mean[i];
+  mean[i] += shift / count;
+  squares[i] += shift * (z[i] - mean[i]);
+}
+
+double log_total(const Accumulator& a, double draws) { return a.sum == 0 ? -infinity : a.top + std::log(a.sum / draws); }
+double effective(const Accumulator& a) { return a.sum == 0 ? 0 : a.sum * a.sum / a.squares; }
+
+PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
+  PointEvaluation point;
+  point.best = -infinity;
+  const int pilot = std::max(1, config.samples / 10);
+  double best_pilot = -infinity;
+  int used = 0;
+  for (int j = 0; j < proposal_count; ++j) {
+    if (!config.proposals[j]) continue;
+    ++used;
+    Accumulator all = a[2 * j];
+    all.add(a[2 * j + 1]);
+    point.proposal[j] = {log_total(all, config.samples), effective(all)};
+    point.best = std::max(point.best, point.proposal[j].log_likelihood);
+    const double seen = log_total(a[2 * j], pilot);
+    if (seen < best_pilot) continue;
+    best_pilot = seen;
+    point.pilot = log_total(a[2 * j + 1], config.samples - pilot);
+  }
+  const Accumulator& mixture = a[accumulators - 1];
+  point.mixture = {log_total(mixture, static_cast<double>(used) * config.samples), effective(mixture)};
+  return point;
+}
+
+// Points that are evaluated together: their data on the device, and the means and deviations of their proposals.
+template <Math math>
+class Evaluator {
+ public:
+  using Products = Networks<math, LargeTile>;
+
+  Evaluator(const TrainConfig& config, const EvaluationConfig& evaluation, const Net& decoder, const Net& encoder,
+            std::size_t net_parameters, const float* parameters, std::uint64_t seed, double step_size)
+      : config_(config), evaluation_(evaluation), decoder_(decoder), encoder_(encoder), net_parameters_(net_parameters),
+        parameters_(parameters), seed_(seed), step_size_(step_size), latent_(config.model.latent), ld_(padded_width(latent_)) {
+    seed_memory_ = Memory<std::uint64_t>(std::span<const std::uint64_t>(&seed_, 1));
+  }
+
+  std::vector<PointEvaluation> evaluate(const std::vector<float>& x, const std::vector<double>& constant, int points,
+                                        std::uint32_t first_datum, const std::function<void(int)>& progress) {
+    points_ = points;
+    first_datum_ = first_datum;
+    x_ = Memory<float>(std::span<const float>(x));
+    constant_ = Memory<double>(std::span<const double>(constant));
+    encode();
+    if (evaluation_.proposals[1] || evaluation_.proposals[2]) run_chains();
+    Memory<Accumulator> sums = sample(progress);
+    const std::vector<Accumulator> all = sums.download();
+    std::vector<PointEvaluation> result;
+    for (int i = 0; i < points; ++i) result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
+    return result;
+  }
+
+ private:
+  int ld_pixels() const { return padded_width(decoder_.outputs()); }
+
+  // Room for a network's layers; deltas only where they are wanted.
+  struct Room {
+    std::vector<Memory<float>> memory;
+    Tape tape = {};
+  };
+  Room room(const Net& net, std::size_t rows, bool deltas, bool outputs) const {
+    Room r;
+    for (int l = 0; l < net.depth; ++l) {
+      if (l + 1 < net.depth || outputs) {
+        r.memory.emplace_back(rows * net.layer[l].ld);
+        r.tape.value[l] = r.memory.back().data();
+      }
+      if (!deltas) continue;
+      r.memory.emplace_back(rows * net.layer[l].ld);
+      r.tape.delta[l] = r.memory.back().data();
+    }
+    return r;
+  }
+
+  void encode() {
+    Room r = room(encoder_, 2 * static_cast<std::size_t>(points_), false, true);
+    r.tape.input = x_.data();
+    r.tape.ld_input = ld_pixels();
+    const Sides sides{2, 1, net_parameters_, 0, static_cast<std::size_t>(points_), 0};
+    Products(encoder_, parameters_, sides, queue_).forward(r.tape, points_, encoder_.depth);
+    queue_.wait();
+    const std::vector<float> raw = r.memory.back().download();
+    q_mean_.assign(static_cast<std::size_t>(points_) * latent_, 0);
+    q_sd_ = q_mean_;
+    const std::size_t half = static_cast<std::size_t>(points_) * ld_;
+    for (int i = 0; i < points_; ++i)
+      for (int d = 0; d < latent_; ++d) {
+        const std::size_t from = static_cast<std::size_t>(i) * ld_ + d, to = static_cast<std::size_t>(i) * latent_ + d;
+        q_mean_[to] = static_cast<double>(raw[from]);
+        q_sd_[to] = modified_softplus(static_cast<double>(raw[half + from]));
+      }
+    q_mean_memory_ = Memory<double>(std::span<const double>(q_mean_));
+    q_sd_memory_ = Memory<double>(std::span<const double>(q_sd_));
+    chain_mean_ = Memory<double>(std::span<const double>(q_mean_));
+    chain_sd_ = Memory<double>(std::span<const double>(q_sd_));
+  }
+
+  // From q's mean: burn_in adapting steps, then `kept` whose moments count.
+  void run_chains() {
+    const std::size_t n = static_cast<std::size_t>(points_), size = n * latent_;
+    Memory<double> points(6 * size), figures(5 * n);
+    Memory<int> counts(3 * n);
+    const int tiles = Products::partial_tiles(decoder_.outputs());
+    Memory<float> floats(2 * n * ld_ + tiles * n);
+    Room r = room(decoder_, n, true, false);
+    double* p = points.data();
+    double* f = figures.data();
+    float* input = floats.data();
+    const ChainArrays chains{points_, latent_, ld_, p, f, p + size, p + 2 * size, p + 3 * size, p + 4 * size, f + n, f + 2 * n,
+                             f + 3 * n, counts.data(), counts.data() + n, counts.data() + 2 * n, input, input + n * ld_,
+                             input + 2 * n * ld_, tiles, constant_.data(), 0};
+    r.tape.input = input;
+    r.tape.ld_input = ld_;
+    const std::vector<double> step_sizes(ceil_div(points_, group), step_size_);
+    Memory<double> sizes_memory{std::span<const double>(step_sizes)};
+    const StepSizes sizes{sizes_memory.data(), step_size_, config_.refine.acceptance, group, 0};
+    const Sides sides{1, 1, 0, 0, n, 0};
+    const Products decoder(decoder_, parameters_, sides, queue_);
+    const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
+    const auto gradient = [&](bool value) {
+      decoder.compare(r.tape, points_, {config_.model.density(), x_.data(), ld_pixels(), 1, nullptr,
+                                        value ? input + 2 * n * ld_ : nullptr, true});
+      decoder.backward(r.tape, points_);
+      decoder.backward_input(r.tape, points_, chains.answer, ld_);
+    };
+    const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
+      const Numbers numbers{seed_memory_.data(), nullptr, iteration, first_datum_};
+      launch_start(chains, numbers, sizes, shape, index, 1, queue_);
+      for (int leap = 1; leap <= shape.leapfrog + shape.jitter; ++leap) {
+        gradient(leap >= shape.leapfrog - shape.jitter);
+        launch_leap(chains, sizes, leap, 1, queue_);
+      }
+      launch_accept(chains, numbers, sizes, index, adapt, 1, queue_);
+    };
+    points.upload(q_mean_);
+    launch_place(chains, 1, queue_);
+    gradient(true);
+    launch_begin(chains, 1, queue_);
+    for (int i = 0; i < evaluation_.burn_in; ++i) step(assessment_iteration, static_cast<std::uint32_t>(i), true);
+    Memory<double> mean(size), squares(size);
+    for (int i = 1; i <= evaluation_.kept; ++i) {
+      step(assessment_iteration + static_cast<std::uint32_t>(i), 0, false);
+      add_moments<<<ceil_div(static_cast<int>(size), 256), 256, 0, queue_>>>(chains.z, static_cast<int>(size), i, mean.data(),
+                                                                            squares.data());
+      check(cudaGetLastError(), "summing moments");
+    }
+    queue_.wait();
+    std::vector<double> sd = squares.download();
+    for (double& s : sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_sd);
+    chain_mean_ = std::move(mean);
+    chain_sd_.upload(sd);
+  }
+
+  Memory<Accumulator> sample(const std::function<void(int)>& progress) {
+    std::vector<Accumulator> none(static_cast<std::size_t>(points_) * accumulators, single(-infinity));
+    Memory<Accumulator> sums{std::span<const Accumulator>(none)};
+    const std::size_t rows = static_cast<std::size_t>(sampled_at_once) * block;
+    const int tiles = Products::partial_tiles(decoder_.outputs());
+    Memory<float> input(rows * ld_), partial(rows * tiles);
+    Memory<DrawTerms> terms(rows);
+    Room r = room(decoder_, rows, false, false);
+    r.tape.input = input.data();
+    r.tape.ld_input = ld_;
+    const Products decoder(decoder_, parameters_, {1, 1, 0, 0, rows, 0}, queue_);
+    const ProposalArrays proposals{q_mean_memory_.data(), q_sd_memory_.data(), chain_mean_.data(), chain_sd_.data(), latent_,
+                                   evaluation_.widening, {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
+    for (int first = 0; first < points_; first += sampled_at_once) {
+      const int points = std::min(sampled_at_once, points_ - first);
+      for (int begin = 0; begin < evaluation_.samples; begin += block)
+        for (int j = 0; j < proposal_count; ++j) {
+          if (!evaluation_.proposals[j]) continue;
+          const int size = std::min(block, evaluation_.samples - begin), count = points * size;
+          const auto sequence = static_cast<std::uint32_t>(begin / block * proposal_count + j);
+          const DrawShape shape{first, points, size, ld_, sequence, seed_, j, first_datum_};
+          make_draws<<<ceil_div(count, 4), 128, 0, queue_>>>(proposals, shape, input.data(), terms.data());
+          check(cudaGetLastError(), "drawing from proposals");
+          decoder.compare(r.tape, count, {config_.model.density(), x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
+                                          ld_pixels(), size, nullptr, partial.data(), false});
+          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), tiles, constant_.data(), begin,
+                                            std::max(1, evaluation_.samples / 10), sums.data());
+          check(cudaGetLastError(), "weighing draws");
+        }
+      if (!progress) continue;
+      queue_.wait();
+      progress(static_cast<int>(first_datum_) + first + points);
+    }
+    queue_.wait();
+    return sums;
+  }
+
+  const TrainConfig& config_;
+  const EvaluationConfig& evaluation_;
+  const Net &decoder_, &encoder_;
+  std::size_t net_parameters_;
+  const float* parameters_;
+  std::uint64_t seed_;
+  double step_size_;
+  int latent_, ld_, points_ = 0;
+  std::uint32_t first_datum_ = 0;
+  Queue queue_;
+  Memory<std::uint64_t> seed_memory_;
+  Memory<float> x_;
+  Memory<double> constant_, q_mean_memory_, q_sd_memory_, chain_mean_, chain_sd_;
+  std::vector<double> q_mean_, q_sd_;
+};
+
+}  // namespace
+
+std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const EvaluationConfig& config,
+                                            const std::function<void(int)>& progress) {
+  model_.check(data);
+  hone::check(config);
+  const int ld = padded_width(data_.dimension());
+  std::vector<PointEvaluation> result;
+  if (config_.model.density() == Density::gaussian) save(run);  // brings the parameters to the host
+  Minibatch<float> one = model_.minibatch(1);
+  for (int begin = 0; begin < data.size(); begin += points_at_once) {
+    const int points = std::min(points_at_once, data.size() - begin);
+    std::vector<float> x(static_cast<std::size_t>(points) * ld);
+    std::vector<double> constant(points);
+    std::vector<double> exact;
+    for (int i = 0; i < points; ++i) {
+      const int n = begin + i;
+      model_.expand(data, std::span<const int>(&n, 1), 0, 1, one);
+      std::copy_n(one.view().column(0), data_.dimension(), x.begin() + static_cast<std::ptrdiff_t>(i) * ld);
+      constant[i] = one.constant(0);
+      if (config_.model.density() == Density::gaussian) exact.push_back(model_.exact_log_likelihood(one, 0));
+    }
+    const auto with = [&]<Math math>() {
+      return Evaluator<math>(config_, config, decoder_net_, mean_net_, net_parameters_, of(space_.parameters, run), seeds_[run],
+                             step_size_[run])
+          .evaluate(x, constant, points, static_cast<std::uint32_t>(begin), progress);
+    };
+    std::vector<PointEvaluation> some =
+        math_ == Math::tf32 ? with.template operator()<Math::tf32>() : with.template operator()<Math::fp32>();
+    for (std::size_t i = 0; i < exact.size(); ++i) some[i].exact = exact[i];
+    result.insert(result.end(), some.begin(), some.end());
+  }
+  return result;
+}
+
+}  // namespace hone::cuda

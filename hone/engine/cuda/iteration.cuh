@@ -1,0 +1,107 @@
+#pragma once
+
+#include "hone/engine/config.hpp"
+#include "hone/engine/cuda/refine.cuh"
+
+namespace hone::cuda {
+
+// What a run carries from kernel to kernel and from iteration to iteration.
+struct RunState {
+  std::uint32_t iteration;    // the one under way
+  std::uint32_t next;         // the one to come
+  std::uint32_t chunk_first;  // the first of those whose minibatches lie on the device
+  std::uint32_t bad;          // the first iteration after which a parameter was not finite; 0: none
+  double step_size;
+  double shared[2];           // control variates of the two terms while they are one for all data
+  double rate_factor;         // of this iteration
+  double adam[2];
+};
+
+// An iteration's figures, for the host to read when it reports.
+struct MetricsRow {
+  double elbo, vcd, acceptance;  // acceptance: sum over proposals
+  int proposals, nonfinite, dropped, refined;
+};
+
+// The training data on the device: bits where they are binary, else floats (centred where the model wants it).
+struct DataView {
+  const std::uint64_t* bits;
+  const float* values;
+  const double* constant;  // − Σ log x! of a Poisson; null: 0
+  int words, pixels;
+};
+
+// A run's arrays, of run 0; run r's lie r · stride floats further.
+struct Space {
+  std::size_t stride;
+  int batch, latent, ld_latent, ld_pixels, data;
+  RunState* state;
+  const int* indices;   // (chunk, batch): the data of the minibatches to come
+  MetricsRow* metrics;  // (chunk)
+  float* parameters;
+  float *first, *second;  // the optimizer's moments
+  float* x;               // (batch, ld_pixels)
+  int* datum;             // (batch)
+  double* constant;       // (batch)
+  int* alive;             // (batch): draws inside the support
+  float *raw_mean, *raw_sd, *delta_mean, *delta_sd;  // the encoder's last layers, (batch, ld_latent)
+  double *mean, *sd, *noise, *z0, *log_p0, *grad_p0;  // (batch, D)
+  double* baseline[2];  // (data), of the first and of the second term; null: none
+  double* figures;      // (4, batch): of the objective's kernel
+  unsigned long long* meeting;  // (steps): where clusters meet after an HMC step
+  int steps;
+  ChainArrays chains;
+
+  template <class T>
+  __device__ T* of(T* pointer, int run) const {
+    return ChainArrays::at(pointer, run * stride);
+  }
+};
+
+// Makes x, datum and constant of the minibatch of the next iteration, which becomes the one under way.
+void launch_gather(const Space& space, const DataView& data, int runs, cudaStream_t stream);
+
+// q's means and standard deviations from the encoder's answer, noise, z0; the chains stand there.
+void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream);
+
+// After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
+void launch_settle(const Space& space, int runs, cudaStream_t stream);
+
+// The objective's gradient in q's means and deviations as the encoder's last deltas, the control variates' learning, the
+// iteration's figures.
+struct ObjectiveSpec {
+  ObjectiveConfig objective;
+  bool analytic;
+  LatentBaseline baseline;
+  std::uint32_t shared_until;
+  double rate_decay;
+  std::uint32_t decay_every;
+  Adapt adapt;
+  StepSizes sizes;
+};
+void launch_objective(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
+
+// The refined draws as the decoder's input, for the model's gradient: 0 where a draw was lost.
+void launch_refined_input(const Space& space, int runs, cudaStream_t stream);
+
+// Fills a local control variate with what all had in common.
+void launch_spread_baselines(const Space& space, int runs, cudaStream_t stream);
+
+// A block's share of the gradient of one tensor and of its update: a tile of weights, or some biases (rows = 0).
+struct UpdateTask {
+  const float* x;   // (batch, ldx): what the layer read
+  const float* dy;  // (batch, lddy): its deltas
+  std::size_t parameter;
+  int ldx, lddy, ld, rows, cols, row0, col0;
+  double rate;
+};
+struct UpdateSpec {
+  const UpdateTask* tasks;
+  int count;
+  OptimizerKind optimizer;
+  Math math;
+};
+std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, double rate);
+void launch_update(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream);
+
+}  // namespace hone::cuda

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hone/base/error.hpp"
+
+namespace hone::cuda {
+
+// Throws Error with CUDA's own words and what was being done.
+inline void check(cudaError_t status, const char* doing) {
+  if (status == cudaSuccess) return;
+  std::string text = std::string("CUDA, ") + doing + ": " + cudaGetErrorString(status);
+  if (status == cudaErrorMemoryAllocation) text += "; a smaller batch, smaller layers or fewer runs side by side need less";
+  throw Error(text);
+}
+
+// Memory on the device, zero at the start.
+template <class T>
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(std::size_t size) : size_(size) {
+    if (size == 0) return;
+    check(cudaMalloc(&data_, size * sizeof(T)), "allocating memory on the device");
+    check(cudaMemset(data_, 0, size * sizeof(T)), "clearing memory");
+  }
+  explicit Memory(std::span<const T> values) : Memory(values.size()) { upload(values); }
+  ~Memory() { cudaFree(data_); }
+  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  void upload(std::span<const T> values, std::size_t offset = 0) {
+    if (values.empty()) return;
+    check(cudaMemcpy(data_ + offset, values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "copying to the device");
+  }
+  std::vector<T> download() const { return download(0, size_); }
+  std::vector<T> download(std::size_t offset, std::size_t count) const {
+    std::vector<T> values(count);
+    if (count > 0)
+      check(cudaMemcpy(values.data(), data_ + offset, count * sizeof(T), cudaMemcpyDeviceToHost),
+            "copying from the device");
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+class Queue {
+ public:
+  Queue() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
+  ~Queue() { cudaStreamDestroy(stream_); }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  operator cudaStream_t() const { return stream_; }
+  void wait() const { check(cudaStreamSynchronize(stream_), "running on the device"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+constexpr int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
+constexpr int ceil_div(int value, int unit) { return (value + unit - 1) / unit; }
+
+}  // namespace hone::cuda

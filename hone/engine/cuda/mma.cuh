@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+namespace hone::cuda {
+
+// Products on the tensor cores. tf32: operands rounded to 10 bits of mantissa, sums in float32. fp32: every operand as a
+// sum of two such numbers, and the three products that matter: correct to about float32.
+enum class Math { tf32, fp32 };
+
+// x rounded to tf32, to nearest
+__device__ __forceinline__ float to_tf32(float x) {
+  std::uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
+}
+
+// What is stored where a product reads it.
+template <Math math>
+__device__ __forceinline__ float rounded(float x) {
+  return math == Math::tf32 ? to_tf32(x) : x;
+}
+
+// Fragments of one warp, lane = 4 g + t:
+//   a (16, 8): (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4);  b (8, 8): (t, g), (t + 4, g);
+//   c (16, 8): (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
+__device__ __forceinline__ void mma(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+
+// An operand ready for the tensor cores: in tf32 it must have been rounded already.
+template <Math math, int count>
+struct Operand {
+  float high[count], low[math == Math::fp32 ? count : 1];
+
+  __device__ __forceinline__ void set(int i, float x) {
+    if constexpr (math == Math::tf32) {
+      high[i] = x;
+    } else {
+      high[i] = to_tf32(x);
+      low[i] = to_tf32(x - high[i]);
+    }
+  }
+};
+
+template <Math math>
+__device__ __forceinline__ void multiply_add(float (&c)[4], const Operand<math, 4>& a, const Operand<math, 2>& b) {
+  if constexpr (math == Math::fp32) {
+    mma(c, a.low, b.high);
+    mma(c, a.high, b.low);
+  }
+  mma(c, a.high, b.high);
+}
+
+}  // namespace hone::cuda

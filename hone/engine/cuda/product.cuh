@@ -1,0 +1,202 @@
+#pragma once
+
+#include "hone/engine/cuda/memory.cuh"
+#include "hone/engine/cuda/mma.cuh"
+
+namespace hone::cuda {
+
+// C (m, n) = A (m, k) B (k, n), with an epilogue that takes every element of C where it is made. Rows of memory are
+// multiples of four floats long, and what pads them is zero.
+//   forward          Y (chains, out)  = X (chains, in)  W (in, out)       a along k, b along n
+//   backward         dX (chains, in)  = dY (chains, out) Wᵀ               a along k, b along k
+//   weight gradient  dW (in, out)     = Xᵀ dY                             a along m, b along n
+enum class Along { m, n, k };
+
+// A block's share of C, and of k at a time; a warp's share of that.
+template <int M, int N, int K, int WM, int WN, int stages_>
+struct Tile {
+  static constexpr int m = M, n = N, k = K, warp_m = WM, warp_n = WN, stages = stages_;
+  static constexpr int warps_m = M / WM, warps_n = N / WN, threads = 32 * warps_m * warps_n;
+};
+using SmallTile = Tile<32, 32, 32, 16, 16, 4>;   // some hundred rows: many blocks, short waits
+using LargeTile = Tile<128, 128, 16, 64, 32, 3>;  // thousands of rows
+
+struct Product {
+  const float* a;
+  const float* b;
+  int lda, ldb;
+  int m, n, k;
+};
+
+__device__ __forceinline__ void copy_async(float* to, const float* from, bool inside) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const int bytes = inside ? 16 : 0;  // the rest becomes zero
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int pending>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// One operand's share in shared memory: `outer` rows of `inner` numbers that are neighbours in memory, padded so that a
+// warp's fragment touches every bank once.
+template <int outer, int inner, bool along_k>
+struct Share {
+  static constexpr int stride = inner + (along_k ? 4 : 8);
+  static constexpr int size = outer * stride;
+
+  // rows [row, row + outer) and columns [col, col + inner) of a matrix (rows, cols)
+  template <int threads>
+  static __device__ void load(float* to, const float* from, int ld, int row, int rows, int col, int cols) {
+    constexpr int chunks = inner / 4;
+#pragma unroll
+    for (int i = threadIdx.x; i < outer * chunks; i += threads) {
+      const int r = i / chunks, c = 4 * (i % chunks);
+      const bool inside = row + r < rows && col + c < cols;
+      copy_async(to + r * stride + c, inside ? from + static_cast<std::size_t>(row + r) * ld + col + c : from, inside);
+    }
+  }
+};
+
+template <class T, Along a, Along b>
+struct Shares {
+  using A = std::conditional_t<a == Along::k, Share<T::m, T::k, true>, Share<T::k, T::m, false>>;
+  using B = std::conditional_t<b == Along::k, Share<T::n, T::k, true>, Share<T::k, T::n, false>>;
+  static constexpr int stage = A::size + B::size;
+  static constexpr int bytes = T::stages * stage * static_cast<int>(sizeof(float));
+};
+
+// C's share of the block whose first element is (m0, n0): epilogue(m, n, c) for every element inside; where the epilogue
+// sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row.
+template <class T, Along a, Along b, Math math, class Epilogue>
+__device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
+  using S = Shares<T, a, b>;
+  constexpr int tiles_m = T::warp_m / 16, tiles_n = T::warp_n / 8;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
+  const int steps = (p.k + T::k - 1) / T::k;
+
+  const auto load = [&](int step) {
+    float* stage = shared + step % T::stages * S::stage;
+    const int k0 = step * T::k;
+    if constexpr (a == Along::k)
+      S::A::template load<T::threads>(stage, p.a, p.lda, m0, p.m, k0, p.k);
+    else
+      S::A::template load<T::threads>(stage, p.a, p.lda, k0, p.k, m0, p.m);
+    if constexpr (b == Along::k)
+      S::B::template load<T::threads>(stage + S::A::size, p.b, p.ldb, n0, p.n, k0, p.k);
+    else
+      S::B::template load<T::threads>(stage + S::A::size, p.b, p.ldb, k0, p.k, n0, p.n);
+  };
+
+  float c[tiles_m][tiles_n][4] = {};
+  for (int step = 0; step < T::stages - 1; ++step) {
+    if (step < steps) load(step);
+    commit_copies();
+  }
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<T::stages - 2>();
+    __syncthreads();
+    if (step + T::stages - 1 < steps) load(step + T::stages - 1);
+    commit_copies();
+    const float* as = shared + step % T::stages * S::stage;
+    const float* bs = as + S::A::size;
+#pragma unroll
+    for (int k = 0; k < T::k; k += 8) {
+      Operand<math, 4> left[tiles_m];
+      Operand<math, 2> right[tiles_n];
+      const auto at_a = [&](int row, int col) {
+        return rounded<math>(a == Along::k ? as[row * S::A::stride + col] : as[col * S::A::stride + row]);
+      };
+      const auto at_b = [&](int row, int col) {
+        return rounded<math>(b == Along::k ? bs[col * S::B::stride + row] : bs[row * S::B::stride + col]);
+      };
+#pragma unroll
+      for (int i = 0; i < tiles_m; ++i) {
+        const int row = warp_m + 16 * i + g;
+        left[i].set(0, at_a(row, k + t));
+        left[i].set(1, at_a(row + 8, k + t));
+        left[i].set(2, at_a(row, k + t + 4));
+        left[i].set(3, at_a(row + 8, k + t + 4));
+      }
+#pragma unroll
+      for (int j = 0; j < tiles_n; ++j) {
+        const int col = warp_n + 8 * j + g;
+        right[j].set(0, at_b(k + t, col));
+        right[j].set(1, at_b(k + t + 4, col));
+      }
+#pragma unroll
+      for (int i = 0; i < tiles_m; ++i)
+#pragma unroll
+        for (int j = 0; j < tiles_n; ++j) multiply_add<math>(c[i][j], left[i], right[j]);
+    }
+  }
+  wait_copies<0>();
+  __syncthreads();  // the shares may be written anew
+
+#pragma unroll
+  for (int i = 0; i < tiles_m; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = warp_m + 16 * i + g + 8 * half, m = m0 + row;
+      float sum = 0;
+#pragma unroll
+      for (int j = 0; j < tiles_n; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int n = n0 + warp_n + 8 * j + 2 * t + e;
+          if (m >= p.m || n >= p.n) continue;
+          if constexpr (Epilogue::sums_rows)
+            sum += epilogue(m, n, c[i][j][2 * half + e]);
+          else
+            epilogue(m, n, c[i][j][2 * half + e]);
+        }
+      if constexpr (Epilogue::sums_rows) {
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
+        if (t == 0) shared[row * T::warps_n + warp_n / T::warp_n] = sum;
+      }
+    }
+  if constexpr (Epilogue::sums_rows) {
+    __syncthreads();
+    for (int row = threadIdx.x; row < T::m; row += T::threads) {
+      if (m0 + row >= p.m) continue;
+      float sum = 0;
+      for (int w = 0; w < T::warps_n; ++w) sum += shared[row * T::warps_n + w];
+      epilogue.row_sum(m0 + row, sum);
+    }
+  }
+}
+
+// Products of the same shape side by side: of a run's two encoder networks, and of several runs. Distances in floats.
+struct Side {
+  std::size_t a = 0, b = 0, c = 0;
+};
+
+template <class T, Along a, Along b, Math math, class Epilogue>
+__global__ void __launch_bounds__(T::threads) product_kernel(Product p, int nets, Side net, Side run, Epilogue epilogue) {
+  extern __shared__ __align__(16) float shared[];
+  const std::size_t n = blockIdx.z % nets, r = blockIdx.z / nets;
+  p.a += n * net.a + r * run.a;
+  p.b += n * net.b + r * run.b;
+  epilogue.shift(n, net, r, run);
+  multiply_tile<T, a, b, math>(p, static_cast<int>(blockIdx.y) * T::m, static_cast<int>(blockIdx.x) * T::n, shared,
+                               epilogue);
+}
+
+template <class T, Along a, Along b, Math math, class Epilogue>
+void launch_product(const Product& p, int nets, const Side& net, int runs, const Side& run, const Epilogue& epilogue,
+                    cudaStream_t stream) {
+  constexpr int bytes = Shares<T, a, b>::bytes;
+  const auto kernel = product_kernel<T, a, b, math, Epilogue>;
+  if constexpr (bytes > 48 * 1024) {
+    static const cudaError_t raised = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    check(raised, "asking for shared memory");
+  }
+  const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), nets * runs);
+  kernel<<<grid, T::threads, bytes, stream>>>(p, nets, net, run, epilogue);
+  check(cudaGetLastError(), "starting a product");
+}
+
+}  // namespace hone::cuda

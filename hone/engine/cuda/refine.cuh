@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hone/base/philox.hpp"
+#include "hone/engine/cuda/network.cuh"
+#include "hone/mcmc/refine.hpp"
+
+namespace hone::cuda {
+
+// Which random numbers chains use: run r those of seed[r]; chain c those of datum first_datum + c.
+struct Numbers {
+  const std::uint64_t* seed;
+  const std::uint32_t* iteration;  // null: fixed_iteration; else one a run, `run` floats apart
+  std::uint32_t fixed_iteration, first_datum;
+
+  __device__ std::uint32_t iteration_of(int run, std::size_t stride) const {
+    return iteration ? *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const float*>(iteration) + run * stride)
+                     : fixed_iteration;
+  }
+};
+
+// Chains, with the target's value and gradient where they stand and where they may go. Points are doubles, (chains, D);
+// what the decoder reads and answers are floats, (chains, ld).
+struct ChainArrays {
+  int count, latent, ld;
+  double *z, *value, *gradient;
+  double *position, *momentum, *slope, *proposed, *energy;
+  double* acceptance;  // sums of the acceptance probabilities
+  int *length, *proposals, *nonfinite;  // leapfrog steps of this trajectory; sums over the refinement
+  float *input, *answer;  // a point, and ∇ log p(x | z) there
+  const float* partial;   // (tiles, chains) of log p(x | z)
+  int tiles;
+  const double* constant;  // of log p(x | z); null: 0
+  std::size_t run;         // floats from a run to the next
+
+  template <class T>
+  __device__ static T* at(T* pointer, std::size_t floats) {
+    return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);
+  }
+  __device__ ChainArrays of(int r) const {
+    ChainArrays c = *this;
+    const std::size_t floats = r * run;
+    for (double** p : {&c.z, &c.value, &c.gradient, &c.position, &c.momentum, &c.slope, &c.proposed, &c.energy, &c.acceptance})
+      *p = at(*p, floats);
+    for (int** p : {&c.length, &c.proposals, &c.nonfinite}) *p = at(*p, floats);
+    c.input += floats;
+    c.answer += floats;
+    c.partial += floats;
+    if (c.constant) c.constant = at(c.constant, floats);
+    return c;
+  }
+};
+
+// Step sizes, one a group of chains, and how they follow the acceptance.
+struct StepSizes {
+  double* step_size;  // one a group
+  double start, target;
+  int group;  // chains
+  std::size_t run;
+
+  __device__ double* of(int run_index) const { return ChainArrays::at(step_size, run_index * run); }
+  __device__ double followed(double now, double acceptance) const {  // as StepSizeController
+    return fmin(fmax(now * (1 + 0.01 * (acceptance - target) / target), 1e-6 * start), 1e6 * start);
+  }
+};
+
+__device__ __forceinline__ philox_detail::Pair random_pair(std::uint64_t seed, const Stream& stream_name, std::uint32_t block,
+                                                           bool normal) {
+  philox_detail::Words counter = philox_detail::first_counter(stream_name);
+  counter[0] = block;
+  const philox_detail::Words w = philox_detail::rounds(counter, seed);
+  const double u = philox_detail::uniform(w[0], w[1]), v = philox_detail::uniform(w[2], w[3]);
+  return normal ? philox_detail::BoxMuller()(u, v) : philox_detail::Pair{u, v};
+}
+
+__device__ __forceinline__ double warp_sum(double x) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, offset);
+  return x;
+}
+
+// A Metropolis decision, as metropolis() of the cpu engine.
+struct Decision {
+  double acceptance;
+  Outcome outcome;
+};
+__device__ __forceinline__ Decision decide(double log_ratio, double proposed, double value, double uniform) {
+  if (value == -infinity) return {0, Outcome::outside};
+  if (!isfinite(proposed) || isnan(log_ratio)) return {0, Outcome::nonfinite};
+  return {exp(fmin(0.0, log_ratio)), log(uniform) < log_ratio ? Outcome::accepted : Outcome::rejected};
+}
+
+// Launches of the general path. Every chain's momenta and first drift; after a gradient at `input`, the next kick and
+// drift; after the last one the Metropolis step.
+struct HmcShape {
+  int leapfrog, jitter;
+};
+void launch_place(const ChainArrays& chains, int runs, cudaStream_t stream);  // z → input
+void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream);  // answer at z → value, gradient
+void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizes& sizes, const HmcShape& shape, std::uint32_t step,
+                  int runs, cudaStream_t stream);
+void launch_leap(const ChainArrays& chains, const StepSizes& sizes, int leap, int runs, cudaStream_t stream);
+void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizes& sizes, std::uint32_t step, bool adapt,
+                   int runs, cudaStream_t stream);
+
+}  // namespace hone::cuda

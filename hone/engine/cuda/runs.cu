@@ -1,0 +1,453 @@
+#include "hone/engine/cuda/runs.cuh"
+
+#include <math.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "hone/engine/train_state.hpp"
+
+namespace hone::cuda {
+namespace {
+
+constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and figures lie on the device
+constexpr int large_batch = 1024;      // from here on products are cut into large tiles
+
+Error not_finite(const std::string& what, std::uint32_t iteration) {
+  return Error(what + " is no longer finite after iteration " + std::to_string(iteration) +
+               "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
+}
+
+}  // namespace
+
+int padded_width(int units) { return round_up(units, 4); }
+
+PaddedParameters::PaddedParameters(std::span<const Tensor> tensors) : tensors_(tensors.begin(), tensors.end()) {
+  for (const Tensor& tensor : tensors_) {
+    offsets_.push_back(size_);
+    size_ += static_cast<std::size_t>(tensor.rows) * static_cast<std::size_t>(padded_width(tensor.cols));
+  }
+}
+
+std::size_t PaddedParameters::offset(const std::string& name) const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    if (tensors_[i].name == name) return offsets_[i];
+  return npos;
+}
+
+std::vector<float> PaddedParameters::padded(std::span<const float> values) const {
+  std::vector<float> out(size_);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[i];
+    for (int row = 0; row < tensor.rows; ++row)
+      std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols,
+                  tensor.cols, out.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) + static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols));
+  }
+  return out;
+}
+
+void PaddedParameters::unpad(std::span<const float> padded, std::span<float> values) const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[i];
+    for (int row = 0; row < tensor.rows; ++row)
+      std::copy_n(padded.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) + static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols),
+                  tensor.cols, values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols);
+  }
+}
+
+Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds)
+    : config_(config),
+      data_(train),
+      seeds_(std::move(seeds)),
+      model_(config, train),
+      padded_(model_.parameters().tensors()),
+      math_(config.precision == Precision::float32 ? Math::fp32 : Math::tf32),
+      decoder_net_(net_of("decoder", config.model.latent, config.model.hidden, train.dimension())),
+      mean_net_(net_of("mean", train.dimension(), config.model.encoder_hidden, config.model.latent)),
+      net_parameters_(padded_.offset("sd.weight[0]") - padded_.offset("mean.weight[0]")),
+      step_size_(seeds_.size(), config.refine.step_size) {
+  for (const std::uint64_t seed : seeds_) minibatches_.push_back(permuted_minibatches(train.size(), seed));
+  Arena count(nullptr);
+  place(count);
+  memory_ = Memory<char>(4 * space_.stride * seeds_.size());
+  place(Arena(memory_.data()));
+  seed_memory_ = Memory<std::uint64_t>(std::span<const std::uint64_t>(seeds_));
+  upload_data();
+  for (int run = 0; run < this->count(); ++run) {
+    model_.initialize(PhiloxSource(seeds_[run]));
+    upload_parameters(run);
+    RunState state = {};
+    state.step_size = config.refine.step_size;
+    set_state(run, state);
+  }
+  std::vector<UpdateTask> tasks = update_tasks(decoder_net_, decoder_tape_, config.rate_model);
+  const auto add = [&](const std::vector<UpdateTask>& more) { tasks.insert(tasks.end(), more.begin(), more.end()); };
+  add(update_tasks(mean_net_, encoder_tape_, config.rate_mean));
+  Net sd_net = mean_net_;
+  Tape sd_tape = encoder_tape_;
+  for (int l = 0; l < sd_net.depth; ++l) {
+    sd_net.layer[l].weight += net_parameters_;
+    sd_net.layer[l].bias += net_parameters_;
+    sd_tape.value[l] += static_cast<std::size_t>(config.batch) * sd_net.layer[l].ld;
+    sd_tape.delta[l] += static_cast<std::size_t>(config.batch) * sd_net.layer[l].ld;
+  }
+  add(update_tasks(sd_net, sd_tape, config.rate_scale));
+  // the largest products first: the small ones fill the gaps
+  std::ranges::stable_sort(tasks, std::greater<>(), [](const UpdateTask& t) { return t.rows > 0; });
+  tasks_ = Memory<UpdateTask>(std::span<const UpdateTask>(tasks));
+  plan_refinement();
+  capture();
+}
+
+Runs::~Runs() {
+  if (graph_) cudaGraphExecDestroy(graph_);
+}
+
+Net Runs::net_of(const std::string& name, int inputs, const std::vector<int>& hidden, int outputs) const {
+  Net net;
+  net.activation = config_.model.activation;
+  net.depth = static_cast<int>(hidden.size()) + 1;
+  if (net.depth > max_layers)
+    throw InputError("the cuda engine takes networks of at most " + std::to_string(max_layers - 1) + " hidden layers");
+  for (int l = 0; l < net.depth; ++l) {
+    const int units = l + 1 < net.depth ? hidden[l] : outputs;
+    const std::string index = "[" + std::to_string(l) + "]";
+    const std::size_t bias = padded_.offset(name + ".bias" + index);
+    net.layer[l] = {inputs, units, padded_width(units), padded_.offset(name + ".weight" + index),
+                    bias == PaddedParameters::npos ? 0 : bias, bias != PaddedParameters::npos};
+    inputs = units;
+  }
+  return net;
+}
+
+Tape Runs::tape_of(Arena& arena, const Net& net, const float* input, int ld_input, int copies) const {
+  Tape tape = {input, ld_input, {}, {}};
+  for (int l = 0; l < net.depth; ++l) {
+    const std::size_t size = static_cast<std::size_t>(copies) * config_.batch * net.layer[l].ld;
+    tape.value[l] = arena.take<float>(size);
+    tape.delta[l] = arena.take<float>(size);
+  }
+  return tape;
+}
+
+void Runs::place(Arena arena) {
+  const int batch = config_.batch, latent = config_.model.latent;
+  const auto points = static_cast<std::size_t>(batch) * static_cast<std::size_t>(latent);
+  Space& s = space_;
+  s.batch = batch;
+  s.latent = latent;
+  s.ld_latent = padded_width(latent);
+  s.ld_pixels = padded_width(data_.dimension());
+  s.data = data_.size();
+  s.steps = config_.refine.steps;
+  s.state = arena.take<RunState>(1);
+  s.indices = arena.take<int>(static_cast<std::size_t>(chunk) * batch);
+  s.metrics = arena.take<MetricsRow>(chunk);
+  s.parameters = arena.take<float>(padded_.size());
+  s.second = arena.take<float>(padded_.size());
+  s.first = config_.optimizer == OptimizerKind::adam ? arena.take<float>(padded_.size()) : nullptr;
+  s.x = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_pixels);
+  s.datum = arena.take<int>(batch);
+  s.constant = arena.take<double>(batch);
+  s.alive = arena.take<int>(batch);
+  for (double** p : {&s.mean, &s.sd, &s.noise, &s.z0, &s.grad_p0}) *p = arena.take<double>(points);
+  s.log_p0 = arena.take<double>(batch);
+  s.figures = arena.take<double>(4 * static_cast<std::size_t>(batch));
+  s.meeting = arena.take<unsigned long long>(s.steps);
+  const bool first = config_.objective.first_term == FirstTerm::score && config_.objective.kind != ObjectiveKind::li2017;
+  const bool second = config_.objective.kind == ObjectiveKind::vcd && config_.objective.estimator == Estimator::full;
+  const bool any = config_.baseline != LatentBaseline::none;
+  s.baseline[0] = any && first ? arena.take<double>(s.data) : nullptr;
+  s.baseline[1] = any && second ? arena.take<double>(s.data) : nullptr;
+
+  ChainArrays& c = s.chains;
+  c.count = batch;
+  c.latent = latent;
+  c.ld = s.ld_latent;
+  for (double** p : {&c.z, &c.gradient, &c.position, &c.momentum, &c.slope}) *p = arena.take<double>(points);
+  for (double** p : {&c.value, &c.proposed, &c.energy, &c.acceptance}) *p = arena.take<double>(batch);
+  for (int** p : {&c.length, &c.proposals, &c.nonfinite}) *p = arena.take<int>(batch);
+  c.input = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_latent);
+  c.answer = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_latent);
+  const int tile = batch >= large_batch ? LargeTile::n : SmallTile::n;
+  c.tiles = ceil_div(data_.dimension(), tile);
+  c.partial = arena.take<float>(static_cast<std::size_t>(c.tiles) * batch);
+  c.constant = s.constant;
+
+  decoder_tape_ = tape_of(arena, decoder_net_, c.input, s.ld_latent, 1);
+  encoder_tape_ = tape_of(arena, mean_net_, s.x, s.ld_pixels, 2);
+  const int last = mean_net_.depth - 1;
+  const std::size_t half = static_cast<std::size_t>(batch) * s.ld_latent;
+  s.raw_mean = encoder_tape_.value[last];
+  s.raw_sd = s.raw_mean + half;
+  s.delta_mean = encoder_tape_.delta[last];
+  s.delta_sd = s.delta_mean + half;
+  s.stride = arena.used() / 4;
+  c.run = s.stride;
+}
+
+void Runs::upload_data() {
+  if (const BitRows* bits = data_.bits()) {
+    std::vector<std::uint64_t> words;
+    for (int n = 0; n < data_.size(); ++n) words.insert(words.end(), bits->row(n).begin(), bits->row(n).end());
+    bits_ = Memory<std::uint64_t>(std::span<const std::uint64_t>(words));
+    return;
+  }
+  std::vector<float> values;
+  std::vector<double> constants;
+  Minibatch<float> one = model_.minibatch(1);
+  for (int n = 0; n < data_.size(); ++n) {
+    model_.expand(data_, std::span<const int>(&n, 1), 0, 1, one);
+    const float* column = one.view().column(0);
+    values.insert(values.end(), column, column + data_.dimension());
+    constants.push_back(one.constant(0));
+  }
+  values_ = Memory<float>(std::span<const float>(values));
+  if (config_.model.density() == Density::poisson) constants_ = Memory<double>(std::span<const double>(constants));
+}
+
+void Runs::upload_parameters(int run) {
+  const std::vector<float> padded = padded_.padded(model_.parameters().values());
+  check(cudaMemcpy(of(space_.parameters, run), padded.data(), padded.size() * sizeof(float), cudaMemcpyHostToDevice),
+        "copying parameters");
+}
+
+RunState Runs::state_of(int run) const {
+  RunState state;
+  check(cudaMemcpy(&state, of(space_.state, run), sizeof state, cudaMemcpyDeviceToHost), "reading a run's state");
+  return state;
+}
+
+void Runs::set_state(int run, const RunState& state) {
+  check(cudaMemcpy(of(space_.state, run), &state, sizeof state, cudaMemcpyHostToDevice), "writing a run's state");
+}
+
+// The cluster kernel where the decoder fits it, and the general path where not. With several runs more chains share a
+// cluster, since the chip is full anyway.
+void Runs::plan_refinement() {
+  const auto waves = [&](const TrajectoryPlan& plan) {
+    const int clusters = ceil_div(config_.batch, plan.chains);
+    const int resident = resident_clusters(plan, math_) / clusters;
+    return std::pair(ceil_div(count(), resident), resident);
+  };
+  double best = 0;
+  for (const int chains : {8, 16, 32}) {
+    const auto plan = plan_trajectory(decoder_net_, config_.batch, chains, 0, math_);
+    if (!plan) continue;
+    // a gradient takes about as long as 16 chains' products and 3 more meetings
+    const double cost = waves(*plan).first * (1.0 + chains / 16.0);
+    if (plan_ && cost >= best) continue;
+    best = cost;
+    plan_ = plan;
+    wave_ = waves(*plan).second;
+  }
+  if (plan_)
+    path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) + " clusters of " +
+            std::to_string(plan_->cluster) + " blocks, " + std::to_string(plan_->chains) + " chains each";
+  else
+    path_ = "one kernel a product, replayed as a graph (the decoder does not fit the shared memory of a cluster)";
+}
+
+template <Math math, class T>
+void Runs::refine_by_products() {
+  const ChainArrays& chains = space_.chains;
+  const int batch = config_.batch, runs = count();
+  const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(batch), space_.stride};
+  const Networks<math, T> decoder(decoder_net_, space_.parameters, sides, queue_);
+  const Density density = config_.model.density();
+  const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
+  const Numbers numbers{seed_memory_.data(), &space_.state->iteration, 0, 0};
+  const StepSizes sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
+  const auto gradient = [&](bool value) {
+    decoder.compare(decoder_tape_, batch,
+                    {density, space_.x, space_.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true});
+    decoder.backward(decoder_tape_, batch);
+    decoder.backward_input(decoder_tape_, batch, chains.answer, chains.ld);
+  };
+  gradient(true);
+  launch_begin(chains, runs, queue_);
+  launch_settle(space_, runs, queue_);
+  const int steps = refines() ? config_.refine.steps : 0;
+  const int adapting = config_.refine.adapting < 0 ? config_.refine.steps - 1 : config_.refine.adapting;
+  for (int step = 0; step < steps; ++step) {
+    launch_start(chains, numbers, sizes, shape, static_cast<std::uint32_t>(step), runs, queue_);
+    for (int leap = 1; leap <= shape.leapfrog + shape.jitter; ++leap) {
+      gradient(leap >= shape.leapfrog - shape.jitter);
+      launch_leap(chains, sizes, leap, runs, queue_);
+    }
+    launch_accept(chains, numbers, sizes, static_cast<std::uint32_t>(step),
+                  config_.refine.adapt == Adapt::inside && step < adapting, runs, queue_);
+  }
+  launch_refined_input(space_, runs, queue_);
+  decoder.compare(decoder_tape_, batch, {density, space_.x, space_.ld_pixels, 1, space_.alive, nullptr, true});
+  decoder.backward(decoder_tape_, batch);
+}
+
+template <Math math, class T>
+void Runs::capture_iteration() {
+  const int batch = config_.batch, runs = count();
+  const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64), data_.dimension()};
+  const StepSizes sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
+  const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
+  const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
+  launch_gather(space_, data, runs, queue_);
+  encoder.forward(encoder_tape_, batch, mean_net_.depth);
+  launch_draw(space_, seed_memory_.data(), runs, queue_);
+  if (plan_) {
+    const int adapting = config_.refine.adapting < 0 ? config_.refine.steps - 1 : config_.refine.adapting;
+    const TrajectorySpec spec{decoder_net_, config_.model.density(), decoder_tape_,
+                              {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter},
+                              refines() ? config_.refine.steps : 0, adapting, config_.refine.adapt, sizes, seed_memory_.data(),
+                              *plan_, ceil_div(batch, plan_->chains)};
+    for (int run = 0; run < runs; run += wave_)
+      launch_trajectory(space_, spec, math, run, std::min(wave_, runs - run), queue_);
+  } else {
+    refine_by_products<math, T>();
+  }
+  const ObjectiveSpec objective{config_.objective,
+                                config_.objective.entropy != Entropy::sampled,
+                                config_.baseline,
+                                config_.baseline == LatentBaseline::local ? config_.shared_until : assessment_iteration,
+                                config_.rate_decay,
+                                config_.decay_every,
+                                config_.refine.adapt,
+                                sizes};
+  launch_objective(space_, objective, runs, queue_);
+  encoder.backward(encoder_tape_, batch);
+  launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math}, runs, queue_);
+}
+
+void Runs::capture() {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(queue_, cudaStreamCaptureModeThreadLocal), "recording an iteration");
+  const bool large = config_.batch >= large_batch;
+  if (math_ == Math::tf32)
+    large ? capture_iteration<Math::tf32, LargeTile>() : capture_iteration<Math::tf32, SmallTile>();
+  else
+    large ? capture_iteration<Math::fp32, LargeTile>() : capture_iteration<Math::fp32, SmallTile>();
+  check(cudaStreamEndCapture(queue_, &graph), "recording an iteration");
+  check(cudaGraphInstantiate(&graph_, graph, 0), "preparing an iteration");
+  cudaGraphDestroy(graph);
+}
+
+void Runs::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
+  while (iterations > 0) {
+    std::uint32_t count = std::min(iterations, chunk);
+    if (config_.baseline == LatentBaseline::local) {
+      if (iteration_ == config_.shared_until) launch_spread_baselines(space_, this->count(), queue_);
+      if (iteration_ < config_.shared_until) count = std::min(count, config_.shared_until - iteration_);
+    }
+    train_chunk(count, metrics);
+    iterations -= count;
+  }
+}
+
+void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
+  std::vector<int> indices(static_cast<std::size_t>(count) * config_.batch);
+  const std::uint32_t first = iteration_ + 1;
+  for (int run = 0; run < this->count(); ++run) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      minibatches_[run]->fill(first + i, std::span(indices).subspan(static_cast<std::size_t>(i) * config_.batch, config_.batch));
+    check(cudaMemcpyAsync(const_cast<int*>(of(space_.indices, run)), indices.data(), indices.size() * sizeof(int),
+                          cudaMemcpyHostToDevice, queue_), "copying minibatches");
+    const std::uint32_t words[2] = {first, first};  // next, chunk_first
+    check(cudaMemcpyAsync(&of(space_.state, run)->next, words, sizeof words, cudaMemcpyHostToDevice, queue_),
+          "copying minibatches");
+    queue_.wait();
+  }
+  for (std::uint32_t i = 0; i < count; ++i) check(cudaGraphLaunch(graph_, queue_), "starting an iteration");
+  queue_.wait();
+  iteration_ += count;
+  add_metrics(count, metrics);
+}
+
+void Runs::add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics) {
+  std::vector<MetricsRow> rows(count);
+  for (int run = 0; run < this->count(); ++run) {
+    check(cudaMemcpy(rows.data(), of(space_.metrics, run), count * sizeof(MetricsRow), cudaMemcpyDeviceToHost), "reading figures");
+    const RunState state = state_of(run);
+    step_size_[run] = state.step_size;
+    TrainMetrics& m = metrics[run];
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const MetricsRow& row = rows[i];
+      const std::uint32_t made = iteration_ - count + i;
+      if (state.bad != 0 && state.bad <= made) throw not_finite("a parameter", state.bad);
+      if (row.dropped == config_.batch) throw not_finite("log p(x, z)", made);
+      m.dropped_draws += row.dropped;
+      m.rejected_nonfinite += row.nonfinite;
+      if (row.refined && row.proposals > 0) {
+        m.acceptance.add(row.acceptance / row.proposals);
+        m.vcd.add(row.vcd);
+      }
+      if (!std::isnan(row.elbo)) m.elbo.add(row.elbo);
+    }
+    if (state.bad != 0) throw not_finite("a parameter", state.bad);
+  }
+}
+
+TrainState Runs::save(int run) const {
+  TrainState state{iteration_, step_size_[run], {}};
+  const auto download = [&](const float* from, std::span<float> to) {
+    std::vector<float> padded(padded_.size());
+    check(cudaMemcpy(padded.data(), of(from, run), padded.size() * sizeof(float), cudaMemcpyDeviceToHost), "reading parameters");
+    padded_.unpad(padded, to);
+  };
+  const std::size_t size = model_.parameters().size();
+  std::vector<float> first(space_.first ? size : 0), second(size);
+  download(space_.parameters, model_.parameters().values());
+  download(space_.second, second);
+  if (space_.first) download(space_.first, first);
+  add_parameters<float>(state, {model_.parameters().tensors(), model_.parameters().values(), first, second});
+  const RunState device = state_of(run);
+  const bool shared = config_.baseline == LatentBaseline::global || iteration_ <= config_.shared_until;
+  for (int term = 0; term < 2; ++term) {
+    if (!space_.baseline[term]) continue;
+    std::vector<double> values(space_.data, device.shared[term]);
+    if (!shared)
+      check(cudaMemcpy(values.data(), of(space_.baseline[term], run), values.size() * sizeof(double), cudaMemcpyDeviceToHost),
+            "reading control variates");
+    add_array(state, baseline_name(term), values);
+  }
+  return state;
+}
+
+void Runs::restore(int run, const TrainState& state) {
+  const std::size_t size = model_.parameters().size();
+  std::vector<float> first(space_.first ? size : 0), second(size);
+  take_parameters<float>(state, {model_.parameters().tensors(), model_.parameters().values(), first, second});
+  RunState device = {};
+  device.step_size = state.step_size;
+  for (int term = 0; term < 2; ++term) {
+    if (!space_.baseline[term]) continue;
+    std::vector<double> values(space_.data);
+    take_array(state, baseline_name(term), values);
+    device.shared[term] = values.front();
+    check(cudaMemcpy(of(space_.baseline[term], run), values.data(), values.size() * sizeof(double), cudaMemcpyHostToDevice),
+          "copying control variates");
+  }
+  upload_parameters(run);
+  const auto upload = [&](float* to, std::span<const float> values) {
+    const std::vector<float> padded = padded_.padded(values);
+    check(cudaMemcpy(of(to, run), padded.data(), padded.size() * sizeof(float), cudaMemcpyHostToDevice), "copying moments");
+  };
+  upload(space_.second, second);
+  if (space_.first) upload(space_.first, first);
+  iteration_ = state.iteration;
+  step_size_[run] = state.step_size;
+  set_state(run, device);
+}
+
+Runs::Probe Runs::probe(int run) const {
+  const auto read = [&](const double* from, std::size_t count) {
+    std::vector<double> values(count);
+    check(cudaMemcpy(values.data(), of(from, run), count * sizeof(double), cudaMemcpyDeviceToHost), "reading");
+    return values;
+  };
+  const std::size_t batch = config_.batch, points = batch * static_cast<std::size_t>(config_.model.latent);
+  const ChainArrays& c = space_.chains;
+  return {read(space_.mean, points), read(space_.sd, points),  read(space_.z0, points), read(space_.log_p0, batch),
+          read(space_.grad_p0, points), read(c.z, points),     read(c.value, batch),    read(c.acceptance, batch)};
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hone/engine/cpu/model.hpp"
+#include "hone/engine/cuda/trajectory.cuh"
+#include "hone/engine/engine.hpp"
+
+namespace hone::cuda {
+
+// Hands out parts of a block of memory; without one it only counts.
+class Arena {
+ public:
+  explicit Arena(char* base) : base_(base) {}
+  template <class T>
+  T* take(std::size_t count) {
+    auto* part = reinterpret_cast<T*>(base_ + used_);
+    used_ += (count * sizeof(T) + 255) / 256 * 256;
+    return part;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  char* base_;
+  std::size_t used_ = 0;
+};
+
+// The parameters as the device holds them: rows padded to multiples of four floats.
+class PaddedParameters {
+ public:
+  explicit PaddedParameters(std::span<const Tensor> tensors);
+  std::size_t size() const { return size_; }
+  std::size_t offset(const std::string& name) const;  // npos where there is no such tensor
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+
+  std::vector<float> padded(std::span<const float> values) const;
+  void unpad(std::span<const float> padded, std::span<float> values) const;
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<std::size_t> offsets_;
+  std::size_t size_ = 0;
+};
+
+int padded_width(int units);
+
+// Some runs of one configuration that differ by their seeds, side by side on one device. All make the same iterations at
+// the same time.
+class Runs {
+ public:
+  Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds);
+  ~Runs();
+  Runs(const Runs&) = delete;
+  Runs& operator=(const Runs&) = delete;
+
+  int count() const { return static_cast<int>(seeds_.size()); }
+  std::uint32_t iteration() const { return iteration_; }
+  double step_size(int run) const { return step_size_[run]; }
+  std::string path() const { return path_; }  // how refinements are executed, in words
+  void train(std::uint32_t iterations, std::span<TrainMetrics> metrics);
+  TrainState save(int run) const;
+  void restore(int run, const TrainState& state);
+  std::vector<PointEvaluation> evaluate(int run, const DataSet& data, const EvaluationConfig& config,
+                                        const std::function<void(int)>& progress);
+
+  int batch() const { return config_.batch; }
+
+  // What the last iteration held, for tests: doubles, (batch, D) or (batch).
+  struct Probe {
+    std::vector<double> mean, sd, z0, log_p0, grad_p0, z, value, acceptance;
+  };
+  Probe probe(int run) const;
+
+ private:
+  void place(Arena arena);
+  Net net_of(const std::string& name, int inputs, const std::vector<int>& hidden, int outputs) const;
+  Tape tape_of(Arena& arena, const Net& net, const float* input, int ld_input, int copies) const;
+  void upload_data();
+  void upload_parameters(int run);
+  void plan_refinement();
+  template <Math math, class T>
+  void capture_iteration();
+  template <Math math, class T>
+  void refine_by_products();
+  void capture();
+  void train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics);
+  void add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics);
+  RunState state_of(int run) const;
+  void set_state(int run, const RunState& state);
+  bool refines() const { return config_.objective.kind != ObjectiveKind::kl; }
+  std::size_t bytes_of_run() const { return 4 * space_.stride; }
+  template <class T>
+  T* of(T* pointer, int run) const {
+    using Plain = std::remove_const_t<T>;
+    return reinterpret_cast<Plain*>(reinterpret_cast<char*>(const_cast<Plain*>(pointer)) +
+                                    static_cast<std::size_t>(run) * bytes_of_run());
+  }
+
+  TrainConfig config_;
+  const DataSet& data_;
+  std::vector<std::uint64_t> seeds_;
+  mutable Model<float> model_;  // names, shapes, the start, exact likelihoods
+  PaddedParameters padded_;
+  Math math_;
+  Net decoder_net_, mean_net_;
+  std::size_t net_parameters_ = 0;  // from the mean's network to the deviations'
+  std::vector<std::unique_ptr<Minibatches>> minibatches_;
+  std::uint32_t iteration_ = 0;
+  std::vector<double> step_size_;
+  std::string path_;
+
+  Queue queue_;
+  Memory<char> memory_;
+  Memory<std::uint64_t> bits_, seed_memory_;
+  Memory<float> values_;
+  Memory<double> constants_;
+  Memory<UpdateTask> tasks_;
+  Space space_ = {};
+  Tape encoder_tape_ = {}, decoder_tape_ = {};
+  std::optional<TrajectoryPlan> plan_;
+  int wave_ = 1;  // runs whose clusters are resident at a time
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+}  // namespace hone::cuda

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+
+#include "hone/engine/cuda/iteration.cuh"
+
+namespace hone::cuda {
+
+// A whole refinement as one kernel: value and gradient at z0, all HMC steps with their Metropolis decisions and, in the
+// authors' mode, the step size's adaptation, and the pass through the decoder that the model's gradient needs.
+//
+// A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights in shared memory for
+// the whole time: the first layer whole (its values are computed by every block, since that costs less than waiting), the
+// others by slices of their outputs. A gradient goes so, for layers 0 … last:
+//   h_0 = act(W_0ᵀ z + b)           every block
+//   h_l slice → all blocks          one meeting of the cluster a layer, 0 < l < last
+//   residual of the pixel slice, d_last = W r: partial sums for all units of h_{last−1}
+//   0 < l < last: partial sums → their owners, slope, partial sums for the layer below; one meeting a layer
+//   l = 0: slope(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since the slope is known to all; → all; one meeting
+// All blocks of a cluster then move its chains, with the same bits.
+struct TrajectoryPlan {
+  int cluster = 0, chains = 0;  // blocks; chains of a cluster
+  int slice[max_layers] = {};   // outputs of a layer that a block holds
+  int weight[max_layers] = {}, weight_stride[max_layers] = {}, bias[max_layers] = {};  // places in shared memory, floats
+  int value[max_layers] = {}, value_stride[max_layers] = {};
+  int z = 0, z_stride = 0, x = 0, x_stride = 0, residual = 0, residual_stride = 0;
+  int slice_delta = 0, slice_delta_stride = 0, delta = 0, delta_stride = 0;
+  int received = 0, received_slice = 0, answer = 0, scratch = 0, doubles = 0, bytes = 0;
+};
+
+struct TrajectorySpec {
+  Net decoder;
+  Density density;
+  Tape tape;  // for the model's gradient
+  HmcShape shape;
+  int steps, adapting;
+  Adapt adapt;
+  StepSizes sizes;
+  const std::uint64_t* seed;
+  TrajectoryPlan plan;
+  int clusters;  // of a run
+};
+
+// How the decoder fits the device's shared memory with so many chains a cluster; nothing where it does not, or where the
+// device knows no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
+std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, int batch, int chains, int blocks, Math math);
+
+// How many clusters of a plan the device holds at a time.
+int resident_clusters(const TrajectoryPlan& plan, Math math);
+
+// All runs' clusters must be resident at a time where step sizes adapt inside: the caller launches waves of runs.
+void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs, cudaStream_t stream);
+
+}  // namespace hone::cuda

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "hone/engine/engine.hpp"
+#include "hone/latent/parameters.hpp"
+
+namespace hone {
+
+// Parameters with the optimizer's moments, in one order; RMSProp has no first moments.
+template <class Real>
+struct TrainedParameters {
+  std::span<const Tensor> tensors;
+  std::span<Real> values, first, second;
+};
+
+// The arrays of a state, by name. Taking throws InputError where one is missing or of another size or type.
+template <class Real>
+void add_parameters(TrainState& state, const TrainedParameters<Real>& parameters);
+template <class Real>
+void take_parameters(const TrainState& state, const TrainedParameters<Real>& parameters);
+
+// The control variate of the first (0) or second (1) term.
+std::string baseline_name(int term);
+void add_array(TrainState& state, const std::string& name, std::span<const double> values);
+void take_array(const TrainState& state, const std::string& name, std::span<double> values);
+
+}  // namespace hone
