@@ -38,13 +38,15 @@ struct TrainCommand {
   explicit TrainCommand(CLI::App& command);
   void apply();
   void run();
+  TrainSummary trained(const TrainOptions& options) const;
   void print_table(const TrainSummary& summary) const;
 
   TrainRunConfig config;
   Settings settings = train_settings(config);
   std::string file, out, data_dir;
   std::vector<std::string> assignments;
-  std::vector<std::pair<std::string, std::string>> shortcuts{{"engine", ""}, {"threads", ""}, {"iterations", ""}, {"seed", ""}};
+  std::vector<std::pair<std::string, std::string>> shortcuts{
+      {"engine", ""}, {"threads", ""}, {"iterations", ""}, {"seed", ""}};
   bool resume = false, quiet = false, json = false;
 };
 
@@ -63,10 +65,12 @@ TrainCommand::TrainCommand(CLI::App& command) {
       ->option_text("key=value")
       ->allow_extra_args(false);
   for (auto& [key, text] : shortcuts)
-    command.add_option("--" + key, text, "the same as --set " + key + "=…")->type_name("N");
+    command.add_option("--" + key, text, "the same as --set " + key + "=…")
+        ->type_name(key == "engine" ? "NAME" : "N");
   command.add_option("--out", out, "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]")->option_text("DIR");
   command.add_flag("--resume", resume, "go on with the run in the folder from its checkpoint; with none, start");
-  command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")->option_text("DIR");
+  command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")
+      ->option_text("DIR");
   command.add_flag("--quiet", quiet, "no progress, no remarks");
   command.add_flag("--json", json, "print summary.json on stdout instead of the table");
   command.footer(key_list(settings));
@@ -97,6 +101,15 @@ void TrainCommand::print_table(const TrainSummary& s) const {
   fmt::print("  {} iterations in {} ({:.0f} µs each)\n", s.iterations, duration_text(s.seconds), s.us_per_iteration);
 }
 
+TrainSummary TrainCommand::trained(const TrainOptions& options) const {
+  const SignalNote note;
+  try {
+    return train(config, options);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
+}
+
 void TrainCommand::run() {
   apply();
   TrainOptions options;
@@ -113,8 +126,7 @@ void TrainCommand::run() {
     options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
     options.progress = Progress::style_for(stderr, false);
   }
-  const SignalNote note;
-  const TrainSummary summary = train(config, options);
+  const TrainSummary summary = trained(options);
   if (json)
     fmt::print("{}", summary.to_json());
   else

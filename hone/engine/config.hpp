@@ -49,7 +49,7 @@ struct TrainConfig {
   std::uint64_t seed = 1;
 };
 
-// Throws InputError where the combination is impossible.
+// Throws KeyError where the combination is impossible.
 void check(const TrainConfig& config);
 
 }  // namespace hone

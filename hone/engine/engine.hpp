@@ -73,7 +73,7 @@ struct EngineOptions {
   std::function<void(const IterationView&)> observe = {};  // called in every iteration, before the update
 };
 
-// The data must outlive the engine. Throws InputError where data and model do not fit.
+// The data must outlive the engine. Throws DataError where data and model do not fit.
 std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options);
 
 }  // namespace hone

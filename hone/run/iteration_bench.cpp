@@ -1,11 +1,11 @@
 #include "hone/run/iteration_bench.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "hone/data/synthetic.hpp"
 #include "hone/engine/engine.hpp"
+#include "hone/run/json.hpp"
 #include "hone/run/method_settings.hpp"
 #include "hone/run/progress.hpp"
 #include "hone/tensor/peak.hpp"

@@ -1,6 +1,5 @@
 #include "hone/run/train_config.hpp"
 
-#include <limits>
 #include <set>
 #include <thread>
 
@@ -36,9 +35,9 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
 void add_running_settings(Settings& s, TrainRunConfig& config) {
   s.add("report_every", config.report_every, Bounds::between(1, 1e9), "iterations a row of metrics.csv is a mean over");
   s.add("checkpoint.every", config.checkpoint_every, Bounds::between(0, 1e9),
-        "iterations from checkpoint to checkpoint; 0: as minutes say");
+        "iterations from checkpoint to checkpoint; 0: only as checkpoint.minutes says");
   s.add("checkpoint.minutes", config.checkpoint_minutes, Bounds::between(0, 1e6),
-        "a checkpoint after so many minutes without one; 0: as iterations say");
+        "a checkpoint after so many minutes without one; 0: only as checkpoint.every says");
   s.add("engine", config.engine, {{"auto", EngineKind::automatic}, {"cpu", EngineKind::cpu}}, "what executes training");
   s.add("threads", config.threads, Bounds::between(1, 1024), "threads; results do not depend on it", "all cores");
 }
@@ -79,6 +78,7 @@ void resolve(TrainRunConfig& config) {
     config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : default_acceptance(config.kernel.kind);
   if (!config.threads) config.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (config.engine == EngineKind::automatic) config.engine = EngineKind::cpu;
+  check_used(config.objective, config.kernel);
   check(engine_config(config));
 }
 

@@ -39,8 +39,8 @@ struct TrainRunConfig {
   Precision precision = Precision::float32;
   std::uint64_t seed = 1;
   std::uint32_t report_every = 1000;
-  std::uint32_t checkpoint_every = 10000;  // 0: never
-  double checkpoint_minutes = 10;          // 0: never
+  std::uint32_t checkpoint_every = 10000;  // 0: only as the minutes say
+  double checkpoint_minutes = 10;          // 0: only as the iterations say; both 0: one at the end
   EngineKind engine = EngineKind::automatic;
   std::optional<int> threads;
 };
@@ -48,7 +48,7 @@ struct TrainRunConfig {
 // Every setting of a run with its key, its help and what it takes. A copy of the configuration has its own settings.
 Settings train_settings(TrainRunConfig& config);
 
-// Derives what is not set; an impossible combination is an InputError that names the key.
+// Derives what is not set; an impossible combination is a KeyError.
 void resolve(TrainRunConfig& config);
 
 // Of a resolved configuration:

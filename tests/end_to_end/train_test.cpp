@@ -70,8 +70,13 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_bad_config("objective = \"vdc\"", "did you mean 'vcd'?");
   expect_bad_config("[checkpoint]\nevry = 3",
                     "bad.toml:3: there is no key 'checkpoint.evry'; did you mean 'checkpoint.every'?");
-  expect_bad_config("model = \"logistic-mf\"\nhidden = [3]", "hidden: matrix factorization has no hidden layers");
-  expect_bad_config("leapfrog_jitter = 5", "leapfrog_jitter: must be below leapfrog");
+  expect_bad_config("model = \"logistic-mf\"\nhidden = [3]", "bad.toml:3: hidden: matrix factorization has no hidden layers");
+  expect_bad_config("leapfrog_jitter = 5", "bad.toml:2: leapfrog_jitter: must be below leapfrog, which is 5");
+  expect_bad_config("\nbinarization = \"threshold\"", "bad.toml:3: binarization: the data of synthetic are bits already");
+  expect_bad_config("batch = 6000", "bad.toml:2: batch: 6000 is more than the 5000 training data");
+  expect_bad_config("objective = \"kl\"\nalpha = 0.5", "bad.toml:3: alpha: is for objective vcd alone");
+  expect_bad_config("model = \"VAE\"", "did you mean 'vae'?");
+  expect_bad_config("latent = {}", "bad.toml:2: latent: a table is not allowed; expected an integer");
   expect_bad_config("engine = \"gpu\"", "expected one of auto, cpu");
   expect_error("train", 2, "config is required");
   expect_error("train missing.toml", 2, "missing.toml");
@@ -79,7 +84,8 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_error("train c.toml --set latent", 2, "expected key=value");
   expect_error("train c.toml --iterations 0", 2, "--iterations: '0'");
   expect_error("train c.toml --set data=missing.npy", 2, "missing.npy");
-  expect_error("train c.toml --set data=minst", 2, "minst");
+  expect_error("train c.toml --set data=minst", 2, "--set data: there is no data set 'minst'");
+  expect_error("train c.toml --set data=minst", 2, "did you mean 'mnist'?");
   expect_error("eval missing", 2, "missing: not the folder of a training run");
   EXPECT_FALSE(fs::exists(folder.path() / "runs"));
 }
