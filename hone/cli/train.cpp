@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <csignal>
 #include <memory>
 
@@ -91,9 +92,13 @@ void TrainCommand::apply() {
 void TrainCommand::print_table(const TrainSummary& s) const {
   fmt::print("{} on {}, {} objective, {} engine, seed {}\n", s.model, s.data, s.objective, s.engine, s.seed);
   fmt::print("  {:<14}{}\n", "binarization", s.binarization);
-  fmt::print("  {:<14}{:>10.3f} ± {:.3f}  over the last report interval\n", "ELBO", s.elbo.mean, s.elbo.se);
+  const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
+    const std::string error = std::isnan(value.se) ? "" : fmt::format(" ± {:.3f}", value.se);
+    fmt::print("  {:<14}{:>10.3f}{}{}\n", name, value.mean, error, rest);
+  };
+  row("ELBO", s.elbo, "  over the last report interval");
   if (s.objective != "kl") {
-    fmt::print("  {:<14}{:>10.3f} ± {:.3f}\n", fmt::format("VCD, t = {}", s.steps), s.vcd.mean, s.vcd.se);
+    row(fmt::format("VCD, t = {}", s.steps), s.vcd, "");
     fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
   }
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);

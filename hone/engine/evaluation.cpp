@@ -65,13 +65,18 @@ EvaluationSummary summarize(std::span<const PointEvaluation> points) {
   summary.points = static_cast<int>(points.size());
   const auto over_points = [&](auto quantity) {
     Moments moments;
-    for (const PointEvaluation& point : points) moments.add(quantity(point));
+    for (const PointEvaluation& point : points) {
+      const double value = quantity(point);
+      if (value == -infinity) return Estimate{-infinity, std::nan("")};
+      moments.add(value);
+    }
     return moments.estimate();
   };
   for (int j = 0; j < proposal_count; ++j) {
     summary.proposal[j] = over_points([j](auto& p) { return p.proposal[j].log_likelihood; });
     summary.effective_samples[j] = over_points([j](auto& p) { return p.proposal[j].effective_samples; }).mean;
   }
+  for (const PointEvaluation& point : points) summary.points_without_weight += point.best == -infinity;
   summary.best = over_points([](auto& p) { return p.best; });
   summary.pilot = over_points([](auto& p) { return p.pilot; });
   summary.mixture = over_points([](auto& p) { return p.mixture.log_likelihood; });

@@ -20,7 +20,7 @@ Checkpoint sample(std::uint32_t iteration) {
   Checkpoint checkpoint;
   checkpoint.identity = {{"latent", "3"}, {"model", "\"vae\""}};
   checkpoint.state = {iteration, 0.1, {{"decoder.weight[0]", {1, 2}, std::vector<float>{1, 2}},
-                                       {"baseline[0]", {3}, std::vector<double>{4, 5, 6}}}};
+                                       {"baseline.second", {3}, std::vector<double>{4, 5, 6}}}};
   for (const double x : {1.5, 2.25, 1e-3}) checkpoint.counters.interval.elbo.add(x);
   checkpoint.counters.last.vcd.add(7);
   checkpoint.counters.reported = 9;

@@ -346,7 +346,7 @@ TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {
   EvaluateOptions options;
   options.evaluation.samples = 100;
   options.evaluation.burn_in = options.evaluation.kept = 10;
-  options.points = 60;
+  options.evaluation.points = 60;
   const RunEvaluation one = evaluate_run(folder.path() / "run", options);
   options.threads = 2;
   const RunEvaluation two = evaluate_run(folder.path() / "run", options);

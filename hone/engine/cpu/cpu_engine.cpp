@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -68,7 +69,7 @@ class CpuEngine final : public Engine {
   LatentTarget<Real> trajectory_;  // what the chains move by: with bf16 its gradients are not exact, its values are
   AmortizedFamily family_;
   Evidence evidence_;
-  std::vector<LocalBaseline*> local_;  // owned by the objective
+  std::map<std::string, LocalBaseline*> local_;  // by name in checkpoints; owned by the objective
   std::unique_ptr<Objective> objective_;
   bool analytic_;
   Refiner refiner_;
@@ -115,12 +116,12 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
 
 template <class Real>
 BaselineFactory CpuEngine<Real>::baselines() {
-  return [this]() -> std::unique_ptr<Baseline> {
+  return [this](Term term) -> std::unique_ptr<Baseline> {
     if (config_.baseline == LatentBaseline::none) return make_baseline(BaselineKind::none, 0);
     const bool local = config_.baseline == LatentBaseline::local;
     auto baseline = std::make_unique<LocalBaseline>(data_.size(), config_.objective.baseline_decay,
                                                     local ? config_.shared_until : assessment_iteration);
-    local_.push_back(baseline.get());
+    local_[term == Term::first ? "baseline.first" : "baseline.second"] = baseline.get();
     return baseline;
   };
 }
@@ -134,7 +135,7 @@ template <class Real>
 void CpuEngine<Real>::step(TrainMetrics& metrics) {
   ++iteration_;
   minibatches_->fill(iteration_, indices_);
-  for (LocalBaseline* baseline : local_) baseline->select(indices_, iteration_);
+  for (const auto& [name, baseline] : local_) baseline->select(indices_, iteration_);
   encode();
   sample();
   const int dropped = drop_outside_support(evidence_);
@@ -284,10 +285,10 @@ TrainState CpuEngine<Real>::save() const {
     if (!first_.empty())
       state.arrays.push_back({"optimizer.first." + tensor.name, {tensor.rows, tensor.cols}, part(first_)});
   }
-  for (std::size_t i = 0; i < local_.size(); ++i) {
-    const auto values = local_[i]->values();
-    state.arrays.push_back({"baseline[" + std::to_string(i) + "]", {static_cast<std::int64_t>(values.size())},
-                            std::vector<double>(values.begin(), values.end())});
+  for (const auto& [name, baseline] : local_) {
+    const auto values = baseline->values();
+    state.arrays.push_back(
+        {name, {static_cast<std::int64_t>(values.size())}, std::vector<double>(values.begin(), values.end())});
   }
   return state;
 }
@@ -309,7 +310,7 @@ void CpuEngine<Real>::restore(const TrainState& state) {
     if (!first_.empty())
       take("optimizer.first." + tensor.name, std::span(first_).subspan(tensor.offset, tensor.size()));
   }
-  for (std::size_t i = 0; i < local_.size(); ++i) take("baseline[" + std::to_string(i) + "]", local_[i]->values());
+  for (const auto& [name, baseline] : local_) take(name, baseline->values());
   iteration_ = state.iteration;
   refiner_.set_step_size(state.step_size);
   model_.pack(0, 1);
