@@ -114,6 +114,11 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   const Outcome table = hone("eval " + run + " --samples 50 --points 20 --proposals 1,3");
   EXPECT_NE(table.out.find("no lower bound"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("equal mixture"), std::string::npos);
+  EXPECT_NE(table.out.find("± standard error over data"), std::string::npos);
+  const Outcome one = hone("eval " + run + " --samples 50 --points 1");
+  EXPECT_NE(one.out.find("no standard error from one point"), std::string::npos) << one.out;
+  EXPECT_EQ(one.out.find("nan"), std::string::npos) << one.out;
+  EXPECT_TRUE(nlohmann::json::parse(read(run + "/summary.json"))["test_log_likelihood"]["se"].is_null());
   EXPECT_EQ(table.out.find("2  chain's mean, q's sd"), std::string::npos);
   expect_error("eval " + run + " --proposals 4", 2, "--proposals");
   expect_error("eval " + run + " --split other", 2, "train, validation or test");
@@ -206,16 +211,28 @@ assert 8 + length + end == len(data)
 offset = 8 + length + header["run.iterations"]["data_offsets"][0]
 assert struct.unpack("<q", data[offset:offset + 8])[0] == 200
 assert header["decoder.weight[0]"]["shape"] == [2, 4]
-try:
-    import safetensors.numpy
-    tensors = safetensors.numpy.load_file("run/checkpoint.safetensors")
-    assert tensors["decoder.weight[0]"].shape == (2, 4)
-except ImportError:
-    pass
 print("good")
 )");
   const Outcome parsed = shell("python3 parse.py");
   EXPECT_EQ(parsed.out, "good\n") << parsed.err;
+}
+
+TEST_F(Train, ACheckpointIsReadByThePackageSafetensors) {
+  if (shell("python3 -c 'import safetensors.numpy'").code != 0)
+    GTEST_SKIP() << "Python has no package safetensors here (pip install safetensors numpy)";
+  EXPECT_EQ(hone("train c.toml --out run --quiet").code, 0);
+  write("load.py", R"(
+import safetensors, safetensors.numpy
+tensors = safetensors.numpy.load_file("run/checkpoint.safetensors")
+weight = tensors["decoder.weight[0]"]
+assert weight.shape == (2, 4) and weight.dtype == "float32" and (weight != 0).all()
+assert tensors["baseline.second"].dtype == "float64" and tensors["run.iterations"].tolist()[0] == 200
+with safetensors.safe_open("run/checkpoint.safetensors", framework="numpy") as file:
+    assert file.metadata()["config.latent"] == "2"
+print("good")
+)");
+  const Outcome loaded = shell("python3 load.py");
+  EXPECT_EQ(loaded.out, "good\n") << loaded.err;
 }
 
 TEST_F(Train, BenchPrintsJson) {
