@@ -5,12 +5,13 @@
 
 #include "hone/base/random.hpp"
 #include "hone/engine/engine.hpp"
+#include "hone/run/iteration_bench.hpp"
 #include "hone/tensor/peak.hpp"
 
 namespace hone {
 namespace {
 
-constexpr int pixels = 784, batch = 100, data = 2000;
+constexpr int pixels = 784, data = 2000;
 
 double peak() {
   static const double gflops = measure_fma_peak();
@@ -28,29 +29,6 @@ TrainConfig paper(ModelKind kind, ObjectiveKind objective, Precision precision) 
   }
   config.refine.step_size = 0.5 / config.model.latent;
   return config;
-}
-
-// Multiplications and additions of one pass through a network for one column, and those of its first layer.
-struct Pass {
-  Pass(int inputs, const std::vector<int>& hidden, int outputs)
-      : first(2.0 * inputs * (hidden.empty() ? outputs : hidden[0])) {
-    int below = inputs;
-    for (const int units : hidden) {
-      all += 2.0 * below * units;
-      below = units;
-    }
-    all += 2.0 * below * outputs;
-  }
-  double all = 0, first;
-};
-
-double flops(const TrainConfig& config) {
-  const Pass decoder(config.model.latent, config.model.hidden, pixels),
-      encoder(pixels, config.model.encoder_hidden, config.model.latent);
-  const bool refines = config.objective.kind != ObjectiveKind::kl;
-  const double gradients = 1 + (refines ? config.refine.steps * config.kernel.leapfrog : 0);
-  const double learning = (3 * decoder.all - decoder.first) + 2 * (3 * encoder.all - encoder.first);
-  return batch * (2 * decoder.all * gradients + learning);
 }
 
 DataSet images() {
@@ -71,7 +49,7 @@ void iteration(benchmark::State& state, const TrainConfig& config) {
   peak();
   engine->train(1, metrics);
   for (auto _ : state) engine->train(1, metrics);
-  const double gflop = flops(config) * 1e-9 * static_cast<double>(state.iterations());
+  const double gflop = iteration_flops(config, pixels).all() * 1e-9 * static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] = benchmark::Counter(gflop, benchmark::Counter::kIsRate);
   state.counters["of_peak"] =
       benchmark::Counter(gflop / (peak() * static_cast<double>(state.range(0))), benchmark::Counter::kIsRate);

@@ -8,7 +8,7 @@ ROOMS = ["base", "tensor", "data", "target", "family", "mcmc", "objective", "opt
          "run", "report", "cli"]
 root = pathlib.Path(__file__).resolve().parent.parent
 faults = []
-for path in sorted((root / "hone").rglob("*.[ch]pp")):
+for path in sorted((root / "hone").rglob("*.*")):
     name = path.relative_to(root)
     room = name.parts[1]
     if room not in ROOMS:

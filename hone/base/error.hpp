@@ -1,6 +1,8 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace hone {
 
@@ -15,6 +17,26 @@ class Error : public std::runtime_error {
 class InputError : public Error {
  public:
   using Error::Error;
+};
+
+// The value of one key does not go with other keys or with the data. Thrown by those who do not know where the key was
+// set; Settings::located (hone/run) puts that before the message.
+class KeyError : public InputError {
+ public:
+  KeyError(std::string key, const std::string& message)
+      : InputError(key + ": " + message), key_(std::move(key)), message_(message) {}
+
+  const std::string& key() const { return key_; }
+  const std::string& message() const { return message_; }  // without the key
+
+ private:
+  std::string key_, message_;
+};
+
+// Data do not fit a model. Thrown by those who do not know where the data come from.
+class DataError : public InputError {
+ public:
+  using InputError::InputError;
 };
 
 }  // namespace hone

@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr auto unfinished_extension = ".partial";
+
 struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -41,13 +43,21 @@ void sync(const fs::path& path, int flags) {
 }  // namespace
 
 void place_file(const fs::path& finished, const fs::path& destination) {
-  sync(finished, O_RDONLY);
+  sync_file(finished);
   if (std::rename(finished.c_str(), destination.c_str()) != 0) fail(destination, "renaming to this name");
   sync(destination.has_parent_path() ? destination.parent_path() : fs::path("."), O_RDONLY | O_DIRECTORY);
 }
 
+void sync_file(const fs::path& path) { sync(path, O_RDONLY); }
+
+fs::path unfinished_name(const fs::path& destination) {
+  return destination.string() + fmt::format(".{}{}", getpid(), unfinished_extension);
+}
+
+bool is_unfinished(const fs::path& path) { return path.extension() == unfinished_extension; }
+
 void write_file(const fs::path& destination, std::span<const std::uint8_t> bytes) {
-  const fs::path aside = destination.string() + fmt::format(".{}.partial", getpid());
+  const fs::path aside = unfinished_name(destination);
   try {
     std::unique_ptr<std::FILE, Close> file(std::fopen(aside.c_str(), "wb"));
     if (!file) fail(aside, "opening");

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// The candidate that is spelled most like `word`, or nothing where none is near.
+// The candidate that is spelled most like `word`, capital letters as small ones, or nothing where none is near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 // "; did you mean 'X'?" for the nearest candidate, or nothing.

@@ -16,16 +16,25 @@ struct BenchCommand {
 
   void run() {
     flags.apply();
-    const IterationBench b = bench_iteration(config);
+    const IterationBench b = measured();
     if (json) {
       fmt::print("{}", b.to_json());
       return;
     }
     fmt::print("{}, {} objective, t = {}, {}, {} threads at level {}\n", b.model, b.objective, b.steps, b.precision,
                b.threads, b.level);
-    fmt::print("  {:.0f} µs an iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration, b.iterations);
-    fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that fused multiply-adds of floats reach here\n", b.gflops,
-               100 * b.fraction_of_peak, b.peak_gflops);
+    fmt::print("  {:.0f} µs an iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration,
+               b.iterations);
+    fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that fused multiply-adds of {} reach here\n", b.gflops,
+               100 * b.fraction_of_peak, b.peak_gflops, b.bf16_share > 0 ? "float32 and bf16 in this mix" : "float32");
+  }
+
+  IterationBench measured() const {
+    try {
+      return bench_iteration(config);
+    } catch (const KeyError& error) {
+      throw settings.located(error);
+    }
   }
 
   IterationBenchConfig config;

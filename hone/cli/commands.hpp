@@ -16,5 +16,6 @@ void add_train_command(CLI::App& program);
 void add_eval_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_data_command(CLI::App& program);  // list, get, verify, show
+void add_info_command(CLI::App& program);
 
 }  // namespace hone

@@ -163,16 +163,18 @@ void show(DataOptions options) {
 }
 
 void add_data_dir(CLI::App& command, DataOptions& options) {
-  command.add_option("--data-dir", options.data_dir, "Folder that holds one folder a data set; looked at first");
+  command.add_option("--data-dir", options.data_dir, "Folder that holds one folder a data set; looked at first")
+      ->type_name("DIR");
 }
 
 void add_get(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
   CLI::App& command = *data.add_subcommand("get", "Download data sets, verify them and put them in place");
-  command.add_option("name", options->names, "Data sets to get")->required();
+  command.add_option("name", options->names, "Data sets to get")->required()->type_name("NAME");
   add_data_dir(command, *options);
   command
       .add_option("--url", options->url,
                   "Server to take the files from, as URL/NAME/FILE (http or https) [the known ones]")
+      ->type_name("URL")
       ->envname("HONE_DATA_URL");
   command.add_flag("--again", options->again, "Also where the set is found already: broken files are replaced");
   command.callback([options] { get(*options); });
@@ -180,16 +182,19 @@ void add_get(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
 
 void add_show(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
   CLI::App& command = *data.add_subcommand("show", "Show some data in the terminal or as a PNG file");
-  command.add_option("name", options->request.name, "Data set, or a file (.npy, .amat, IDX; also .gz)")->required();
+  command.add_option("name", options->request.name, "Data set, or a file (.npy, .amat, IDX; also .gz)")
+      ->required()
+      ->type_name("NAME");
   add_data_dir(command, *options);
-  command.add_option("--split", options->split, "train, validation or test")->capture_default_str();
+  command.add_option("--split", options->split, "train, validation or test")->option_text("NAME [train]");
   command.add_option("--count", options->count, "How many images [two rows in the terminal, 100 in a file]")
-      ->check(CLI::Range(1, 10'000));
-  command.add_option("--out", options->out, "Write a PNG file instead");
+      ->check(CLI::Range(1, 10'000))
+      ->option_text("n");
+  command.add_option("--out", options->out, "Write a PNG file instead")->option_text("FILE");
   command.add_option("--binarization", options->binarization, "auto, none, threshold or stochastic")
-      ->capture_default_str();
+      ->option_text("NAME [auto]");
   command.add_option("--seed", options->request.seed, "Seed of stochastic binarization and of synthetic data")
-      ->capture_default_str();
+      ->option_text("n [1]");
   command.callback([options] { show(*options); });
 }
 
@@ -204,7 +209,7 @@ void add_data_command(CLI::App& app) {
   list_command.callback([options] { list(*options); });
   add_get(data, options);
   CLI::App& verify_command = *data.add_subcommand("verify", "Check structure and checksums of data sets");
-  verify_command.add_option("name", options->names, "Data sets to verify [all that are found]");
+  verify_command.add_option("name", options->names, "Data sets to verify [all that are found]")->type_name("NAME");
   add_data_dir(verify_command, *options);
   verify_command.callback([options] { verify(*options); });
   add_show(data, options);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <thread>
 
@@ -22,21 +23,25 @@ struct EvalCommand {
 };
 
 void EvalCommand::print_table(const RunEvaluation& e) const {
-  constexpr const char* names[] = {"1  q, widened", "2  chain's mean, q's sd, widened", "3  chain's mean and sd, widened"};
+  constexpr const char* names[] = {"1  q, widened", "2  chain's mean, q's sd, widened",
+                                   "3  chain's mean and sd, widened"};
   const EvaluationSummary& s = e.summary;
   const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
-    fmt::print("  {:<34}{:>11.3f} ± {:<8.3f}{}\n", name, value.mean, value.se, rest);
+    const std::string error = std::isnan(value.se) ? "" : fmt::format("± {:.3f}", value.se);
+    fmt::print("  {:<34}{:>11.3f} {:<10}{}\n", name, value.mean, error, rest);
   };
   const auto effective = [](double samples) { return fmt::format("{:.0f} effective samples", samples); };
   fmt::print("{} on {}, {} objective, after {} iterations\n", e.model, e.data, e.objective, e.iteration);
-  fmt::print("{} log-likelihood a datum: {} data, {} draws of each proposal; ± standard error over data\n", e.split,
-             s.points, e.config.samples);
+  fmt::print("{} log-likelihood a datum: {} data, {} draws of each proposal; {}\n", e.split, s.points,
+             e.config.samples, s.points > 1 ? "± standard error over data" : "no standard error from one point");
   for (int j = 0; j < proposal_count; ++j)
     if (e.config.proposals[j]) row(names[j], s.proposal[j], effective(s.effective_samples[j]));
   row("best of these for each datum", s.best, "the paper's figure; no lower bound");
   row("chosen on a pilot, fresh draws", s.pilot, "a lower bound in the mean");
   row("equal mixture of these", s.mixture, "a lower bound in the mean; " + effective(s.mixture_effective_samples));
   if (s.exact) row("exact", *s.exact, "");
+  if (s.points_without_weight > 0)
+    fmt::print("  at {} data no draw has any weight, and their log-likelihood counts as −∞\n", s.points_without_weight);
 }
 
 void EvalCommand::run() {
@@ -47,7 +52,7 @@ void EvalCommand::run() {
     options.evaluation.proposals[proposal - 1] = true;
   }
   options.data_dir = data_dir;
-  if (points > 0) options.points = points;
+  if (points > 0) options.evaluation.points = points;
   if (!quiet) {
     options.progress = Progress::style_for(stderr, false);
     options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };

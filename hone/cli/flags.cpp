@@ -30,7 +30,8 @@ SettingFlags::SettingFlags(CLI::App& command, Settings& settings, ConfigFlag con
 void SettingFlags::apply() const {
   if (!state_->config.empty()) settings_.read_file(state_->config);
   for (std::size_t i = 0; i < state_->option.size(); ++i)
-    if (state_->option[i]->count() > 0) settings_.set(settings_.entries()[i].key, state_->text[i], settings_.entries()[i].flag());
+    if (state_->option[i]->count() > 0)
+      settings_.set(settings_.entries()[i].key, state_->text[i], settings_.entries()[i].flag());
 }
 
 }  // namespace hone

@@ -26,7 +26,8 @@ std::string suggestion(const CLI::App& app, const std::string& argument) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
   return hone::did_you_mean(argument.substr(0, argument.find('=')), known);
 }
 
@@ -39,8 +40,8 @@ int usage_error(const CLI::App& program, const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App program("Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC steps, and "
-                   "feeds what the chain found back into q (the variational contrastive divergence).", "hone");
+  CLI::App program("Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
+                   "steps, and feeds what the chain found back into q (the variational contrastive divergence).", "hone");
   program.set_version_flag("--version", HONE_VERSION);
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
@@ -50,6 +51,7 @@ int main(int argc, char** argv) {
   hone::add_eval_command(program);
   hone::add_data_command(program);
   hone::add_bench_command(program);
+  hone::add_info_command(program);
   try {
     program.parse(argc, argv);
     if (std::fflush(stdout) != 0) throw hone::Error("standard output cannot be written");

@@ -12,7 +12,8 @@ namespace {
 
 struct ToyCommand {
   explicit ToyCommand(CLI::App& command) : settings(toy_settings(config)), flags(command, settings) {
-    command.add_option("--out", out, "run folder to write [runs/toy-TARGET-FAMILY-OBJECTIVE-seedN]")->option_text("DIR");
+    command.add_option("--out", out, "run folder to write [runs/toy-TARGET-FAMILY-OBJECTIVE-seedN]")
+        ->option_text("DIR");
     command.add_flag("--no-figure", no_figure, "do not draw figures/contours.svg and .png");
     command.add_flag("--json", json, "print summary.json on stdout instead of the table");
     command.add_flag("--quiet", quiet, "no progress, no closing lines");
@@ -46,12 +47,17 @@ void ToyCommand::print_table(const ToyResult& r) const {
   fmt::print("  {:<22}{:>10.4f} at step size {:.4f}\n", "acceptance", r.acceptance, r.step_size);
   if (r.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", r.rejected_nonfinite);
   if (r.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", r.dropped_draws);
-  fmt::print("  {} iterations in {} ({:.0f} a second)\n", r.iterations, duration_text(r.seconds), r.iterations_per_second);
+  fmt::print("  {} iterations in {} ({} a second)\n", r.iterations, duration_text(r.seconds),
+             pace_text(r.iterations_per_second));
 }
 
 void ToyCommand::run() {
   flags.apply();
-  resolve(config);
+  try {
+    resolve(config);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
   const std::string name = toy_run_name(config);
   const RunFolder folder(out.empty() ? free_folder("runs", name) : std::filesystem::path(out));
   ToyResult result;
@@ -69,7 +75,8 @@ void ToyCommand::run() {
   if (quiet) return;
   fmt::print(stderr, "run folder: {}\n", folder.path().string());
   if (drawn) fmt::print(stderr, "picture: {}\n", (folder.path() / "figures" / "contours.png").string());
-  if (!no_figure && !drawn) fmt::print(stderr, "no picture: gnuplot is not installed (Debian: apt-get install gnuplot-nox)\n");
+  if (!no_figure && !drawn)
+    fmt::print(stderr, "no picture: gnuplot is not installed (Debian: apt-get install gnuplot-nox)\n");
 }
 
 }  // namespace

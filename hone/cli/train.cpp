@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <csignal>
 #include <memory>
 
@@ -38,13 +39,15 @@ struct TrainCommand {
   explicit TrainCommand(CLI::App& command);
   void apply();
   void run();
+  TrainSummary trained(const TrainOptions& options) const;
   void print_table(const TrainSummary& summary) const;
 
   TrainRunConfig config;
   Settings settings = train_settings(config);
   std::string file, out, data_dir;
   std::vector<std::string> assignments;
-  std::vector<std::pair<std::string, std::string>> shortcuts{{"engine", ""}, {"threads", ""}, {"iterations", ""}, {"seed", ""}};
+  std::vector<std::pair<std::string, std::string>> shortcuts{
+      {"engine", ""}, {"threads", ""}, {"iterations", ""}, {"seed", ""}};
   bool resume = false, quiet = false, json = false;
 };
 
@@ -63,10 +66,12 @@ TrainCommand::TrainCommand(CLI::App& command) {
       ->option_text("key=value")
       ->allow_extra_args(false);
   for (auto& [key, text] : shortcuts)
-    command.add_option("--" + key, text, "the same as --set " + key + "=…")->type_name("N");
+    command.add_option("--" + key, text, "the same as --set " + key + "=…")
+        ->type_name(key == "engine" ? "NAME" : "N");
   command.add_option("--out", out, "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]")->option_text("DIR");
   command.add_flag("--resume", resume, "go on with the run in the folder from its checkpoint; with none, start");
-  command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")->option_text("DIR");
+  command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")
+      ->option_text("DIR");
   command.add_flag("--quiet", quiet, "no progress, no remarks");
   command.add_flag("--json", json, "print summary.json on stdout instead of the table");
   command.footer(key_list(settings));
@@ -87,14 +92,27 @@ void TrainCommand::apply() {
 void TrainCommand::print_table(const TrainSummary& s) const {
   fmt::print("{} on {}, {} objective, {} engine, seed {}\n", s.model, s.data, s.objective, s.engine, s.seed);
   fmt::print("  {:<14}{}\n", "binarization", s.binarization);
-  fmt::print("  {:<14}{:>10.3f} ± {:.3f}  over the last report interval\n", "ELBO", s.elbo.mean, s.elbo.se);
+  const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
+    const std::string error = std::isnan(value.se) ? "" : fmt::format(" ± {:.3f}", value.se);
+    fmt::print("  {:<14}{:>10.3f}{}{}\n", name, value.mean, error, rest);
+  };
+  row("ELBO", s.elbo, "  over the last report interval");
   if (s.objective != "kl") {
-    fmt::print("  {:<14}{:>10.3f} ± {:.3f}\n", fmt::format("VCD, t = {}", s.steps), s.vcd.mean, s.vcd.se);
+    row(fmt::format("VCD, t = {}", s.steps), s.vcd, "");
     fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
   }
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
   if (s.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", s.dropped_draws);
   fmt::print("  {} iterations in {} ({:.0f} µs each)\n", s.iterations, duration_text(s.seconds), s.us_per_iteration);
+}
+
+TrainSummary TrainCommand::trained(const TrainOptions& options) const {
+  const SignalNote note;
+  try {
+    return train(config, options);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
 }
 
 void TrainCommand::run() {
@@ -113,8 +131,7 @@ void TrainCommand::run() {
     options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
     options.progress = Progress::style_for(stderr, false);
   }
-  const SignalNote note;
-  const TrainSummary summary = train(config, options);
+  const TrainSummary summary = trained(options);
   if (json)
     fmt::print("{}", summary.to_json());
   else

@@ -7,6 +7,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/random.hpp"
+#include "hone/base/spelling.hpp"
 
 namespace hone {
 namespace {
@@ -55,9 +56,12 @@ std::string_view name_of(Binarization binarization) {
 }
 
 Binarization binarization_named(std::string_view name) {
-  for (const auto& [value, known] : names)
-    if (known == name) return value;
-  throw InputError(fmt::format("binarization '{}': expected auto, none, threshold or stochastic", name));
+  std::vector<std::string> known;
+  for (const auto& [value, text] : names) {
+    if (text == name) return value;
+    known.emplace_back(text);
+  }
+  throw InputError(fmt::format("binarization '{}': expected one of {}{}", name, join(known), did_you_mean(name, known)));
 }
 
 DataSet binarize_threshold(const DataSet& data) {

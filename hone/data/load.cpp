@@ -36,6 +36,13 @@ std::string in_words(Binarization binarization, std::uint64_t seed) {
   return "not binarized";
 }
 
+// Bits stay what they are, so that a wish for other ones is a mistake.
+void refuse_to_binarize(const DataRequest& request) {
+  if (request.binarization != Binarization::threshold && request.binarization != Binarization::stochastic) return;
+  throw KeyError("binarization", fmt::format("the data of {} are bits already, and {} does nothing to them; leave it at "
+                                             "auto", request.name, name_of(request.binarization)));
+}
+
 DataSplits load_images(const DataSetInfo& info, const DataRequest& request, const FoundData& found) {
   const auto read = [&](std::size_t file, std::uint32_t part) {
     return binarized(read_known_file(info, info.files[file], found.files[file]), request.binarization,
@@ -70,10 +77,19 @@ std::optional<FoundData> find_fixed_bits(const DataSetInfo& fixed, std::span<con
   return std::nullopt;
 }
 
+// The name of a file without .gz.
+fs::path plain_name(fs::path file) { return file.extension() == ".gz" ? file.replace_extension() : file; }
+bool is_amat(const fs::path& file) { return plain_name(file).extension() == ".amat"; }
+
 DataSplits load_file(const DataRequest& request) {
+  if (is_amat(request.name)) refuse_to_binarize(request);
   DataSet data = read_data_file(request.name);
   const bool bits = data.binary();
-  data = binarized(std::move(data), request.binarization, {request.seed, 0});
+  try {
+    data = binarized(std::move(data), request.binarization, {request.seed, 0});
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", request.name, error.what()));
+  }
   const std::string binarization = bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed);
   return {request.name, fmt::format("{}, {}", request.name, binarization), binarization, std::move(data), DataSet(),
           DataSet()};
@@ -93,8 +109,10 @@ DataSplits load_data(const DataRequest& request) {
 }
 
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places) {
+  const bool bits = info.files.empty() || info.files.front().format == FileFormat::amat;
+  if (bits) refuse_to_binarize(request);
   if (info.files.empty()) return load_synthetic(info, request.seed);
-  if (info.files.front().format == FileFormat::amat)
+  if (bits)
     return load_fixed_bits(info, require_data(info, places), info.name);
   DataRequest resolved = request;
   if (request.binarization == Binarization::automatic) {
@@ -107,10 +125,8 @@ DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::s
 }
 
 DataSet read_data_file(const fs::path& file) {
-  fs::path plain = file;
-  if (plain.extension() == ".gz") plain.replace_extension();
   ByteSource source(file);
-  if (plain.extension() == ".npy") {
+  if (plain_name(file).extension() == ".npy") {
     NpyMatrix matrix = read_npy(source);
     const ImageShape shape{1, matrix.cols};
     if (auto* bytes = std::get_if<std::vector<std::uint8_t>>(&matrix.values))
@@ -119,7 +135,7 @@ DataSet read_data_file(const fs::path& file) {
       return packed_if_binary(DataSet(std::move(*floats), shape));
     return packed_if_binary(DataSet(std::move(std::get<std::vector<double>>(matrix.values)), shape));
   }
-  if (plain.extension() == ".amat") {
+  if (is_amat(file)) {
     BitRows rows = read_amat(source);
     const ImageShape shape{1, rows.dimension()};
     return DataSet(std::move(rows), shape);

@@ -27,7 +27,8 @@ struct DataSplits {
 // Loads a data set. `automatic` binarization means
 //   mnist            the fixed .amat files where found (in the folder mnist or binarized-mnist), else stochastic
 //   fashion-mnist    threshold
-//   others           none; binarized-mnist and synthetic are bits already
+//   others           none
+// The data of binarized-mnist, synthetic and .amat files are bits already: a KeyError where they are to be binarized.
 // Without binarization, grey levels are bytes that stand for byte/255; the bytes of a .npy file stand for themselves.
 // A file is training data as a whole. Throws InputError where something is not found or not as it should be.
 DataSplits load_data(const DataRequest& request);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hone/base/error.hpp"
+#include "hone/base/spelling.hpp"
 
 namespace hone {
 namespace {
@@ -71,12 +72,13 @@ std::span<const DataSetInfo> known_data_sets() {
 }
 
 const DataSetInfo& data_set_named(std::string_view name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const DataSetInfo& info : known_data_sets()) {
     if (info.name == name) return info;
-    names += (names.empty() ? "" : ", ") + info.name;
+    names.push_back(info.name);
   }
-  throw InputError(fmt::format("there is no data set '{}': expected one of {}", name, names));
+  throw InputError(fmt::format("there is no data set '{}': expected one of {}{}", name, join(names),
+                               did_you_mean(name, names)));
 }
 
 std::uint64_t content_bytes(const DataSetInfo& info, const DataFile& file) {

@@ -15,10 +15,11 @@ enum class LatentBaseline { none, global, local };
 
 enum class ModelKind { vae, logistic_mf, gaussian_mf, poisson_mf };
 
-// Numbers of the networks. With bf16_trajectory, gradients inside HMC come from bf16 products, all of a trajectory from
+// Numbers of the networks. automatic: float32 on the cpu, tf32 on cuda: products whose operands are rounded to 10 bits of
+// mantissa, sums in float32; the accept step then evaluates that same function. With bf16_trajectory (cpu), gradients inside HMC come from bf16 products, all of a trajectory from
 // the same function, while its accept step is exact in float32: leapfrog with any gradient is reversible and keeps
 // volume, so the posterior is still left invariant.
-enum class Precision { float32, float64, bf16_trajectory };
+enum class Precision { automatic, float32, float64, bf16_trajectory, tf32 };
 
 // A latent-variable model with its amortized q. Defaults are the paper's for the VAE.
 struct ModelConfig {
@@ -45,11 +46,14 @@ struct TrainConfig {
   double rate_model = 5e-4;   // of the decoder
   double rate_decay = 0.9;
   std::uint32_t decay_every = 15000;
-  Precision precision = Precision::float32;
+  Precision precision = Precision::automatic;
   std::uint64_t seed = 1;
 };
 
-// Throws InputError where the combination is impossible.
+enum class EngineKind { automatic, cpu, cuda };
+
+// Throws KeyError where the combination is impossible, for any engine or for the one named.
 void check(const TrainConfig& config);
+void check(const TrainConfig& config, EngineKind engine);
 
 }  // namespace hone

@@ -48,7 +48,7 @@ class Engine {
   // Makes so many iterations. Throws Error, naming the iteration, when a parameter is no longer finite.
   virtual void train(std::uint32_t iterations, TrainMetrics& metrics) = 0;
 
-  // The log-likelihood of data, as `evaluation.hpp` says. `progress` hears how many points are done.
+  // The log-likelihood of data, as `evaluation.hpp` says; one result a point. `progress` hears how many are done.
   virtual std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
                                                 const std::function<void(int)>& progress) = 0;
 
@@ -73,7 +73,7 @@ struct EngineOptions {
   std::function<void(const IterationView&)> observe = {};  // called in every iteration, before the update
 };
 
-// The data must outlive the engine. Throws InputError where data and model do not fit.
+// The data must outlive the engine. Throws DataError where data and model do not fit.
 std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options);
 
 }  // namespace hone

@@ -37,6 +37,7 @@ void check(const EvaluationConfig& config) {
   if (config.samples < 2 || config.kept < 2 || config.burn_in < 0 || !(config.widening > 0) ||
       !(config.proposals[0] || config.proposals[1] || config.proposals[2]))
     throw InputError("an evaluation needs at least 2 samples, 2 kept steps and one proposal");
+  if (config.points && *config.points < 1) throw InputError("an evaluation needs at least one point");
 }
 
 ImportanceEstimate importance_estimate(std::span<const double> log_weight) {
@@ -72,13 +73,18 @@ EvaluationSummary summarize(std::span<const PointEvaluation> points) {
   summary.points = static_cast<int>(points.size());
   const auto over_points = [&](auto quantity) {
     Moments moments;
-    for (const PointEvaluation& point : points) moments.add(quantity(point));
+    for (const PointEvaluation& point : points) {
+      const double value = quantity(point);
+      if (value == -infinity) return Estimate{-infinity, std::nan("")};
+      moments.add(value);
+    }
     return moments.estimate();
   };
   for (int j = 0; j < proposal_count; ++j) {
     summary.proposal[j] = over_points([j](auto& p) { return p.proposal[j].log_likelihood; });
     summary.effective_samples[j] = over_points([j](auto& p) { return p.proposal[j].effective_samples; }).mean;
   }
+  for (const PointEvaluation& point : points) summary.points_without_weight += point.best == -infinity;
   summary.best = over_points([](auto& p) { return p.best; });
   summary.pilot = over_points([](auto& p) { return p.pilot; });
   summary.mixture = over_points([](auto& p) { return p.mixture.log_likelihood; });

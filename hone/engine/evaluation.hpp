@@ -22,6 +22,7 @@ struct EvaluationConfig {
   int kept = 300;        // steps that count
   double widening = 1.2;
   std::array<bool, proposal_count> proposals = {true, true, true};
+  std::optional<int> points;  // only the first so many data, with the figures that they have among all; none: all
 };
 
 // Throws InputError where an evaluation cannot be made so.
@@ -36,7 +37,7 @@ struct PointEvaluation {
   std::array<ImportanceEstimate, proposal_count> proposal;  // of those asked for
   double best = 0;   // the highest of them, the paper's figure: no lower bound, since it is chosen after seeing
   double pilot = 0;  // the proposal that is best on the first tenth of the draws, estimated on the other nine
-  ImportanceEstimate mixture;  // all draws of all proposals as draws of their equal mixture: one proposal, a lower bound
+  ImportanceEstimate mixture;  // all draws of all proposals as draws of their equal mixture, one proposal: a lower bound
   std::optional<double> exact;  // gaussian-mf
 };
 
@@ -51,7 +52,8 @@ struct ProposalDraws {
 PointEvaluation combine(const std::array<ProposalDraws, proposal_count>& draws,
                         const std::array<bool, proposal_count>& used);
 
-// Means over data with their standard errors.
+// Means over data with their standard errors (NaN where there is one datum alone). Where no draw of a proposal has weight
+// at some datum, its estimate there is −∞, and so is the mean; its standard error is then NaN.
 struct EvaluationSummary {
   std::array<Estimate, proposal_count> proposal;
   std::array<double, proposal_count> effective_samples{};  // mean over data
@@ -59,6 +61,7 @@ struct EvaluationSummary {
   double mixture_effective_samples = 0;
   std::optional<Estimate> exact;
   int points = 0;
+  int points_without_weight = 0;  // of any proposal: all figures are −∞ there
 };
 EvaluationSummary summarize(std::span<const PointEvaluation> points);
 

@@ -42,7 +42,7 @@ void take_parameters(const TrainState& state, const TrainedParameters<Real>& par
     for_arrays(tensor, parameters, [&](const std::string& name, std::span<Real> part) { take(state, name, part); });
 }
 
-std::string baseline_name(int term) { return "baseline[" + std::to_string(term) + "]"; }
+std::string baseline_name(Term term) { return term == Term::first ? "baseline.first" : "baseline.second"; }
 
 void add_array(TrainState& state, const std::string& name, std::span<const double> values) {
   state.arrays.push_back({name, {static_cast<std::int64_t>(values.size())}, std::vector<double>(values.begin(), values.end())});

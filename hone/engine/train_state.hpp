@@ -21,8 +21,7 @@ void add_parameters(TrainState& state, const TrainedParameters<Real>& parameters
 template <class Real>
 void take_parameters(const TrainState& state, const TrainedParameters<Real>& parameters);
 
-// The control variate of the first (0) or second (1) term.
-std::string baseline_name(int term);
+std::string baseline_name(Term term);  // of a term's control variate
 void add_array(TrainState& state, const std::string& name, std::span<const double> values);
 void take_array(const TrainState& state, const std::string& name, std::span<double> values);
 

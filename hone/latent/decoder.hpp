@@ -34,8 +34,6 @@ class Decoder {
   int latent() const { return config_.latent; }
   int pixels() const { return config_.pixels; }
   const DecoderConfig& config() const { return config_; }
-  Network<Real>& network() { return network_; }
-  const Network<Real>& network() const { return network_; }
 
   void initialize(const RandomSource& random) { network_.initialize(random); }
   void pack(int part = 0, int parts = 1);  // whenever the parameters have changed; threads share it out

@@ -10,7 +10,7 @@ namespace hone {
 std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family,
                                           const BaselineFactory& baselines) {
   const BaselineFactory make =
-      baselines ? baselines : [&] { return make_baseline(config.baseline, config.baseline_decay); };
+      baselines ? baselines : [&](Term) { return make_baseline(config.baseline, config.baseline_decay); };
   switch (config.kind) {
     case ObjectiveKind::kl:
       return std::make_unique<KlObjective>(config, family, make);

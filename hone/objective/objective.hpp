@@ -32,8 +32,8 @@ class Objective {
   virtual double baseline() const { return 0; }  // C of the second term, where it is one number
 };
 
-// Makes the baselines of an objective, one a term; by default those that its configuration names.
-using BaselineFactory = std::function<std::unique_ptr<Baseline>()>;
+// Makes the baseline of a term, asked for only by terms that use one; by default the one that the configuration names.
+using BaselineFactory = std::function<std::unique_ptr<Baseline>(Term)>;
 
 std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family,
                                           const BaselineFactory& baselines = {});

@@ -9,6 +9,9 @@
 
 namespace hone {
 
+// The terms of −∇VCD = ∇E_q[f] − ∇E_q(t)[f].
+enum class Term { first, second };
+
 // How ∇_θ E_q[f] is estimated.
 enum class FirstTerm { reparameterized, score };
 
@@ -24,7 +27,7 @@ bool analytic_entropy(Entropy entropy, const Family& family);
 // The gradient of E_q[f], eq. gradient_term1.
 class FirstTermGradient {
  public:
-  // The baseline serves FirstTerm::score alone.
+  // The baseline serves FirstTerm::score alone and may else be none.
   FirstTermGradient(FirstTerm kind, bool analytic, std::unique_ptr<Baseline> baseline);
   void add(const Family& family, const Evidence& evidence, std::span<double> gradient);
 
@@ -42,9 +45,10 @@ class FirstTermGradient {
 // The gradient of −E_q(t)[f], eq. gradient_term2 with the control variate.
 class SecondTermGradient {
  public:
+  // The baseline serves Estimator::full alone and may else be none.
   SecondTermGradient(Estimator estimator, bool analytic, std::unique_ptr<Baseline> baseline);
   void add(const Family& family, const Evidence& evidence, double alpha, std::span<double> gradient);
-  double baseline() const { return baseline_->value(); }
+  double baseline() const { return baseline_ ? baseline_->value() : 0; }
 
  private:
   Estimator estimator_;

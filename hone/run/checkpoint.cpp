@@ -1,6 +1,7 @@
 #include "hone/run/checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -36,11 +37,11 @@ void add_metrics(const std::string& name, const TrainMetrics& metrics, std::vect
   out.push_back(vector_of(name + ".moments", std::move(moments)));
 }
 
-class Decoder {
+class CheckpointReader {
  public:
-  Decoder(TensorFile file, const std::string& origin) : file_(std::move(file)), origin_(origin) {}
+  CheckpointReader(TensorFile file, const std::string& origin) : file_(std::move(file)), origin_(origin) {}
 
-  Checkpoint decode() {
+  Checkpoint read() {
     if (!file_.notes.contains("sha256")) throw InputError(fmt::format("{}: not a checkpoint of hone", origin_));
     Checkpoint checkpoint;
     for (const auto& [key, value] : file_.notes)
@@ -99,6 +100,23 @@ FoundCheckpoint read_checkpoint(const fs::path& path) {
   return {path, decode_checkpoint({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, path.string())};
 }
 
+// Gives the current checkpoint its second name, so that its first one is there at any moment.
+void keep_previous(const fs::path& current, const fs::path& previous) {
+  const fs::path second = unfinished_name(previous);
+  const auto renamed = [&](const fs::path& from) {
+    if (std::rename(from.c_str(), previous.c_str()) != 0)
+      throw Error(fmt::format("{}: renaming failed: {}", from.string(), std::strerror(errno)));
+  };
+  std::error_code ignored;
+  fs::remove(second, ignored);  // of a process that was killed and had this one's number
+  if (::link(current.c_str(), second.c_str()) == 0) {
+    renamed(second);
+    fs::remove(second, ignored);  // renaming does nothing where both are one file already
+  } else if (errno != ENOENT) {
+    renamed(current);  // a file system without hard links: for a moment the previous one alone is there, and whole
+  }
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> encode(const Checkpoint& checkpoint) {
@@ -118,15 +136,13 @@ std::vector<std::uint8_t> encode(const Checkpoint& checkpoint) {
 }
 
 Checkpoint decode_checkpoint(std::span<const std::uint8_t> bytes, const std::string& origin) {
-  return Decoder(from_safetensors(bytes, origin), origin).decode();
+  return CheckpointReader(from_safetensors(bytes, origin), origin).read();
 }
 
 void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
-  const fs::path fresh = folder / "checkpoint.new.safetensors", current = folder / checkpoint_name;
+  const fs::path current = folder / checkpoint_name, fresh = unfinished_name(current);
   write_file(fresh, encode(checkpoint));
-  // Between the two renames the previous one alone is there, and whole.
-  if (std::rename(current.c_str(), (folder / previous_checkpoint_name).c_str()) != 0 && errno != ENOENT)
-    throw Error(fmt::format("{}: renaming failed: {}", current.string(), std::strerror(errno)));
+  keep_previous(current, folder / previous_checkpoint_name);
   place_file(fresh, current);
 }
 
@@ -152,23 +168,23 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,
 }
 
 void set_aside_damaged(const fs::path& folder) {
-  std::error_code missing;  // there need not be one: the program can have been killed between the two renames
+  std::error_code missing;  // there need not be one: see keep_previous
   fs::rename(folder / checkpoint_name, folder / "checkpoint.damaged.safetensors", missing);
 }
 
-void check_identity(const FoundCheckpoint& found, const std::map<std::string, std::string>& identity) {
+void check_identity(const fs::path& origin, const std::map<std::string, std::string>& stored,
+                    const std::map<std::string, std::string>& wanted) {
   const auto value_of = [](const auto& map, const std::string& key) {
     const auto entry = map.find(key);
     return entry == map.end() ? std::string("nothing") : entry->second;
   };
-  for (const auto* map : {&identity, &found.checkpoint.identity})
+  for (const auto* map : {&wanted, &stored})
     for (const auto& entry : *map) {
       const std::string& key = entry.first;
-      const std::string stored = value_of(found.checkpoint.identity, key), wanted = value_of(identity, key);
-      if (stored != wanted)
-        throw InputError(fmt::format(
-            "{} was made with {} = {}, which is now {}; this defines the model and cannot change", found.path.string(), key,
-            stored, wanted));
+      const std::string before = value_of(stored, key), now = value_of(wanted, key);
+      if (before != now)
+        throw KeyError(key, fmt::format("{} has {} = {}, which is now {}; this defines the model and cannot change",
+                                        origin.string(), key, before, now));
     }
 }
 

@@ -33,7 +33,8 @@ inline constexpr auto previous_checkpoint_name = "checkpoint.previous.safetensor
 std::vector<std::uint8_t> encode(const Checkpoint& checkpoint);
 Checkpoint decode_checkpoint(std::span<const std::uint8_t> bytes, const std::string& origin);  // InputError
 
-// Puts a checkpoint into a run folder and keeps the one before. Whenever it is interrupted, one of the two is whole.
+// Puts a checkpoint into a run folder and keeps the one before. Whenever it is interrupted, there is a whole one of the
+// first name (on a file system without hard links: of one of the two names).
 // Throws Error, for instance where the disk is full; the one that was there then stands.
 void write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
@@ -50,7 +51,8 @@ std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& fold
 // Takes a damaged checkpoint out of the way: writing the next would else keep it in place of the good previous one.
 void set_aside_damaged(const std::filesystem::path& folder);
 
-// InputError, naming the first key that differs and both values, where a checkpoint is of another model.
-void check_identity(const FoundCheckpoint& found, const std::map<std::string, std::string>& identity);
+// KeyError, naming the first key that differs and both values, where what is stored in `origin` is of another model.
+void check_identity(const std::filesystem::path& origin, const std::map<std::string, std::string>& stored,
+                    const std::map<std::string, std::string>& wanted);
 
 }  // namespace hone

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 #include "hone/run/json.hpp"
@@ -17,7 +16,8 @@ const DataSet& split_of(const DataSplits& data, const std::string& name) {
   const DataSet* split = name == "train" ? &data.train : name == "validation" ? &data.validation : nullptr;
   if (name == "test") split = &data.test;
   if (!split) throw InputError(fmt::format("split '{}': expected train, validation or test", name));
-  if (split->size() == 0) throw InputError(fmt::format("{} has no {} data; --split names another part", data.name, name));
+  if (split->size() == 0)
+    throw InputError(fmt::format("{} has no {} data; --split names another part", data.name, name));
   return *split;
 }
 
@@ -36,6 +36,7 @@ Json json_of(const RunEvaluation& e) {
                {"pilot_se", s.pilot.se},
                {"proposals", proposals},
                {"points", s.points},
+               {"points_without_weight", s.points_without_weight},
                {"samples", e.config.samples},
                {"effective_samples", effective},
                {"mixture_effective_samples", s.mixture_effective_samples},
@@ -60,17 +61,22 @@ std::string RunEvaluation::to_json() const { return json_of(*this).dump(2) + "\n
 RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& options) {
   const auto say = options.say ? options.say : [](const std::string&) {};
   const auto model = load_model(folder, options.data_dir, options.threads, say);
-  const DataSet& split = split_of(model->data, options.split);
-  const DataSet data = split.slice(0, std::min(split.size(), options.points.value_or(split.size())));
-  say(fmt::format("data: {} (the first {} of {} {} data)", model->data.origin, data.size(), split.size(), options.split));
+  const DataSet& data = split_of(model->data, options.split);
+  const int points = std::min(data.size(), options.evaluation.points.value_or(data.size()));
+  say(fmt::format("data: {} (the first {} of {} {} data)", model->data.origin, points, data.size(), options.split));
 
   const Settings settings = train_settings(model->config);
   RunEvaluation result{settings.text("model"),   model->data.name, model->data.binarization,
                        settings.text("objective"), options.split,  model->engine->iteration(),
                        options.evaluation,       {}};
-  Progress progress(stderr, options.progress, "evaluate", "points", data.size());
-  result.summary = summarize(
-      model->engine->evaluate(data, options.evaluation, [&](int done) { progress.update(done, ""); }));
+  Progress progress(stderr, options.progress, "evaluate", "points", points);
+  try {
+    result.summary = summarize(
+        model->engine->evaluate(data, options.evaluation, [&](int done) { progress.update(done, ""); }));
+  } catch (const DataError& error) {
+    throw InputError(fmt::format("{} data of {} ({}): {}", options.split, model->data.name, model->data.origin,
+                                 error.what()));
+  }
   add_to_summary(folder / "summary.json", result);
   return result;
 }

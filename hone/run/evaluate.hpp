@@ -13,7 +13,6 @@ namespace hone {
 struct EvaluateOptions {
   EvaluationConfig evaluation;
   std::string split = "test";  // train, validation or test
-  std::optional<int> points;   // the first so many; none: all
   std::filesystem::path data_dir = {};
   int threads = 1;
   std::function<void(const std::string&)> say = {};

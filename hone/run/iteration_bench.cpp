@@ -1,11 +1,11 @@
 #include "hone/run/iteration_bench.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "hone/data/synthetic.hpp"
-#include "hone/engine/engine.hpp"
+#include "hone/engine/engines.hpp"
+#include "hone/run/json.hpp"
 #include "hone/run/method_settings.hpp"
 #include "hone/run/progress.hpp"
 #include "hone/tensor/peak.hpp"
@@ -36,13 +36,13 @@ PassFlops pass_flops(int inputs, const std::vector<int>& hidden, int outputs) {
 }
 
 // Passes through the decoder that refining one chain takes.
-double refinement_passes(const TrainConfig& config) {
-  const int t = config.refine.steps;
-  if (config.objective.kind == ObjectiveKind::kl) return 0;
-  if (config.kernel.kind == KernelKind::random_walk) return t;
-  if (config.kernel.kind == KernelKind::mala) return 2.0 * t;
-  const double exact_values = config.precision == Precision::bf16_trajectory ? t + 2.0 : 0;
-  return 2.0 * t * config.kernel.leapfrog + exact_values;
+IterationFlops refinement_passes(const TrainConfig& config) {
+  const double t = config.refine.steps;
+  if (config.objective.kind == ObjectiveKind::kl) return {};
+  if (config.kernel.kind == KernelKind::random_walk) return {t, 0};
+  const double gradients = config.kernel.kind == KernelKind::mala ? t : t * config.kernel.leapfrog;
+  if (config.precision != Precision::bf16_trajectory) return {2 * gradients, 0};
+  return {t, 2 * (gradients + 1)};  // exact values for the accept steps; the first kick's gradient is another one
 }
 
 double median(std::vector<double> values) {
@@ -56,27 +56,31 @@ Settings iteration_bench_settings(IterationBenchConfig& config) {
   Settings s;
   const Settings all = train_settings(config.run);
   for (const Settings::Entry& entry : all.entries())
-    for (const char* key : {"model", "objective", "steps", "leapfrog", "latent", "hidden", "batch", "precision", "threads"})
+    for (const char* key :
+         {"model", "objective", "steps", "leapfrog", "latent", "hidden", "batch", "precision", "engine", "threads"})
       if (entry.key == key) s.add(entry);
   s.add("iterations", config.iterations, Bounds::between(repeats, 1e9), "iterations to time, in nine repeats",
         "as many as take two seconds");
   return s;
 }
 
-double iteration_flops(const TrainConfig& config, int pixels) {
+IterationFlops iteration_flops(const TrainConfig& config, int pixels) {
   const ModelConfig& model = config.model;
   const PassFlops decoder = pass_flops(model.latent, model.hidden, pixels);
   const PassFlops encoder = pass_flops(pixels, model.encoder_hidden, model.latent);
-  const double chain = decoder.all * (2 + refinement_passes(config)) + 3 * decoder.all - decoder.first;
-  return config.batch * (chain + 2 * (3 * encoder.all - encoder.first));
+  const IterationFlops passes = refinement_passes(config);
+  const double learning = 3 * decoder.all - decoder.first + 2 * (3 * encoder.all - encoder.first);
+  return {config.batch * (decoder.all * (2 + passes.exact) + learning), config.batch * decoder.all * passes.bf16};
 }
 
 IterationBench bench_iteration(IterationBenchConfig config) {
   resolve(config.run);
   const DataSet data = synthetic_data(1, 0, data_count);
   const TrainConfig train = engine_config(config.run);
-  const auto engine = make_cpu_engine(train, data, {.threads = *config.run.threads});
-  const double peak_before = measure_fma_peak();
+  const auto engine = make_engine(config.run.engine, train, data, {.threads = *config.run.threads});
+  const IterationFlops flops = iteration_flops(train, data.dimension());
+  const auto peaks = [&] { return std::pair(measure_fma_peak(), flops.bf16 > 0 ? measure_bf16_peak() : 0.0); };
+  const auto before = peaks();
   TrainMetrics ignored;
   const auto time = [&](std::uint32_t iterations) {
     const Stopwatch watch;
@@ -100,24 +104,36 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.threads = *config.run.threads;
   result.iterations = each * repeats;
   result.us_per_iteration = 1e6 * median(seconds);
-  result.gflops = iteration_flops(train, data.dimension()) / result.us_per_iteration * 1e-3;
-  result.peak_gflops = result.threads * std::max(peak_before, measure_fma_peak());
+  result.gflops = flops.all() / result.us_per_iteration * 1e-3;
+  const auto after = peaks();
+  result.float_peak_gflops = result.threads * std::max(before.first, after.first);
+  result.bf16_peak_gflops = result.threads * std::max(before.second, after.second);
+  result.bf16_share = flops.bf16 / flops.all();
+  const double bf16_time = flops.bf16 > 0 ? flops.bf16 / result.bf16_peak_gflops : 0;
+  result.peak_gflops = flops.all() / (flops.exact / result.float_peak_gflops + bf16_time);
   result.fraction_of_peak = result.gflops / result.peak_gflops;
   return result;
 }
 
 std::string IterationBench::to_json() const {
-  const nlohmann::ordered_json json = {{"model", model},
-                                       {"objective", objective},
-                                       {"steps", steps},
-                                       {"precision", precision},
-                                       {"level", level},
-                                       {"threads", threads},
-                                       {"iterations", iterations},
-                                       {"us_per_iteration", us_per_iteration},
-                                       {"gflops", gflops},
-                                       {"peak_gflops", peak_gflops},
-                                       {"fraction_of_peak", fraction_of_peak}};
+  Json json = {{"model", model},
+               {"objective", objective},
+               {"steps", steps},
+               {"precision", precision},
+               {"level", level},
+               {"threads", threads},
+               {"iterations", iterations},
+               {"us_per_iteration", us_per_iteration},
+               {"gflops", gflops},
+               {"peak_gflops", peak_gflops},
+               {"fraction_of_peak", fraction_of_peak},
+               {"peak_is", bf16_share > 0 ? "float32 and bf16 fused multiply-adds, by their shares of the FLOPs"
+                                          : "float32 fused multiply-adds"}};
+  if (bf16_share > 0) {
+    json["bf16_share"] = bf16_share;
+    json["float_peak_gflops"] = float_peak_gflops;
+    json["bf16_peak_gflops"] = bf16_peak_gflops;
+  }
   return json.dump(2) + "\n";
 }
 

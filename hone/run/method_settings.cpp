@@ -1,5 +1,9 @@
 #include "hone/run/method_settings.hpp"
 
+#include <fmt/format.h>
+
+#include "hone/base/error.hpp"
+
 namespace hone {
 
 Choices<ObjectiveKind> objective_names() {
@@ -37,6 +41,23 @@ void add_refinement_settings(Settings& s, const RefinementVariables& v) {
   s.add("step_size", v.step_size, Bounds::positive(), "step size at the start (hmc: ε; mala, random-walk: δ)",
         "0.5 / dimension of z");
   s.add("acceptance", v.acceptance, Bounds::inside(0, 1), "acceptance that the step size aims at", v.acceptance_default);
+}
+
+void check_used(const ObjectiveConfig& objective, const KernelConfig& kernel) {
+  const ObjectiveConfig o;
+  const KernelConfig k;
+  const auto refuse = [](bool ignored, const std::string& key, const std::string& what) {
+    if (ignored) throw KeyError(key, fmt::format("is for {} alone; here it would do nothing", what));
+  };
+  const bool vcd = objective.kind == ObjectiveKind::vcd, hmc = kernel.kind == KernelKind::hmc;
+  refuse(!vcd && objective.alpha != o.alpha, "alpha", "objective vcd");
+  refuse(!vcd && objective.estimator != o.estimator, "estimator", "objective vcd");
+  refuse(objective.kind == ObjectiveKind::li2017 && objective.first_term != o.first_term, "first_term",
+         "objectives with an ELBO term");
+  refuse(!uses_baseline(objective) && objective.baseline_decay != o.baseline_decay, "baseline_decay",
+         "objectives with a score-function term");
+  refuse(!hmc && kernel.leapfrog != k.leapfrog, "leapfrog", "kernel hmc");
+  refuse(!hmc && kernel.leapfrog_jitter != k.leapfrog_jitter, "leapfrog_jitter", "kernel hmc");
 }
 
 void add_optimizer_settings(Settings& s, const OptimizerVariables& v) {

@@ -35,6 +35,9 @@ struct RefinementVariables {
 };
 void add_refinement_settings(Settings& settings, const RefinementVariables& variables);
 
+// KeyError where a setting has another value than its default and yet would do nothing beside the others.
+void check_used(const ObjectiveConfig& objective, const KernelConfig& kernel);
+
 // optimizer, rate_mean, rate_scale, rate_decay, decay_every
 struct OptimizerVariables {
   OptimizerKind& kind;

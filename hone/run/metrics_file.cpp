@@ -3,33 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <sstream>
 #include <string>
 
 namespace hone {
-namespace {
 
-constexpr auto header = "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size,rejected_nonfinite";
-
-}  // namespace
-
-MetricsFile::MetricsFile(const std::filesystem::path& path, std::uint32_t kept) {
-  std::string content = std::string(header) + "\n";
-  if (kept > 0 && std::filesystem::exists(path)) {
-    std::istringstream lines(read_file(path));
-    std::string line;
-    std::getline(lines, line);  // the header
-    while (std::getline(lines, line) && !lines.eof()) {  // a row without its end was cut off by a crash
-      unsigned long iteration = 0;
-      double seconds = 0;
-      if (std::sscanf(line.c_str(), "%lu,%lf,", &iteration, &seconds) != 2 || iteration > kept) break;
-      content += line + "\n";
-      seconds_ = seconds;
-    }
-  }
-  write_file(path, content);
-  file_.emplace(path);
-}
+MetricsFile::MetricsFile(const std::filesystem::path& path, std::uint32_t kept)
+    : file_(path, "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size,rejected_nonfinite", kept) {}
 
 void MetricsFile::row(std::uint32_t iteration, double seconds, const TrainMetrics& metrics, double step_size) {
   const Estimate elbo = metrics.elbo.estimate(), vcd = metrics.vcd.estimate();
@@ -38,7 +17,18 @@ void MetricsFile::row(std::uint32_t iteration, double seconds, const TrainMetric
     row += fmt::format("{:.8g},{:.3g},{:.4f},{:.6g},", vcd.mean, vcd.se, metrics.acceptance.mean(), step_size);
   else
     row += ",,,,";
-  file_->row(row + fmt::format("{}", metrics.rejected_nonfinite));
+  file_.row(row + fmt::format("{}", metrics.rejected_nonfinite));
+}
+
+ClockFile::ClockFile(const std::filesystem::path& path, std::uint32_t restored)
+    : file_(path, "iteration,seconds", restored) {
+  double seconds = 0;
+  if (std::sscanf(file_.last_kept().c_str(), "%*u,%lf", &seconds) == 1 && seconds > 0) seconds_ = seconds;
+}
+
+void ClockFile::row(std::uint32_t iteration, double seconds) {
+  file_.row(fmt::format("{},{:.6f}", iteration, seconds));
+  file_.sync();
 }
 
 }  // namespace hone

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 
 #include "hone/engine/engine.hpp"
 #include "hone/run/run_folder.hpp"
@@ -15,12 +14,26 @@ class MetricsFile {
   // Rows after iteration `kept` are cut from a file that is there; with 0 it begins anew.
   MetricsFile(const std::filesystem::path& path, std::uint32_t kept);
 
-  double seconds() const { return seconds_; }  // of the last row that was kept
   void row(std::uint32_t iteration, double seconds, const TrainMetrics& metrics, double step_size);
+  void sync() { file_.sync(); }
 
  private:
+  CsvFile file_;
+};
+
+// clock.csv of a training run: how long it had trained at every checkpoint, over all its stretches. Checkpoints
+// themselves hold no times, so that their bytes depend on nothing but the run.
+class ClockFile {
+ public:
+  // Goes on from the checkpoint of iteration `restored`; with 0 it begins anew.
+  ClockFile(const std::filesystem::path& path, std::uint32_t restored);
+
+  double seconds() const { return seconds_; }  // of training up to the checkpoint that the run went on from
+  void row(std::uint32_t iteration, double seconds);  // on the disk when it returns
+
+ private:
+  CsvFile file_;
   double seconds_ = 0;
-  std::optional<CsvFile> file_;
 };
 
 }  // namespace hone

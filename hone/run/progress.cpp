@@ -16,16 +16,14 @@ std::string bar(double fraction, int width) {
   return text;
 }
 
-std::string pace_text(double per_second) {
-  if (per_second >= 1e6) return fmt::format("{:.1f} M", per_second / 1e6);
-  if (per_second >= 1e4) return fmt::format("{:.0f} k", per_second / 1e3);
-  return per_second >= 100 ? fmt::format("{:.0f}", per_second) : fmt::format("{:.3g}", per_second);
-}
-
 }  // namespace
 
 Progress::Progress(std::FILE* out, ProgressStyle style, std::string label, std::string unit, std::int64_t total)
-    : out_(out), style_(style), label_(std::move(label)), unit_(std::move(unit)), total_(std::max<std::int64_t>(1, total)) {}
+    : out_(out),
+      style_(style),
+      label_(std::move(label)),
+      unit_(std::move(unit)),
+      total_(std::max<std::int64_t>(1, total)) {}
 
 Progress::~Progress() {
   if (line_open_) std::fputs("\n", out_);
@@ -34,6 +32,12 @@ Progress::~Progress() {
 ProgressStyle Progress::style_for(std::FILE* out, bool quiet) {
   if (quiet) return ProgressStyle::quiet;
   return ::isatty(::fileno(out)) ? ProgressStyle::live : ProgressStyle::plain;
+}
+
+void Progress::start_at(std::int64_t done) {
+  started_at_ = done;
+  watch_ = {};
+  shown_at_ = -1;
 }
 
 std::string Progress::line(std::int64_t done, const std::string& note) const {
@@ -64,6 +68,12 @@ void Progress::update(std::int64_t done, const std::string& note) {
   std::fflush(out_);
   shown_at_ = now;
   shown_fifth_ = fifth;
+}
+
+std::string pace_text(double per_second) {
+  if (per_second >= 1e6) return fmt::format("{:.1f} M", per_second / 1e6);
+  if (per_second >= 1e4) return fmt::format("{:.0f} k", per_second / 1e3);
+  return per_second >= 100 ? fmt::format("{:.0f}", per_second) : fmt::format("{:.3g}", per_second);
 }
 
 std::string duration_text(double seconds) {

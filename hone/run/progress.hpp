@@ -30,8 +30,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // So many were done before: pace and time left are of the rest.
-  void start_at(std::int64_t done) { started_at_ = done; }
+  // The work begins now, and so many were done before: pace and time left are of the rest.
+  void start_at(std::int64_t done);
 
   // Cheap enough for every report interval; shows at most ten lines a second, and always the last one.
   void update(std::int64_t done, const std::string& note);
@@ -51,6 +51,9 @@ class Progress {
   std::int64_t shown_fifth_ = 0;
   bool line_open_ = false;
 };
+
+// "85.2", "850", "12 k", "1.3 M"
+std::string pace_text(double per_second);
 
 // "850 ms", "12.3 s", "4 min 05 s", "2 h 10 min"
 std::string duration_text(double seconds);

@@ -1,9 +1,12 @@
 #include "hone/run/run_folder.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sstream>
+#include <string_view>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -16,7 +19,7 @@ namespace {
 // Whether nothing is in a folder but what a killed process had not finished writing.
 bool holds_nothing(const fs::path& folder, std::error_code& error) {
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() != ".partial") return false;
+    if (!is_unfinished(entry.path())) return false;
   return !error;
 }
 
@@ -40,6 +43,11 @@ fs::path RunFolder::figures() const {
   return path_ / "figures";
 }
 
+void RunFolder::remove_unfinished() const {
+  for (const auto& entry : fs::directory_iterator(path_))
+    if (is_unfinished(entry.path())) fs::remove(entry.path());
+}
+
 FolderLock::FolderLock(const fs::path& folder)
     : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
@@ -59,11 +67,26 @@ fs::path free_folder(const fs::path& parent, const std::string& name) {
 
 CsvFile::CsvFile(const fs::path& path, const std::string& header) : path_(path), file_(path) { row(header); }
 
-CsvFile::CsvFile(const fs::path& path) : path_(path), file_(path, std::ios::app) {}
+CsvFile::CsvFile(const fs::path& path, const std::string& header, std::uint32_t kept) : path_(path) {
+  std::string content = header + "\n", line;
+  std::istringstream lines(fs::exists(path) ? read_file(path) : "");
+  std::getline(lines, line);                           // the header
+  while (std::getline(lines, line) && !lines.eof()) {  // a row without its end was cut off by a crash
+    std::uint32_t iteration = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), iteration);
+    if (error != std::errc() || !std::string_view(end).starts_with(',') || iteration > kept) break;
+    content += line + "\n";
+    last_kept_ = line;
+  }
+  write_file(path, content);
+  file_.open(path, std::ios::app);
+}
 
 void CsvFile::row(const std::string& cells) {
   file_ << cells << '\n' << std::flush;
   if (!file_) throw Error(fmt::format("{}: cannot be written", path_.string()));
 }
+
+void CsvFile::sync() { sync_file(path_); }
 
 }  // namespace hone

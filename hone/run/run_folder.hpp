@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -20,6 +21,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path figures() const;  // made on first use
 
+  void remove_unfinished() const;  // what a process that was killed had not finished writing
   void write(const std::string& name, const std::string& content) const { write_file(path_ / name, content); }
 
  private:
@@ -45,11 +47,17 @@ std::filesystem::path free_folder(const std::filesystem::path& parent, const std
 class CsvFile {
  public:
   CsvFile(const std::filesystem::path& path, const std::string& header);
-  explicit CsvFile(const std::filesystem::path& path);  // goes on with one that is there
+
+  // Goes on with one that may be there and whose rows begin with an iteration: rows after `kept` are cut.
+  CsvFile(const std::filesystem::path& path, const std::string& header, std::uint32_t kept);
+  const std::string& last_kept() const { return last_kept_; }  // the last row that stayed; empty where none did
+
   void row(const std::string& cells);
+  void sync();  // the rows so far are on the disk, whatever happens to the machine
 
  private:
   std::filesystem::path path_;
+  std::string last_kept_;
   std::ofstream file_;
 };
 

@@ -5,14 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <type_traits>
 
 #include <toml++/toml.h>
 
-#include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/base/spelling.hpp"
 
@@ -34,7 +32,8 @@ std::string describe(const Bounds& bounds, bool integer) {
   const std::string kind = integer ? "an integer" : "a number";
   if (bounds.high == infinity)
     return kind + (bounds.open_low ? fmt::format(" above {}", bounds.low) : fmt::format(", at least {}", bounds.low));
-  if (bounds.open_low && bounds.open_high) return fmt::format("{} strictly between {} and {}", kind, bounds.low, bounds.high);
+  if (bounds.open_low && bounds.open_high)
+    return fmt::format("{} strictly between {} and {}", kind, bounds.low, bounds.high);
   return fmt::format("{} from {} to {}", kind, bounds.low, bounds.high);
 }
 
@@ -103,6 +102,7 @@ std::string text_of(const toml::node& node, Settings::Entry::Kind kind) {
 }
 
 std::string shown(const toml::node& node) {
+  if (node.is_table()) return "a table";
   std::ostringstream out;
   node.visit([&](const auto& value) { out << value; });
   return out.str();
@@ -242,9 +242,15 @@ void Settings::set(std::string_view key, const std::string& text, const std::str
   const Entry& entry = find(key, origin);
   try {
     entry.read(text);
+    origins_[entry.key] = origin;
   } catch (const std::invalid_argument& reason) {
     throw InputError(fmt::format("{}: '{}' is not allowed; expected {}{}", origin, text, entry.takes, reason.what()));
   }
+}
+
+InputError Settings::located(const KeyError& error) const {
+  const auto origin = origins_.find(error.key());
+  return InputError(origin == origins_.end() ? error.what() : origin->second + ": " + error.message());
 }
 
 void Settings::read_file(const std::filesystem::path& path) {
@@ -257,11 +263,14 @@ void Settings::read_file(const std::filesystem::path& path) {
     const std::string where = line > 0 ? fmt::format("{}:{}", path.string(), line) : path.string();
     throw InputError(fmt::format("{}: {}", where, error.description()));
   }
+  const auto has_keys = [&](const std::string& table) {
+    return std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.key.starts_with(table + "."); });
+  };
   const std::function<void(const toml::table&, const std::string&)> read = [&](const toml::table& table,
                                                                                const std::string& prefix) {
     for (const auto& [name, node] : table) {
       const std::string key = prefix + std::string(name.str());
-      if (const toml::table* inner = node.as_table()) {
+      if (const toml::table* inner = node.as_table(); inner && (!inner->empty() || has_keys(key))) {
         read(*inner, key + ".");
         continue;
       }

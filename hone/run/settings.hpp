@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "hone/base/error.hpp"
 
 namespace hone {
 
@@ -86,6 +89,9 @@ class Settings {
   // Sets one value from a text; `origin` ("--steps", "file.toml:3") begins the message of an InputError.
   void set(std::string_view key, const std::string& text, const std::string& origin);
 
+  // The error of a key with where it was set before it: "file.toml:3: steps: …", "--steps: …".
+  InputError located(const KeyError& error) const;
+
   // Reads a TOML file. A key that does not exist, has the wrong type or an impossible value is an InputError that names
   // file, line, key and what is allowed.
   void read_file(const std::filesystem::path& path);
@@ -103,6 +109,7 @@ class Settings {
   const Entry& find(std::string_view key, const std::string& origin) const;
 
   std::vector<Entry> entries_;
+  std::map<std::string, std::string> origins_;  // of the keys that were set
 };
 
 }  // namespace hone

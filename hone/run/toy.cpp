@@ -87,6 +87,19 @@ void describe_family(const Family& family, ToyResult& result) {
   }
 }
 
+// Settings that would do nothing beside the others are refused unless they have their default values.
+void check_used(const ToyConfig& config) {
+  check_used(config.objective, config.kernel);
+  const ToyConfig plain;
+  const bool mixture = is_mixture(config.family);
+  if (!mixture && config.components != plain.components)
+    throw KeyError("components", "is for a mixture q alone; here it would do nothing");
+  if (!mixture && config.optimizer.rate_weight != plain.optimizer.rate_weight)
+    throw KeyError("rate_weight", "is for a mixture q alone; here it would do nothing");
+  if (config.adapt == Adapt::off && config.acceptance != default_acceptance(config.kernel.kind))
+    throw KeyError("acceptance", "is for a step size that adapts; here it would do nothing");
+}
+
 }  // namespace
 
 Settings toy_settings(ToyConfig& config) {
@@ -125,16 +138,18 @@ void resolve(ToyConfig& config) {
   if (!config.acceptance) config.acceptance = default_acceptance(config.kernel.kind);
   if (!config.iterations) config.iterations = is_mixture(config.family) ? 50000 : 20000;
   if (!config.weights_from) config.weights_from = config.objective.kind == ObjectiveKind::kl ? 1000 : 0;
+  check_used(config);
   if (config.kernel.kind == KernelKind::hmc && config.kernel.leapfrog_jitter >= config.kernel.leapfrog)
-    throw InputError("--leapfrog-jitter must be below --leapfrog");
+    throw KeyError("leapfrog_jitter", fmt::format("must be below leapfrog, which is {}", config.kernel.leapfrog));
   if (uses_baseline(config.objective) && config.objective.baseline == BaselineKind::leave_one_out &&
       config.draws_per_iteration < 2)
-    throw InputError("--baseline leave-one-out needs --draws-per-iteration of at least 2");
+    throw KeyError("baseline", "leave-one-out needs draws_per_iteration of at least 2");
   if (config.objective.entropy == Entropy::analytic && is_mixture(config.family))
-    throw InputError("--entropy analytic: the entropy of a mixture has no analytic form");
+    throw KeyError("entropy", "the entropy of a mixture has no analytic form");
   const double draws = is_mixture(config.family) ? config.components : 1;
-  if (draws * config.value_draws > 1e8 || draws * config.draws_per_iteration > 1e8)
-    throw InputError("--components times --value-draws or --draws-per-iteration must not be above 100000000");
+  for (const auto& [key, number] : {std::pair{"value_draws", config.value_draws},
+                                    std::pair{"draws_per_iteration", config.draws_per_iteration}})
+    if (draws * number > 1e8) throw KeyError(key, "times components must not be above 100000000");
 }
 
 std::unique_ptr<Family> starting_family(const ToyConfig& config) {
@@ -175,6 +190,7 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   Fit fit(*target, *family, settings, random);
 
   ToyResult result;
+  if (progress) progress->start_at(0);
   const Stopwatch watch;
   train(fit, config, metrics ? &*metrics : nullptr, progress);
   result.seconds = watch.seconds();

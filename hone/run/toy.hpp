@@ -43,7 +43,7 @@ struct ToyConfig {
 // Every setting of a toy with its key, its help and what it takes.
 Settings toy_settings(ToyConfig& config);
 
-// Derives what is not set; an impossible combination is an InputError.
+// Derives what is not set; an impossible combination is a KeyError.
 void resolve(ToyConfig& config);
 
 // "toy-banana-mixture-vcd-seed3"

@@ -7,9 +7,7 @@
 namespace hone {
 namespace {
 
-Json json_of(const Estimate& estimate) { return {{"mean", estimate.mean}, {"se", estimate.se}}; }
-
-// JSON has no NaN or infinity: they are written as null, and read back as NaN.
+// What was written as null is read back as NaN.
 double number(const Json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/data/fingerprint.hpp"
+#include "hone/engine/engines.hpp"
 #include "hone/run/json.hpp"
 #include "hone/run/metrics_file.hpp"
 #include "hone/run/run_folder.hpp"
@@ -25,14 +26,40 @@ std::map<std::string, std::string> identity_of(const TrainRunConfig& config, con
   return identity;
 }
 
-std::unique_ptr<Engine> make_engine(const TrainRunConfig& config, const DataSet& train) {
-  return make_cpu_engine(engine_config(config), train, {.threads = *config.threads});
+// Whatever is wrong with the data is a KeyError of the key that asks for them.
+DataSplits load(const TrainRunConfig& config, const fs::path& data_dir) {
+  try {
+    return load_data(data_request(config, data_dir));
+  } catch (const KeyError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw KeyError("data", error.what());
+  }
 }
 
-// What a run that was killed had not finished writing.
-void remove_leftovers(const fs::path& folder) {
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".partial") fs::remove(entry.path());
+std::unique_ptr<Engine> make_engine(const TrainRunConfig& config, const DataSplits& data) {
+  if (config.batch > data.train.size())
+    throw KeyError("batch", fmt::format("{} is more than the {} training data", config.batch, data.train.size()));
+  try {
+    return make_engine(config.engine, engine_config(config), data.train, {.threads = *config.threads});
+  } catch (const DataError& error) {
+    throw KeyError(config.binarization == Binarization::none ? "binarization" : "data",
+                   fmt::format("{} ({}): {}", data.name, data.origin, error.what()));
+  }
+}
+
+// The resolved configuration of a run folder.
+TrainRunConfig read_config(const fs::path& path, int threads) {
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  settings.read_file(path);
+  config.threads = threads;
+  try {
+    resolve(config);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
+  return config;
 }
 
 class Run {
@@ -41,20 +68,19 @@ class Run {
     if (options.resume == Resume::no && fs::exists(options.folder / "config.toml"))
       throw InputError(fmt::format("{}: there is a run in this folder already; go on with it by --resume, or name "
                                    "another folder by --out", options.folder.string()));
-    data_ = load_data(data_request(config_, options.data_dir));
+    data_ = load(config_, options.data_dir);
     say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
-    if (config_.batch > data_.train.size())
-      throw InputError(fmt::format("batch: {} is more than the {} training data", config_.batch, data_.train.size()));
-    engine_ = make_engine(config_, data_.train);
+    engine_ = make_engine(config_, data_);
     checkpoint_.identity = identity_of(config_, data_.train);
     folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
     lock_.emplace(folder_->path());
     if (options.resume == Resume::yes) restore();
     started_at_ = engine_->iteration();
-    remove_leftovers(folder_->path());
+    folder_->remove_unfinished();
     if (damaged_) set_aside_damaged(folder_->path());
     folder_->write("config.toml", train_settings(config_).to_toml());
     metrics_.emplace(folder_->path() / "metrics.csv", counters().reported);
+    clock_.emplace(folder_->path() / "clock.csv", started_at_);
   }
 
   TrainSummary run() {
@@ -92,18 +118,19 @@ class Run {
   RunCounters& counters() { return checkpoint_.counters; }
   const RunCounters& counters() const { return checkpoint_.counters; }
   bool stopped() const { return options_.stop && *options_.stop != 0; }
-  double seconds() const { return metrics_->seconds() + trained_seconds_; }
+  double seconds() const { return clock_->seconds() + trained_seconds_; }
   void say(const std::string& text) const {
     if (options_.say) options_.say(text);
   }
 
   void restore() {
     const auto found = find_checkpoint(options_.folder, [this](const std::string& text) { say(text); });
-    if (!found) return say("no checkpoint: starting anew");
-    check_identity(*found, checkpoint_.identity);
+    if (!found) return start_anew();
+    check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
     if (found->checkpoint.state.iteration > config_.iterations)
-      throw InputError(fmt::format("{} has made {} iterations already, and iterations = {}", found->path.string(),
-                                   found->checkpoint.state.iteration, config_.iterations));
+      throw KeyError("iterations", fmt::format("{} has made {} iterations already, and {} are asked for",
+                                               found->path.string(), found->checkpoint.state.iteration,
+                                               config_.iterations));
     try {
       engine_->restore(found->checkpoint.state);
     } catch (const InputError& error) {
@@ -114,6 +141,13 @@ class Run {
     damaged_ = found->path.filename() == previous_checkpoint_name;
     good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
     say(fmt::format("going on from {}", good_));
+  }
+
+  // A run that was ended before its first checkpoint may begin again, but not as another one.
+  void start_anew() const {
+    const fs::path path = options_.folder / "config.toml";
+    if (fs::exists(path)) check_identity(path, identity_of(read_config(path, *config_.threads)), identity_of(config_));
+    say("no checkpoint: starting anew");
   }
 
   // Trains up to the next report, checkpoint, end, or look at the clock.
@@ -155,6 +189,8 @@ class Run {
 
   void save() {
     checkpoint_.state = engine_->save();
+    metrics_->sync();  // a checkpoint claims the rows before it
+    clock_->row(engine_->iteration(), seconds());
     write_checkpoint(folder_->path(), checkpoint_);
     checkpoint_.state.arrays.clear();
     saved_at_ = engine_->iteration();
@@ -186,8 +222,7 @@ class Run {
     s.iterations = engine_->iteration();
     s.finished = s.iterations == config_.iterations;
     s.seconds = seconds();
-    const std::uint32_t made = s.iterations - started_at_;
-    s.us_per_iteration = 1e6 * (made > 0 ? trained_seconds_ / made : s.seconds / s.iterations);
+    s.us_per_iteration = s.iterations > 0 ? 1e6 * s.seconds / s.iterations : std::nan("");
     s.elbo = shown.elbo.count() > 0 ? shown.elbo.estimate() : unknown;
     s.vcd = shown.vcd.count() > 0 ? shown.vcd.estimate() : unknown;
     s.acceptance = shown.acceptance.count() > 0 ? shown.acceptance.mean() : std::nan("");
@@ -219,6 +254,7 @@ class Run {
   std::optional<RunFolder> folder_;
   std::optional<FolderLock> lock_;
   std::optional<MetricsFile> metrics_;
+  std::optional<ClockFile> clock_;
   std::uint32_t started_at_ = 0, saved_at_ = 0, stretch_ = 1;
   double trained_seconds_ = 0;
   Stopwatch since_checkpoint_;
@@ -235,14 +271,12 @@ std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path&
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
   auto model = std::make_unique<TrainedModel>();
-  train_settings(model->config).read_file(folder / "config.toml");
-  model->config.threads = threads;
-  resolve(model->config);
+  model->config = read_config(folder / "config.toml", threads);
   const auto found = find_checkpoint(folder, say);
   if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
-  model->data = load_data(data_request(model->config, data_dir));
-  check_identity(*found, identity_of(model->config, model->data.train));
-  model->engine = make_engine(model->config, model->data.train);
+  model->data = load(model->config, data_dir);
+  check_identity(found->path, found->checkpoint.identity, identity_of(model->config, model->data.train));
+  model->engine = make_engine(model->config, model->data);
   model->engine->restore(found->checkpoint.state);
   return model;
 }

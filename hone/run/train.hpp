@@ -32,7 +32,8 @@ struct TrainSummary {
   std::uint64_t seed = 0;
   std::uint32_t iterations = 0;  // made
   bool finished = false;         // as many as the configuration asks for
-  double seconds = 0, us_per_iteration = 0;
+  double seconds = 0;            // of training, over all stretches of a run that was stopped and resumed
+  double us_per_iteration = 0;   // of them all; NaN where there are none
   Estimate elbo, vcd;  // over the last report interval; vcd is NaN where nothing is refined
   double acceptance = 0, step_size = 0;
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
@@ -41,7 +42,7 @@ struct TrainSummary {
 };
 
 // Trains a model as `config` says and keeps its run folder: config.toml, metrics.csv, summary.json, checkpoints. Bad
-// input is an InputError, and nothing is written. A parameter that is no longer finite, or a disk that is full, is an
+// input is an InputError (a KeyError where it is about one key), and nothing is written. A parameter that is no longer finite, or a disk that is full, is an
 // Error that names the last good checkpoint.
 TrainSummary train(const TrainRunConfig& config, const TrainOptions& options);
 

@@ -1,9 +1,9 @@
 #include "hone/run/train_config.hpp"
 
-#include <limits>
 #include <set>
 #include <thread>
 
+#include "hone/engine/engines.hpp"
 #include "hone/run/method_settings.hpp"
 
 namespace hone {
@@ -36,10 +36,12 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
 void add_running_settings(Settings& s, TrainRunConfig& config) {
   s.add("report_every", config.report_every, Bounds::between(1, 1e9), "iterations a row of metrics.csv is a mean over");
   s.add("checkpoint.every", config.checkpoint_every, Bounds::between(0, 1e9),
-        "iterations from checkpoint to checkpoint; 0: as minutes say");
+        "iterations from checkpoint to checkpoint; 0: only as checkpoint.minutes says");
   s.add("checkpoint.minutes", config.checkpoint_minutes, Bounds::between(0, 1e6),
-        "a checkpoint after so many minutes without one; 0: as iterations say");
-  s.add("engine", config.engine, {{"auto", EngineKind::automatic}, {"cpu", EngineKind::cpu}}, "what executes training");
+        "a checkpoint after so many minutes without one; 0: only as checkpoint.every says");
+  s.add("engine", config.engine,
+        {{"auto", EngineKind::automatic}, {"cpu", EngineKind::cpu}, {"cuda", EngineKind::cuda}},
+        "what executes training; auto: cuda where there is a device (see 'hone info') and the configuration allows it");
   s.add("threads", config.threads, Bounds::between(1, 1024), "threads; results do not depend on it", "all cores");
 }
 
@@ -62,8 +64,13 @@ Settings train_settings(TrainRunConfig& config) {
       s, {config.optimizer, config.rate_mean, config.rate_scale, config.rate_decay, config.decay_every});
   s.add("rate_model", config.rate_model, Bounds::at_least(0), "learning rate of the model's parameters");
   s.add("precision", config.precision,
-        {{"float32", Precision::float32}, {"float64", Precision::float64}, {"bf16-trajectory", Precision::bf16_trajectory}},
-        "numbers of the networks; bf16-trajectory: bf16 gradients inside hmc, accepted exactly (needs AVX512-BF16)");
+        {{"auto", Precision::automatic},
+         {"float32", Precision::float32},
+         {"float64", Precision::float64},
+         {"bf16-trajectory", Precision::bf16_trajectory},
+         {"tf32", Precision::tf32}},
+        "numbers of the networks; auto: float32 on the cpu, tf32 on cuda; bf16-trajectory (cpu): bf16 gradients inside "
+        "hmc, accepted exactly (needs AVX512-BF16)");
   add_seed_setting(s, config.seed);
   add_running_settings(s, config);
   return s;
@@ -78,8 +85,9 @@ void resolve(TrainRunConfig& config) {
   if (!config.acceptance)
     config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : default_acceptance(config.kernel.kind);
   if (!config.threads) config.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (config.engine == EngineKind::automatic) config.engine = EngineKind::cpu;
-  check(engine_config(config));
+  check_used(config.objective, config.kernel);
+  config.engine = chosen_engine(config.engine, engine_config(config));
+  check(engine_config(config), config.engine);
 }
 
 TrainConfig engine_config(const TrainRunConfig& config) {

@@ -12,8 +12,6 @@
 
 namespace hone {
 
-enum class EngineKind { automatic, cpu };
-
 // One fit of a latent-variable model, the paper's section 4.2. What is not set is derived (resolve).
 struct TrainRunConfig {
   ModelKind model = ModelKind::vae;
@@ -36,11 +34,11 @@ struct TrainRunConfig {
   OptimizerKind optimizer = OptimizerKind::rmsprop;
   double rate_mean = 5e-4, rate_scale = 2.5e-4, rate_model = 5e-4, rate_decay = 0.9;
   std::uint32_t decay_every = 15000;
-  Precision precision = Precision::float32;
+  Precision precision = Precision::automatic;
   std::uint64_t seed = 1;
   std::uint32_t report_every = 1000;
-  std::uint32_t checkpoint_every = 10000;  // 0: never
-  double checkpoint_minutes = 10;          // 0: never
+  std::uint32_t checkpoint_every = 10000;  // 0: only as the minutes say
+  double checkpoint_minutes = 10;          // 0: only as the iterations say; both 0: one at the end
   EngineKind engine = EngineKind::automatic;
   std::optional<int> threads;
 };
@@ -48,7 +46,7 @@ struct TrainRunConfig {
 // Every setting of a run with its key, its help and what it takes. A copy of the configuration has its own settings.
 Settings train_settings(TrainRunConfig& config);
 
-// Derives what is not set; an impossible combination is an InputError that names the key.
+// Derives what is not set; an impossible combination is a KeyError.
 void resolve(TrainRunConfig& config);
 
 // Of a resolved configuration:

@@ -1,15 +1,7 @@
-#include <nlohmann/json.hpp>
-
+#include "hone/run/json.hpp"
 #include "hone/run/train.hpp"
 
 namespace hone {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json json_of(const Estimate& estimate) { return {{"mean", estimate.mean}, {"se", estimate.se}}; }
-
-}  // namespace
 
 std::string TrainSummary::to_json() const {
   const Json json = {{"model", model},

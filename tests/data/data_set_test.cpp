@@ -155,7 +155,7 @@ TEST(Binarization, Names) {
   for (const auto value :
        {Binarization::automatic, Binarization::none, Binarization::threshold, Binarization::stochastic})
     EXPECT_EQ(binarization_named(name_of(value)), value);
-  EXPECT_THAT(input_error([] { binarization_named("treshold"); }), HasSubstr("'treshold': expected auto"));
+  EXPECT_THAT(input_error([] { binarization_named("treshold"); }), HasSubstr("did you mean 'threshold'?"));
 }
 
 TEST(Synthetic, ADatumIsAFunctionOfItsNumber) {

@@ -32,7 +32,8 @@ TEST_F(Program, BadFlagsAreRefusedByName) {
   expect_refused("toys", "unknown argument 'toys'; did you mean 'toy'?");
   expect_refused("toy --stepz 3", "unknown argument '--stepz'; did you mean '--steps'?");
   expect_refused("toy --out x --steps", "--steps");
-  expect_refused("toy --out x --target bananna", "--target: 'bananna' is not allowed; expected one of gaussian, mixture, banana; did you mean 'banana'?");
+  expect_refused("toy --out x --target bananna",
+                 "--target: 'bananna' is not allowed; expected one of gaussian, mixture, banana; did you mean 'banana'?");
   expect_refused("toy --out x --family normal", "--family: 'normal'");
   expect_refused("toy --out x --objective elbo", "--objective: 'elbo'");
   expect_refused("toy --out x --kernel nuts", "--kernel: 'nuts'");
@@ -47,9 +48,15 @@ TEST_F(Program, BadFlagsAreRefusedByName) {
   expect_refused("toy --out x --rate-scale nan", "--rate-scale: 'nan'");
   expect_refused("toy --out x --seed -3", "--seed: '-3'");
   expect_refused("toy --out x --threads 0", "--threads: '0'");
-  expect_refused("toy --out x --baseline leave-one-out", "--draws-per-iteration");
+  expect_refused("toy --out x --baseline leave-one-out",
+                 "--baseline: leave-one-out needs draws_per_iteration of at least 2");
   expect_refused("toy --out x --entropy analytic --family mixture", "--entropy");
-  expect_refused("toy --out x --leapfrog 3 --leapfrog-jitter 3", "--leapfrog-jitter");
+  expect_refused("toy --out x --leapfrog 3 --leapfrog-jitter 3",
+                 "--leapfrog-jitter: must be below leapfrog, which is 3");
+  expect_refused("toy --out x --objective kl --alpha 0.5", "--alpha: is for objective vcd alone");
+  expect_refused("toy --out x --components 3", "--components: is for a mixture q alone");
+  expect_refused("toy --out x --adapt off --acceptance 0.5", "--acceptance: is for a step size that adapts");
+  expect_refused("toy --out x --objective VCD", "did you mean 'vcd'?");
   expect_refused("toy --out x --config missing.toml", "missing.toml");
   expect_refused("reproduce", "subcommand");
   expect_refused("reproduce fig2", "unknown argument 'fig2'; did you mean 'fig1'?");

@@ -70,8 +70,13 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_bad_config("objective = \"vdc\"", "did you mean 'vcd'?");
   expect_bad_config("[checkpoint]\nevry = 3",
                     "bad.toml:3: there is no key 'checkpoint.evry'; did you mean 'checkpoint.every'?");
-  expect_bad_config("model = \"logistic-mf\"\nhidden = [3]", "hidden: matrix factorization has no hidden layers");
-  expect_bad_config("leapfrog_jitter = 5", "leapfrog_jitter: must be below leapfrog");
+  expect_bad_config("model = \"logistic-mf\"\nhidden = [3]", "bad.toml:3: hidden: matrix factorization has no hidden layers");
+  expect_bad_config("leapfrog_jitter = 5", "bad.toml:2: leapfrog_jitter: must be below leapfrog, which is 5");
+  expect_bad_config("\nbinarization = \"threshold\"", "bad.toml:3: binarization: the data of synthetic are bits already");
+  expect_bad_config("batch = 6000", "bad.toml:2: batch: 6000 is more than the 5000 training data");
+  expect_bad_config("objective = \"kl\"\nalpha = 0.5", "bad.toml:3: alpha: is for objective vcd alone");
+  expect_bad_config("model = \"VAE\"", "did you mean 'vae'?");
+  expect_bad_config("latent = {}", "bad.toml:2: latent: a table is not allowed; expected an integer");
   expect_bad_config("engine = \"gpu\"", "expected one of auto, cpu");
   expect_error("train", 2, "config is required");
   expect_error("train missing.toml", 2, "missing.toml");
@@ -79,7 +84,8 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_error("train c.toml --set latent", 2, "expected key=value");
   expect_error("train c.toml --iterations 0", 2, "--iterations: '0'");
   expect_error("train c.toml --set data=missing.npy", 2, "missing.npy");
-  expect_error("train c.toml --set data=minst", 2, "minst");
+  expect_error("train c.toml --set data=minst", 2, "--set data: there is no data set 'minst'");
+  expect_error("train c.toml --set data=minst", 2, "did you mean 'mnist'?");
   expect_error("eval missing", 2, "missing: not the folder of a training run");
   EXPECT_FALSE(fs::exists(folder.path() / "runs"));
 }
@@ -108,6 +114,11 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   const Outcome table = hone("eval " + run + " --samples 50 --points 20 --proposals 1,3");
   EXPECT_NE(table.out.find("no lower bound"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("equal mixture"), std::string::npos);
+  EXPECT_NE(table.out.find("± standard error over data"), std::string::npos);
+  const Outcome one = hone("eval " + run + " --samples 50 --points 1");
+  EXPECT_NE(one.out.find("no standard error from one point"), std::string::npos) << one.out;
+  EXPECT_EQ(one.out.find("nan"), std::string::npos) << one.out;
+  EXPECT_TRUE(nlohmann::json::parse(read(run + "/summary.json"))["test_log_likelihood"]["se"].is_null());
   EXPECT_EQ(table.out.find("2  chain's mean, q's sd"), std::string::npos);
   expect_error("eval " + run + " --proposals 4", 2, "--proposals");
   expect_error("eval " + run + " --split other", 2, "train, validation or test");
@@ -200,16 +211,28 @@ assert 8 + length + end == len(data)
 offset = 8 + length + header["run.iterations"]["data_offsets"][0]
 assert struct.unpack("<q", data[offset:offset + 8])[0] == 200
 assert header["decoder.weight[0]"]["shape"] == [2, 4]
-try:
-    import safetensors.numpy
-    tensors = safetensors.numpy.load_file("run/checkpoint.safetensors")
-    assert tensors["decoder.weight[0]"].shape == (2, 4)
-except ImportError:
-    pass
 print("good")
 )");
   const Outcome parsed = shell("python3 parse.py");
   EXPECT_EQ(parsed.out, "good\n") << parsed.err;
+}
+
+TEST_F(Train, ACheckpointIsReadByThePackageSafetensors) {
+  if (shell("python3 -c 'import safetensors.numpy'").code != 0)
+    GTEST_SKIP() << "Python has no package safetensors here (pip install safetensors numpy)";
+  EXPECT_EQ(hone("train c.toml --out run --quiet").code, 0);
+  write("load.py", R"(
+import safetensors, safetensors.numpy
+tensors = safetensors.numpy.load_file("run/checkpoint.safetensors")
+weight = tensors["decoder.weight[0]"]
+assert weight.shape == (2, 4) and weight.dtype == "float32" and (weight != 0).all()
+assert tensors["baseline.second"].dtype == "float64" and tensors["run.iterations"].tolist()[0] == 200
+with safetensors.safe_open("run/checkpoint.safetensors", framework="numpy") as file:
+    assert file.metadata()["config.latent"] == "2"
+print("good")
+)");
+  const Outcome loaded = shell("python3 load.py");
+  EXPECT_EQ(loaded.out, "good\n") << loaded.err;
 }
 
 TEST_F(Train, BenchPrintsJson) {

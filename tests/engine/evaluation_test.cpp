@@ -74,6 +74,28 @@ TEST(Combine, WeightsMayVanishAndBeHuge) {
   EXPECT_NEAR(point.proposal[2].log_likelihood, -3000, 1e-9);
 }
 
+TEST(Summarize, APointWithoutWeightMakesTheMeanInfinite) {
+  PointEvaluation good = combine({weighted(constant(1)), weighted(constant(2)), weighted(constant(4))}, all);
+  const ProposalDraws none = weighted(std::vector<double>(20, -infinity));
+  const PointEvaluation bad = combine({none, none, none}, all), half = combine({none, weighted(constant(2)), none}, all);
+  const EvaluationSummary fine = summarize(std::vector{good, good, good});
+  EXPECT_EQ(fine.points_without_weight, 0);
+  EXPECT_NEAR(fine.best.mean, std::log(4), 1e-14);
+  EXPECT_EQ(fine.best.se, 0);
+  const EvaluationSummary some = summarize(std::vector{good, half, good});
+  EXPECT_EQ(some.points_without_weight, 0);
+  EXPECT_EQ(some.proposal[0].mean, -infinity);
+  EXPECT_NEAR(some.proposal[1].mean, std::log(2), 1e-14);
+  EXPECT_TRUE(std::isfinite(some.mixture.mean));
+  const EvaluationSummary lost = summarize(std::vector{good, bad, good, bad});
+  EXPECT_EQ(lost.points_without_weight, 2);
+  for (const Estimate& figure : {lost.best, lost.pilot, lost.mixture, lost.proposal[1]}) {
+    EXPECT_EQ(figure.mean, -infinity);
+    EXPECT_TRUE(std::isnan(figure.se));
+  }
+  EXPECT_TRUE(std::isnan(summarize(std::vector{good}).best.se));
+}
+
 // A tiny model with one latent dimension, made by hand, and its evidence by the trapezoidal rule.
 class TinyModel {
  public:
@@ -191,8 +213,12 @@ TEST(Evaluation, NumbersDoNotDependOnThreadsOrOnLaterData) {
   };
   for (const int threads : {2, 3})
     EXPECT_TRUE(std::ranges::equal(model.engine(data, threads)->evaluate(data, config, {}), reference, equal));
-  const auto fewer = model.engine(data)->evaluate(data.slice(0, 100), config, {});
-  EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), reference.begin(), equal));
+  for (const int points : {1, 73, 100, 169, 170, 1000}) {
+    config.points = points;
+    const auto fewer = model.engine(data, 2)->evaluate(data, config, {});
+    EXPECT_EQ(fewer.size(), static_cast<std::size_t>(std::min(points, 170)));
+    EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), reference.begin(), equal)) << points;
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "hone/base/error.hpp"
 #include "hone/tensor/simd.hpp"
 #include "tests/engine/support.hpp"
 
@@ -97,21 +98,52 @@ TEST(EngineThreads, SameBits) {
       }
 }
 
+// Stopped before and after the control variates separate (iteration 10), with either optimizer.
 TEST(EngineState, GoesOnAsIfItHadNeverStopped) {
   const DataSet data = made_up_data();
-  for (const ObjectiveKind kind : objectives) {
-    const TrainConfig config = config_of(kind, Precision::float32);
-    TrainMetrics metrics;
-    const auto whole = make_cpu_engine(config, data, {}), first = make_cpu_engine(config, data, {}),
-               second = make_cpu_engine(config, data, {});
-    whole->train(15, metrics);
-    first->train(8, metrics);
-    second->restore(first->save());
-    second->train(7, metrics);
-    const TrainState a = whole->save(), b = second->save();
-    EXPECT_EQ(a.step_size, b.step_size);
-    for (std::size_t i = 0; i < a.arrays.size(); ++i)
-      EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
+  for (const ObjectiveKind kind : objectives)
+    for (const OptimizerKind optimizer : {OptimizerKind::rmsprop, OptimizerKind::adam})
+      for (const LatentBaseline baseline : {LatentBaseline::local, LatentBaseline::global}) {
+        TrainConfig config = config_of(kind, Precision::float32);
+        config.optimizer = optimizer;
+        config.baseline = baseline;
+        if (kind != ObjectiveKind::li2017) config.objective.first_term = FirstTerm::score;
+        TrainMetrics metrics;
+        const auto whole = make_cpu_engine(config, data, {});
+        whole->train(15, metrics);
+        const TrainState expected = whole->save();
+        for (const std::uint32_t stop : {8u, 10u, 12u}) {
+          const auto first = make_cpu_engine(config, data, {}), second = make_cpu_engine(config, data, {});
+          first->train(stop, metrics);
+          second->restore(first->save());
+          second->train(15 - stop, metrics);
+          const TrainState found = second->save();
+          EXPECT_EQ(expected.step_size, found.step_size);
+          ASSERT_EQ(expected.arrays.size(), found.arrays.size());
+          for (std::size_t i = 0; i < expected.arrays.size(); ++i)
+            EXPECT_EQ(expected.arrays[i].values, found.arrays[i].values) << expected.arrays[i].name;
+        }
+      }
+}
+
+// What a restored engine would go without is missed.
+TEST(EngineState, AMissingArrayIsNamed) {
+  const DataSet data = made_up_data();
+  TrainConfig config = config_of(ObjectiveKind::vcd, Precision::float32);
+  config.optimizer = OptimizerKind::adam;
+  const auto engine = make_cpu_engine(config, data, {});
+  const TrainState whole = engine->save();
+  EXPECT_EQ(std::ranges::count(whole.arrays, "baseline.second", &NamedArray::name), 1);
+  EXPECT_EQ(std::ranges::count(whole.arrays, "baseline.first", &NamedArray::name), 0);
+  for (std::size_t i = 0; i < whole.arrays.size(); ++i) {
+    TrainState part = whole;
+    part.arrays.erase(part.arrays.begin() + static_cast<std::ptrdiff_t>(i));
+    try {
+      engine->restore(part);
+      ADD_FAILURE() << whole.arrays[i].name;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("'" + whole.arrays[i].name + "'"), std::string::npos);
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include "hone/data/amat.hpp"
 #include "hone/data/idx.hpp"
 #include "hone/data/npy.hpp"
+#include "hone/run/safetensors.hpp"
 
 namespace hone::fuzz {
 
@@ -28,6 +29,13 @@ inline void amat(std::span<const std::uint8_t> bytes) {
 }
 inline void npy(std::span<const std::uint8_t> bytes) {
   try_to([](ByteSource& source) { read_npy(source); }, bytes);
+}
+
+inline void safetensors(std::span<const std::uint8_t> bytes) {
+  try {
+    from_safetensors(bytes, "input");
+  } catch (const InputError&) {
+  }
 }
 
 }  // namespace hone::fuzz

@@ -57,6 +57,7 @@ void replay(const std::string& name, Reader read) {
 TEST(FuzzReplay, Idx) { replay("idx", fuzz::idx); }
 TEST(FuzzReplay, Amat) { replay("amat", fuzz::amat); }
 TEST(FuzzReplay, Npy) { replay("npy", fuzz::npy); }
+TEST(FuzzReplay, Safetensors) { replay("safetensors", fuzz::safetensors); }
 
 }  // namespace
 }  // namespace hone

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hone/base/scalar.hpp"
+#include "hone/base/statistics.hpp"
 #include "hone/latent/amortized_family.hpp"
 #include "hone/latent/encoder.hpp"
 #include "hone/objective/objective.hpp"
@@ -64,6 +65,25 @@ struct Amortized {
   AmortizedFamily q;
   EncoderTape<double> tape;
 };
+
+// Against many draws of the equal mixture over the data.
+TEST(AmortizedFamily, MomentsAreThoseOfTheDraws) {
+  const Amortized world(Activation::tanh);
+  constexpr int rounds = 20'000;
+  std::vector<Moments> moments(latent);
+  Draws draws(latent, count, 1);
+  for (std::uint32_t round = 1; round <= rounds; ++round) {
+    world.q.draw(PhiloxSource(5), round, draws);
+    for (int d = 0; d < latent; ++d)
+      for (int c = 0; c < count; ++c) moments[d].add(draws.z(d, c));
+  }
+  std::vector<double> mean(latent), sd(latent);
+  world.q.moments(mean, sd);
+  for (int d = 0; d < latent; ++d) {
+    EXPECT_NEAR(moments[d].mean(), mean[d], 4 * moments[d].estimate().se);
+    EXPECT_NEAR(moments[d].sd(), sd[d], 4 * sd[d] / std::sqrt(2.0 * rounds * count) * 1.5);
+  }
+}
 
 TEST(Encoder, GradientAgainstDifferences) {
   for (const auto activation : {Activation::relu, Activation::tanh, Activation::softplus}) {

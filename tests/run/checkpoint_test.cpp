@@ -1,7 +1,13 @@
 #include "hone/run/checkpoint.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
 #include "hone/run/safetensors.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -14,7 +20,7 @@ Checkpoint sample(std::uint32_t iteration) {
   Checkpoint checkpoint;
   checkpoint.identity = {{"latent", "3"}, {"model", "\"vae\""}};
   checkpoint.state = {iteration, 0.1, {{"decoder.weight[0]", {1, 2}, std::vector<float>{1, 2}},
-                                       {"baseline[0]", {3}, std::vector<double>{4, 5, 6}}}};
+                                       {"baseline.second", {3}, std::vector<double>{4, 5, 6}}}};
   for (const double x : {1.5, 2.25, 1e-3}) checkpoint.counters.interval.elbo.add(x);
   checkpoint.counters.last.vcd.add(7);
   checkpoint.counters.reported = 9;
@@ -69,17 +75,47 @@ TEST(Checkpoint, ThePreviousOneIsKeptAndFoundWhereTheNewestIsDamaged) {
   EXPECT_THROW(find_checkpoint(folder.path(), heard.say), InputError);
 }
 
+// A second process sees a whole checkpoint whenever it looks.
+TEST(Checkpoint, TheNewestIsThereAtAnyMoment) {
+  const test::TemporaryFolder folder;
+  write_checkpoint(folder.path(), sample(1));
+  std::atomic<bool> done = false;
+  int seen = 0, missing = 0;
+  std::thread watcher([&] {
+    for (; !done; ++seen)
+      if (::access((folder.path() / checkpoint_name).c_str(), R_OK) != 0) ++missing;
+  });
+  for (std::uint32_t i = 2; i < 60; ++i) write_checkpoint(folder.path(), sample(i));
+  done = true;
+  watcher.join();
+  EXPECT_GT(seen, 0);
+  EXPECT_EQ(missing, 0);
+}
+
+// Killed after the current one got its second name, a run finds one file under both.
+TEST(Checkpoint, BothNamesMayBeOneFile) {
+  const test::TemporaryFolder folder;
+  write_checkpoint(folder.path(), sample(10));
+  fs::create_hard_link(folder.path() / checkpoint_name, folder.path() / previous_checkpoint_name);
+  write_checkpoint(folder.path(), sample(20));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2);
+  EXPECT_EQ(find_checkpoint(folder.path(), [](const std::string&) {})->checkpoint.state.iteration, 20u);
+  const std::string previous = read_file(folder.path() / previous_checkpoint_name);
+  const auto bytes = encode(sample(10));
+  EXPECT_EQ(previous, std::string(bytes.begin(), bytes.end()));
+}
+
 TEST(Checkpoint, AnotherModelIsRefusedByKeyAndBothValues) {
-  const FoundCheckpoint found{"c", sample(1)};
-  check_identity(found, sample(1).identity);
+  const auto stored = sample(1).identity;
+  check_identity("c", stored, stored);
   try {
-    check_identity(found, {{"latent", "4"}, {"model", "\"vae\""}});
+    check_identity("c", stored, {{"latent", "4"}, {"model", "\"vae\""}});
     FAIL();
-  } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "c was made with latent = 3, which is now 4; this defines the model and cannot change");
+  } catch (const KeyError& error) {
+    EXPECT_EQ(error.key(), "latent");
+    EXPECT_EQ(error.message(), "c has latent = 3, which is now 4; this defines the model and cannot change");
   }
-  EXPECT_THROW(check_identity(found, {{"latent", "3"}}), InputError);
+  EXPECT_THROW(check_identity("c", stored, {{"latent", "3"}}), InputError);
 }
 
 }  // namespace

@@ -57,6 +57,23 @@ TEST(FreeFolder, CountsUp) {
   EXPECT_EQ(free_folder(folder.path(), "run").filename(), "run-3");
 }
 
+TEST(CsvFile, GoesOnAfterTheRowsThatCount) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.csv";
+  EXPECT_EQ(CsvFile(path, "iteration,x", 7).last_kept(), "");
+  write_file(path, "iteration,x\n3,a\n7,b\n8,c\n");
+  {
+    CsvFile file(path, "iteration,x", 7);
+    EXPECT_EQ(file.last_kept(), "7,b");
+    file.row("9,d");
+    file.sync();
+  }
+  EXPECT_EQ(read_file(path), "iteration,x\n3,a\n7,b\n9,d\n");
+  write_file(path, "iteration,x\n3,a\n5");  // a crash in the middle of a row
+  EXPECT_EQ(CsvFile(path, "iteration,x", 7).last_kept(), "3,a");
+  EXPECT_EQ(read_file(path), "iteration,x\n3,a\n");
+}
+
 TEST(ReadFile, NamesWhatCannotBeRead) { EXPECT_THROW(read_file("/nonexistent"), InputError); }
 
 }  // namespace

@@ -56,6 +56,7 @@ TEST(Settings, ErrorsNameTheKeyAndWhatIsAllowed) {
   EXPECT_EQ(error_of("box.size", "0"), "--box.size: '0' is not allowed; expected a number above 0");
   EXPECT_EQ(error_of("colour", "gren"),
             "--colour: 'gren' is not allowed; expected one of red, green; did you mean 'green'?");
+  EXPECT_EQ(error_of("colour", "RED"), "--colour: 'RED' is not allowed; expected one of red, green; did you mean 'red'?");
   EXPECT_EQ(error_of("cuont", "1"), "--cuont: there is no key 'cuont'; did you mean 'count'?");
   EXPECT_EQ(error_of("seed", "-1"), "--seed: '-1' is not allowed; expected an integer, at least 0");
   EXPECT_EQ(error_of("count", "7"), "");
@@ -111,8 +112,31 @@ TEST(Settings, AFilesErrorsNameLineAndKey) {
   EXPECT_NE(file_error("widths = [3, 0]\n").find("c.toml:1: widths: '3,0' is not allowed"), std::string::npos);
   EXPECT_NE(file_error("name = 3\n").find("c.toml:1: name: 3 is not allowed; expected any text"), std::string::npos);
   EXPECT_NE(file_error("count = [3]\n").find("c.toml:1: count: [ 3 ] is not allowed"), std::string::npos);
+  EXPECT_EQ(file_error("rate = {}\n"), "c.toml:1: rate: a table is not allowed; expected a number from 0 to 1");
+  EXPECT_EQ(file_error("[rate]\n"), "c.toml:1: rate: a table is not allowed; expected a number from 0 to 1");
+  EXPECT_EQ(file_error("rate = { x = 1 }\n"), "c.toml:1: there is no key 'rate.x'; did you mean 'rate'?");
+  EXPECT_EQ(file_error("[boxes]\n"), "c.toml:1: there is no key 'boxes'");
+  EXPECT_EQ(file_error("[box]\n"), "");  // a table of which nothing is set
   EXPECT_EQ(file_error("widths = []\nmore = [7]\nname = \"x\"\n"), "");
   EXPECT_EQ(file_error("count = 2\nrate = 1  # an integer is a number\n"), "");
+}
+
+TEST(Settings, AKeysErrorIsLocatedWhereItWasSet) {
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "c.toml").string();
+  write_file(path, "count = 2\n\nrate = 0.25\n[box]\nsize = 3\n");
+  Config config;
+  Settings settings = settings_of(config);
+  const auto located = [&](const std::string& key) {
+    return std::string(settings.located(KeyError(key, "is too much")).what());
+  };
+  EXPECT_EQ(located("rate"), "rate: is too much");
+  settings.read_file(path);
+  EXPECT_EQ(located("rate"), path + ":3: rate: is too much");
+  EXPECT_EQ(located("box.size"), path + ":5: box.size: is too much");
+  settings.set("rate", "0.5", "--rate");
+  EXPECT_EQ(located("rate"), "--rate: is too much");
+  EXPECT_EQ(located("seed"), "seed: is too much");
 }
 
 TEST(Settings, AMissingFileIsNamed) {

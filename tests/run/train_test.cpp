@@ -141,6 +141,31 @@ TEST(Train, AStoppedAndResumedRunHasTheBitsOfOneThatNeverStopped) {
   }
 }
 
+// Checkpoints hold no times; clock.csv does.
+TEST(Train, TimesAreOfAllStretches) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "run";
+  TrainRunConfig config = small();
+  config.iterations = 10;  // between two reports
+  const TrainSummary first = run(config, path);
+  EXPECT_GT(first.seconds, 0);
+  EXPECT_EQ(first.us_per_iteration, 1e6 * first.seconds / 10);
+  std::string clock = read_file(path / "clock.csv");
+  EXPECT_TRUE(clock.starts_with("iteration,seconds\n10,"));
+  write_file(path / "clock.csv", "iteration,seconds\n10,1000.5\n20,5000\n");  // the last row's checkpoint was never written
+  config.iterations = 40;
+  config.checkpoint_every = 15;
+  const TrainSummary second = run(config, path, Resume::yes);
+  EXPECT_GT(second.seconds, 1000.5);
+  EXPECT_LT(second.seconds, 5000);
+  EXPECT_EQ(second.us_per_iteration, 1e6 * second.seconds / 40);
+  clock = read_file(path / "clock.csv");
+  EXPECT_TRUE(clock.starts_with("iteration,seconds\n10,1000.5\n15,1000.")) << clock;
+  EXPECT_NE(clock.find("\n40,100"), std::string::npos) << clock;
+  EXPECT_NE(read_file(path / "metrics.csv").find("\n14,1000."), std::string::npos);
+  EXPECT_EQ(run(config, path, Resume::yes).seconds, std::stod(clock.substr(clock.find("\n40,") + 4)));
+}
+
 TEST(Train, AnotherReportIntervalChangesNoParameter) {
   const test::TemporaryFolder folder;
   TrainRunConfig config = small();
@@ -184,6 +209,88 @@ TEST(Train, ARunFolderIsNeitherOverwrittenNorMistaken) {
   write_file(folder.path() / "other/thesis.txt", "precious");
   EXPECT_NE(error_of(small(), folder.path() / "other", Resume::yes), "");
   EXPECT_NE(error_of(small(), folder.path() / "other"), "");
+}
+
+TEST(Train, ARunWithoutACheckpointBeginsAgainButNotAsAnother) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "run";
+  TrainRunConfig config = small();
+  run(config, path);
+  const std::string whole = read_file(path / checkpoint_name);
+  for (const char* name : {checkpoint_name, previous_checkpoint_name}) fs::remove(path / name);
+  config.steps = 3;
+  const std::string other = error_of(config, path, Resume::yes);
+  EXPECT_NE(other.find("config.toml has steps = 2, which is now 3"), std::string::npos) << other;
+  EXPECT_EQ(error_of(small(), path, Resume::yes), "");
+  EXPECT_EQ(read_file(path / checkpoint_name), whole);
+}
+
+TEST(Train, DataThatDoNotFitAreNamed) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "run", grey = folder.path() / "grey.npy";
+  std::string npy = "\x93NUMPY\x01";
+  npy += '\0';
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }";
+  header.resize(117, ' ');
+  npy += static_cast<char>(header.size() + 1);
+  npy += '\0' + header + "\n";
+  for (const double x : {0.5, 1.0, 2.0, 0.0, 1.0, 0.0}) npy.append(reinterpret_cast<const char*>(&x), sizeof x);
+  write_file(grey, npy);
+  TrainRunConfig config = small();
+  config.data = grey.string();
+  config.batch = 2;
+  const auto expect = [&](const std::string& begin, const std::string& part) {
+    const std::string error = error_of(config, path);
+    EXPECT_TRUE(error.starts_with(begin)) << error;
+    EXPECT_NE(error.find(grey.string()), std::string::npos) << error;
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_FALSE(fs::exists(path));
+  };
+  expect("data: ", "a Bernoulli likelihood needs binary data");
+  config.binarization = Binarization::none;
+  expect("binarization: ", "a Bernoulli likelihood needs binary data");
+  config.binarization = Binarization::threshold;
+  expect("data: ", "value 0 of datum 1 is 2: binarization needs values in [0, 1]");
+  config.binarization = Binarization::automatic;
+  config.model = ModelKind::poisson_mf;
+  config.hidden.reset();
+  expect("data: ", "a Poisson likelihood needs counts: datum 0 has the value 0.5");
+  config = small();
+  config.binarization = Binarization::stochastic;
+  EXPECT_EQ(error_of(config, path),
+            "binarization: the data of synthetic are bits already, and stochastic does nothing to them; leave it at auto");
+  config = small();
+  config.data = "Mnist";
+  EXPECT_NE(error_of(config, path).find("data: there is no data set 'Mnist'"), std::string::npos);
+  EXPECT_NE(error_of(config, path).find("did you mean 'mnist'?"), std::string::npos);
+}
+
+TEST(TrainConfig, SettingsThatWouldDoNothingAreRefused) {
+  const auto refused = [](auto change) {
+    TrainRunConfig config = small();
+    change(config);
+    try {
+      resolve(config);
+    } catch (const KeyError& error) {
+      return error.key();
+    }
+    return std::string();
+  };
+  using Config = TrainRunConfig;
+  EXPECT_EQ(refused([](Config&) {}), "");
+  EXPECT_EQ(refused([](Config& c) { c.objective.alpha = 0.5; }), "");
+  EXPECT_EQ(refused([](Config& c) { c.objective.kind = ObjectiveKind::kl; c.objective.alpha = 0.5; }), "alpha");
+  EXPECT_EQ(refused([](Config& c) {
+    c.objective.kind = ObjectiveKind::hoffman;
+    c.objective.estimator = Estimator::large_t;
+  }), "estimator");
+  EXPECT_EQ(refused([](Config& c) {
+    c.objective.kind = ObjectiveKind::li2017;
+    c.objective.first_term = FirstTerm::score;
+  }), "first_term");
+  EXPECT_EQ(refused([](Config& c) { c.kernel = {KernelKind::mala, 3, 0}; }), "leapfrog");
+  EXPECT_EQ(refused([](Config& c) { c.objective.kind = ObjectiveKind::kl; c.objective.baseline_decay = 0.5; }),
+            "baseline_decay");
 }
 
 TEST(Train, ADamagedCheckpointIsNamedAndTheOneBeforeUsed) {
@@ -239,7 +346,7 @@ TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {
   EvaluateOptions options;
   options.evaluation.samples = 100;
   options.evaluation.burn_in = options.evaluation.kept = 10;
-  options.points = 60;
+  options.evaluation.points = 60;
   const RunEvaluation one = evaluate_run(folder.path() / "run", options);
   options.threads = 2;
   const RunEvaluation two = evaluate_run(folder.path() / "run", options);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -9,7 +10,7 @@
 #include "hone/engine/cpu/evaluate.hpp"
 #include "hone/engine/cpu/iteration.hpp"
 #include "hone/engine/cpu/model.hpp"
-#include "hone/engine/engine.hpp"
+#include "hone/engine/train_state.hpp"
 #include "hone/latent/amortized_family.hpp"
 #include "hone/latent/latent_target.hpp"
 #include "hone/objective/local_baseline.hpp"
@@ -49,6 +50,10 @@ class CpuEngine final : public Engine {
   void clear_dropped(int begin, int end);
   void update();
   double rate_of(const Tensor& tensor) const;
+  TrainedParameters<Real> trained() const {  // saving reads them, restoring writes them
+    auto& self = const_cast<CpuEngine&>(*this);
+    return {model_.parameters().tensors(), self.model_.parameters().values(), self.first_, self.second_};
+  }
   BaselineFactory baselines();
   template <class Do>
   void for_columns(Do&& work) {
@@ -68,7 +73,7 @@ class CpuEngine final : public Engine {
   LatentTarget<Real> trajectory_;  // what the chains move by: with bf16 its gradients are not exact, its values are
   AmortizedFamily family_;
   Evidence evidence_;
-  std::vector<LocalBaseline*> local_;  // owned by the objective
+  std::map<std::string, LocalBaseline*> local_;  // by name in checkpoints; owned by the objective
   std::unique_ptr<Objective> objective_;
   bool analytic_;
   Refiner refiner_;
@@ -115,12 +120,12 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
 
 template <class Real>
 BaselineFactory CpuEngine<Real>::baselines() {
-  return [this]() -> std::unique_ptr<Baseline> {
+  return [this](Term term) -> std::unique_ptr<Baseline> {
     if (config_.baseline == LatentBaseline::none) return make_baseline(BaselineKind::none, 0);
     const bool local = config_.baseline == LatentBaseline::local;
     auto baseline = std::make_unique<LocalBaseline>(data_.size(), config_.objective.baseline_decay,
                                                     local ? config_.shared_until : assessment_iteration);
-    local_.push_back(baseline.get());
+    local_[baseline_name(term)] = baseline.get();
     return baseline;
   };
 }
@@ -134,7 +139,7 @@ template <class Real>
 void CpuEngine<Real>::step(TrainMetrics& metrics) {
   ++iteration_;
   minibatches_->fill(iteration_, indices_);
-  for (LocalBaseline* baseline : local_) baseline->select(indices_, iteration_);
+  for (const auto& [name, baseline] : local_) baseline->select(indices_, iteration_);
   encode();
   sample();
   const int dropped = drop_outside_support(evidence_);
@@ -273,43 +278,15 @@ std::vector<PointEvaluation> CpuEngine<Real>::evaluate(const DataSet& data, cons
 template <class Real>
 TrainState CpuEngine<Real>::save() const {
   TrainState state{iteration_, refiner_.step_size(), {}};
-  for (const Tensor& tensor : model_.parameters().tensors()) {
-    const auto part = [&](const std::vector<Real>& all) {
-      return std::vector<Real>(all.begin() + static_cast<std::ptrdiff_t>(tensor.offset),
-                               all.begin() + static_cast<std::ptrdiff_t>(tensor.offset + tensor.size()));
-    };
-    const auto values = model_.parameters().values().subspan(tensor.offset, tensor.size());
-    state.arrays.push_back({tensor.name, {tensor.rows, tensor.cols}, std::vector<Real>(values.begin(), values.end())});
-    state.arrays.push_back({"optimizer.second." + tensor.name, {tensor.rows, tensor.cols}, part(second_)});
-    if (!first_.empty())
-      state.arrays.push_back({"optimizer.first." + tensor.name, {tensor.rows, tensor.cols}, part(first_)});
-  }
-  for (std::size_t i = 0; i < local_.size(); ++i) {
-    const auto values = local_[i]->values();
-    state.arrays.push_back({"baseline[" + std::to_string(i) + "]", {static_cast<std::int64_t>(values.size())},
-                            std::vector<double>(values.begin(), values.end())});
-  }
+  add_parameters<Real>(state, trained());
+  for (const auto& [name, baseline] : local_) add_array(state, name, baseline->values());
   return state;
 }
 
 template <class Real>
 void CpuEngine<Real>::restore(const TrainState& state) {
-  const auto take = [&](const std::string& name, auto out) {
-    using T = typename decltype(out)::element_type;
-    const auto found = std::ranges::find(state.arrays, name, &NamedArray::name);
-    if (found == state.arrays.end()) throw InputError("the checkpoint has no array '" + name + "'");
-    const auto* values = std::get_if<std::vector<T>>(&found->values);
-    if (!values || values->size() != out.size())
-      throw InputError("the checkpoint's array '" + name + "' has another size or type than the model's");
-    std::ranges::copy(*values, out.begin());
-  };
-  for (const Tensor& tensor : model_.parameters().tensors()) {
-    take(tensor.name, model_.parameters().values().subspan(tensor.offset, tensor.size()));
-    take("optimizer.second." + tensor.name, std::span(second_).subspan(tensor.offset, tensor.size()));
-    if (!first_.empty())
-      take("optimizer.first." + tensor.name, std::span(first_).subspan(tensor.offset, tensor.size()));
-  }
-  for (std::size_t i = 0; i < local_.size(); ++i) take("baseline[" + std::to_string(i) + "]", local_[i]->values());
+  take_parameters<Real>(state, trained());
+  for (const auto& [name, baseline] : local_) take_array(state, name, baseline->values());
   iteration_ = state.iteration;
   refiner_.set_step_size(state.step_size);
   model_.pack(0, 1);

@@ -40,13 +40,14 @@ class ChunkEvaluator {
                  const RandomSource& random)
       : model_(model), config_(config), chain_(chain), random_(random) {}
 
+  // Of the chunk's data the first ones, as many as there are results.
   void evaluate(const DataSet& data, const Chunk& chunk, std::span<PointEvaluation> out) {
     Minibatch<Real> minibatch = model_.minibatch(chunk.count());
     std::vector<int> indices(chunk.count());
     std::iota(indices.begin(), indices.end(), chunk.begin);
     model_.expand(data, indices, 0, chunk.count(), minibatch);
     const Proposals proposals = find_proposals(minibatch, chunk);
-    for (int i = 0; i < chunk.count(); ++i) {
+    for (int i = 0; i < static_cast<int>(out.size()); ++i) {
       out[i] = sample(minibatch, proposals, i, static_cast<std::uint32_t>(chunk.begin + i));
       if (exact()) out[i].exact = model_.exact_log_likelihood(minibatch, i);
     }
@@ -122,7 +123,8 @@ class ChunkEvaluator {
           if (!std::isfinite(value)) value = -infinity;  // weighs nothing: the estimate stays a lower bound
         for (int i = 0; i < proposal_count; ++i)
           if (config_.proposals[i])
-            log_density(p.mean(i, point), p.sd(i, point), size, std::span(draws[j].log_density[i]).subspan(begin, size));
+            log_density(p.mean(i, point), p.sd(i, point), size,
+                        std::span(draws[j].log_density[i]).subspan(begin, size));
       }
     }
     return combine(draws, config_.proposals);
@@ -155,7 +157,8 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
                                              const std::function<void(int)>& progress) {
   model.check(data);
   check(config);
-  std::vector<PointEvaluation> points(data.size());
+  std::vector<PointEvaluation> points(std::min(data.size(), config.points.value_or(data.size())));
+  const int count = static_cast<int>(points.size());
   std::atomic<int> next = 0;
   std::mutex mutex;
   int done = 0;
@@ -163,11 +166,12 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
     ChunkEvaluator<Real> evaluator(model, config, chain, random);
     for (;;) {
       const int begin = chunk_size * next++;
-      if (begin >= data.size()) return;
+      if (begin >= count) return;
       const Chunk chunk{begin, std::min(data.size(), begin + chunk_size)};
-      evaluator.evaluate(data, chunk, std::span(points).subspan(begin, chunk.count()));
+      const int wanted = std::min(count, chunk.end) - begin;
+      evaluator.evaluate(data, chunk, std::span(points).subspan(begin, wanted));
       const std::lock_guard lock(mutex);
-      done += chunk.count();
+      done += wanted;
       if (progress) progress(done);
     }
   });

@@ -12,14 +12,14 @@ namespace {
 
 void check_data(Density density, const DataSet& data) {
   if (density == Density::bernoulli && !data.binary())
-    throw InputError("a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic");
+    throw DataError("a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic");
   if (density != Density::poisson) return;
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {
     data.expand(std::span<const int>(&n, 1), column.view());
     for (const double x : column.column(0))
       if (!std::isfinite(x) || x < 0 || x != std::floor(x))
-        throw InputError("a Poisson likelihood needs counts: datum " + std::to_string(n) + " has the value " +
+        throw DataError("a Poisson likelihood needs counts: datum " + std::to_string(n) + " has the value " +
                          std::to_string(x));
   }
 }
@@ -35,10 +35,12 @@ void check_size(const ModelConfig& model, int pixels) {
     }
     return sum + (inputs + 1) * outputs;
   };
-  const double total =
-      count(model.latent, model.hidden, pixels) + 2 * count(pixels, model.encoder_hidden, model.latent);
-  if (total > most)
-    throw InputError("latent, hidden, encoder_hidden: the networks would have more than 500,000,000 parameters");
+  const double decoder = count(model.latent, model.hidden, pixels),
+               encoder = 2 * count(pixels, model.encoder_hidden, model.latent);
+  if (decoder + encoder <= most) return;
+  const std::string key = model.hidden.empty() ? "latent" : "hidden";
+  throw KeyError(decoder > encoder ? key : "encoder_hidden",
+                 "the networks would have more than 500,000,000 parameters");
 }
 
 std::vector<double> mean_of(const DataSet& data) {
@@ -65,16 +67,18 @@ template <class Real>
 Model<Real>::Model(const TrainConfig& config, const DataSet& train)
     : density_(config.model.density()),
       gradients_(config.precision == Precision::bf16_trajectory ? Gradients::bf16 : Gradients::exact),
-      decoder_({config.model.latent, config.model.hidden, checked(config, train).dimension(), config.model.activation, density_},
+      decoder_({config.model.latent, config.model.hidden, checked(config, train).dimension(), config.model.activation,
+                density_},
                parameters_, gradients_),
-      encoder_({train.dimension(), config.model.encoder_hidden, config.model.latent, config.model.activation}, parameters_) {
+      encoder_({train.dimension(), config.model.encoder_hidden, config.model.latent, config.model.activation},
+               parameters_) {
   if (density_ == Density::gaussian) centre_ = mean_of(train);
 }
 
 template <class Real>
 void Model<Real>::check(const DataSet& data) const {
   if (data.size() > 0 && data.dimension() != decoder_.pixels())
-    throw InputError("a datum has " + std::to_string(data.dimension()) + " values and the model " +
+    throw DataError("a datum has " + std::to_string(data.dimension()) + " values and the model " +
                      std::to_string(decoder_.pixels()));
   if (data.size() > 0) check_data(density_, data);
 }
@@ -96,7 +100,8 @@ template <class Real>
 void Model<Real>::expand(const DataSet& data, std::span<const int> indices, int begin, int end,
                          Minibatch<Real>& out) const {
   thread_local Matrix<Real> columns;
-  if (columns.rows() != data.dimension() || columns.cols() < end - begin) columns = Matrix<Real>(data.dimension(), end - begin);
+  if (columns.rows() != data.dimension() || columns.cols() < end - begin)
+    columns = Matrix<Real>(data.dimension(), end - begin);
   const MatrixView<Real> view = columns.view().columns(0, end - begin);
   data.expand(indices.subspan(begin, end - begin), view);
   for (int c = begin; c < end; ++c) {

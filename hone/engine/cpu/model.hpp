@@ -16,10 +16,10 @@ namespace hone {
 template <class Real>
 class Model {
  public:
-  // Throws InputError where the data do not fit the model (a Bernoulli wants bits).
+  // Throws DataError where the data do not fit the model (a Bernoulli wants bits).
   Model(const TrainConfig& config, const DataSet& train);
 
-  void check(const DataSet& data) const;  // InputError where other data do not fit
+  void check(const DataSet& data) const;  // DataError where other data do not fit
 
   void initialize(const RandomSource& random);
   void pack(int part, int parts);  // after the parameters have changed; threads share it out

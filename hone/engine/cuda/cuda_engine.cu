@@ -47,11 +47,8 @@ CudaSupport cuda_support() {
 
 std::unique_ptr<Engine> make_cuda_engine(const TrainConfig& config, const DataSet& train) {
   if (const CudaSupport support = cuda_support(); !support.missing.empty())
-    throw InputError("engine cuda: " + support.missing);
-  if (config.kernel.kind != KernelKind::hmc)
-    throw InputError("kernel: the cuda engine runs hmc; the others are for engine cpu");
-  if (config.precision == Precision::float64 || config.precision == Precision::bf16_trajectory)
-    throw InputError("precision: the cuda engine takes tf32 or float32; the others are for engine cpu");
+    throw KeyError("engine", "cuda: " + support.missing);
+  check(config, EngineKind::cuda);
   return std::make_unique<CudaEngine>(config, train);
 }
 

@@ -163,18 +163,19 @@ class Evaluator {
     seed_memory_ = Memory<std::uint64_t>(std::span<const std::uint64_t>(&seed_, 1));
   }
 
-  std::vector<PointEvaluation> evaluate(const std::vector<float>& x, const std::vector<double>& constant, int points,
+  // The first `sampled` of the data, which are whole groups where there are so many.
+  std::vector<PointEvaluation> evaluate(const std::vector<float>& x, const std::vector<double>& constant, int sampled,
                                         std::uint32_t first_datum, const std::function<void(int)>& progress) {
-    points_ = points;
+    points_ = static_cast<int>(constant.size());
     first_datum_ = first_datum;
     x_ = Memory<float>(std::span<const float>(x));
     constant_ = Memory<double>(std::span<const double>(constant));
     encode();
     if (evaluation_.proposals[1] || evaluation_.proposals[2]) run_chains();
-    Memory<Accumulator> sums = sample(progress);
+    Memory<Accumulator> sums = sample(sampled, progress);
     const std::vector<Accumulator> all = sums.download();
     std::vector<PointEvaluation> result;
-    for (int i = 0; i < points; ++i) result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
+    for (int i = 0; i < sampled; ++i) result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
     return result;
   }
 
@@ -279,8 +280,8 @@ class Evaluator {
     chain_sd_.upload(sd);
   }
 
-  Memory<Accumulator> sample(const std::function<void(int)>& progress) {
-    std::vector<Accumulator> none(static_cast<std::size_t>(points_) * accumulators, single(-infinity));
+  Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
+    std::vector<Accumulator> none(static_cast<std::size_t>(sampled) * accumulators, single(-infinity));
     Memory<Accumulator> sums{std::span<const Accumulator>(none)};
     const std::size_t rows = static_cast<std::size_t>(sampled_at_once) * block;
     const int tiles = Products::partial_tiles(decoder_.outputs());
@@ -292,8 +293,8 @@ class Evaluator {
     const Products decoder(decoder_, parameters_, {1, 1, 0, 0, rows, 0}, queue_);
     const ProposalArrays proposals{q_mean_memory_.data(), q_sd_memory_.data(), chain_mean_.data(), chain_sd_.data(), latent_,
                                    evaluation_.widening, {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
-    for (int first = 0; first < points_; first += sampled_at_once) {
-      const int points = std::min(sampled_at_once, points_ - first);
+    for (int first = 0; first < sampled; first += sampled_at_once) {
+      const int points = std::min(sampled_at_once, sampled - first);
       for (int begin = 0; begin < evaluation_.samples; begin += block)
         for (int j = 0; j < proposal_count; ++j) {
           if (!evaluation_.proposals[j]) continue;
@@ -342,8 +343,10 @@ std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const 
   std::vector<PointEvaluation> result;
   if (config_.model.density() == Density::gaussian) save(run);  // brings the parameters to the host
   Minibatch<float> one = model_.minibatch(1);
-  for (int begin = 0; begin < data.size(); begin += points_at_once) {
-    const int points = std::min(points_at_once, data.size() - begin);
+  const int wanted = std::min(data.size(), config.points.value_or(data.size()));
+  for (int begin = 0; begin < wanted; begin += points_at_once) {
+    const int moved = std::min(points_at_once, data.size() - begin), sampled = std::min(moved, wanted - begin);
+    const int points = std::min(moved, round_up(sampled, group));  // chains move in whole groups
     std::vector<float> x(static_cast<std::size_t>(points) * ld);
     std::vector<double> constant(points);
     std::vector<double> exact;
@@ -352,12 +355,12 @@ std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const 
       model_.expand(data, std::span<const int>(&n, 1), 0, 1, one);
       std::copy_n(one.view().column(0), data_.dimension(), x.begin() + static_cast<std::ptrdiff_t>(i) * ld);
       constant[i] = one.constant(0);
-      if (config_.model.density() == Density::gaussian) exact.push_back(model_.exact_log_likelihood(one, 0));
+      if (i < sampled && config_.model.density() == Density::gaussian) exact.push_back(model_.exact_log_likelihood(one, 0));
     }
     const auto with = [&]<Math math>() {
       return Evaluator<math>(config_, config, decoder_net_, mean_net_, net_parameters_, of(space_.parameters, run), seeds_[run],
                              step_size_[run])
-          .evaluate(x, constant, points, static_cast<std::uint32_t>(begin), progress);
+          .evaluate(x, constant, sampled, static_cast<std::uint32_t>(begin), progress);
     };
     std::vector<PointEvaluation> some =
         math_ == Math::tf32 ? with.template operator()<Math::tf32>() : with.template operator()<Math::fp32>();

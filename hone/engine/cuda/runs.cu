@@ -56,7 +56,7 @@ void PaddedParameters::unpad(std::span<const float> padded, std::span<float> val
   }
 }
 
-Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds)
+Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path)
     : config_(config),
       data_(train),
       seeds_(std::move(seeds)),
@@ -96,7 +96,7 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
   // the largest products first: the small ones fill the gaps
   std::ranges::stable_sort(tasks, std::greater<>(), [](const UpdateTask& t) { return t.rows > 0; });
   tasks_ = Memory<UpdateTask>(std::span<const UpdateTask>(tasks));
-  plan_refinement();
+  plan_refinement(path);
   capture();
 }
 
@@ -225,7 +225,7 @@ void Runs::set_state(int run, const RunState& state) {
 
 // The cluster kernel where the decoder fits it, and the general path where not. With several runs more chains share a
 // cluster, since the chip is full anyway.
-void Runs::plan_refinement() {
+void Runs::plan_refinement(const PathOptions& options) {
   const auto waves = [&](const TrajectoryPlan& plan) {
     const int clusters = ceil_div(config_.batch, plan.chains);
     const int resident = resident_clusters(plan, math_) / clusters;
@@ -233,7 +233,8 @@ void Runs::plan_refinement() {
   };
   double best = 0;
   for (const int chains : {8, 16, 32}) {
-    const auto plan = plan_trajectory(decoder_net_, config_.batch, chains, 0, math_);
+    if (!options.clusters || (options.chains > 0 && chains != options.chains)) continue;
+    const auto plan = plan_trajectory(decoder_net_, config_.batch, chains, options.blocks, math_);
     if (!plan) continue;
     // a gradient takes about as long as 16 chains' products and 3 more meetings
     const double cost = waves(*plan).first * (1.0 + chains / 16.0);
@@ -407,7 +408,7 @@ TrainState Runs::save(int run) const {
     if (!shared)
       check(cudaMemcpy(values.data(), of(space_.baseline[term], run), values.size() * sizeof(double), cudaMemcpyDeviceToHost),
             "reading control variates");
-    add_array(state, baseline_name(term), values);
+    add_array(state, baseline_name(term == 0 ? Term::first : Term::second), values);
   }
   return state;
 }
@@ -421,7 +422,7 @@ void Runs::restore(int run, const TrainState& state) {
   for (int term = 0; term < 2; ++term) {
     if (!space_.baseline[term]) continue;
     std::vector<double> values(space_.data);
-    take_array(state, baseline_name(term), values);
+    take_array(state, baseline_name(term == 0 ? Term::first : Term::second), values);
     device.shared[term] = values.front();
     check(cudaMemcpy(of(space_.baseline[term], run), values.data(), values.size() * sizeof(double), cudaMemcpyHostToDevice),
           "copying control variates");

@@ -46,11 +46,19 @@ class PaddedParameters {
 
 int padded_width(int units);
 
+// How refinements are executed: by itself the cluster kernel where the decoder fits it, with as many chains a cluster as
+// suits the number of runs.
+struct PathOptions {
+  bool clusters = true;
+  int chains = 0;  // of a cluster: 8, 16, 32; 0: chosen
+  int blocks = 0;  // of a cluster: 1, 2, 4, 8, 16; 0: chosen
+};
+
 // Some runs of one configuration that differ by their seeds, side by side on one device. All make the same iterations at
 // the same time.
 class Runs {
  public:
-  Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds);
+  Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path = {});
   ~Runs();
   Runs(const Runs&) = delete;
   Runs& operator=(const Runs&) = delete;
@@ -68,6 +76,7 @@ class Runs {
   int batch() const { return config_.batch; }
 
   // What the last iteration held, for tests: doubles, (batch, D) or (batch).
+  bool clusters() const { return plan_.has_value(); }
   struct Probe {
     std::vector<double> mean, sd, z0, log_p0, grad_p0, z, value, acceptance;
   };
@@ -79,7 +88,7 @@ class Runs {
   Tape tape_of(Arena& arena, const Net& net, const float* input, int ld_input, int copies) const;
   void upload_data();
   void upload_parameters(int run);
-  void plan_refinement();
+  void plan_refinement(const PathOptions& options);
   template <Math math, class T>
   void capture_iteration();
   template <Math math, class T>

@@ -1,0 +1,13 @@
+// Stands in for the cuda engine in a build without CUDA.
+#include "hone/base/error.hpp"
+#include "hone/engine/cuda/cuda_engine.hpp"
+
+namespace hone {
+
+CudaSupport cuda_support() { return {{}, "hone was built without the CUDA toolkit"}; }
+
+std::unique_ptr<Engine> make_cuda_engine(const TrainConfig&, const DataSet&) {
+  throw KeyError("engine", "cuda: " + cuda_support().missing);
+}
+
+}  // namespace hone
