@@ -5,7 +5,7 @@ namespace {
 
 constexpr int data_a_block = 4;  // one warp a datum
 
-__global__ void gather(Space space, DataView data) {
+__global__ void gather(Space space, DataView data, RateSpec rates) {
   const int run = static_cast<int>(blockIdx.y), column = static_cast<int>(blockIdx.x);
   RunState& state = *space.of(space.state, run);
   const std::uint32_t iteration = state.next;
@@ -20,6 +20,10 @@ __global__ void gather(Space space, DataView data) {
   space.of(space.constant, run)[column] = data.constant ? data.constant[datum] : 0;
   if (column != 0) return;
   state.iteration = iteration;
+  state.rate_factor = decay_factor(rates.decay, rates.every, iteration);
+  const AdamCorrection correction(iteration);
+  state.adam[0] = correction.first;
+  state.adam[1] = correction.second;
   for (int step = 0; step < space.steps; ++step) space.of(space.meeting, run)[step] = 0;
 }
 
@@ -79,11 +83,19 @@ __global__ void spread_baselines(Space space) {
     if (space.baseline[term]) space.of(space.baseline[term], run)[n] = space.of(space.state, run)->shared[term];
 }
 
-constexpr int objective_threads = 512;
+constexpr int learn_threads = 128;
 
-// What the threads of the objective's block share, one number a datum.
+// What is known of every datum: the ELBO, f at z_t, and what the control variates of the terms learn from.
 struct Figures {
-  double *elbo, *refined, *term[2];  // f at z_t; what the control variates of the terms learn from
+  double *elbo, *refined, *term[2];
+
+  __device__ Figures(const Space& space, int run) {
+    double* const f = space.of(space.figures, run);
+    elbo = f;
+    refined = f + space.batch;
+    term[0] = f + 2 * space.batch;
+    term[1] = f + 3 * space.batch;
+  }
 };
 
 // One datum's means and deviations, with one lane a dimension.
@@ -158,7 +170,7 @@ __device__ void learn_baseline(const Space& space, const ObjectiveSpec& spec, Ru
     if (threadIdx.x == 0 && weight > 0) state.shared[term] = decay * state.shared[term] + (1 - decay) * sum / weight;
     return;
   }
-  for (int c = threadIdx.x; c < space.batch; c += objective_threads) {
+  for (int c = threadIdx.x; c < space.batch; c += learn_threads) {
     bool last = true;
     for (int other = c + 1; other < space.batch; ++other) last = last && datum[other] != datum[c];
     if (!last) continue;
@@ -199,47 +211,47 @@ __device__ void write_figures(const Space& space, const ObjectiveSpec& spec, Run
   space.of(space.metrics, run)[state.iteration - state.chunk_first] = row;
   if (refines && spec.adapt == Adapt::between && row.proposals > 0)
     state.step_size = spec.sizes.followed(state.step_size, row.acceptance / row.proposals);
-  state.rate_factor = decay_factor(spec.rate_decay, spec.decay_every, state.iteration);
-  const AdamCorrection correction(state.iteration);
-  state.adam[0] = correction.first;
-  state.adam[1] = correction.second;
   state.next = state.iteration + 1;
 }
 
-__global__ void __launch_bounds__(objective_threads) objective(Space space, ObjectiveSpec spec) {
-  const int run = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  RunState& state = *space.of(space.state, run);
+// One warp a datum.
+__global__ void ascend(Space space, ObjectiveSpec spec) {
+  const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
+  const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
+  if (column >= space.batch) return;
+  const RunState& state = *space.of(space.state, run);
   const ChainArrays chains = space.chains.of(run);
-  double* const f = space.of(space.figures, run);
-  const Figures figures = {f, f + space.batch, {f + 2 * space.batch, f + 3 * space.batch}};
-  for (int column = warp; column < space.batch; column += objective_threads / 32) {
-    const std::size_t i = static_cast<std::size_t>(column) * space.latent;
-    const bool alive = space.of(space.alive, run)[column];
-    const Datum q = {space.of(space.mean, run) + i,   space.of(space.sd, run) + i,
-                     space.of(space.noise, run) + i,  chains.z + i,
-                     space.of(space.grad_p0, run) + i, space.of(space.log_p0, run)[column],
-                     alive ? chains.value[column] : 0, alive ? 1.0 : 0.0};
-    const Sums s = sums_of(q, space.latent, lane);
-    const double f0 = q.log_p0 + 0.5 * s.square0 + s.log_normalizer;  // eq. instantaneous_elbo
-    const double ft = q.value + 0.5 * s.square_t + s.log_normalizer;
-    // what the terms' control variates follow; f without its constant is appendix 3's g
-    const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
-    const int datum = space.of(space.datum, run)[column];
-    const double centred[2] = {followed[0] - baseline_of(space, spec, state, run, 0, datum),
-                               followed[1] - baseline_of(space, spec, state, run, 1, datum)};
-    add_ascent(space, spec, q, centred, run, column, lane);
-    if (lane != 0) continue;
-    figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
-    figures.refined[column] = ft;
-    figures.term[0][column] = followed[0];
-    figures.term[1][column] = followed[1];
-  }
-  __syncthreads();
+  const Figures figures(space, run);
+  const std::size_t i = static_cast<std::size_t>(column) * space.latent;
+  const bool alive = space.of(space.alive, run)[column];
+  const Datum q = {space.of(space.mean, run) + i,    space.of(space.sd, run) + i,
+                   space.of(space.noise, run) + i,   chains.z + i,
+                   space.of(space.grad_p0, run) + i, space.of(space.log_p0, run)[column],
+                   alive ? chains.value[column] : 0, alive ? 1.0 : 0.0};
+  const Sums s = sums_of(q, space.latent, lane);
+  const double f0 = q.log_p0 + 0.5 * s.square0 + s.log_normalizer;  // eq. instantaneous_elbo
+  const double ft = q.value + 0.5 * s.square_t + s.log_normalizer;
+  // what the terms' control variates follow; f without its constant is appendix 3's g
+  const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
+  const int datum = space.of(space.datum, run)[column];
+  const double centred[2] = {followed[0] - baseline_of(space, spec, state, run, 0, datum),
+                             followed[1] - baseline_of(space, spec, state, run, 1, datum)};
+  add_ascent(space, spec, q, centred, run, column, lane);
+  if (lane != 0) return;
+  figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
+  figures.refined[column] = ft;
+  figures.term[0][column] = followed[0];
+  figures.term[1][column] = followed[1];
+}
+
+// One block a run.
+__global__ void __launch_bounds__(learn_threads) learn(Space space, ObjectiveSpec spec) {
+  const int run = static_cast<int>(blockIdx.x);
+  RunState& state = *space.of(space.state, run);
+  const Figures figures(space, run);
   for (int term = 0; term < 2; ++term)
     if (space.baseline[term]) learn_baseline(space, spec, state, run, term, figures.term[term]);
-  __syncthreads();
-  if (warp == 0) write_figures(space, spec, state, run, figures);
+  if (threadIdx.x < 32) write_figures(space, spec, state, run, figures);
 }
 
 dim3 grid_of(const Space& space, int runs) {
@@ -248,8 +260,8 @@ dim3 grid_of(const Space& space, int runs) {
 
 }  // namespace
 
-void launch_gather(const Space& space, const DataView& data, int runs, cudaStream_t stream) {
-  gather<<<dim3(space.batch, runs), 128, 0, stream>>>(space, data);
+void launch_gather(const Space& space, const DataView& data, const RateSpec& rates, int runs, cudaStream_t stream) {
+  gather<<<dim3(space.batch, runs), 128, 0, stream>>>(space, data, rates);
   check(cudaGetLastError(), "gathering a minibatch");
 }
 
@@ -263,9 +275,14 @@ void launch_settle(const Space& space, int runs, cudaStream_t stream) {
   check(cudaGetLastError(), "settling draws");
 }
 
-void launch_objective(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream) {
-  objective<<<runs, objective_threads, 0, stream>>>(space, spec);
+void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream) {
+  ascend<<<grid_of(space, runs), 32 * data_a_block, 0, stream>>>(space, spec);
   check(cudaGetLastError(), "the objective");
+}
+
+void launch_learn(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream) {
+  learn<<<runs, learn_threads, 0, stream>>>(space, spec);
+  check(cudaGetLastError(), "the control variates");
 }
 
 void launch_refined_input(const Space& space, int runs, cudaStream_t stream) {

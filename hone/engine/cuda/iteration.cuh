@@ -59,7 +59,11 @@ struct Space {
 };
 
 // Makes x, datum and constant of the minibatch of the next iteration, which becomes the one under way.
-void launch_gather(const Space& space, const DataView& data, int runs, cudaStream_t stream);
+struct RateSpec {
+  double decay;
+  std::uint32_t every;
+};
+void launch_gather(const Space& space, const DataView& data, const RateSpec& rates, int runs, cudaStream_t stream);
 
 // q's means and standard deviations from the encoder's answer, noise, z0; the chains stand there.
 void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream);
@@ -67,19 +71,17 @@ void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaSt
 // After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
 void launch_settle(const Space& space, int runs, cudaStream_t stream);
 
-// The objective's gradient in q's means and deviations as the encoder's last deltas, the control variates' learning, the
-// iteration's figures.
 struct ObjectiveSpec {
   ObjectiveConfig objective;
   bool analytic;
-  LatentBaseline baseline;
   std::uint32_t shared_until;
-  double rate_decay;
-  std::uint32_t decay_every;
   Adapt adapt;
   StepSizes sizes;
 };
-void launch_objective(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
+// The objective's gradient in q's means and deviations, as the encoder's last deltas.
+void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
+// After that: the control variates' learning, the step size between refinements, the iteration's figures.
+void launch_learn(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
 
 // The refined draws as the decoder's input, for the model's gradient: 0 where a draw was lost.
 void launch_refined_input(const Space& space, int runs, cudaStream_t stream);

@@ -12,14 +12,16 @@ namespace hone::cuda {
 //   weight gradient  dW (in, out)     = Xᵀ dY                             a along m, b along n
 enum class Along { m, n, k };
 
-// A block's share of C, and of k at a time; a warp's share of that.
-template <int M, int N, int K, int WM, int WN, int stages_>
+// A block's share of C, and of k at a time; a warp's share of that. Of several groups of warps each takes its part of k,
+// and their sums meet in shared memory at the end.
+template <int M, int N, int K, int WM, int WN, int stages_, int groups_ = 1>
 struct Tile {
-  static constexpr int m = M, n = N, k = K, warp_m = WM, warp_n = WN, stages = stages_;
-  static constexpr int warps_m = M / WM, warps_n = N / WN, threads = 32 * warps_m * warps_n;
+  static constexpr int m = M, n = N, k = K, warp_m = WM, warp_n = WN, stages = stages_, groups = groups_;
+  static constexpr int warps_m = M / WM, warps_n = N / WN, threads = 32 * warps_m * warps_n * groups;
+  static_assert(K % (8 * groups) == 0);
 };
-using SmallTile = Tile<32, 32, 32, 16, 16, 4>;   // some hundred rows: many blocks, short waits
-using LargeTile = Tile<128, 128, 16, 64, 32, 3>;  // thousands of rows
+using SmallTile = Tile<32, 32, 64, 16, 16, 3, 4>;  // some hundred rows: many blocks, short waits
+using LargeTile = Tile<128, 128, 16, 64, 32, 3>;   // thousands of rows
 
 struct Product {
   const float* a;
@@ -64,77 +66,16 @@ struct Shares {
   using A = std::conditional_t<a == Along::k, Share<T::m, T::k, true>, Share<T::k, T::m, false>>;
   using B = std::conditional_t<b == Along::k, Share<T::n, T::k, true>, Share<T::k, T::n, false>>;
   static constexpr int stage = A::size + B::size;
-  static constexpr int bytes = T::stages * stage * static_cast<int>(sizeof(float));
+  static constexpr int floats = T::stages * stage, meeting = T::groups > 1 ? T::groups * T::m * (T::n + 4) : 0;
+  static constexpr int bytes = (floats > meeting ? floats : meeting) * static_cast<int>(sizeof(float));
 };
 
-// C's share of the block whose first element is (m0, n0): epilogue(m, n, c) for every element inside; where the epilogue
-// sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row.
-template <class T, Along a, Along b, Math math, class Epilogue>
-__device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
-  using S = Shares<T, a, b>;
-  constexpr int tiles_m = T::warp_m / 16, tiles_n = T::warp_n / 8;
+// Every thread finishes what it has summed.
+template <class T, class Epilogue, int tiles_m, int tiles_n>
+__device__ void finish_apart(const Product& p, int m0, int n0, float* shared, const float (&c)[tiles_m][tiles_n][4],
+                             const Epilogue& epilogue) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
-  const int steps = (p.k + T::k - 1) / T::k;
-
-  const auto load = [&](int step) {
-    float* stage = shared + step % T::stages * S::stage;
-    const int k0 = step * T::k;
-    if constexpr (a == Along::k)
-      S::A::template load<T::threads>(stage, p.a, p.lda, m0, p.m, k0, p.k);
-    else
-      S::A::template load<T::threads>(stage, p.a, p.lda, k0, p.k, m0, p.m);
-    if constexpr (b == Along::k)
-      S::B::template load<T::threads>(stage + S::A::size, p.b, p.ldb, n0, p.n, k0, p.k);
-    else
-      S::B::template load<T::threads>(stage + S::A::size, p.b, p.ldb, k0, p.k, n0, p.n);
-  };
-
-  float c[tiles_m][tiles_n][4] = {};
-  for (int step = 0; step < T::stages - 1; ++step) {
-    if (step < steps) load(step);
-    commit_copies();
-  }
-  for (int step = 0; step < steps; ++step) {
-    wait_copies<T::stages - 2>();
-    __syncthreads();
-    if (step + T::stages - 1 < steps) load(step + T::stages - 1);
-    commit_copies();
-    const float* as = shared + step % T::stages * S::stage;
-    const float* bs = as + S::A::size;
-#pragma unroll
-    for (int k = 0; k < T::k; k += 8) {
-      Operand<math, 4> left[tiles_m];
-      Operand<math, 2> right[tiles_n];
-      const auto at_a = [&](int row, int col) {
-        return rounded<math>(a == Along::k ? as[row * S::A::stride + col] : as[col * S::A::stride + row]);
-      };
-      const auto at_b = [&](int row, int col) {
-        return rounded<math>(b == Along::k ? bs[col * S::B::stride + row] : bs[row * S::B::stride + col]);
-      };
-#pragma unroll
-      for (int i = 0; i < tiles_m; ++i) {
-        const int row = warp_m + 16 * i + g;
-        left[i].set(0, at_a(row, k + t));
-        left[i].set(1, at_a(row + 8, k + t));
-        left[i].set(2, at_a(row, k + t + 4));
-        left[i].set(3, at_a(row + 8, k + t + 4));
-      }
-#pragma unroll
-      for (int j = 0; j < tiles_n; ++j) {
-        const int col = warp_n + 8 * j + g;
-        right[j].set(0, at_b(k + t, col));
-        right[j].set(1, at_b(k + t + 4, col));
-      }
-#pragma unroll
-      for (int i = 0; i < tiles_m; ++i)
-#pragma unroll
-        for (int j = 0; j < tiles_n; ++j) multiply_add<math>(c[i][j], left[i], right[j]);
-    }
-  }
-  wait_copies<0>();
-  __syncthreads();  // the shares may be written anew
-
 #pragma unroll
   for (int i = 0; i < tiles_m; ++i)
 #pragma unroll
@@ -167,6 +108,117 @@ __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, c
       epilogue.row_sum(m0 + row, sum);
     }
   }
+}
+
+// The groups' sums meet in shared memory; then a warp finishes 32 neighbours of a row at a time.
+template <class T, class Epilogue, int tiles_m, int tiles_n>
+__device__ void finish_together(const Product& p, int m0, int n0, float* shared, const float (&c)[tiles_m][tiles_n][4],
+                                const Epilogue& epilogue) {
+  static_assert(T::n == 32);
+  constexpr int stride = T::n + 4, size = T::m * stride;
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int group = threadIdx.x / (T::threads / T::groups), warp = threadIdx.x / 32 - group * T::warps_m * T::warps_n;
+  const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
+#pragma unroll
+  for (int i = 0; i < tiles_m; ++i)
+#pragma unroll
+    for (int j = 0; j < tiles_n; ++j)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        *reinterpret_cast<float2*>(shared + group * size + (warp_m + 16 * i + g + 8 * half) * stride + warp_n + 8 * j + 2 * t) =
+            make_float2(c[i][j][2 * half], c[i][j][2 * half + 1]);
+  __syncthreads();
+#pragma unroll
+  for (int row = threadIdx.x / 32; row < T::m; row += T::threads / 32) {
+    const int m = m0 + row, n = n0 + lane;
+    float sum = 0;
+#pragma unroll
+    for (int other = 0; other < T::groups; ++other) sum += shared[other * size + row * stride + lane];
+    if constexpr (Epilogue::sums_rows) {
+      sum = m < p.m && n < p.n ? epilogue(m, n, sum) : 0.0f;
+#pragma unroll
+      for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+      if (lane == 0 && m < p.m) epilogue.row_sum(m, sum);
+    } else if (m < p.m && n < p.n) {
+      epilogue(m, n, sum);
+    }
+  }
+}
+
+// C's share of the block whose first element is (m0, n0): epilogue(m, n, c) for every element inside; where the epilogue
+// sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row.
+template <class T, Along a, Along b, Math math, class Epilogue>
+__device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
+  using S = Shares<T, a, b>;
+  constexpr int tiles_m = T::warp_m / 16, tiles_n = T::warp_n / 8;
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int group = threadIdx.x / (T::threads / T::groups), warp = threadIdx.x / 32 - group * T::warps_m * T::warps_n;
+  const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
+  const int steps = (p.k + T::k - 1) / T::k;
+
+  const auto load = [&](int step) {
+    float* stage = shared + step % T::stages * S::stage;
+    const int k0 = step * T::k;
+    if constexpr (a == Along::k)
+      S::A::template load<T::threads>(stage, p.a, p.lda, m0, p.m, k0, p.k);
+    else
+      S::A::template load<T::threads>(stage, p.a, p.lda, k0, p.k, m0, p.m);
+    if constexpr (b == Along::k)
+      S::B::template load<T::threads>(stage + S::A::size, p.b, p.ldb, n0, p.n, k0, p.k);
+    else
+      S::B::template load<T::threads>(stage + S::A::size, p.b, p.ldb, k0, p.k, n0, p.n);
+  };
+
+  float c[tiles_m][tiles_n][4] = {};
+  for (int step = 0; step < T::stages - 1; ++step) {
+    if (step < steps) load(step);
+    commit_copies();
+  }
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<T::stages - 2>();
+    __syncthreads();
+    if (step + T::stages - 1 < steps) load(step + T::stages - 1);
+    commit_copies();
+    const float* as = shared + step % T::stages * S::stage;
+    const float* bs = as + S::A::size;
+#pragma unroll
+    for (int step_k = 0; step_k < T::k / T::groups; step_k += 8) {
+      const int k = group * (T::k / T::groups) + step_k;
+      Operand<math, 4> left[tiles_m];
+      Operand<math, 2> right[tiles_n];
+      const auto at_a = [&](int row, int col) {
+        return rounded<math>(a == Along::k ? as[row * S::A::stride + col] : as[col * S::A::stride + row]);
+      };
+      const auto at_b = [&](int row, int col) {
+        return rounded<math>(b == Along::k ? bs[col * S::B::stride + row] : bs[row * S::B::stride + col]);
+      };
+#pragma unroll
+      for (int i = 0; i < tiles_m; ++i) {
+        const int row = warp_m + 16 * i + g;
+        left[i].set(0, at_a(row, k + t));
+        left[i].set(1, at_a(row + 8, k + t));
+        left[i].set(2, at_a(row, k + t + 4));
+        left[i].set(3, at_a(row + 8, k + t + 4));
+      }
+#pragma unroll
+      for (int j = 0; j < tiles_n; ++j) {
+        const int col = warp_n + 8 * j + g;
+        right[j].set(0, at_b(k + t, col));
+        right[j].set(1, at_b(k + t + 4, col));
+      }
+#pragma unroll
+      for (int i = 0; i < tiles_m; ++i)
+#pragma unroll
+        for (int j = 0; j < tiles_n; ++j) multiply_add<math>(c[i][j], left[i], right[j]);
+    }
+  }
+  wait_copies<0>();
+  __syncthreads();  // the shares may be written anew
+
+  if constexpr (T::groups > 1)
+    finish_together<T>(p, m0, n0, shared, c, epilogue);
+  else
+    finish_apart<T>(p, m0, n0, shared, c, epilogue);
 }
 
 // Products of the same shape side by side: of a run's two encoder networks, and of several runs. Distances in floats.

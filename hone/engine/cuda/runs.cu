@@ -14,6 +14,27 @@ namespace {
 constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and figures lie on the device
 constexpr int large_batch = 1024;      // from here on products are cut into large tiles
 
+// While it lives, work in the side queue runs beside that in the main one, which then waits for it.
+class Beside {
+ public:
+  Beside(const Queue& main, const Queue& side) : main_(main), side_(side) {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
+    check(cudaEventRecord(event_, main_), "branching");
+    check(cudaStreamWaitEvent(side_, event_, 0), "branching");
+  }
+  ~Beside() {
+    cudaEventRecord(event_, side_);
+    cudaStreamWaitEvent(main_, event_, 0);
+    cudaEventDestroy(event_);
+  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+ private:
+  const Queue &main_, &side_;
+  cudaEvent_t event_ = nullptr;
+};
+
 Error not_finite(const std::string& what, std::uint32_t iteration) {
   return Error(what + " is no longer finite after iteration " + std::to_string(iteration) +
                "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
@@ -292,7 +313,7 @@ void Runs::capture_iteration() {
   const StepSizes sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
-  launch_gather(space_, data, runs, queue_);
+  launch_gather(space_, data, {config_.rate_decay, config_.decay_every}, runs, queue_);
   encoder.forward(encoder_tape_, batch, mean_net_.depth);
   launch_draw(space_, seed_memory_.data(), runs, queue_);
   if (plan_) {
@@ -306,15 +327,12 @@ void Runs::capture_iteration() {
   } else {
     refine_by_products<math, T>();
   }
-  const ObjectiveSpec objective{config_.objective,
-                                config_.objective.entropy != Entropy::sampled,
-                                config_.baseline,
+  const ObjectiveSpec objective{config_.objective, config_.objective.entropy != Entropy::sampled,
                                 config_.baseline == LatentBaseline::local ? config_.shared_until : assessment_iteration,
-                                config_.rate_decay,
-                                config_.decay_every,
-                                config_.refine.adapt,
-                                sizes};
-  launch_objective(space_, objective, runs, queue_);
+                                config_.refine.adapt, sizes};
+  launch_ascend(space_, objective, runs, queue_);
+  const Beside beside(queue_, side_);
+  launch_learn(space_, objective, runs, side_);
   encoder.backward(encoder_tape_, batch);
   launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math}, runs, queue_);
 }

@@ -120,7 +120,7 @@ class Runs {
   std::vector<double> step_size_;
   std::string path_;
 
-  Queue queue_;
+  Queue queue_, side_;
   Memory<char> memory_;
   Memory<std::uint64_t> bits_, seed_memory_;
   Memory<float> values_;

@@ -13,24 +13,34 @@ constexpr int warps = 16, threads = 32 * warps;
 constexpr int scratch_floats = 8192;
 
 __host__ __device__ constexpr int steps_of(int k) { return (k + 7) / 8; }
+__host__ __device__ constexpr int tiles_of(int rows) { return (rows + 15) / 16; }
 
-// A product of `rows` results is shared out over the warps by pairs of 16 rows and by parts of k, whose sums wait in
-// the scratch memory (part, row, chain).
-__host__ __device__ constexpr int row_pairs(int rows) { return rows > 0 ? (rows + 31) / 32 : 1; }
-__host__ __device__ constexpr int parts_of(int rows, int k, int chains) {
-  const int room = scratch_floats / (32 * row_pairs(rows) * chains);
-  int parts = warps / row_pairs(rows);
-  parts = parts > steps_of(k) ? steps_of(k) : parts;
-  parts = parts > room ? room : parts;
-  return parts < 1 ? 1 : parts;
-}
+// A warp's share of a split product.
+struct Share {
+  int tile, begin, end;  // steps of k; none where begin = end
+};
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters
 
-template <int NT, Math math>
+// Addresses in the shared memory of the cluster's blocks.
+__device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
+  unsigned address;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(address)
+      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(mine))), "r"(rank));
+  return address;
+}
+__device__ __forceinline__ void store_remote(unsigned address, float value) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+__device__ __forceinline__ void store_remote(unsigned address, double value) {
+  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(address), "d"(value) : "memory");
+}
+
+template <int depth, int NT, Math math>
 class Block {
  public:
-  static constexpr int NC = 8 * NT;
+  static constexpr int NC = 8 * NT, last = depth - 1;
 
   __device__ Block(const Space& space, const TrajectorySpec& spec, float* shared, int run, int first)
       : space_(space), spec_(spec), plan_(spec.plan), shared_(shared), cluster_(cg::this_cluster()),
@@ -47,42 +57,56 @@ class Block {
     proposed_ = d + NC;
     energy_ = d + 2 * NC;
     acceptance_ = d + 3 * NC;
-    partial_value_ = d + 4 * NC;                          // (warps, NC)
-    received_value_ = d + (4 + warps) * NC;               // (2, cluster, NC)
-    d += (4 + warps + 2 * plan_.cluster) * NC;
+    partial_value_ = d + 4 * NC;
+    received_value_ = d + 5 * NC;  // (2, cluster, NC)
+    d += (5 + 2 * plan_.cluster) * NC;
     epsilon_ = d;
-    bad_ = reinterpret_cast<int*>(d + 1);
-    length_ = bad_ + NC;
+    length_ = reinterpret_cast<int*>(d + 1);
     proposals_ = length_ + NC;
     nonfinite_ = proposals_ + NC;
     counts_ = nonfinite_ + NC;  // accepted, proposals
+    log_p_ = shared + plan_.log_p;
+    schedule_ = reinterpret_cast<Share*>(shared + plan_.schedule);
+#pragma unroll
+    for (int l = 0; l < depth; ++l) {
+      const int outputs = spec.decoder.layer[l].outputs;
+      begin_[l] = whole(l) ? 0 : rank_ * plan_.slice[l];
+      count_[l] = whole(l) ? outputs : max(0, min(plan_.slice[l], outputs - begin_[l]));
+    }
   }
 
   __device__ void run();
 
  private:
-  __device__ int last() const { return spec_.decoder.depth - 1; }
-  __device__ bool whole(int l) const { return l == 0 && last() > 0; }
-  __device__ int begin(int l) const { return whole(l) ? 0 : rank_ * plan_.slice[l]; }
-  __device__ int count(int l) const {  // outputs of layer l that this block holds
-    const int outputs = spec_.decoder.layer[l].outputs;
-    return whole(l) ? outputs : max(0, min(plan_.slice[l], outputs - rank_ * plan_.slice[l]));
+  static __device__ constexpr bool whole(int l) { return l == 0 && last > 0; }
+  template <int l>
+  __device__ int owner(int row) const {  // the block whose slice of layer l's outputs a row belongs to
+    return plan_.slice[l] == 1 ? row : static_cast<int>(__umulhi(static_cast<unsigned>(row), plan_.slice_reciprocal[l]));
   }
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
-  __device__ float* remote(float* p, int rank) const { return cluster_.map_shared_rank(p, rank); }
+  template <int l>
+  __device__ float* recorded(float* const (&arrays)[max_layers], int chain, int unit) const {  // a number of the tape
+    return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld + unit;
+  }
 
   __device__ void load();
+  __device__ void make_schedule();
   template <bool forward>
-  __device__ void product(int l, int rows, int k, const float* b, int b_stride);
-  template <class Use>
-  __device__ void sums(int rows, int k, Use use);
+  __device__ void tile_sums(const float* w, int stride, int row, int begin, int end, const float* b, int b_stride,
+                            float (&c)[NT][4]) const;
+  template <int l, bool forward, class Use>
+  __device__ void product(int rows, int k, const float* b, int b_stride, Use use);
 
-  __device__ void evaluate(bool wants_value, bool records);
-  __device__ void forward_hidden(int l, bool records);
-  __device__ void compare(bool wants_value, bool records);
-  __device__ void pass_down(int l, bool records);
+  template <bool records>
+  __device__ void evaluate(bool wants_value);
+  template <int l, bool records>
+  __device__ void forward_hidden();
+  template <bool records>
+  __device__ void compare(bool wants_value);
+  template <int l, bool records>
+  __device__ void pass_down(const float* b, int b_stride);
   __device__ void record_first_delta();
-  __device__ void answer();
+  __device__ void answer(const float* b, int b_stride);
 
   __device__ void begin_chains();
   __device__ void draw_momenta(std::uint32_t step);
@@ -99,40 +123,58 @@ class Block {
   float* shared_;
   cg::cluster_group cluster_;
   int rank_, run_, first_;
+  int begin_[depth], count_[depth];  // outputs of the layers that this block holds
   int parity_ = 0;
   std::uint64_t seed_ = 0;
   std::uint32_t iteration_ = 0;
   double *z_, *gradient_, *position_, *momentum_, *slope_;  // (D, NC)
   double *value_, *proposed_, *energy_, *acceptance_, *partial_value_, *received_value_, *epsilon_;
-  int *bad_, *length_, *proposals_, *nonfinite_, *counts_;
+  int *length_, *proposals_, *nonfinite_, *counts_;
+  float* log_p_;  // (NC, pixels of the slice): terms of log p(x | z), as x lies
+  Share* schedule_;  // (depth, forward or backward, warps)
 };
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::load() {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::load() {
   auto* all = reinterpret_cast<float4*>(shared_);
   for (int i = threadIdx.x; i < plan_.bytes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
   __syncthreads();
   const float* parameters = space_.parameters + run_ * space_.stride;
-  for (int l = 0; l <= last(); ++l) {
+#pragma unroll
+  for (int l = 0; l < depth; ++l) {
     const Layer& layer = spec_.decoder.layer[l];
-    const int cols = count(l), from = begin(l), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int cols = count_[l], from = begin_[l], warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const float* weights = parameters + layer.weight + from;
     float* w = shared_ + plan_.weight[l];
-#pragma unroll 4
-    for (int row = warp; row < layer.inputs; row += warps)
-      for (int col = lane; col < cols; col += 32)
-        w[row * plan_.weight_stride[l] + col] =
-            rounded<math>(parameters[layer.weight + static_cast<std::size_t>(row) * layer.ld + from + col]);
+    constexpr int rows_at_once = 4, cols_at_once = 4;  // so many loads are under way
+    for (int row0 = warp; row0 < layer.inputs; row0 += rows_at_once * warps)
+      for (int col0 = lane; col0 < cols; col0 += 32 * cols_at_once) {
+        float value[rows_at_once][cols_at_once];
+#pragma unroll
+        for (int r = 0; r < rows_at_once; ++r)
+#pragma unroll
+          for (int c = 0; c < cols_at_once; ++c) {
+            const int row = row0 + r * warps, col = col0 + 32 * c;
+            value[r][c] = row < layer.inputs && col < cols ? weights[static_cast<std::size_t>(row) * layer.ld + col] : 0.0f;
+          }
+#pragma unroll
+        for (int r = 0; r < rows_at_once; ++r)
+#pragma unroll
+          for (int c = 0; c < cols_at_once; ++c) {
+            const int row = row0 + r * warps, col = col0 + 32 * c;
+            if (row < layer.inputs && col < cols) w[row * plan_.weight_stride[l] + col] = rounded<math>(value[r][c]);
+          }
+      }
     if (layer.has_bias)
       for (int col = threadIdx.x; col < cols; col += threads)
         shared_[plan_.bias[l] + col] = parameters[layer.bias + from + col];
   }
   const float* x = space_.of(space_.x, run_);
-  for (int i = threadIdx.x; i < NC * count(last()); i += threads) {
-    const int chain = i / count(last()), col = i % count(last());
-    if (real(chain))
+#pragma unroll 4
+  for (int chain = 0; chain < NC; ++chain)
+    for (int col = threadIdx.x; real(chain) && col < count_[last]; col += threads)
       shared_[plan_.x + chain * plan_.x_stride + col] =
-          x[static_cast<std::size_t>(first_ + chain) * space_.ld_pixels + begin(last()) + col];
-  }
+          x[static_cast<std::size_t>(first_ + chain) * space_.ld_pixels + begin_[last] + col];
   for (int i = threadIdx.x; i < NC * space_.latent; i += threads) {
     const int chain = i % NC, d = i / NC;
     if (real(chain)) position_[i] = space_.of(space_.z0, run_)[static_cast<std::size_t>(first_ + chain) * space_.latent + d];
@@ -141,228 +183,269 @@ __device__ void Block<NT, math>::load() {
   iteration_ = state.iteration;
   seed_ = spec_.seed[run_];
   if (threadIdx.x == 0) *epsilon_ = state.step_size;
+  make_schedule();
   __syncthreads();
 }
 
-// Weights (k, outputs) as they lie: forward, results are outputs and k the inputs; backward, results are inputs and k
-// the outputs of the slice. Neighbouring k of a fragment differ between the two, so that both touch every bank once.
-template <int NT, Math math>
+// What every warp does in the products that are split, once and for all.
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::make_schedule() {
+  for (int i = threadIdx.x; i < 2 * depth * warps; i += threads) {
+    const int l = i / (2 * warps), warp = i % warps;
+    const bool forward = i / warps % 2 == 0;
+    const ProductPlan& plan = forward ? plan_.forward[l] : plan_.backward[l];
+    if (plan.parts == 0) continue;
+    int k = spec_.decoder.layer[l].inputs;
+    if (!forward) {
+      const int outputs = spec_.decoder.layer[l].outputs;
+      k = whole(l) ? outputs : max(0, min(plan_.slice[l], outputs - rank_ * plan_.slice[l]));
+    }
+    const int steps = steps_of(k), part = warp / plan.tiles;
+    schedule_[i] = part < plan.parts ? Share{warp % plan.tiles, steps * part / plan.parts, steps * (part + 1) / plan.parts}
+                                     : Share{-1, 0, 0};
+  }
+}
+
+// Sums over the k of steps [begin, end) for 16 rows. Weights (inputs, outputs) as they lie: forward, results are outputs
+// and k the inputs; backward, results are inputs and k the outputs of the slice. Neighbouring k of a fragment differ
+// between the two, so that both touch every bank once.
+template <int depth, int NT, Math math>
 template <bool forward>
-__device__ void Block<NT, math>::product(int l, int rows, int k, const float* b, int b_stride) {
+__device__ void Block<depth, NT, math>::tile_sums(const float* w, int stride, int row, int begin, int end, const float* b, int b_stride,
+                                           float (&c)[NT][4]) const {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const float* left_at = forward ? w + (8 * begin + 2 * t) * stride + row + g : w + (row + g) * stride + 8 * begin + t;
+  const float* right_at = b + g * b_stride + 8 * begin + (forward ? 2 * t : t);
+  const int other = forward ? stride : 8 * stride, left_step = forward ? 8 * stride : 8;
+#pragma unroll 4
+  for (int step = begin; step < end; ++step) {
+    Operand<math, 4> left;
+    left.set(0, left_at[0]);
+    left.set(forward ? 1 : 2, left_at[forward ? 8 : 4]);
+    left.set(forward ? 2 : 1, left_at[other]);
+    left.set(3, left_at[other + (forward ? 8 : 4)]);
+#pragma unroll
+    for (int n = 0; n < NT; ++n) {
+      Operand<math, 2> right;
+      const float* from = right_at + 8 * n * b_stride;
+      if constexpr (forward) {
+        const float2 two = *reinterpret_cast<const float2*>(from);
+        right.set(0, two.x);
+        right.set(1, two.y);
+      } else {
+        right.set(0, from[0]);
+        right.set(1, from[4]);
+      }
+      multiply_add<math>(c[n], left, right);
+    }
+    left_at += left_step;
+    right_at += 8;
+  }
+}
+
+// use(row, chain, sum) for every result; the caller synchronizes before others read what it wrote.
+template <int depth, int NT, Math math>
+template <int l, bool forward, class Use>
+__device__ void Block<depth, NT, math>::product(int rows, int k, const float* b, int b_stride, Use use) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int pairs = row_pairs(rows), parts = parts_of(rows, k, NC), steps = steps_of(k);
   const float* w = shared_ + plan_.weight[l];
   const int stride = plan_.weight_stride[l];
-  for (int item = warp; item < pairs * parts; item += warps) {
-    const int pair = item % pairs, part = item / pairs;
-    float c[2][NT][4] = {};
-#pragma unroll 4
-    for (int step = steps * part / parts; step < steps * (part + 1) / parts; ++step) {
-      Operand<math, 2> right[NT];
-#pragma unroll
-      for (int n = 0; n < NT; ++n) {
-        const float* from = b + (8 * n + g) * b_stride + 8 * step;
-        if constexpr (forward) {
-          const float2 two = *reinterpret_cast<const float2*>(from + 2 * t);
-          right[n].set(0, two.x);
-          right[n].set(1, two.y);
-        } else {
-          right[n].set(0, from[t]);
-          right[n].set(1, from[t + 4]);
-        }
-      }
+  const ProductPlan& plan = forward ? plan_.forward[l] : plan_.backward[l];
+  if (plan.parts == 0) {
+    for (int tile = warp; tile < plan.tiles; tile += warps) {
+      float c[NT][4] = {};
+      tile_sums<forward>(w, stride, 16 * tile, 0, steps_of(k), b, b_stride, c);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        Operand<math, 4> left;
-        const int row = 32 * pair + 16 * half + g;
-        if constexpr (forward) {
-          const float* from = w + (8 * step + 2 * t) * stride + row;
-          left.set(0, from[0]);
-          left.set(1, from[8]);
-          left.set(2, from[stride]);
-          left.set(3, from[stride + 8]);
-        } else {
-          const float* from = w + row * stride + 8 * step + t;
-          left.set(0, from[0]);
-          left.set(1, from[8 * stride]);
-          left.set(2, from[4]);
-          left.set(3, from[8 * stride + 4]);
-        }
+        const int row = 16 * tile + g + 8 * half;
+        if (row >= rows) continue;
 #pragma unroll
-        for (int n = 0; n < NT; ++n) multiply_add<math>(c[half][n], left, right[n]);
+        for (int n = 0; n < NT; ++n)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) use(row, 8 * n + 2 * t + e, c[n][2 * half + e]);
       }
     }
-    float* to = shared_ + plan_.scratch + (part * 32 * pairs + 32 * pair + g) * NC + 2 * t;
+    return;
+  }
+  const Share share = schedule_[(2 * l + (forward ? 0 : 1)) * warps + warp];
+  const int part_size = 16 * plan.tiles * NC;
+  float* scratch = shared_ + plan_.scratch;
+  if (share.tile >= 0) {
+    float c[NT][4] = {};
+    tile_sums<forward>(w, stride, 16 * share.tile, share.begin, share.end, b, b_stride, c);
+    const int part = warp / plan.tiles;
+    float* to = scratch + part * part_size + (16 * share.tile + g) * NC + 2 * t;
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int n = 0; n < NT; ++n) {
-        *reinterpret_cast<float2*>(to + 16 * half * NC + 8 * n) = make_float2(c[half][n][0], c[half][n][1]);
-        *reinterpret_cast<float2*>(to + (16 * half + 8) * NC + 8 * n) = make_float2(c[half][n][2], c[half][n][3]);
-      }
+    for (int n = 0; n < NT; ++n) {
+      *reinterpret_cast<float2*>(to + 8 * n) = make_float2(c[n][0], c[n][1]);
+      *reinterpret_cast<float2*>(to + 8 * NC + 8 * n) = make_float2(c[n][2], c[n][3]);
+    }
   }
   __syncthreads();
-}
-
-// use(row, chain, sum) for the results of the last product
-template <int NT, Math math>
-template <class Use>
-__device__ void Block<NT, math>::sums(int rows, int k, Use use) {
-  const int parts = parts_of(rows, k, NC), stride = 32 * row_pairs(rows) * NC;
-  const float* scratch = shared_ + plan_.scratch;
   for (int i = threadIdx.x; i < rows * NC; i += threads) {
-    float sum = scratch[i];
-    for (int part = 1; part < parts; ++part) sum += scratch[part * stride + i];
+    float sum = 0;
+#pragma unroll 4
+    for (int part = 0; part < plan.parts; ++part) sum += scratch[part * part_size + i];
     use(i / NC, i % NC, sum);
   }
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::forward_hidden(int l, bool records) {
-  const Layer& layer = spec_.decoder.layer[l];
-  const int rows = count(l), from = begin(l);
-  product<true>(l, rows, layer.inputs, shared_ + (l == 0 ? plan_.z : plan_.value[l - 1]),
-                l == 0 ? plan_.z_stride : plan_.value_stride[l - 1]);
+template <int depth, int NT, Math math>
+template <int l, bool records>
+__device__ void Block<depth, NT, math>::forward_hidden() {
+  constexpr int below = l == 0 ? 0 : l - 1;
+  const int from = begin_[l], stride = plan_.value_stride[l];
+  const float* bias = shared_ + plan_.bias[l];
   float* values = shared_ + plan_.value[l];
-  sums(rows, layer.inputs, [&](int row, int chain, float sum) {
-    const float h = rounded<math>(activate<math>(spec_.decoder.activation, sum + shared_[plan_.bias[l] + row]));
-    const int place = chain * plan_.value_stride[l] + from + row;
-    if (whole(l)) {
-      values[place] = h;
+  product<l, true>(count_[l], spec_.decoder.layer[l].inputs, shared_ + (l == 0 ? plan_.z : plan_.value[below]),
+                   l == 0 ? plan_.z_stride : plan_.value_stride[below], [&](int row, int chain, float sum) {
+    const float h = rounded<math>(activate<math>(spec_.decoder.activation, sum + bias[row]));
+    float* place = values + chain * stride + from + row;
+    if constexpr (whole(l)) {
+      *place = h;
     } else {
-      for (int rank = 0; rank < plan_.cluster; ++rank) remote(values, rank)[place] = h;
+#pragma unroll 4
+      for (int rank = 0; rank < plan_.cluster; ++rank) store_remote(remote_address(place, rank), h);
     }
-    if (records && real(chain) && (!whole(l) || row / plan_.slice[0] == rank_))
-      spec_.tape.value[l][run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * layer.ld + from + row] = h;
+    if constexpr (records)
+      if (real(chain) && (!whole(l) || owner<0>(row) == rank_)) *recorded<l>(spec_.tape.value, chain, from + row) = h;
   });
-  if (whole(l))
+  if constexpr (whole(l))
     __syncthreads();
   else
     cluster_.sync();
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::compare(bool wants_value, bool records) {
-  const int l = last(), rows = count(l), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const Layer& layer = spec_.decoder.layer[l];
-  product<true>(l, rows, layer.inputs, shared_ + (l == 0 ? plan_.z : plan_.value[l - 1]),
-                l == 0 ? plan_.z_stride : plan_.value_stride[l - 1]);
-  float likelihood = 0;  // of chain threadIdx.x % NC
-  sums(rows, layer.inputs, [&](int row, int chain, float sum) {
-    const float a = sum + shared_[plan_.bias[l] + row];
-    const float x = shared_[plan_.x + chain * plan_.x_stride + row];
+template <int depth, int NT, Math math>
+template <bool records>
+__device__ void Block<depth, NT, math>::compare(bool wants_value) {
+  constexpr int below = last == 0 ? 0 : last - 1;
+  const int rows = count_[last], warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const float* bias = shared_ + plan_.bias[last];
+  const float* data = shared_ + plan_.x;
+  float* residuals = shared_ + plan_.residual;
+  product<last, true>(rows, spec_.decoder.layer[last].inputs, shared_ + (last == 0 ? plan_.z : plan_.value[below]),
+                      last == 0 ? plan_.z_stride : plan_.value_stride[below], [&](int row, int chain, float sum) {
+    const float a = sum + bias[row];
+    const float x = data[chain * plan_.x_stride + row];
     float r = residual<math>(spec_.density, a, x);
-    if (wants_value) likelihood += log_probability<math>(spec_.density, a, x);
-    if (records) {
+    if (wants_value) log_p_[chain * plan_.x_stride + row] = log_probability<math>(spec_.density, a, x);
+    if constexpr (records) {
       if (value_[chain] == -infinity) r = 0;
-      if (real(chain))
-        spec_.tape.delta[l][run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * layer.ld + begin(l) + row] = r;
+      if (real(chain)) *recorded<last>(spec_.tape.delta, chain, begin_[last] + row) = r;
     }
-    shared_[plan_.residual + chain * plan_.residual_stride + row] = rounded<math>(r);
+    residuals[chain * plan_.residual_stride + row] = rounded<math>(r);
   });
-  if (wants_value) {
-    double sum = likelihood;
-#pragma unroll
-    for (int offset = 16; offset >= NC; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
-    if (lane < NC) partial_value_[warp * NC + lane] = sum;
+  __syncthreads();
+  if (!wants_value) return;
+  for (int chain = warp; chain < NC; chain += warps) {  // sums in an order of their own, one warp a chain
+    double sum = 0;
+    for (int row = lane; row < rows; row += 32) sum += log_p_[chain * plan_.x_stride + row];
+    sum = warp_sum(sum);
+    if (lane == 0) partial_value_[chain] = sum;
   }
   __syncthreads();
 }
 
-// From partial sums d / dh_l of all its units, in the scratch memory, to those of the layer below.
-template <int NT, Math math>
-__device__ void Block<NT, math>::pass_down(int l, bool records) {
-  const Layer& layer = spec_.decoder.layer[l];
-  const int above = count(l + 1);  // k of the product that made the sums
-  if (l == 0) {
-    sums(layer.outputs, above, [&](int row, int chain, float sum) {
-      const float h = shared_[plan_.value[0] + chain * plan_.value_stride[0] + row];
-      shared_[plan_.delta + chain * plan_.delta_stride + row] = rounded<math>(sum * slope<math>(spec_.decoder.activation, h));
+// From ∂ / ∂a_{l+1}, as `b` (chain, unit of this block), to ∂ / ∂a_l: of layer 0 a partial sum for all its units, whose
+// slopes every block knows; of others their owners' sums.
+template <int depth, int NT, Math math>
+template <int l, bool records>
+__device__ void Block<depth, NT, math>::pass_down(const float* b, int b_stride) {
+  const int units = spec_.decoder.layer[l].outputs;
+  const float* values = shared_ + plan_.value[l];
+  if constexpr (l == 0) {
+    float* deltas = shared_ + plan_.delta;
+    product<1, false>(units, count_[1], b, b_stride, [&](int row, int chain, float sum) {
+      const float h = values[chain * plan_.value_stride[0] + row];
+      deltas[chain * plan_.delta_stride + row] = rounded<math>(sum * slope<math>(spec_.decoder.activation, h));
     });
     __syncthreads();
-    if (records) record_first_delta();
-    product<false>(0, layer.inputs, layer.outputs, shared_ + plan_.delta, plan_.delta_stride);
-    return;
+    if constexpr (records) record_first_delta();
+  } else {
+    const int slice = plan_.slice[l], mine = count_[l];
+    float* received = shared_ + plan_.received + plan_.received_size;  // the other half is for layer 0
+    product<l + 1, false>(units, count_[l + 1], b, b_stride, [&](int row, int chain, float sum) {
+      const int rank = owner<l>(row);
+      store_remote(remote_address(received + (rank_ * slice + row - rank * slice) * NC + chain, rank), sum);
+    });
+    cluster_.sync();
+    for (int i = threadIdx.x; i < mine * NC; i += threads) {
+      const int row = i / NC, chain = i % NC;
+      float sum = 0;
+#pragma unroll 8
+      for (int rank = 0; rank < plan_.cluster; ++rank) sum += received[(rank * slice + row) * NC + chain];
+      sum *= slope<math>(spec_.decoder.activation, values[chain * plan_.value_stride[l] + begin_[l] + row]);
+      shared_[plan_.slice_delta[l] + chain * plan_.slice_delta_stride[l] + row] = rounded<math>(sum);
+      if constexpr (records)
+        if (real(chain)) *recorded<l>(spec_.tape.delta, chain, begin_[l] + row) = sum;
+    }
+    __syncthreads();
   }
-  const int slice = plan_.slice[l], mine = count(l);
-  float* received = shared_ + plan_.received;
-  sums(layer.outputs, above, [&](int row, int chain, float sum) {
-    remote(received, row / slice)[(rank_ * slice + row % slice) * NC + chain] = sum;
-  });
-  cluster_.sync();
-  for (int i = threadIdx.x; i < mine * NC; i += threads) {
-    const int row = i / NC, chain = i % NC;
-    float sum = 0;
-    for (int rank = 0; rank < plan_.cluster; ++rank) sum += received[(rank * slice + row) * NC + chain];
-    sum *= slope<math>(spec_.decoder.activation, shared_[plan_.value[l] + chain * plan_.value_stride[l] + begin(l) + row]);
-    shared_[plan_.slice_delta + chain * plan_.slice_delta_stride + row] = rounded<math>(sum);
-    if (records && real(chain))
-      spec_.tape.delta[l][run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * layer.ld + begin(l) + row] = sum;
-  }
-  __syncthreads();
-  product<false>(l, layer.inputs, mine, shared_ + plan_.slice_delta, plan_.slice_delta_stride);
 }
 
 // The first layer's deltas are sums over the cluster: each block makes its slice of them.
-template <int NT, Math math>
-__device__ void Block<NT, math>::record_first_delta() {
-  const Layer& layer = spec_.decoder.layer[0];
-  const int slice = plan_.slice[0];
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::record_first_delta() {
+  const int slice = plan_.slice[0], units = spec_.decoder.layer[0].outputs;
   float* received = shared_ + plan_.received;
-  cluster_.sync();  // what was received before has been read
-  for (int i = threadIdx.x; i < layer.outputs * NC; i += threads) {
-    const int row = i / NC, chain = i % NC;
-    remote(received, row / slice)[(rank_ * slice + row % slice) * NC + chain] =
-        shared_[plan_.delta + chain * plan_.delta_stride + row];
+  for (int i = threadIdx.x; i < units * NC; i += threads) {
+    const int row = i / NC, chain = i % NC, rank = owner<0>(row);
+    store_remote(remote_address(received + (rank_ * slice + row - rank * slice) * NC + chain, rank),
+                 shared_[plan_.delta + chain * plan_.delta_stride + row]);
   }
   cluster_.sync();
-  const int mine = max(0, min(slice, layer.outputs - rank_ * slice));
+  const int mine = max(0, min(slice, units - rank_ * slice));
   for (int i = threadIdx.x; i < mine * NC; i += threads) {
     const int row = i / NC, chain = i % NC;
     float sum = 0;
     for (int rank = 0; rank < plan_.cluster; ++rank) sum += received[(rank * slice + row) * NC + chain];
-    if (real(chain))
-      spec_.tape.delta[0][run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * layer.ld + rank_ * slice + row] = sum;
+    if (real(chain)) *recorded<0>(spec_.tape.delta, chain, rank_ * slice + row) = sum;
   }
 }
 
 // This block's part of ∇_z log p(x | z) and of log p(x | z) → all blocks; then each sums all parts.
-template <int NT, Math math>
-__device__ void Block<NT, math>::answer() {
-  const Layer& layer = spec_.decoder.layer[0];
-  const int k = last() > 0 ? layer.outputs : count(0), points = space_.latent * NC;
-  const int parts = parts_of(layer.inputs, k, NC), stride = 32 * row_pairs(layer.inputs) * NC;
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::answer(const float* b, int b_stride) {
+  const int points = space_.latent * NC;
   float* answers = shared_ + plan_.answer + parity_ * plan_.cluster * points;
-  const float* scratch = shared_ + plan_.scratch;
-  for (int i = threadIdx.x; i < points * plan_.cluster; i += threads) {
-    const int e = i % points;
-    float sum = scratch[e];
-    for (int part = 1; part < parts; ++part) sum += scratch[part * stride + e];
-    remote(answers, i / points)[rank_ * points + e] = sum;
-  }
+  product<0, false>(space_.latent, count_[0], b, b_stride, [&](int row, int chain, float sum) {
+    float* place = answers + rank_ * points + row * NC + chain;
+#pragma unroll 4
+    for (int rank = 0; rank < plan_.cluster; ++rank) store_remote(remote_address(place, rank), sum);
+  });
   double* values = received_value_ + parity_ * plan_.cluster * NC;
-  if (threadIdx.x < NC) {
-    double sum = 0;
-    for (int warp = 0; warp < warps; ++warp) sum += partial_value_[warp * NC + threadIdx.x];
-    for (int rank = 0; rank < plan_.cluster; ++rank)
-      cluster_.map_shared_rank(values, rank)[rank_ * NC + threadIdx.x] = sum;
-  }
+  for (int i = threadIdx.x; i < NC * plan_.cluster; i += threads)
+    store_remote(remote_address(values + rank_ * NC + i % NC, i / NC), partial_value_[i % NC]);
   cluster_.sync();
   for (int i = threadIdx.x; i < points; i += threads) {
     float sum = 0;
+#pragma unroll 8
     for (int rank = 0; rank < plan_.cluster; ++rank) sum += answers[rank * points + i];
     slope_[i] = static_cast<double>(sum) - position_[i];
   }
   parity_ ^= 1;
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::evaluate(bool wants_value, bool records) {
-  for (int l = 0; l < last(); ++l) forward_hidden(l, records);
-  compare(wants_value, records);
-  product<false>(last(), spec_.decoder.layer[last()].inputs, count(last()), shared_ + plan_.residual, plan_.residual_stride);
-  for (int l = last() - 1; l >= 0; --l) pass_down(l, records);
-  if (!records) answer();
+template <int depth, int NT, Math math>
+template <bool records>
+__device__ void Block<depth, NT, math>::evaluate(bool wants_value) {
+  if constexpr (depth > 1) forward_hidden<0, records>();
+  if constexpr (depth > 2) forward_hidden<1, records>();
+  compare<records>(wants_value);
+  const float* b = shared_ + plan_.residual;
+  int stride = plan_.residual_stride;
+  if constexpr (depth > 2) {
+    pass_down<1, records>(b, stride);
+    b = shared_ + plan_.slice_delta[1];
+    stride = plan_.slice_delta_stride[1];
+  }
+  if constexpr (depth > 1) {
+    pass_down<0, records>(b, stride);
+    b = shared_ + plan_.delta;
+    stride = plan_.delta_stride;
+  }
+  if constexpr (!records) answer(b, stride);
 }
 
 // log p(x, z) of the point just evaluated, for one chain a warp
@@ -376,8 +459,8 @@ __device__ double value_here(const double* position, const double* received, int
   return value;
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::begin_chains() {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::begin_chains() {
   __syncthreads();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const double* received = received_value_ + (parity_ ^ 1) * plan_.cluster * NC;
@@ -405,8 +488,8 @@ __device__ void Block<NT, math>::begin_chains() {
   __syncthreads();
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::draw_momenta(std::uint32_t step) {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::draw_momenta(std::uint32_t step) {
   const int pairs = (space_.latent + 1) / 2;
   for (int i = threadIdx.x; i < pairs * NC; i += threads) {
     const int pair = i / NC, chain = i % NC;
@@ -425,8 +508,8 @@ __device__ void Block<NT, math>::draw_momenta(std::uint32_t step) {
   __syncthreads();
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::start_trajectory() {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::start_trajectory() {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const double epsilon = *epsilon_;
   for (int chain = warp; chain < NC; chain += warps) {
@@ -445,8 +528,8 @@ __device__ void Block<NT, math>::start_trajectory() {
   __syncthreads();
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::leap(int index) {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::leap(int index) {
   const double epsilon = *epsilon_;
   for (int i = threadIdx.x; i < space_.latent * NC; i += threads) {
     const int chain = i % NC, d = i / NC, length = length_[chain];
@@ -473,8 +556,8 @@ __device__ void Block<NT, math>::leap(int index) {
   __syncthreads();
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::accept(std::uint32_t step) {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::accept(std::uint32_t step) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int chain = warp; chain < NC; chain += warps) {
     double kinetic = 0;
@@ -507,8 +590,8 @@ __device__ void Block<NT, math>::accept(std::uint32_t step) {
 }
 
 // All clusters of the run tell how many of their proposals were accepted, and wait until they know of all.
-template <int NT, Math math>
-__device__ void Block<NT, math>::meet(int step) {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::meet(int step) {
   if (threadIdx.x == 0) {
     unsigned long long* place = space_.of(space_.meeting, run_) + step;
     if (rank_ == 0)
@@ -524,8 +607,8 @@ __device__ void Block<NT, math>::meet(int step) {
   __syncthreads();
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::place(const double* from, bool lost_at_zero) {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::place(const double* from, bool lost_at_zero) {
   for (int i = threadIdx.x; i < space_.latent * NC; i += threads) {
     const int chain = i % NC, d = i / NC;
     const float z = lost_at_zero && value_[chain] == -infinity ? 0.0f : static_cast<float>(from[i]);
@@ -536,8 +619,8 @@ __device__ void Block<NT, math>::place(const double* from, bool lost_at_zero) {
   __syncthreads();
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::write_refined() {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::write_refined() {
   if (rank_ != 0) return;
   const ChainArrays chains = space_.chains.of(run_);
   for (int i = threadIdx.x; i < space_.latent * NC; i += threads) {
@@ -554,63 +637,67 @@ __device__ void Block<NT, math>::write_refined() {
   if (threadIdx.x == 0 && first_ == 0 && spec_.adapt == Adapt::inside) space_.of(space_.state, run_)->step_size = *epsilon_;
 }
 
-template <int NT, Math math>
-__device__ void Block<NT, math>::run() {
+template <int depth, int NT, Math math>
+__device__ void Block<depth, NT, math>::run() {
   load();
   place(position_, false);
   cluster_.sync();  // all shared memory is set up before others write into it
-  const int leaps = spec_.shape.leapfrog + spec_.shape.jitter, passes = 1 + spec_.steps * leaps + 1;
-  for (int pass = 0; pass < passes; ++pass) {
-    const bool records = pass + 1 == passes;
-    const int step = (pass - 1) / leaps, index = (pass - 1) % leaps + 1;
-    evaluate(pass == 0 || index >= spec_.shape.leapfrog - spec_.shape.jitter, records);
-    if (records) break;
-    if (pass == 0) {
+  const int leaps = spec_.shape.leapfrog + spec_.shape.jitter, shortest = spec_.shape.leapfrog - spec_.shape.jitter;
+  for (int step = -1, index = leaps;;) {  // step −1: the draws themselves
+    evaluate<false>(step < 0 || index >= shortest);
+    if (step < 0)
       begin_chains();
-      if (spec_.steps > 0) draw_momenta(0);
-    } else {
+    else
       leap(index);
-      if (index < leaps) continue;
-      accept(static_cast<std::uint32_t>(step));
-      if (step + 1 < spec_.steps) draw_momenta(static_cast<std::uint32_t>(step + 1));
-      if (spec_.adapt == Adapt::inside && step < spec_.adapting) meet(step);
-    }
-    if (pass + 2 < passes) {
-      start_trajectory();
-    } else {
-      write_refined();
-      place(z_, true);
-    }
+    if (index++ < leaps) continue;
+    if (step >= 0) accept(static_cast<std::uint32_t>(step));
+    if (step + 1 < spec_.steps) draw_momenta(static_cast<std::uint32_t>(step + 1));
+    if (step >= 0 && spec_.adapt == Adapt::inside && step < spec_.adapting) meet(step);
+    if (++step == spec_.steps) break;
+    start_trajectory();
+    index = 1;
   }
+  write_refined();
+  place(z_, true);
+  evaluate<true>(false);
   cluster_.sync();  // nobody leaves while others may write to it
 }
 
 #endif
 
-template <int NT, Math math>
+template <int depth, int NT, Math math>
 __global__ void __launch_bounds__(threads, 1)
     trajectory(const __grid_constant__ Space space, const __grid_constant__ TrajectorySpec spec, int first_run) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) float shared[];
   const int cluster = static_cast<int>(blockIdx.x) / spec.plan.cluster;
-  Block<NT, math> block(space, spec, shared, first_run + cluster / spec.clusters, cluster % spec.clusters * 8 * NT);
+  Block<depth, NT, math> block(space, spec, shared, first_run + cluster / spec.clusters, cluster % spec.clusters * 8 * NT);
   block.run();
 #endif
 }
 
 using Kernel = void (*)(Space, TrajectorySpec, int);
 
-template <Math math>
+template <int depth, Math math>
 Kernel kernel_of(int chains) {
   switch (chains) {
-    case 8: return trajectory<1, math>;
-    case 16: return trajectory<2, math>;
-    case 32: return trajectory<4, math>;
+    case 8: return trajectory<depth, 1, math>;
+    case 16: return trajectory<depth, 2, math>;
+    case 32: return trajectory<depth, 4, math>;
     default: return nullptr;
   }
 }
-Kernel kernel_of(int chains, Math math) {
-  return math == Math::tf32 ? kernel_of<Math::tf32>(chains) : kernel_of<Math::fp32>(chains);
+template <Math math>
+Kernel kernel_of(int depth, int chains) {
+  switch (depth) {
+    case 1: return kernel_of<1, math>(chains);
+    case 2: return kernel_of<2, math>(chains);
+    case 3: return kernel_of<3, math>(chains);
+    default: return nullptr;
+  }
+}
+Kernel kernel_of(const TrajectoryPlan& plan, Math math) {
+  return math == Math::tf32 ? kernel_of<Math::tf32>(plan.depth, plan.chains) : kernel_of<Math::fp32>(plan.depth, plan.chains);
 }
 
 // A stride of at least `least` that is 4 more than a multiple of 8 (fragments of single words), or 8 more than one of 32
@@ -633,6 +720,7 @@ class Layouter {
 
 TrajectoryPlan layout(const Net& net, int chains, int cluster) {
   TrajectoryPlan plan;
+  plan.depth = net.depth;
   plan.cluster = cluster;
   plan.chains = chains;
   const int last = net.depth - 1, latent = net.inputs();
@@ -640,6 +728,7 @@ TrajectoryPlan layout(const Net& net, int chains, int cluster) {
   for (int l = 0; l <= last; ++l) {
     const Layer& layer = net.layer[l];
     plan.slice[l] = ceil_div(layer.outputs, cluster);
+    plan.slice_reciprocal[l] = static_cast<unsigned>(((1ull << 32) + plan.slice[l] - 1) / plan.slice[l]);
     const int cols = l == 0 && last > 0 ? layer.outputs : plan.slice[l];
     plan.weight_stride[l] = odd_stride(cols);
     plan.weight[l] = place.take(round_up(layer.inputs, 8) * plan.weight_stride[l]);
@@ -658,29 +747,37 @@ TrajectoryPlan layout(const Net& net, int chains, int cluster) {
   plan.x = place.take(chains * plan.x_stride);
   plan.residual_stride = odd_stride(round_up(plan.slice[last], 8));
   plan.residual = place.take(chains * plan.residual_stride);
-  plan.slice_delta_stride = odd_stride(round_up(std::max(received, 1), 8));
-  plan.slice_delta = place.take(chains * plan.slice_delta_stride);
+  plan.log_p = place.take(chains * plan.x_stride);
+  for (int l = 1; l < last; ++l) {
+    plan.slice_delta_stride[l] = odd_stride(round_up(plan.slice[l], 8));
+    plan.slice_delta[l] = place.take(chains * plan.slice_delta_stride[l]);
+  }
   plan.delta_stride = odd_stride(round_up(last > 0 ? net.layer[0].outputs : 1, 8));
   plan.delta = place.take(chains * plan.delta_stride);
-  plan.received_slice = received;
-  plan.received = place.take(cluster * received * chains);
+  plan.received_size = round_up(cluster * received * chains, 4);
+  plan.received = place.take(2 * plan.received_size);
   plan.answer = place.take(2 * cluster * latent * chains);
   int scratch = 0;
+  const auto shared_out = [&](int rows, int k) {
+    ProductPlan p{tiles_of(rows), 0};
+    if (p.tiles <= warps / 2)
+      p.parts = std::max(1, std::min({warps / p.tiles, steps_of(k), scratch_floats / (16 * p.tiles * chains)}));
+    scratch = std::max(scratch, p.parts * 16 * p.tiles * chains);
+    return p;
+  };
   for (int l = 0; l <= last; ++l) {
     const int outputs = l == 0 && last > 0 ? net.layer[l].outputs : plan.slice[l];
-    const auto need = [&](int rows, int k) { return parts_of(rows, k, chains) * 32 * row_pairs(rows) * chains; };
-    // slices of the last blocks are shorter, which may mean more parts
-    for (int k = 1; k <= outputs; ++k) scratch = std::max(scratch, need(net.layer[l].inputs, k));
-    for (int rows = 1; rows <= outputs; ++rows) scratch = std::max(scratch, need(rows, net.layer[l].inputs));
+    plan.forward[l] = shared_out(outputs, net.layer[l].inputs);
+    plan.backward[l] = shared_out(net.layer[l].inputs, outputs);
   }
+  plan.schedule = place.take(2 * net.depth * warps * static_cast<int>(sizeof(Share) / sizeof(float)));
   plan.scratch = place.take(scratch);
   plan.doubles = round_up(place.size(), 4);
-  const int doubles = 5 * latent * chains + (4 + warps + 2 * cluster) * chains + 1;
-  plan.bytes = round_up(4 * plan.doubles + 8 * doubles + 4 * (4 * chains + 2), 16);
+  const int doubles = 5 * latent * chains + (5 + 2 * cluster) * chains + 1;
+  plan.bytes = round_up(4 * plan.doubles + 8 * doubles + 4 * (3 * chains + 2), 16);
   for (int l = 0; l <= last; ++l) {  // fragments of the last rows read beyond the weights
     const int inputs = net.layer[l].inputs, outputs = l == 0 && last > 0 ? net.layer[l].outputs : plan.slice[l];
-    const int rows = std::max(32 * row_pairs(inputs), round_up(inputs, 8));
-    const int end = plan.weight[l] + rows * plan.weight_stride[l] + std::max(32 * row_pairs(outputs), round_up(outputs, 8));
+    const int end = plan.weight[l] + 16 * tiles_of(inputs) * plan.weight_stride[l] + 16 * tiles_of(outputs) + 8;
     plan.bytes = std::max(plan.bytes, round_up(4 * end, 16));
   }
   return plan;
@@ -701,7 +798,7 @@ cudaLaunchConfig_t launch_of(const TrajectoryPlan& plan, int clusters, cudaLaunc
 }
 
 bool prepare(const TrajectoryPlan& plan, Math math) {
-  const Kernel kernel = kernel_of(plan.chains, math);
+  const Kernel kernel = kernel_of(plan, math);
   const bool fits =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes) == cudaSuccess &&
       (plan.cluster <= 8 || cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess);
@@ -715,7 +812,7 @@ int resident_clusters(const TrajectoryPlan& plan, Math math) {
   cudaLaunchAttribute attribute;
   const cudaLaunchConfig_t config = launch_of(plan, 1, attribute, nullptr);
   int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan.chains, math), &config) != cudaSuccess) {
+  if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &config) != cudaSuccess) {
     cudaGetLastError();
     return 0;
   }
@@ -727,7 +824,7 @@ std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, int batch, int
   check(cudaGetDevice(&device), "asking for the device");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device's generation");
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
-  if (major < 9) return {};
+  if (major < 9 || decoder.depth > trajectory_layers) return {};
   for (const int cluster : {8, 16, 4, 2, 1}) {
     if (blocks > 0 && cluster != blocks) continue;
     const TrajectoryPlan plan = layout(decoder, chains, cluster);
@@ -740,7 +837,7 @@ std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, int batch, int
 void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs, cudaStream_t stream) {
   cudaLaunchAttribute attribute;
   const cudaLaunchConfig_t config = launch_of(spec.plan, runs * spec.clusters, attribute, stream);
-  check(cudaLaunchKernelEx(&config, kernel_of(spec.plan.chains, math), space, spec, first_run), "starting a refinement");
+  check(cudaLaunchKernelEx(&config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
 
 }  // namespace hone::cuda

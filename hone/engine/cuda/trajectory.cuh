@@ -17,15 +17,25 @@ namespace hone::cuda {
 //   residual of the pixel slice, d_last = W r: partial sums for all units of h_{last−1}
 //   0 < l < last: partial sums → their owners, slope, partial sums for the layer below; one meeting a layer
 //   l = 0: slope(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since the slope is known to all; → all; one meeting
-// All blocks of a cluster then move its chains, with the same bits.
+// All blocks of a cluster then move its chains, with the same bits. Decoders of up to two hidden layers are taken.
+inline constexpr int trajectory_layers = 3;
+
+// How a product's results are shared out over a block's warps: by tiles of 16 rows and, where there are few of them, by
+// parts of k too, whose sums wait in the scratch memory (part, row, chain).
+struct ProductPlan {
+  int tiles = 1, parts = 0;  // parts = 0: not split
+};
+
 struct TrajectoryPlan {
-  int cluster = 0, chains = 0;  // blocks; chains of a cluster
-  int slice[max_layers] = {};   // outputs of a layer that a block holds
-  int weight[max_layers] = {}, weight_stride[max_layers] = {}, bias[max_layers] = {};  // places in shared memory, floats
-  int value[max_layers] = {}, value_stride[max_layers] = {};
+  int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
+  ProductPlan forward[trajectory_layers], backward[trajectory_layers];
+  int slice[trajectory_layers] = {};   // outputs of a layer that a block holds
+  unsigned slice_reciprocal[trajectory_layers] = {};  // 2³² / slice, rounded up
+  int weight[trajectory_layers] = {}, weight_stride[trajectory_layers] = {}, bias[trajectory_layers] = {};  // places in shared memory, floats
+  int value[trajectory_layers] = {}, value_stride[trajectory_layers] = {};
   int z = 0, z_stride = 0, x = 0, x_stride = 0, residual = 0, residual_stride = 0;
-  int slice_delta = 0, slice_delta_stride = 0, delta = 0, delta_stride = 0;
-  int received = 0, received_slice = 0, answer = 0, scratch = 0, doubles = 0, bytes = 0;
+  int slice_delta[trajectory_layers] = {}, slice_delta_stride[trajectory_layers] = {}, delta = 0, delta_stride = 0;
+  int received = 0, received_size = 0, schedule = 0, answer = 0, log_p = 0, scratch = 0, doubles = 0, bytes = 0;
 };
 
 struct TrajectorySpec {

@@ -8,26 +8,63 @@ constexpr int bias_columns = 32, bias_parts = WeightTile::threads / bias_columns
 
 // θ ← θ + step(gradient), element by element: as hone/optim/optimizer.hpp
 struct Step {
-  static constexpr bool sums_rows = false;
   float *theta, *first, *second;
-  int ld;
   float rate;
   OptimizerKind optimizer;
   RunState* state;
+  std::uint32_t iteration;
+  AdamCorrection correction;
 
-  __device__ void operator()(int row, int col, float gradient) const {
-    const std::size_t i = static_cast<std::size_t>(row) * ld + col;
-    float step;
-    if (optimizer == OptimizerKind::rmsprop) {
-      step = rmsprop_step(rate, gradient, state->iteration == 1, second[i]);
-    } else {
-      const AdamCorrection correction(state->adam[0], state->adam[1]);
-      step = adam_step(rate, gradient, correction, first[i], second[i]);
-    }
-    theta[i] += step;
-    if (!isfinite(theta[i])) atomicCAS(&state->bad, 0u, state->iteration);
+  __device__ float moved(float at, float gradient, float& one, float& two) const {
+    const float to = at + (optimizer == OptimizerKind::rmsprop ? rmsprop_step(rate, gradient, iteration == 1, two)
+                                                               : adam_step(rate, gradient, correction, one, two));
+    if (!isfinite(to)) atomicCAS(&state->bad, 0u, iteration);
+    return to;
   }
 };
+
+// Keeps a tile of sums where the whole block can read it.
+struct Kept {
+  static constexpr bool sums_rows = false;
+  float* tile;
+  int m0, n0;
+  static constexpr int stride = WeightTile::n + 4;
+
+  __device__ void operator()(int m, int n, float c) const { tile[(m - m0) * stride + n - n0] = c; }
+};
+
+// Four neighbours at a time, and all of a thread's loads before its stores.
+__device__ void update_tile(const UpdateTask& task, const float* tile, const Step& step) {
+  constexpr int quads = WeightTile::n / 4, each = WeightTile::m * quads / WeightTile::threads;
+  const auto place = [&](int i) {
+    const int index = i * WeightTile::threads + static_cast<int>(threadIdx.x), row = task.row0 + index / quads;
+    const int col = task.col0 + 4 * (index % quads);
+    return row < task.rows && col < task.ld ? static_cast<std::ptrdiff_t>(row) * task.ld + col : std::ptrdiff_t{-1};
+  };
+  const auto read = [](const float* from, std::ptrdiff_t at) { return *reinterpret_cast<const float4*>(from + at); };
+  float4 theta[each], first[each] = {}, second[each];
+#pragma unroll
+  for (int i = 0; i < each; ++i)
+    if (const std::ptrdiff_t at = place(i); at >= 0) {
+      theta[i] = read(step.theta, at);
+      second[i] = read(step.second, at);
+      if (step.first) first[i] = read(step.first, at);
+    }
+#pragma unroll
+  for (int i = 0; i < each; ++i) {
+    const std::ptrdiff_t at = place(i);
+    if (at < 0) continue;
+    const int index = i * WeightTile::threads + static_cast<int>(threadIdx.x);
+    const float4 gradient = *reinterpret_cast<const float4*>(tile + index / quads * Kept::stride + 4 * (index % quads));
+    theta[i].x = step.moved(theta[i].x, gradient.x, first[i].x, second[i].x);
+    theta[i].y = step.moved(theta[i].y, gradient.y, first[i].y, second[i].y);
+    theta[i].z = step.moved(theta[i].z, gradient.z, first[i].z, second[i].z);
+    theta[i].w = step.moved(theta[i].w, gradient.w, first[i].w, second[i].w);
+    *reinterpret_cast<float4*>(step.theta + at) = theta[i];
+    *reinterpret_cast<float4*>(step.second + at) = second[i];
+    if (step.first) *reinterpret_cast<float4*>(step.first + at) = first[i];
+  }
+}
 
 // Sums of deltas over the batch, in an order of their own that is always the same.
 __device__ void update_biases(const UpdateTask& task, const float* dy, int batch, float* shared, const Step& step) {
@@ -41,25 +78,31 @@ __device__ void update_biases(const UpdateTask& task, const float* dy, int batch
   if (part != 0 || n >= task.cols) return;
   sum = 0;
   for (int p = 0; p < bias_parts; ++p) sum += shared[p * bias_columns + column];
-  step(0, n, sum);
+  float none = 0;
+  step.theta[n] = step.moved(step.theta[n], sum, step.first ? step.first[n] : none, step.second[n]);
 }
 
 template <Math math>
 __global__ void __launch_bounds__(WeightTile::threads) update(Space space, UpdateSpec spec) {
   extern __shared__ __align__(16) float shared[];
+  __shared__ __align__(16) float kept[WeightTile::m * Kept::stride];
   const int run = static_cast<int>(blockIdx.y);
   const UpdateTask task = spec.tasks[blockIdx.x];
   const std::size_t floats = run * space.stride;
   RunState* state = space.of(space.state, run);
   const std::size_t at = floats + task.parameter;
-  const Step step = {space.parameters + at, space.first ? space.first + at : nullptr, space.second + at, task.ld,
-                     static_cast<float>(state->rate_factor * task.rate), spec.optimizer, state};
+  const Step step = {space.parameters + at, space.first ? space.first + at : nullptr, space.second + at,
+                     static_cast<float>(state->rate_factor * task.rate), spec.optimizer, state, state->iteration,
+                     AdamCorrection(state->adam[0], state->adam[1])};
   if (task.rows == 0) {
     update_biases(task, task.dy + floats, space.batch, shared, step);
     return;
   }
   const Product product = {task.x + floats, task.dy + floats, task.ldx, task.lddy, task.rows, task.cols, space.batch};
-  multiply_tile<WeightTile, Along::m, Along::n, math>(product, task.row0, task.col0, shared, step);
+  for (int i = threadIdx.x; i < WeightTile::m * Kept::stride; i += WeightTile::threads) kept[i] = 0;  // what pads a row
+  multiply_tile<WeightTile, Along::m, Along::n, math>(product, task.row0, task.col0, shared, Kept{kept, task.row0, task.col0});
+  __syncthreads();
+  update_tile(task, kept, step);
 }
 
 }  // namespace
@@ -82,7 +125,7 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, double ra
 
 void launch_update(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
   constexpr int bytes = Shares<WeightTile, Along::m, Along::n>::bytes;
-  static_assert(bytes <= 48 * 1024);
+  static_assert(bytes + sizeof(float) * WeightTile::m * Kept::stride <= 48 * 1024);
   const dim3 grid(spec.count, runs);
   if (spec.math == Math::tf32)
     update<Math::tf32><<<grid, WeightTile::threads, bytes, stream>>>(space, spec);

@@ -1,0 +1,170 @@
+// The cuda engine as a whole: the same bits again, checkpoints that go on on either engine, evaluation, many iterations.
+
+#include <algorithm>
+
+#include "tests/cuda/support.cuh"
+
+namespace hone::test {
+namespace {
+
+using cuda::PathOptions;
+using cuda::Runs;
+
+void expect_same(const TrainState& a, const TrainState& b) {
+  EXPECT_EQ(a.iteration, b.iteration);
+  EXPECT_EQ(a.step_size, b.step_size);
+  ASSERT_EQ(a.arrays.size(), b.arrays.size());
+  for (std::size_t i = 0; i < a.arrays.size(); ++i) EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
+}
+
+class CudaEngineTest : public CudaTest {
+ protected:
+  const DataSet data_ = made_up_data(ModelKind::vae, 150, 101);
+  static TrainConfig config(ObjectiveKind kind = ObjectiveKind::vcd) {
+    TrainConfig c = config_of(ModelKind::vae, kind);
+    c.precision = Precision::automatic;
+    return c;
+  }
+  static TrainState trained(Runs& runs, std::uint32_t iterations) {
+    TrainMetrics metrics;
+    runs.train(iterations, {&metrics, 1});
+    return runs.save(0);
+  }
+};
+
+TEST_F(CudaEngineTest, TwoRunsGiveTheSameBits) {
+  for (const bool clusters : {false, true})
+    for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
+      Runs a(config(kind), data_, {1}, {.clusters = clusters}), b(config(kind), data_, {1}, {.clusters = clusters});
+      expect_same(trained(a, 40), trained(b, 40));
+    }
+}
+
+TEST_F(CudaEngineTest, GoesOnAsIfItHadNeverStopped) {
+  for (const OptimizerKind optimizer : {OptimizerKind::rmsprop, OptimizerKind::adam}) {
+    TrainConfig c = config();
+    c.optimizer = optimizer;
+    Runs whole(c, data_, {1});
+    const TrainState expected = trained(whole, 15);
+    for (const std::uint32_t stop : {8u, 10u, 12u}) {
+      Runs first(c, data_, {1}), second(c, data_, {1});
+      second.restore(0, trained(first, stop));
+      expect_same(expected, trained(second, 15 - stop));
+    }
+  }
+}
+
+// Runs side by side are the runs that they would be alone, whatever the number of chains of a cluster … but for the
+// order of sums, which that number changes.
+TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
+  const std::vector<std::uint64_t> seeds = {1, 2, 3};
+  for (const PathOptions path : {PathOptions{.clusters = false}, PathOptions{.chains = 8}, PathOptions{.chains = 32}}) {
+    Runs together(config(), data_, seeds, path);
+    std::vector<TrainMetrics> metrics(3);
+    together.train(20, metrics);
+    for (int run = 0; run < 3; ++run) {
+      TrainConfig c = config();
+      c.seed = seeds[run];
+      Runs alone(c, data_, {seeds[run]}, path);
+      expect_same(trained(alone, 20), together.save(run));
+    }
+  }
+}
+
+// Ten iterations in float32, each from the cpu engine's state: parameters within 10⁻⁴ of the largest step of a tensor, but
+// where a Metropolis decision within rounding of its threshold fell to the other side; those are counted.
+TEST_F(CudaEngineTest, TenIterationsFromTheCpuEnginesStates) {
+  TrainConfig c = config();
+  c.precision = Precision::float32;
+  const auto cpu = make_cpu_engine(c, data_, {});
+  Runs runs(c, data_, {1});
+  int flips = 0;
+  for (int i = 0; i < 10; ++i) {
+    const TrainState before = cpu->save();
+    runs.restore(0, before);
+    TrainMetrics cpu_metrics, metrics;
+    cpu->train(1, cpu_metrics);
+    runs.train(1, {&metrics, 1});
+    const TrainState expected = cpu->save(), found = runs.save(0);
+    if (std::abs(expected.step_size / found.step_size - 1) > 1e-9) {
+      ++flips;
+      continue;
+    }
+    for (std::size_t a = 0; a < expected.arrays.size(); ++a) {
+      if (expected.arrays[a].name.starts_with("optimizer")) continue;
+      std::vector<double> from = values_of(before.arrays[a]), to = values_of(expected.arrays[a]), got = values_of(found.arrays[a]);
+      for (std::size_t k = 0; k < from.size(); ++k) to[k] -= from[k], got[k] -= from[k];
+      EXPECT_LT(relative_error(to, got), 2e-3) << expected.arrays[a].name << " in iteration " << i + 1;
+    }
+  }
+  EXPECT_LE(flips, 1);
+}
+
+// Written by one engine, read by the other, and back.
+TEST_F(CudaEngineTest, CheckpointsGoFromEngineToEngine) {
+  TrainConfig c = config();
+  const auto cpu = make_cpu_engine(c, data_, {});
+  const auto cuda = make_cuda_engine(c, data_);
+  TrainMetrics metrics;
+  cuda->train(12, metrics);
+  cpu->restore(cuda->save());
+  expect_same(cuda->save(), cpu->save());
+  cpu->train(5, metrics);
+  cuda->restore(cpu->save());
+  expect_same(cuda->save(), cpu->save());
+  cuda->train(5, metrics);
+  EXPECT_EQ(cuda->iteration(), 22u);
+}
+
+TEST_F(CudaEngineTest, LearnsAsTheCpuEngineDoes) {
+  for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
+    const auto cpu = make_cpu_engine(config(kind), data_, {});
+    const auto cuda = make_cuda_engine(config(kind), data_);
+    TrainMetrics ignored, cpu_metrics, metrics;
+    cpu->train(300, ignored);
+    cuda->train(300, ignored);
+    cpu->train(200, cpu_metrics);
+    cuda->train(200, metrics);
+    const Estimate a = cpu_metrics.elbo.estimate(), b = metrics.elbo.estimate();
+    EXPECT_NEAR(a.mean, b.mean, 5 * std::hypot(a.se, b.se));
+  }
+}
+
+TEST_F(CudaEngineTest, ParametersThatAreNotFiniteEndTheRun) {
+  TrainConfig c = config();
+  c.rate_model = 1e38;
+  const auto cuda = make_cuda_engine(c, data_);
+  TrainMetrics metrics;
+  EXPECT_THROW(cuda->train(50, metrics), Error);
+}
+
+TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
+  for (const ModelKind model : {ModelKind::vae, ModelKind::gaussian_mf, ModelKind::poisson_mf}) {
+    TrainConfig c = config_of(model, ObjectiveKind::vcd);
+    const DataSet data = made_up_data(model, 130, 101);
+    const auto cpu = make_cpu_engine(c, data, {.threads = 2});
+    const auto cuda = make_cuda_engine(c, data);
+    TrainMetrics metrics;
+    cuda->train(30, metrics);
+    cpu->restore(cuda->save());
+    EvaluationConfig evaluation;
+    evaluation.samples = 1100;
+    evaluation.burn_in = evaluation.kept = 20;
+    evaluation.points = 60;
+    const auto expected = cpu->evaluate(data, evaluation, {}), found = cuda->evaluate(data, evaluation, {});
+    ASSERT_EQ(found.size(), 60u);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const double size = std::abs(expected[i].mixture.log_likelihood);
+      EXPECT_NEAR(expected[i].proposal[0].log_likelihood, found[i].proposal[0].log_likelihood, 1e-4 * size);
+      EXPECT_NEAR(expected[i].proposal[0].effective_samples, found[i].proposal[0].effective_samples, 1e-2 * 1100);
+      // chains whose decisions fell otherwise have other moments
+      EXPECT_NEAR(expected[i].mixture.log_likelihood, found[i].mixture.log_likelihood, 0.02 * size);
+      EXPECT_EQ(expected[i].exact.has_value(), found[i].exact.has_value());
+      if (found[i].exact) EXPECT_NEAR(*expected[i].exact, *found[i].exact, 1e-6 * size);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::test
