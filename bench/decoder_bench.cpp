@@ -1,6 +1,7 @@
 // The gradient (and value) of log p(x, z) for a thread's share of chains, as the inside of a leapfrog trajectory needs
-// it, and what else an iteration does with the networks. GFLOP/s are those of one thread; `of_peak` is their fraction of
-// the fused multiply-adds that one core does at most, measured in the same run (those of floats, for bf16 products too).
+// it, and what else an iteration does with the networks. GFLOP/s are those of one thread; `of_peak` is their fraction
+// of the fused multiply-adds that one core does at most, measured in the same run (those of floats, for bf16 products
+// too).
 
 #include <benchmark/benchmark.h>
 

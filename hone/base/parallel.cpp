@@ -14,8 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Work comes in quick succession: who waits looks for it this long before going to sleep. Not at all where threads have to
-// take turns.
+// Work comes in quick succession: who waits looks for it this long before going to sleep. Not at all where threads have
+// to take turns.
 Clock::duration look_time(int threads) {
   const bool free = static_cast<unsigned>(threads) <= std::thread::hardware_concurrency();
   return free ? std::chrono::microseconds(50) : Clock::duration::zero();

@@ -41,7 +41,7 @@ void expand_bits(std::span<const std::uint64_t> words, std::span<T> out) {
   for (const std::uint64_t word : words)
     for (int shift = 0; shift < 64 && at < out.size(); shift += 8, at += 8) {
       const std::array<T, 8>& eight = table[word >> shift & 0xFF];
-      std::copy_n(eight.begin(), std::min<std::size_t>(8, out.size() - at), out.begin() + static_cast<std::ptrdiff_t>(at));
+      std::copy_n(eight.begin(), std::min<std::size_t>(8, out.size() - at), out.data() + at);
     }
 }
 

@@ -22,7 +22,8 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
          {"threshold", Binarization::threshold},
          {"stochastic", Binarization::stochastic}},
         "how grey levels become bits; auto: as is usual for the data set");
-  s.add("data_seed", config.data_seed, Bounds::between(0, 1e18), "seed of stochastic binarization and of synthetic data");
+  s.add("data_seed", config.data_seed, Bounds::between(0, 1e18),
+        "seed of stochastic binarization and of synthetic data");
   s.add("latent", config.latent, Bounds::between(1, 1e5), "dimension of z", "10 for vae, else 50");
   s.add("hidden", config.hidden, Bounds::between(1, 1e5), "hidden layers of the decoder",
         "[200, 200] for vae, else []");
@@ -61,7 +62,9 @@ Settings train_settings(TrainRunConfig& config) {
       s, {config.optimizer, config.rate_mean, config.rate_scale, config.rate_decay, config.decay_every});
   s.add("rate_model", config.rate_model, Bounds::at_least(0), "learning rate of the model's parameters");
   s.add("precision", config.precision,
-        {{"float32", Precision::float32}, {"float64", Precision::float64}, {"bf16-trajectory", Precision::bf16_trajectory}},
+        {{"float32", Precision::float32},
+         {"float64", Precision::float64},
+         {"bf16-trajectory", Precision::bf16_trajectory}},
         "numbers of the networks; bf16-trajectory: bf16 gradients inside hmc, accepted exactly (needs AVX512-BF16)");
   add_seed_setting(s, config.seed);
   add_running_settings(s, config);

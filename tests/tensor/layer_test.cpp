@@ -201,7 +201,8 @@ void check_backward(const Shape& shape, SimdLevel level) {
 template <class Real>
 void check_weight_gradient(const Shape& shape, SimdLevel level) {
   const Operands<Real> operands(shape);
-  std::vector<Real> gradient(operands.weights.size(), Real(0.5)), bias(operands.bias.size(), Real(0.25));  // written over
+  // What is there before is written over.
+  std::vector<Real> gradient(operands.weights.size(), Real(0.5)), bias(operands.bias.size(), Real(0.25));
   const int middle = shape.inputs / 3;
   weight_gradient<Real>(operands.x, operands.dy, 0, middle, gradient, level);
   weight_gradient<Real>(operands.x, operands.dy, middle, shape.inputs, gradient, level);
