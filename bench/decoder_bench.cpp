@@ -1,6 +1,7 @@
 // The gradient (and value) of log p(x, z) for a thread's share of chains, as the inside of a leapfrog trajectory needs
-// it, and what else an iteration does with the networks. GFLOP/s are those of one thread; `of_peak` is their fraction of
-// the fused multiply-adds that one core does at most, measured in the same run (those of floats, for bf16 products too).
+// it, and what else an iteration does with the networks. GFLOP/s are those of one thread; `of_peak` is their fraction
+// of the fused multiply-adds that one core does at most, measured in the same run (those of floats, for bf16 products
+// too).
 
 #include <benchmark/benchmark.h>
 
@@ -113,7 +114,7 @@ void parameter_gradient(benchmark::State& state, const DecoderConfig& config) {
   peak();
   for (auto _ : state) {
     model.decoder.record({model.z, model.data, datum}, 0, chains, tape);
-    model.decoder.add_gradient(tape, 0, 1, gradient);
+    model.decoder.sum_gradient(tape, 0, 1, gradient);
     benchmark::ClobberMemory();
   }
   const double first = 2.0 * config.latent * (config.hidden.empty() ? config.pixels : config.hidden.front());
@@ -141,7 +142,7 @@ void encode(benchmark::State& state) {
   for (auto _ : state) {
     encoder.forward(tape, 0, chains, mean, sd);
     encoder.backward(tape, 0, chains, mean, sd);
-    encoder.add_gradient(tape, 0, 1, gradient);
+    encoder.sum_gradient(tape, 0, 1, gradient);
     benchmark::ClobberMemory();
   }
   const double pass = 2 * pass_flops(vae());  // two networks, as wide as the decoder

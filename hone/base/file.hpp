@@ -19,8 +19,8 @@ void sync_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& destination, std::span<const std::uint8_t> bytes);
 void write_file(const std::filesystem::path& destination, std::string_view text);
 
-// The name beside `destination` under which this process writes what is to come there, and whether a file has such a name:
-// then it is one that its process, perhaps killed, had not finished.
+// The name beside `destination` under which this process writes what is to come there, and whether a file has such a
+// name: then it is one that its process, perhaps killed, had not finished.
 std::filesystem::path unfinished_name(const std::filesystem::path& destination);
 bool is_unfinished(const std::filesystem::path& path);
 

@@ -1,6 +1,7 @@
 #include "hone/base/parallel.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -11,22 +12,30 @@
 namespace hone {
 namespace {
 
-// Work comes in quick succession: who waits looks for it a while, some 50 µs, before going to sleep. Not where threads
-// have to take turns.
-int looks_for(int threads) {
-  return static_cast<unsigned>(threads) <= std::thread::hardware_concurrency() ? 4000 : 0;
+using Clock = std::chrono::steady_clock;
+
+// Work comes in quick succession: who waits looks for it this long before going to sleep. Not at all where threads have
+// to take turns.
+Clock::duration look_time(int threads) {
+  const bool free = static_cast<unsigned>(threads) <= std::thread::hardware_concurrency();
+  return free ? std::chrono::microseconds(50) : Clock::duration::zero();
 }
 
+// How long a pause takes differs a lot between CPUs, so the clock is read, but not at every look.
 template <class Condition>
-bool seen_soon(int looks, Condition condition) {
-  for (int look = 0; look < looks; ++look) {
-    if (condition()) return true;
+bool seen_soon(Clock::duration time, Condition condition) {
+  if (time == Clock::duration::zero()) return condition();
+  const auto end = Clock::now() + time;
+  do {
+    for (int look = 0; look < 32; ++look) {
+      if (condition()) return true;
 #if defined(__x86_64__) && defined(__GNUC__)
-    __builtin_ia32_pause();
+      __builtin_ia32_pause();
 #else
-    std::this_thread::yield();
+      std::this_thread::yield();
 #endif
-  }
+    }
+  } while (Clock::now() < end);
   return false;
 }
 
@@ -38,7 +47,7 @@ struct Team::State {
   const std::function<void(int, int, int)>* share = nullptr;
   int items = 0;
   int threads = 1;
-  int looks = 0;
+  Clock::duration looking = Clock::duration::zero();
   std::atomic<int> running = 0;
   std::atomic<std::uint64_t> round = 0;
   std::atomic<bool> stop = false;
@@ -66,7 +75,7 @@ struct Team::State {
   void work(int thread) {
     for (std::uint64_t seen = 0;;) {
       const auto called = [&] { return stop || round != seen; };
-      if (!seen_soon(looks, called)) {
+      if (!seen_soon(looking, called)) {
         std::unique_lock lock(mutex);
         wake.wait(lock, called);
       }
@@ -82,7 +91,7 @@ struct Team::State {
 
 Team::Team(int threads) : state_(std::make_unique<State>()) {
   state_->threads = threads > 1 ? threads : 1;
-  state_->looks = looks_for(threads);
+  state_->looking = look_time(threads);
   for (int thread = 1; thread < state_->threads; ++thread)
     state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
 }
@@ -104,7 +113,7 @@ void Team::run(int items, const std::function<void(int, int, int)>& share) {
   state.wake.notify_all();
   state.execute(0);
   const auto finished = [&] { return state.running == 0; };
-  if (!seen_soon(state.looks, finished)) {
+  if (!seen_soon(state.looking, finished)) {
     std::unique_lock lock(state.mutex);
     state.done.wait(lock, finished);
   }

@@ -41,7 +41,8 @@ int usage_error(const CLI::App& program, const std::string& message) {
 
 int main(int argc, char** argv) {
   CLI::App program("Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
-                   "steps, and feeds what the chain found back into q (the variational contrastive divergence).", "hone");
+                   "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
+                   "hone");
   program.set_version_flag("--version", HONE_VERSION);
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);

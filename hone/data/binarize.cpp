@@ -61,7 +61,8 @@ Binarization binarization_named(std::string_view name) {
     if (text == name) return value;
     known.emplace_back(text);
   }
-  throw InputError(fmt::format("binarization '{}': expected one of {}{}", name, join(known), did_you_mean(name, known)));
+  throw InputError(
+      fmt::format("binarization '{}': expected one of {}{}", name, join(known), did_you_mean(name, known)));
 }
 
 DataSet binarize_threshold(const DataSet& data) {

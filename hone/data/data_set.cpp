@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -24,14 +25,24 @@ int checked_size(std::size_t values, ImageShape shape) {
   return static_cast<int>(values / pixels);
 }
 
+// The numbers of every byte's eight bits, lowest first.
+template <class T>
+constexpr auto byte_table() {
+  std::array<std::array<T, 8>, 256> table{};
+  for (std::size_t byte = 0; byte < table.size(); ++byte)
+    for (std::size_t i = 0; i < 8; ++i) table[byte][i] = static_cast<T>(byte >> i & 1);
+  return table;
+}
+
 template <class T>
 void expand_bits(std::span<const std::uint64_t> words, std::span<T> out) {
+  static constexpr auto table = byte_table<T>();
   std::size_t at = 0;
-  for (const std::uint64_t word : words) {
-    const std::size_t count = std::min<std::size_t>(64, out.size() - at);
-    for (std::size_t i = 0; i < count; ++i) out[at + i] = static_cast<T>(word >> i & 1);
-    at += count;
-  }
+  for (const std::uint64_t word : words)
+    for (int shift = 0; shift < 64 && at < out.size(); shift += 8, at += 8) {
+      const std::array<T, 8>& eight = table[word >> shift & 0xFF];
+      std::copy_n(eight.begin(), std::min<std::size_t>(8, out.size() - at), out.data() + at);
+    }
 }
 
 template <class T>

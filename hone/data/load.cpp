@@ -39,8 +39,9 @@ std::string in_words(Binarization binarization, std::uint64_t seed) {
 // Bits stay what they are, so that a wish for other ones is a mistake.
 void refuse_to_binarize(const DataRequest& request) {
   if (request.binarization != Binarization::threshold && request.binarization != Binarization::stochastic) return;
-  throw KeyError("binarization", fmt::format("the data of {} are bits already, and {} does nothing to them; leave it at "
-                                             "auto", request.name, name_of(request.binarization)));
+  throw KeyError("binarization",
+                 fmt::format("the data of {} are bits already, and {} does nothing to them; leave it at auto",
+                             request.name, name_of(request.binarization)));
 }
 
 DataSplits load_images(const DataSetInfo& info, const DataRequest& request, const FoundData& found) {

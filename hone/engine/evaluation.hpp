@@ -37,7 +37,7 @@ struct PointEvaluation {
   std::array<ImportanceEstimate, proposal_count> proposal;  // of those asked for
   double best = 0;   // the highest of them, the paper's figure: no lower bound, since it is chosen after seeing
   double pilot = 0;  // the proposal that is best on the first tenth of the draws, estimated on the other nine
-  ImportanceEstimate mixture;  // all draws of all proposals as draws of their equal mixture, one proposal: a lower bound
+  ImportanceEstimate mixture;  // all draws of all proposals as draws of their equal mixture: a lower bound
   std::optional<double> exact;  // gaussian-mf
 };
 
@@ -52,8 +52,8 @@ struct ProposalDraws {
 PointEvaluation combine(const std::array<ProposalDraws, proposal_count>& draws,
                         const std::array<bool, proposal_count>& used);
 
-// Means over data with their standard errors (NaN where there is one datum alone). Where no draw of a proposal has weight
-// at some datum, its estimate there is −∞, and so is the mean; its standard error is then NaN.
+// Means over data with their standard errors (NaN where there is one datum alone). Where no draw of a proposal has
+// weight at some datum, its estimate there is −∞, and so is the mean; its standard error is then NaN.
 struct EvaluationSummary {
   std::array<Estimate, proposal_count> proposal;
   std::array<double, proposal_count> effective_samples{};  // mean over data

@@ -19,12 +19,24 @@ std::span<double> scratch(int dimension) {
 
 }  // namespace
 
-AmortizedFamily::AmortizedFamily(int dimension, int count) : Family(dimension), count_(count) {
+AmortizedFamily::AmortizedFamily(int dimension, int count, Team* team)
+    : Family(dimension), count_(count), team_(team) {
   if (count < 1) throw InputError("a minibatch needs at least one datum");
   const std::size_t size = static_cast<std::size_t>(dimension) * static_cast<std::size_t>(count);
   add_slice("mean", Role::location, size);
   add_slice("sd", Role::scale, size);
   std::ranges::fill(sd().flat(), 1.0);
+}
+
+template <class Do>
+void AmortizedFamily::for_data(int count, Do&& work) const {
+  const auto share = [&](int begin, int end, int) {
+    for (int c = begin; c < end; ++c) work(c);
+  };
+  if (team_)
+    team_->for_shares(count, share);
+  else
+    share(0, count, 0);
 }
 
 AmortizedFamily::Halves AmortizedFamily::split(std::span<double> all) const {
@@ -45,17 +57,17 @@ NormalGradient AmortizedFamily::gradient_of(int datum, std::span<double> gradien
 
 void AmortizedFamily::draw(const RandomSource& random, std::uint32_t iteration, Draws& draws,
                            std::uint32_t first_datum) const {
-  for (int c = 0; c < draws.count(); ++c) {
+  for_data(draws.count(), [&](int c) {
     random.normals({Purpose::draw, iteration, first_datum + static_cast<std::uint32_t>(c)}, draws.noise.column(c));
     normal(c).colour(draws.noise.column(c), draws.z.column(c));
-  }
+  });
   std::ranges::fill(draws.weight, 1.0);
 }
 
 void AmortizedFamily::log_density(MatrixView<const double> z, Want want, std::span<double> value,
                                   MatrixView<double> gradient) const {
-  const std::span<double> u = scratch<0>(dimension());
-  for (int c = 0; c < z.cols(); ++c) {
+  for_data(z.cols(), [&](int c) {
+    const std::span<double> u = scratch<0>(dimension());
     const Normal q = normal(c);
     q.whiten(z.column(c), u);
     if (wants_value(want)) {
@@ -67,38 +79,39 @@ void AmortizedFamily::log_density(MatrixView<const double> z, Want want, std::sp
       q.precondition(u, gradient.column(c));
       for (double& slope : gradient.column(c)) slope = -slope;
     }
-  }
+  });
 }
 
 void AmortizedFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz,
                                    std::span<const double> coefficient, std::span<double> gradient) const {
-  for (int c = 0; c < draws.count(); ++c)
+  for_data(draws.count(), [&](int c) {
     gradient_of(c, gradient).add_pathwise(coefficient[c], dz.column(c), draws.noise.column(c));
+  });
 }
 
 void AmortizedFamily::add_score(MatrixView<const double> z, std::span<const double> coefficient,
                                 std::span<double> gradient) const {
-  const std::span<double> u = scratch<0>(dimension()), v = scratch<1>(dimension());
-  for (int c = 0; c < z.cols(); ++c) {
+  for_data(z.cols(), [&](int c) {
+    const std::span<double> u = scratch<0>(dimension()), v = scratch<1>(dimension());
     const Normal q = normal(c);
     q.whiten(z.column(c), u);
     q.precondition(u, v);
     gradient_of(c, gradient).add_score(coefficient[c], q, u, v);
-  }
+  });
 }
 
 void AmortizedFamily::add_draw_score(const Draws& draws, std::span<const double> coefficient,
                                      std::span<double> gradient) const {
-  const std::span<double> v = scratch<1>(dimension());
-  for (int c = 0; c < draws.count(); ++c) {
+  for_data(draws.count(), [&](int c) {
+    const std::span<double> v = scratch<1>(dimension());
     const Normal q = normal(c);
     q.precondition(draws.noise.column(c), v);  // a draw comes whitened
     gradient_of(c, gradient).add_score(coefficient[c], q, draws.noise.column(c), v);
-  }
+  });
 }
 
 void AmortizedFamily::add_entropy_gradient(std::span<const double> coefficient, std::span<double> gradient) const {
-  for (int c = 0; c < count_; ++c) gradient_of(c, gradient).add_log_normalizer(coefficient[c], normal(c));
+  for_data(count_, [&](int c) { gradient_of(c, gradient).add_log_normalizer(coefficient[c], normal(c)); });
 }
 
 void AmortizedFamily::moments(std::span<double> mean, std::span<double> sd) const {

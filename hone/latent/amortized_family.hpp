@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hone/base/parallel.hpp"
 #include "hone/family/family.hpp"
 #include "hone/family/normal.hpp"
 
@@ -7,10 +8,11 @@ namespace hone {
 
 // The q of a minibatch: a diagonal Gaussian for every datum, whose means and standard deviations an encoder has written
 // into parameters(). Column c of a batch of points belongs to datum c, so every batch has count() columns. Every draw
-// weighs 1: values and gradients are sums over the minibatch, not means.
+// weighs 1: values and gradients are sums over the minibatch, not means. Data are independent of each other, so a team,
+// where there is one, shares them out; it must outlive the family and its copies.
 class AmortizedFamily final : public Family {
  public:
-  AmortizedFamily(int dimension, int count);
+  AmortizedFamily(int dimension, int count, Team* team = nullptr);
 
   int count() const { return count_; }
   MatrixView<double> mean() { return split(parameters()).mean; }  // (D, n)
@@ -39,10 +41,13 @@ class AmortizedFamily final : public Family {
   void moments(std::span<double> mean, std::span<double> sd) const override;  // of the equal mixture over the data
 
  private:
+  template <class Do>
+  void for_data(int count, Do&& work) const;  // work(datum)
   Normal normal(int datum) const;
   NormalGradient gradient_of(int datum, std::span<double> gradient) const;
 
   int count_;
+  Team* team_;
 };
 
 }  // namespace hone

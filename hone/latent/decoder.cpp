@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "hone/base/clones.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 
@@ -13,6 +14,14 @@ NetworkConfig network_of(const DecoderConfig& config) {
   const bool centred = config.density == Density::gaussian;
   return {config.latent, config.hidden, config.pixels, config.activation,
           centred ? Intercept::none : Intercept::learned};
+}
+
+// ∇ log p(x | z) + ∇ log N(z; 0, I)
+HONE_CLONES void subtract(const float* slope, std::span<const double> z, std::span<double> out) {
+  for (std::size_t d = 0; d < z.size(); ++d) out[d] = static_cast<double>(slope[d]) - z[d];
+}
+HONE_CLONES void subtract(const double* slope, std::span<const double> z, std::span<double> out) {
+  for (std::size_t d = 0; d < z.size(); ++d) out[d] = slope[d] - z[d];
 }
 
 }  // namespace
@@ -50,10 +59,7 @@ void Decoder<Real>::compute(const LayerStack<Element>& layers, const Points& poi
   if (!wants_gradient(want)) return;
   layers.backward(tape, 0, count);
   layers.backward_input(tape, 0, count);
-  for (int c = 0; c < count; ++c) {
-    const auto* slope = tape.input_delta.view().column(c);
-    for (int d = 0; d < config_.latent; ++d) gradient(d, c) = static_cast<double>(slope[d]) - points.z(d, c);
-  }
+  for (int c = 0; c < count; ++c) subtract(tape.input_delta.view().column(c), points.z.column(c), gradient.column(c));
 }
 
 template <class Real>

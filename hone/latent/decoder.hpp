@@ -52,8 +52,8 @@ class Decoder {
   // sum over all columns. The tape must have been prepared for points.z.cols() columns.
   void prepare(Tape<Real>& tape, int columns) const { tape.prepare(network_.config(), columns); }
   void record(const Points& points, int begin, int end, Tape<Real>& tape) const;
-  void add_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const {
-    network_.add_gradient(tape, part, parts, gradient);
+  void sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const {
+    network_.sum_gradient(tape, part, parts, gradient);
   }
 
  private:

@@ -62,10 +62,10 @@ void AmortizedGaussian<Real>::backward(EncoderTape<Real>& tape, int begin, int e
 }
 
 template <class Real>
-void AmortizedGaussian<Real>::add_gradient(const EncoderTape<Real>& tape, int part, int parts,
+void AmortizedGaussian<Real>::sum_gradient(const EncoderTape<Real>& tape, int part, int parts,
                                            std::span<Real> gradient) const {
-  mean_.add_gradient(tape.mean, part, parts, gradient);
-  sd_.add_gradient(tape.sd, part, parts, gradient);
+  mean_.sum_gradient(tape.mean, part, parts, gradient);
+  sd_.sum_gradient(tape.sd, part, parts, gradient);
 }
 
 template class AmortizedGaussian<float>;

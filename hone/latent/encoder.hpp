@@ -38,11 +38,11 @@ class AmortizedGaussian {
   // μ and σ (D, n) of the data in columns [begin, end)
   void forward(EncoderTape<Real>& tape, int begin, int end, MatrixView<double> mean, MatrixView<double> sd) const;
 
-  // From d objective / dμ and d objective / dσ (D, n) of the columns [begin, end); then every thread adds its part of
-  // the sum over all columns to the gradient of all parameters.
+  // From d objective / dμ and d objective / dσ (D, n) of the columns [begin, end); then every thread makes its part of
+  // the sum over all columns, the gradient of q's parameters.
   void backward(EncoderTape<Real>& tape, int begin, int end, MatrixView<const double> mean,
                 MatrixView<const double> sd) const;
-  void add_gradient(const EncoderTape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
+  void sum_gradient(const EncoderTape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
 
  private:
   EncoderConfig config_;

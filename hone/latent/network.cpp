@@ -127,14 +127,14 @@ void Network<Real>::pack_into(LayerStack<Element>& layers, int part, int parts) 
 }
 
 template <class Real>
-void Network<Real>::add_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const {
+void Network<Real>::sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const {
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
     const BatchView<const Real> x = l == 0 ? tape.input : tape.value[l - 1].view();
     const BatchView<const Real> dy = tape.delta[l].view();
-    add_weight_gradient(x, dy, share(x.rows(), part, parts), share(x.rows(), part + 1, parts),
+    weight_gradient(x, dy, share(x.rows(), part, parts), share(x.rows(), part + 1, parts),
                         parameters_->of(tensors_[l].weight, gradient));
     if (tensors_[l].bias >= 0)
-      add_bias_gradient(dy, share(dy.rows(), part, parts), share(dy.rows(), part + 1, parts),
+      bias_gradient(dy, share(dy.rows(), part, parts), share(dy.rows(), part + 1, parts),
                         parameters_->of(tensors_[l].bias, gradient));
   }
 }

@@ -82,9 +82,9 @@ class Network {
   template <class Element>
   void pack_into(LayerStack<Element>& layers, int part, int parts) const;
 
-  // gradient of all parameters += Σ over the columns of the tape, whose deltas are known. Threads share it out as part
-  // i of n; the bits do not depend on n.
-  void add_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
+  // gradient of the network's parameters = Σ over the columns of the tape, whose deltas are known. Threads share it out
+  // as part i of n; the bits do not depend on n.
+  void sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
 
  private:
   struct LayerTensors {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "hone/base/clones.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/planted.hpp"
 #include "hone/base/scalar.hpp"
@@ -16,7 +17,7 @@ double kinetic_energy(std::span<const double> momentum) {
   return 0.5 * sum;
 }
 
-void add_scaled(double factor, std::span<const double> from, std::span<double> to) {
+HONE_CLONES void add_scaled(double factor, std::span<const double> from, std::span<double> to) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += factor * from[i];
 }
 
@@ -81,13 +82,16 @@ void Hmc::start(const Move& move, const ChainsView& chains) {
 }
 
 void Hmc::integrate(const Target& target, double step_size, int count) {
-  const MatrixView<double> position = position_, slope = slope_;
+  const MatrixView<double> position = position_, slope = slope_, momentum = momentum_;
+  const auto kick = [&](double size, int begin, int end) {
+    add_scaled(size, slope.columns(begin, end).flat(), momentum.columns(begin, end).flat());
+  };
   const std::span<double> value(value_);
   const std::span<const std::uint32_t> datum(datum_);
   for (int under_way = count, l = 1; under_way > 0; ++l) {
     int going_on = under_way;  // trajectories [going_on, under_way) make their last step now
     while (going_on > 0 && length_[going_on - 1] == l) --going_on;
-    for (int i = 0; i < under_way; ++i) add_scaled(step_size, momentum_.column(i), position_.column(i));
+    add_scaled(step_size, momentum.columns(0, under_way).flat(), position.columns(0, under_way).flat());
     if (going_on > 0)
       target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on),
                       datum.first(going_on));
@@ -96,8 +100,8 @@ void Hmc::integrate(const Target& target, double step_size, int count) {
                       value.subspan(going_on, under_way - going_on), slope.columns(going_on, under_way),
                       datum.subspan(going_on, under_way - going_on));
     const double last_kick = planted(Fault::missing_half_kick) ? 0 : 0.5 * step_size;
-    for (int i = 0; i < under_way; ++i)
-      add_scaled(i < going_on ? step_size : last_kick, slope_.column(i), momentum_.column(i));
+    kick(step_size, 0, going_on);
+    kick(last_kick, going_on, under_way);
     under_way = going_on;
   }
 }

@@ -41,8 +41,9 @@ std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const F
 // Whether the objective has a score-function term, and so a baseline.
 bool uses_baseline(const ObjectiveConfig& config);
 
-// One iteration's estimates of the ELBO (eq. elbo) and of the VCD (eq. new_divergence_rearranged; always for α = 1): means
-// by weight; NaN where no draw is left. `analytic`: appendix 3's form, with E_q[log q] exact (eq2:objective_simplified).
+// One iteration's estimates of the ELBO (eq. elbo) and of the VCD (eq. new_divergence_rearranged; always for α = 1):
+// means by weight; NaN where no draw is left. `analytic`: appendix 3's form, with E_q[log q] exact
+// (eq2:objective_simplified).
 double elbo_estimate(const Family& family, const Evidence& evidence, bool analytic);
 double vcd_estimate(const Family& family, const Evidence& evidence, bool analytic);
 

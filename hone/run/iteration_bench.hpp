@@ -35,8 +35,8 @@ struct IterationBench {
   std::string to_json() const;
 };
 
-// Multiplications and additions of the matrix products of one iteration. For a chain, with P the decoder's weights times
-// two (one pass) and P₁ those of its layer next to z:
+// Multiplications and additions of the matrix products of one iteration. For a chain, with P the decoder's weights
+// times two (one pass) and P₁ those of its layer next to z:
 //   2P (1 + t L)   log p and its gradient at z0, and the gradients of t trajectories of L leapfrog steps
 //   P t + 2P       bf16-trajectory alone: exact values for t accept steps, and the first kick's gradient; gradients of
 //                  trajectories are then products of bf16, all others of float

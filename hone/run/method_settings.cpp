@@ -23,7 +23,8 @@ void add_objective_settings(Settings& s, ObjectiveConfig& config, const Choices<
   s.add("estimator", config.estimator, {{"full", Estimator::full}, {"large-t", Estimator::large_t}},
         "vcd: large-t drops the score at z0, which vanishes for many steps");
   s.add("first_term", config.first_term,
-        {{"reparameterized", FirstTerm::reparameterized}, {"score", FirstTerm::score}}, "gradient estimator of the ELBO");
+        {{"reparameterized", FirstTerm::reparameterized}, {"score", FirstTerm::score}},
+        "gradient estimator of the ELBO");
   s.add("entropy", config.entropy,
         {{"auto", Entropy::automatic}, {"analytic", Entropy::analytic}, {"sampled", Entropy::sampled}},
         "entropy of q: analytic (Gaussian q; appendix 3), sampled; auto: analytic where there is a form");
@@ -37,10 +38,12 @@ void add_refinement_settings(Settings& s, const RefinementVariables& v) {
   s.add("leapfrog_jitter", v.kernel.leapfrog_jitter, Bounds::between(0, 1e6),
         "hmc: draw the number of steps uniformly from L − jitter to L + jitter");
   s.add("adapt", v.adapt, {{"inside", Adapt::inside}, {"between", Adapt::between}, {"off", Adapt::off}},
-        "when the step size follows the acceptance: inside a refinement (the authors' way), between refinements, never");
+        "when the step size follows the acceptance: inside a refinement (the authors' way), between refinements, "
+        "never");
   s.add("step_size", v.step_size, Bounds::positive(), "step size at the start (hmc: ε; mala, random-walk: δ)",
         "0.5 / dimension of z");
-  s.add("acceptance", v.acceptance, Bounds::inside(0, 1), "acceptance that the step size aims at", v.acceptance_default);
+  s.add("acceptance", v.acceptance, Bounds::inside(0, 1), "acceptance that the step size aims at",
+        v.acceptance_default);
 }
 
 void check_used(const ObjectiveConfig& objective, const KernelConfig& kernel) {

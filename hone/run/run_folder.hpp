@@ -14,8 +14,8 @@ enum class Reuse { nothing, run };
 // A folder with everything that one fit read and wrote.
 class RunFolder {
  public:
-  // Makes the folder. One that holds something already (unless that is a run, and may be reused), or that cannot be made
-  // or written, is an InputError.
+  // Makes the folder. One that holds something already (unless that is a run, and may be reused), or that cannot be
+  // made or written, is an InputError.
   explicit RunFolder(std::filesystem::path path, Reuse reuse = Reuse::nothing);
 
   const std::filesystem::path& path() const { return path_; }

@@ -31,8 +31,8 @@ struct Bounds {
 template <class E>
 using Choices = std::vector<std::pair<std::string, E>>;
 
-// A table of settings: each ties a key to a variable, with its help and what it takes. The same table reads a TOML file,
-// reads command-line flags, writes the resolved configuration, and tells --help and the documentation what there is.
+// A table of settings: each ties a key to a variable, with its help and what it takes. The same table reads a TOML
+// file, reads command-line flags, writes the resolved configuration, and tells --help and the documentation.
 // Keys are snake_case, "table.key" for a key of a table; the flag of draws_per_iteration is --draws-per-iteration.
 class Settings {
  public:
@@ -48,7 +48,8 @@ class Settings {
     std::string flag() const;
   };
 
-  // A reference must outlive the settings. An optional variable is one whose default the program derives: say from what.
+  // A reference must outlive the settings. An optional variable is one whose default the program derives: say from
+  // what.
   void add(std::string key, int& value, Bounds bounds, std::string help);
   void add(std::string key, std::uint32_t& value, Bounds bounds, std::string help);
   void add(std::string key, std::uint64_t& value, Bounds bounds, std::string help);

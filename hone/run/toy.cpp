@@ -60,7 +60,8 @@ void train(Fit& fit, const ToyConfig& config, CsvFile* metrics, Progress* progre
     const Estimate elbo = interval.elbo.estimate(), vcd = interval.vcd.estimate();
     if (metrics)
       metrics->row(refines ? fmt::format("{},{:.4f},{:.6g},{:.3g},{:.6g},{:.3g},{:.4f},{:.5g}", i, watch.seconds(),
-                                         elbo.mean, elbo.se, vcd.mean, vcd.se, interval.acceptance.mean(), fit.step_size())
+                                         elbo.mean, elbo.se, vcd.mean, vcd.se, interval.acceptance.mean(),
+                                         fit.step_size())
                            : fmt::format("{},{:.4f},{:.6g},{:.3g},,,,", i, watch.seconds(), elbo.mean, elbo.se));
     if (progress)
       progress->update(i, refines ? fmt::format("vcd {:.3g}, acceptance {:.2f}", vcd.mean, interval.acceptance.mean())
@@ -111,11 +112,14 @@ Settings toy_settings(ToyConfig& config) {
   s.add("components", config.components, Bounds::between(1, 1000), "components of a mixture q");
   add_objective_settings(s, objective, objectives);
   s.add("baseline", objective.baseline,
-        {{"none", BaselineKind::none}, {"global", BaselineKind::global}, {"leave-one-out", BaselineKind::leave_one_out}},
+        {{"none", BaselineKind::none},
+         {"global", BaselineKind::global},
+         {"leave-one-out", BaselineKind::leave_one_out}},
         "control variate of the score-function terms");
   add_refinement_settings(s, {config.kernel, config.steps, config.adapt, config.step_size, config.acceptance,
                               "hmc 0.7, mala 0.54, random-walk 0.4"});
-  s.add("iterations", config.iterations, Bounds::between(1, 1e9), "iterations of the fit", "20000; 50000 for a mixture q");
+  s.add("iterations", config.iterations, Bounds::between(1, 1e9), "iterations of the fit",
+        "20000; 50000 for a mixture q");
   s.add("draws_per_iteration", config.draws_per_iteration, Bounds::between(1, 1e6),
         "draws of q an iteration (of every component of a mixture)");
   add_optimizer_settings(s, {optimizer.kind, optimizer.rate_location, optimizer.rate_scale, optimizer.decay,

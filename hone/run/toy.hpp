@@ -19,7 +19,8 @@ namespace hone {
 
 enum class FamilyKind { gaussian, gaussian_full, mixture, mixture_full };
 
-// One toy experiment of the paper's section 4.1. What is not set is derived (resolve) as in the paper and the authors' code.
+// One toy experiment of the paper's section 4.1. What is not set is derived (resolve) as in the paper and the authors'
+// code.
 struct ToyConfig {
   Toy target = Toy::gaussian;
   FamilyKind family = FamilyKind::gaussian;
@@ -49,7 +50,8 @@ void resolve(ToyConfig& config);
 // "toy-banana-mixture-vcd-seed3"
 std::string toy_run_name(const ToyConfig& config);
 
-// The initial q: means drawn from N(0, I) by the seed alone (the same for every objective), standard deviations start_sd.
+// The initial q: means drawn from N(0, I) by the seed alone (the same for every objective), standard deviations
+// start_sd.
 std::unique_ptr<Family> starting_family(const ToyConfig& config);
 
 // What summary.json of a toy holds.

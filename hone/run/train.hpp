@@ -42,8 +42,8 @@ struct TrainSummary {
 };
 
 // Trains a model as `config` says and keeps its run folder: config.toml, metrics.csv, summary.json, checkpoints. Bad
-// input is an InputError (a KeyError where it is about one key), and nothing is written. A parameter that is no longer finite, or a disk that is full, is an
-// Error that names the last good checkpoint.
+// input is an InputError (a KeyError where it is about one key), and nothing is written. A parameter that is no longer
+// finite, or a disk that is full, is an Error that names the last good checkpoint.
 TrainSummary train(const TrainRunConfig& config, const TrainOptions& options);
 
 // A run folder's model as it was trained last, with its data.

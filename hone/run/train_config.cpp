@@ -23,7 +23,8 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
          {"threshold", Binarization::threshold},
          {"stochastic", Binarization::stochastic}},
         "how grey levels become bits; auto: as is usual for the data set");
-  s.add("data_seed", config.data_seed, Bounds::between(0, 1e18), "seed of stochastic binarization and of synthetic data");
+  s.add("data_seed", config.data_seed, Bounds::between(0, 1e18),
+        "seed of stochastic binarization and of synthetic data");
   s.add("latent", config.latent, Bounds::between(1, 1e5), "dimension of z", "10 for vae, else 50");
   s.add("hidden", config.hidden, Bounds::between(1, 1e5), "hidden layers of the decoder",
         "[200, 200] for vae, else []");

@@ -42,20 +42,36 @@ inline typename S::V exp(typename S::V x) {
   }
 }
 
+// 2 artanh s for s in [0, ⅓]; floats, relative error 1.7e-7
+template <class S>
+inline typename S::V twice_artanh(typename S::V s) {
+  using V = typename S::V;
+  const V t = s * s;
+  V series = S::set(0.3422605f);
+  series = S::fma(series, t, S::set(0.395894618f));
+  series = S::fma(series, t, S::set(0.666760028f));
+  series = S::fma(series, t, S::set(1.99999967f));
+  return s * series;
+}
+
 // log(1 + u) for u in [0, 1]
 template <class S>
 inline typename S::V log1p(typename S::V u) {
+  if constexpr (sizeof(typename S::Real) == 8)
+    return lane_by_lane<S>(u, [](double v) { return __builtin_log1p(v); });
+  else
+    return twice_artanh<S>(u * S::reciprocal(u + S::set(2.0f)));  // log(1 + u) = 2 artanh(u / (u + 2))
+}
+
+// log(1 + exp(−|a|)), of e = exp(−a): u is e or 1/e, and u / (u + 2) of the latter 1 / (1 + 2e)
+template <class S>
+inline typename S::V log1p_exp(typename S::V a, typename S::V e) {
   using V = typename S::V;
   if constexpr (sizeof(typename S::Real) == 8) {
-    return lane_by_lane<S>(u, [](double v) { return __builtin_log1p(v); });
+    return log1p<S>(S::where_positive(a, e, S::reciprocal(e)));
   } else {
-    const V s = u * S::reciprocal(u + S::set(2.0f));  // log(1 + u) = 2 artanh s
-    const V t = s * s;
-    V series = S::set(0.3422605f);  // relative error 1.7e-7
-    series = S::fma(series, t, S::set(0.395894618f));
-    series = S::fma(series, t, S::set(0.666760028f));
-    series = S::fma(series, t, S::set(1.99999967f));
-    return s * series;
+    const V below = S::where_positive(a, e + S::set(2), S::fma(S::set(2), e, S::set(1)));
+    return twice_artanh<S>(S::where_positive(a, e, S::set(1)) * S::reciprocal(below));
   }
 }
 
@@ -113,19 +129,22 @@ void map_slope(const Product<typename S::Element>& product, const Range& range, 
   });
 }
 
+// A likelihood p(x | a) has a residual d log p / da, a log p, and something that both are computed from.
 template <class S>
 struct Bernoulli {
   using V = typename S::V;
-  static V residual(V a, V x) { return x - sigmoid<S>(a); }
-  static V log_p(V a, V x) { return S::fma(x, a, -softplus<S>(a)); }
+  static V common(V a) { return exp<S>(-a); }
+  static V residual(V, V x, V e) { return x - S::reciprocal(S::set(1) + e); }
+  static V log_p(V a, V x, V e) { return S::fma(x, a, -(S::max(S::set(0), a) + log1p_exp<S>(a, e))); }
 };
 
 template <class S>
 struct Gaussian {
   using V = typename S::V;
   using Real = typename S::Real;
-  static V residual(V a, V x) { return (x - a) * S::set(static_cast<Real>(1 / gaussian_variance)); }
-  static V log_p(V a, V x) {
+  static V common(V a) { return a; }
+  static V residual(V a, V x, V) { return (x - a) * S::set(static_cast<Real>(1 / gaussian_variance)); }
+  static V log_p(V a, V x, V) {
     constexpr auto log_normalizer = static_cast<Real>(-1.3836465597893730);  // ½ log(2π · 0.01)
     const V shift = x - a;
     return S::fma(shift * shift, S::set(static_cast<Real>(-0.5 / gaussian_variance)), S::set(-log_normalizer));
@@ -136,9 +155,9 @@ template <class S>
 struct Poisson {
   using V = typename S::V;
   static V shift() { return S::set(static_cast<typename S::Real>(1e-4)); }
-  static V rate(V a) { return shift() + softplus<S>(a - shift()); }
-  static V residual(V a, V x) { return (x / rate(a) - S::set(1)) * sigmoid<S>(a - shift()); }
-  static V log_p(V a, V x) { return S::fma(x, log<S>(rate(a)), -rate(a)); }
+  static V common(V a) { return shift() + softplus<S>(a - shift()); }  // the rate
+  static V residual(V a, V x, V rate) { return (x / rate - S::set(1)) * sigmoid<S>(a - shift()); }
+  static V log_p(V, V x, V rate) { return S::fma(x, log<S>(rate), -rate); }
 };
 
 // Residuals, and sums of log p: floats over the rows of a panel, doubles over panels.
@@ -153,9 +172,10 @@ void likelihood_of(const Product<typename S::Element>& product, const Range& ran
     for (int i = 0; i < range.width; i += S::lanes) {
       const auto natural = S::load(a + i);
       const auto datum = S::load(x + i);
-      if constexpr (Residual) S::store_elements(y + i, Likelihood::residual(natural, datum));
+      const auto common = Likelihood::common(natural);
+      if constexpr (Residual) S::store_elements(y + i, Likelihood::residual(natural, datum, common));
       if constexpr (Value) {
-        const auto term = Likelihood::log_p(natural, datum);
+        const auto term = Likelihood::log_p(natural, datum, common);
         total = total + (inside - i < S::lanes ? S::first(term, inside - i) : term);
       }
     }

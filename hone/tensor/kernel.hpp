@@ -167,7 +167,7 @@ void multiply(const Product<typename S::Element>& product) {
 }
 
 template <class S>
-void add_outer(const OuterProduct<typename S::Real>& product) {
+void outer_product(const OuterProduct<typename S::Real>& product) {
   static constexpr typename S::Real zeros[panel_rows<S>] = {};
   alignas(64) typename S::Real sums[S::columns * panel_rows<S>];
   for (int row = 0; row < product.units; row += panel_rows<S>) {
@@ -179,7 +179,7 @@ void add_outer(const OuterProduct<typename S::Real>& product) {
       for (int input = begin; input < end; ++input) {
         auto* to = product.gradient + static_cast<std::size_t>(input) * static_cast<std::size_t>(product.units) + row;
         const auto* from = sums + (input - begin) * panel_rows<S>;
-        for (int i = 0; i < (width < left ? width : left); ++i) to[i] += from[i];
+        for (int i = 0; i < (width < left ? width : left); ++i) to[i] = from[i];
       }
     });
   }
@@ -253,7 +253,7 @@ double fused_multiply_adds(long rounds) {
 template <class S>
 constexpr Kernels<typename S::Element> kernels() {
   void (*outer)(const OuterProduct<typename S::Real>&) = nullptr;
-  if constexpr (S::depth == 1) outer = add_outer<S>;
+  if constexpr (S::depth == 1) outer = outer_product<S>;
   return {packed_size<S>, pack<S>, multiply<S>, outer, fused_multiply_adds<S>,
           2.0 * S::lanes * S::depth * peak_sums};
 }

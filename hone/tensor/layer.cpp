@@ -1,7 +1,8 @@
 #include "hone/tensor/layer.hpp"
 
 #include <algorithm>
-#include <type_traits>
+
+#include "hone/base/clones.hpp"
 
 namespace hone {
 namespace {
@@ -45,6 +46,14 @@ Finish residual_finish(Density density) {
   }
   return Finish::bernoulli;
 }
+
+HONE_CLONES void round_numbers(std::span<const double> from, float* to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(from[i]);
+}
+HONE_CLONES void round_numbers(std::span<const double> from, Bf16* to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = to_bf16(static_cast<float>(from[i]));
+}
+void round_numbers(std::span<const double> from, double* to) { std::copy(from.begin(), from.end(), to); }
 
 }  // namespace
 
@@ -104,14 +113,15 @@ void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView
 }
 
 template <class Real>
-void add_weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
+void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
                          std::span<Real> weights, SimdLevel level) {
-  kernels_of<Real>(level).add_outer({dy.rows(), dy.cols(), x.data(), x.stride(), dy.data(), dy.stride(), begin, end,
+  kernels_of<Real>(level).outer_product({dy.rows(), dy.cols(), x.data(), x.stride(), dy.data(), dy.stride(), begin, end,
                                      weights.data()});
 }
 
 template <class Real>
-void add_bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias) {
+void bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias) {
+  std::fill(bias.begin() + begin, bias.begin() + end, Real(0));
   for (int column = 0; column < dy.cols(); ++column)
     for (int unit = begin; unit < end; ++unit) bias[unit] += dy(unit, column);
 }
@@ -120,13 +130,7 @@ template <class Element>
 void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
   for (int column = 0; column < from.cols(); ++column) {
     Element* const out = to.column(column);
-    const double* const in = from.column(column).data();
-    for (int row = 0; row < from.rows(); ++row) {
-      if constexpr (std::is_same_v<Element, Bf16>)
-        out[row] = to_bf16(static_cast<float>(in[row]));
-      else
-        out[row] = static_cast<Element>(in[row]);
-    }
+    round_numbers(from.column(column), out);
     std::fill(out + from.rows(), out + to.stride(), Element{});
   }
 }
@@ -134,12 +138,12 @@ void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
 template class PackedLayer<float>;
 template class PackedLayer<double>;
 template class PackedLayer<Bf16>;
-template void add_weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>,
+template void weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>,
                                   SimdLevel);
-template void add_weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>,
+template void weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>,
                                   SimdLevel);
-template void add_bias_gradient(BatchView<const float>, int, int, std::span<float>);
-template void add_bias_gradient(BatchView<const double>, int, int, std::span<double>);
+template void bias_gradient(BatchView<const float>, int, int, std::span<float>);
+template void bias_gradient(BatchView<const double>, int, int, std::span<double>);
 template void fill_columns(MatrixView<const double>, BatchView<float>);
 template void fill_columns(MatrixView<const double>, BatchView<double>);
 template void fill_columns(MatrixView<const double>, BatchView<Bf16>);

@@ -62,15 +62,15 @@ class PackedLayer {
   std::vector<Real> bias_, no_bias_;
 };
 
-// weights (in, out) += Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order,
+// weights (in, out) = Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order,
 // so a row's bits do not depend on how rows are shared out.
 template <class Real>
-void add_weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
+void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
                          std::span<Real> weights, SimdLevel level = simd_level());
 
-// bias (out) += Σ_c dy_c for the units [begin, end)
+// bias (out) = Σ_c dy_c for the units [begin, end)
 template <class Real>
-void add_bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias);
+void bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias);
 
 // Rounds columns of doubles into a batch; its padding becomes zero.
 template <class Element>

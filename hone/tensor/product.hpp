@@ -70,7 +70,7 @@ struct Product {
   double* value = nullptr;  // where wanted: value[c] += Σ log p(x | a)
 };
 
-// gradient (in, out), one row an input unit, += Σ_c x_c dy_cᵀ for the rows [begin, end)
+// gradient (in, out), one row an input unit, = Σ_c x_c dy_cᵀ for the rows [begin, end)
 template <class Real>
 struct OuterProduct {
   int units;    // out
@@ -102,7 +102,7 @@ struct Kernels {
   std::size_t (*packed_size)(int units, int depth);
   void (*pack)(const Packing<Element>& packing, Element* packed);
   void (*multiply)(const Product<Element>& product);
-  void (*add_outer)(const OuterProduct<Sum<Element>>& product);  // none for Bf16
+  void (*outer_product)(const OuterProduct<Sum<Element>>& product);  // none for Bf16
   double (*fused_multiply_adds)(long rounds);  // see peak.hpp
   double flops_per_round;
 };

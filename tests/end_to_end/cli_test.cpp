@@ -21,7 +21,8 @@ TEST_F(Program, HelpListsTheSubcommandsAndEveryFlag) {
   EXPECT_EQ(toy.code, 0);
   for (const char* flag :
        {"--target", "--family", "--components", "--objective", "--alpha", "--kernel", "--steps", "--leapfrog",
-        "--iterations", "--draws-per-iteration", "--baseline", "--estimator", "--first-term", "--rate-mean", "--rate-scale",
+        "--iterations", "--draws-per-iteration", "--baseline", "--estimator", "--first-term", "--rate-mean",
+        "--rate-scale",
         "--rate-weight", "--seed", "--out", "--json", "--quiet", "--threads", "--adapt", "--config"})
     EXPECT_NE(toy.out.find(flag), std::string::npos) << flag;
   EXPECT_EQ(hone("--version").code, 0);
@@ -33,7 +34,8 @@ TEST_F(Program, BadFlagsAreRefusedByName) {
   expect_refused("toy --stepz 3", "unknown argument '--stepz'; did you mean '--steps'?");
   expect_refused("toy --out x --steps", "--steps");
   expect_refused("toy --out x --target bananna",
-                 "--target: 'bananna' is not allowed; expected one of gaussian, mixture, banana; did you mean 'banana'?");
+                 "--target: 'bananna' is not allowed; expected one of gaussian, mixture, banana; "
+                 "did you mean 'banana'?");
   expect_refused("toy --out x --family normal", "--family: 'normal'");
   expect_refused("toy --out x --objective elbo", "--objective: 'elbo'");
   expect_refused("toy --out x --kernel nuts", "--kernel: 'nuts'");
@@ -88,9 +90,9 @@ TEST_F(Program, AToyWritesAWholeRunFolder) {
   const Outcome outcome = hone("toy --target banana --family mixture --iterations 500 --out run --json");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto summary = nlohmann::json::parse(outcome.out);
-  for (const char* key : {"target", "family", "objective", "alpha", "kernel", "seed", "iterations", "mean", "sd", "weights",
-                          "component_means", "component_sds", "vcd", "elbo", "acceptance", "step_size",
-                          "rejected_nonfinite", "seconds", "iterations_per_second"})
+  for (const char* key :
+       {"target", "family", "objective", "alpha", "kernel", "seed", "iterations", "mean", "sd", "weights",
+        "component_means", "component_sds", "vcd", "elbo", "acceptance", "step_size", "rejected_nonfinite", "seconds", "iterations_per_second"})
     EXPECT_TRUE(summary.contains(key)) << key;
   EXPECT_TRUE(summary["vcd"].contains("se"));
   EXPECT_EQ(summary["iterations"], 500);

@@ -70,9 +70,11 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_bad_config("objective = \"vdc\"", "did you mean 'vcd'?");
   expect_bad_config("[checkpoint]\nevry = 3",
                     "bad.toml:3: there is no key 'checkpoint.evry'; did you mean 'checkpoint.every'?");
-  expect_bad_config("model = \"logistic-mf\"\nhidden = [3]", "bad.toml:3: hidden: matrix factorization has no hidden layers");
+  expect_bad_config("model = \"logistic-mf\"\nhidden = [3]",
+                    "bad.toml:3: hidden: matrix factorization has no hidden layers");
   expect_bad_config("leapfrog_jitter = 5", "bad.toml:2: leapfrog_jitter: must be below leapfrog, which is 5");
-  expect_bad_config("\nbinarization = \"threshold\"", "bad.toml:3: binarization: the data of synthetic are bits already");
+  expect_bad_config("\nbinarization = \"threshold\"",
+                    "bad.toml:3: binarization: the data of synthetic are bits already");
   expect_bad_config("batch = 6000", "bad.toml:2: batch: 6000 is more than the 5000 training data");
   expect_bad_config("objective = \"kl\"\nalpha = 0.5", "bad.toml:3: alpha: is for objective vcd alone");
   expect_bad_config("model = \"VAE\"", "did you mean 'vae'?");

@@ -77,7 +77,8 @@ TEST(Combine, WeightsMayVanishAndBeHuge) {
 TEST(Summarize, APointWithoutWeightMakesTheMeanInfinite) {
   PointEvaluation good = combine({weighted(constant(1)), weighted(constant(2)), weighted(constant(4))}, all);
   const ProposalDraws none = weighted(std::vector<double>(20, -infinity));
-  const PointEvaluation bad = combine({none, none, none}, all), half = combine({none, weighted(constant(2)), none}, all);
+  const PointEvaluation bad = combine({none, none, none}, all),
+                        half = combine({none, weighted(constant(2)), none}, all);
   const EvaluationSummary fine = summarize(std::vector{good, good, good});
   EXPECT_EQ(fine.points_without_weight, 0);
   EXPECT_NEAR(fine.best.mean, std::log(4), 1e-14);

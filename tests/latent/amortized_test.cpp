@@ -38,7 +38,7 @@ struct Amortized {
     encoder.backward(tape, 0, 3, halves.mean, halves.sd);
     encoder.backward(tape, 3, count, halves.mean, halves.sd);
     std::vector<double> gradient(parameters.size());
-    for (int part = 0; part < parts; ++part) encoder.add_gradient(tape, part, parts, gradient);
+    for (int part = 0; part < parts; ++part) encoder.sum_gradient(tape, part, parts, gradient);
     return gradient;
   }
 

@@ -50,13 +50,15 @@ TEST(Settings, ErrorsNameTheKeyAndWhatIsAllowed) {
   EXPECT_EQ(error_of("count", "0"), "--count: '0' is not allowed; expected an integer, at least 1");
   EXPECT_EQ(error_of("count", "2.5"), "--count: '2.5' is not allowed; expected an integer, at least 1");
   EXPECT_EQ(error_of("count", ""), "--count: '' is not allowed; expected an integer, at least 1");
-  EXPECT_EQ(error_of("count", "99999999999999999999"), "--count: '99999999999999999999' is not allowed; expected an integer, at least 1");
+  EXPECT_EQ(error_of("count", "99999999999999999999"),
+            "--count: '99999999999999999999' is not allowed; expected an integer, at least 1");
   EXPECT_EQ(error_of("rate", "nan"), "--rate: 'nan' is not allowed; expected a number from 0 to 1");
   EXPECT_EQ(error_of("rate", "inf"), "--rate: 'inf' is not allowed; expected a number from 0 to 1");
   EXPECT_EQ(error_of("box.size", "0"), "--box.size: '0' is not allowed; expected a number above 0");
   EXPECT_EQ(error_of("colour", "gren"),
             "--colour: 'gren' is not allowed; expected one of red, green; did you mean 'green'?");
-  EXPECT_EQ(error_of("colour", "RED"), "--colour: 'RED' is not allowed; expected one of red, green; did you mean 'red'?");
+  EXPECT_EQ(error_of("colour", "RED"),
+            "--colour: 'RED' is not allowed; expected one of red, green; did you mean 'red'?");
   EXPECT_EQ(error_of("cuont", "1"), "--cuont: there is no key 'cuont'; did you mean 'count'?");
   EXPECT_EQ(error_of("seed", "-1"), "--seed: '-1' is not allowed; expected an integer, at least 0");
   EXPECT_EQ(error_of("count", "7"), "");

@@ -152,7 +152,7 @@ TEST(Train, TimesAreOfAllStretches) {
   EXPECT_EQ(first.us_per_iteration, 1e6 * first.seconds / 10);
   std::string clock = read_file(path / "clock.csv");
   EXPECT_TRUE(clock.starts_with("iteration,seconds\n10,"));
-  write_file(path / "clock.csv", "iteration,seconds\n10,1000.5\n20,5000\n");  // the last row's checkpoint was never written
+  write_file(path / "clock.csv", "iteration,seconds\n10,1000.5\n20,5000\n");  // of the last row there is no checkpoint
   config.iterations = 40;
   config.checkpoint_every = 15;
   const TrainSummary second = run(config, path, Resume::yes);
@@ -258,7 +258,8 @@ TEST(Train, DataThatDoNotFitAreNamed) {
   config = small();
   config.binarization = Binarization::stochastic;
   EXPECT_EQ(error_of(config, path),
-            "binarization: the data of synthetic are bits already, and stochastic does nothing to them; leave it at auto");
+            "binarization: the data of synthetic are bits already, and stochastic does nothing to them; leave it at "
+            "auto");
   config = small();
   config.data = "Mnist";
   EXPECT_NE(error_of(config, path).find("data: there is no data set 'Mnist'"), std::string::npos);

@@ -45,7 +45,7 @@ class CpuEngine final : public Engine {
   void evaluate(const Target& target, const Matrix<double>& z, Want want, std::span<double> value,
                 MatrixView<double> gradient);
   Refinement refine();
-  void add_gradients();
+  void find_gradients();
   void leave_out_dropped(Matrix<double>& z);
   void clear_dropped(int begin, int end);
   void update();
@@ -101,7 +101,7 @@ CpuEngine<Real>::CpuEngine(const TrainConfig& config, const DataSet& train, Engi
       minibatch_(model_.minibatch(config.batch)),
       target_(model_.decoder()),
       trajectory_(model_.decoder(), model_.gradients()),
-      family_(config.model.latent, config.batch),
+      family_(config.model.latent, config.batch, &team_),
       evidence_(config.model.latent, config.batch, 1),  // a draw that is lost passes nothing to other data
       objective_(make_objective(config.objective, family_, baselines())),
       analytic_(analytic_entropy(config.objective.entropy, family_)),
@@ -156,7 +156,7 @@ void CpuEngine<Real>::step(TrainMetrics& metrics) {
   if (const double elbo = elbo_estimate(family_, evidence_, analytic_); !std::isnan(elbo)) metrics.elbo.add(elbo);
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
-  add_gradients();
+  find_gradients();
   if (observe_)
     observe_({family_, evidence_, ascent_, model_.parameters().tensors(), std::span<const Real>(gradient_)});
   update();
@@ -203,7 +203,7 @@ Refinement CpuEngine<Real>::refine() {
 // The model learns at the refined draws where there are any, q from the objective's gradient in its means and
 // deviations.
 template <class Real>
-void CpuEngine<Real>::add_gradients() {
+void CpuEngine<Real>::find_gradients() {
   Matrix<double>& z = objective_->refines() ? evidence_.refined.z : evidence_.draws.z;
   leave_out_dropped(z);
   const AmortizedFamily::Halves ascent = family_.split(ascent_);
@@ -212,15 +212,11 @@ void CpuEngine<Real>::add_gradients() {
     model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
     clear_dropped(begin, end);
     model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
-    const auto share = [&](int column) {
-      return gradient_.size() * static_cast<std::size_t>(column) / columns_.size();
-    };
-    std::fill_n(gradient_.begin() + static_cast<std::ptrdiff_t>(share(begin)), share(end) - share(begin), Real(0));
   });
   const int parts = team_.threads();
   team_.for_shares(parts, [&](int part, int, int) {
-    model_.decoder().add_gradient(decoder_tape_, part, parts, gradient_);
-    model_.encoder().add_gradient(encoder_tape_, part, parts, gradient_);
+    model_.decoder().sum_gradient(decoder_tape_, part, parts, gradient_);
+    model_.encoder().sum_gradient(encoder_tape_, part, parts, gradient_);
   });
 }
 

@@ -16,9 +16,9 @@ struct EvaluationChain {
   double acceptance;
 };
 
-// Evaluates the first config.points of `data`. The chains of 50 data share the adaptation of their step size, and the team
-// shares out such chunks; they are always chunks of all of `data`, so that a point's result depends neither on the number
-// of points nor on that of threads.
+// Evaluates the first config.points of `data`. The chains of 50 data share the adaptation of their step size, and the
+// team shares out such chunks; they are always chunks of all of `data`, so that a point's result depends neither on the
+// number of points nor on that of threads.
 template <class Real>
 std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const DataSet& data,
                                              const EvaluationConfig& config, const EvaluationChain& chain,
