@@ -22,6 +22,8 @@ class Posterior : public Target {
   // How many of names() are parameters proper (they come first); the rest are transformed parameters and generated
   // quantities.
   virtual std::size_t parameter_count() const = 0;
+  // What the model said when it first refused a point; empty where it has not, or says nothing.
+  virtual std::string complaint() const { return {}; }
 };
 
 }  // namespace hone
