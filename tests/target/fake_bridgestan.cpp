@@ -1,7 +1,7 @@
-// A small hand-written library with BridgeStan's C interface, built in several ways (tests/CMakeLists.txt) to stand for
-// libraries that tests cannot build. Model: mu ~ N(0, 1), tau ~ Exponential(1) as log tau; twice_tau is a transformed
-// parameter, noise a generated quantity. It throws where mu > 5 and has no density where mu < −5; twice_tau throws where
-// tau > e³, noise where mu > 4. Data, where given, must be a text that begins with '{'.
+// A small hand-written library with BridgeStan's C interface, built in several ways (tests/CMakeLists.txt) to stand
+// for libraries that tests cannot build. Model: mu ~ N(0, 1), tau ~ Exponential(1) as log tau; twice_tau is a
+// transformed parameter, noise a generated quantity. It throws where mu > 5 and has no density where mu < −5;
+// twice_tau throws where tau > e³, noise where mu > 4. Data, where given, must be a text that begins with '{'.
 #include <unistd.h>
 
 #include <atomic>
@@ -87,7 +87,8 @@ PUBLIC int bs_param_num(const bs_model*, bool tp, bool gq) { return 2 + tp + gq;
 PUBLIC int bs_param_unc_num(const bs_model*) { return 2; }
 #endif
 
-PUBLIC int bs_param_constrain(const bs_model*, bool tp, bool gq, const double* z, double* x, bs_rng* rng, char** error) {
+PUBLIC int bs_param_constrain(const bs_model*, bool tp, bool gq, const double* z, double* x, bs_rng* rng,
+                              char** error) {
   const Entry entry;
   if (!tape) ++fake_without_tape;
   if (!(std::abs(z[0]) < 100)) return fail(error, "mu is out of all bounds");
