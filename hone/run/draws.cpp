@@ -127,15 +127,16 @@ void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vec
   const auto line = [&](std::string_view content) {
     fmt::format_to(std::back_inserter(text), "{}\n", content);
   };
-  // The draws stand as one chain without warm-up of a sampler with fixed parameters, which adapts nothing.
+  // The draws stand as one chain of a sampler with fixed parameters, which adapts nothing: what CmdStan writes for it,
+  // with its default length of a warm-up that is not saved (CmdStanPy refuses zero).
   for (const char* fixed : {"# stan_version_major = 2", "# stan_version_minor = 21", "# stan_version_patch = 0"})
     line(fixed);
   line("# model = hone");
   line("# method = sample (Default)");
   line("#   sample");
   line(fmt::format("#     num_samples = {}", draws.values.cols()));
-  for (const char* fixed : {"#     num_warmup = 0", "#     save_warmup = 0 (Default)", "#     thin = 1 (Default)",
-                            "#     algorithm = fixed_param", "# id = 1"})
+  for (const char* fixed : {"#     num_warmup = 1000 (Default)", "#     save_warmup = 0 (Default)",
+                            "#     thin = 1 (Default)", "#     algorithm = fixed_param", "# id = 1"})
     line(fixed);
   for (const std::string& comment : comments) line("# " + comment);
   std::string header = "lp__,log_p__,log_q__";
@@ -147,6 +148,7 @@ void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vec
     for (const double value : draws.values.column(s)) text.push_back(','), append_number(text, value);
     text.push_back('\n');
   }
+  for (const char* fixed : {"#", "#  Elapsed Time: 0 seconds (Warm-up)", "#"}) line(fixed);  // readers look for an end
   write_file(path, std::string_view(text.data(), text.size()));
 }
 

@@ -64,7 +64,7 @@ TEST(StanCsv, IsReadBackToTheLastBit) {
   EXPECT_NE(comments.find("# seed = 3\n"), std::string::npos);
   EXPECT_EQ(line, "lp__,log_p__,log_q__,mu,K.1.1,K.2.1,K.1.2,K.2.2,K.1.3,K.2.3,theta.1,theta.2");
   int row = 0;
-  for (; std::getline(file, line); ++row) {
+  for (; std::getline(file, line) && !line.starts_with("#"); ++row) {
     std::stringstream cells(line);
     std::vector<double> values;
     for (std::string cell; std::getline(cells, cell, ',');) values.push_back(std::strtod(cell.c_str(), nullptr));
@@ -115,7 +115,8 @@ TEST(InferenceData, OtherReadersSeeTheSameNumbers) {
 TEST(DataArrays, AreTheNumbersOfAJsonFile) {
   const test::TemporaryFolder folder;
   write_file(folder.path() / "data.json",
-             R"({"N": 3, "x": [[1, 2], [3, 4]], "name": "text", "ragged": [[1], [2, 3]], "none": [], "odd": [1, [2]]})");
+             R"({"N": 3,
+                 "x": [[1, 2], [3, 4]], "name": "text", "ragged": [[1], [2, 3]], "none": [], "odd": [1, []]})");
   const auto arrays = read_data_arrays(folder.path() / "data.json");
   ASSERT_EQ(arrays.size(), 2u);
   EXPECT_EQ(arrays[0].name, "N");

@@ -1,5 +1,5 @@
-// Stan programs, translated and compiled with what is installed. Compiled models stay in the build folder
-// (HONE_STAN_CACHE), so that only the first run waits for the compiler.
+// Stan programs, translated and compiled with what is installed. Compiled models stay in HONE_STAN_CACHE, so that only
+// the first run waits for the compiler.
 #include "hone/target/stan_model.hpp"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,8 @@ TEST(StanSource, ArraysOfArgumentsAndResults) {
 
 TEST(StanSource, OneDeclarationAStatement) {
   expect_rewritten("{ vector[N] a, b, c; }", "{ vector[N] a; vector[N] b; vector[N] c; }");
-  expect_rewritten("{ real x = f(1, 2), y = {3, 4}[1];\n int k; }", "{ real x = f(1, 2); real y = {3, 4}[1];\n int k; }");
+  expect_rewritten("{ real x = f(1, 2), y = {3, 4}[1];\n int k; }",
+                   "{ real x = f(1, 2); real y = {3, 4}[1];\n int k; }");
   expect_rewritten("{ array[2] real a, // first\n b; }", "{ real a[2]; real // first\n b[2]; }");
 }
 
@@ -45,14 +46,16 @@ TEST(StanSource, UnnormalisedDensitiesBecomeNormalisedOnes) {
 TEST(StanSource, LeavesTheRestAlone) {
   for (const char* text : {"/* array[N] real y; */ // array[2] real x, z;\n", "{ print(\"array[N] real a, b;\"); }",
                            "functions { real f(real x, real y) { return x; } }", "{ array[1] = 2; }",
-                           "{ for (n in 1 : N) y[n] ~ normal(mu[n], sigma); }", "{ real x; x = 3, }", "{ array[N real x;",
-                           "{ real x", "{ array[2] tuple(real, int) t; }", "{ int n = a < b ? 1 : 2; }"})
+                           "{ for (n in 1 : N) y[n] ~ normal(mu[n], sigma); }", "{ real x; x = 3, }",
+                           "{ array[N real x;", "{ real x", "{ array[2] tuple(real, int) t; }",
+                           "{ int n = a < b ? 1 : 2; }"})
     EXPECT_EQ(to_stan_2_21(text), text);
 }
 
 TEST(StanSource, IncludesKeepTheirLines) {
   const test::TemporaryFolder folder;
-  write_file(folder.path() / "main.stan", "/* of all\n#include nothing.stan\n*/\nfunctions {\n#include <part.stan>\n}\n");
+  write_file(folder.path() / "main.stan",
+             "/* of all\n#include nothing.stan\n*/\nfunctions {\n#include <part.stan>\n}\n");
   write_file(folder.path() / "part.stan", "real one() {\n  return 1;\n}");
   const StanSource source = read_stan(folder.path() / "main.stan");
   EXPECT_EQ(source.text, "/* of all\n#include nothing.stan\n*/\nfunctions {\nreal one() {\n  return 1;\n}\n}\n");
