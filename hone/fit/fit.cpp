@@ -27,7 +27,8 @@ Fit::Fit(const Target& target, Family& family, const FitConfig& config, const Ra
       optimizer_(config.optimizer, family),
       evidence_(family.dimension(), family.components(),
                 at_least_one(config.draws_per_iteration, "the number of draws an iteration")),
-      ascent_(family.parameters().size()) {
+      ascent_(family.parameters().size()),
+      least_acceptance_(config.least_acceptance) {
   if (target.dimension() != family.dimension())
     throw InputError("the target has dimension " + std::to_string(target.dimension()) + " and the family " +
                      std::to_string(family.dimension()));
@@ -44,9 +45,13 @@ const FitStep& Fit::step() {
   last_.elbo = elbo_estimate(family_, evidence_, analytic_);
   if (objective_->refines()) last_.vcd = vcd_estimate(family_, evidence_, analytic_);
 
+  if (objective_->refines() && last_.acceptance < least_acceptance_) {
+    ++skipped_steps_;
+    return last_;
+  }
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
-  optimizer_.step(family_, ascent_, iteration);
+  optimizer_.step(family_, ascent_, iteration - static_cast<std::uint32_t>(skipped_steps_));
   check_finite();
   return last_;
 }
