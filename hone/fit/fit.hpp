@@ -20,9 +20,9 @@ struct FitConfig {
   RefineConfig refine;
   OptimizerConfig optimizer;
   int draws_per_iteration = 1;  // of every component of q
+  int threads = 1;
   // No θ-step is taken from refinements accepted less often than this: a chain that does not move makes any q look good.
   double least_acceptance = 0;
-  int threads = 1;
 };
 
 // What one iteration saw. Its values are one-iteration estimates made before θ moved.

@@ -63,4 +63,27 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
   }
 }
 
+double find_step_size(const Target& target, const KernelConfig& kernel, const Chains& chains, double step_size,
+                      double acceptance, const RandomSource& random, Team& team) {
+  std::uint32_t trial = 0;
+  const auto accepted_at = [&](double size) {
+    Refiner refiner(kernel, {1, Adapt::off, size, acceptance}, team);
+    Chains copies = chains;
+    return refiner.refine(target, copies.view(), chains.z.cols(), assessment_iteration + trial++, random).acceptance;
+  };
+  double low = step_size, high = step_size;  // accepted often enough at low, not at high
+  const bool grow = accepted_at(step_size) >= acceptance;
+  for (int i = 0; i < 20; ++i) {
+    (grow ? high : low) *= grow ? 2 : 0.5;
+    const bool often = accepted_at(grow ? high : low) >= acceptance;
+    if (often != grow) break;
+    (grow ? low : high) = grow ? high : low;
+  }
+  for (int i = 0; i < 4; ++i) {
+    const double middle = std::sqrt(low * high);
+    (accepted_at(middle) >= acceptance ? low : high) = middle;
+  }
+  return std::sqrt(low * high);
+}
+
 }  // namespace hone

@@ -22,8 +22,8 @@ struct RefineConfig {
   Adapt adapt = Adapt::between;
   double step_size = 0.25;     // at the start: ε of hmc, δ of mala and random-walk
   double acceptance = 0.7;     // a*, what the controller aims at
-  double gain = 0.01;          // how fast the controller follows
   int adapting = -1;           // inside: steps that are followed by an adaptation; −1: all but the last
+  double gain = 0.01;          // how fast the controller follows
 };
 
 // ε ← ε (1 + gain (a − a*) / a*), kept within a factor of 10⁶ of where it started
@@ -73,5 +73,10 @@ class Refiner {
   Team& team_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // one a thread
 };
+
+// A step size at which a step from `chains` (evaluated; they are not moved) has about the acceptance probability
+// `acceptance`: doubled or halved from `step_size`, then bisected. Within a factor of 2²⁰ of where it began.
+double find_step_size(const Target& target, const KernelConfig& kernel, const Chains& chains, double step_size,
+                      double acceptance, const RandomSource& random, Team& team);
 
 }  // namespace hone

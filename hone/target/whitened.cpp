@@ -1,6 +1,7 @@
 #include "hone/target/whitened.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "hone/base/clones.hpp"
 #include "hone/base/scalar.hpp"
