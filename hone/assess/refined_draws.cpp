@@ -45,23 +45,25 @@ class Walk {
 
 class DrawRefiner {
  public:
-  DrawRefiner(const Target& target, const Family& family, MatrixView<const double> starts, const RefinedConfig& config,
+  DrawRefiner(const Target& target, const Family& family, const SuperStarts& starts, const RefinedConfig& config,
               const std::function<void(int, double)>& progress);
   RefinedDraws run();
 
  private:
   Chains first_draws();
-  Chains first_super_chains(MatrixView<const double> starts) const;
+  Chains first_super_chains() const;
   double choose_step_size();
   void run_super_chains(int until);
   void run_draws(int until);
   void record_pairs(double acceptance);
   void judge_halves();
   void judge_memory();
+  void centre_by_component(std::vector<double>& values) const;
   bool affordable(int until) const;
 
   const Target& target_;
   const Family& family_;
+  const SuperStarts& starts_;
   const RefinedConfig& config_;
   const std::function<void(int, double)>& progress_;
   PhiloxSource random_;
@@ -71,7 +73,7 @@ class DrawRefiner {
   Walk draws_, supers_;
   std::vector<double> spread_;     // Var_q, one a coordinate
   Chains half_{1, 1};              // the draws after half of the steps
-  std::vector<int> moved_;         // accepted proposals of every chain in the second half
+  std::vector<int> moved_;         // accepted proposals of every chain
 };
 
 int whole(int value, int least, const char* what) {
@@ -79,17 +81,18 @@ int whole(int value, int least, const char* what) {
   return value;
 }
 
-DrawRefiner::DrawRefiner(const Target& target, const Family& family, MatrixView<const double> starts,
+DrawRefiner::DrawRefiner(const Target& target, const Family& family, const SuperStarts& starts,
                          const RefinedConfig& config, const std::function<void(int, double)>& progress)
     : target_(target),
       family_(family),
+      starts_(starts),
       config_(config),
       progress_(progress),
       random_(config.seed),
       team_(whole(config.threads, 1, "the number of threads")),
       refiner_(config.kernel, {1, Adapt::off, choose_step_size(), config.acceptance}, team_),
       draws_(target, refiner_, first_draws(), random_, draws_part),
-      supers_(target, refiner_, first_super_chains(starts), random_, starts_part) {
+      supers_(target, refiner_, first_super_chains(), random_, starts_part) {
   std::vector<double> mean(family.dimension()), sd(family.dimension());
   family.moments(mean, sd);
   for (const double x : sd) spread_.push_back(square(x));
@@ -114,7 +117,8 @@ double DrawRefiner::choose_step_size() {
 Chains DrawRefiner::first_draws() {
   const int n = whole(config_.draws, 100, "the number of draws");
   Chains all(family_.dimension(), n);
-  all.z = independent_draws(family_, n, random_);
+  std::vector<int> component;
+  all.z = independent_draws(family_, n, random_, &component);
   evaluate(target_, all, team_);
   result_.dropped_draws = std::ranges::count(all.value, -infinity);
   const int kept = n - static_cast<int>(result_.dropped_draws);
@@ -126,6 +130,7 @@ Chains DrawRefiner::first_draws() {
     if (all.value[i] == -infinity) continue;
     copy(all.z.column(i), chains.z.column(to));
     copy(all.gradient.column(i), chains.gradient.column(to));
+    result_.component.push_back(component[i]);
     chains.value[to++] = all.value[i];
   }
   result_.z0 = chains.z;
@@ -136,8 +141,11 @@ Chains DrawRefiner::first_draws() {
   return chains;
 }
 
-Chains DrawRefiner::first_super_chains(MatrixView<const double> starts) const {
-  if (starts.cols() < 2) throw InputError("nested R-hat needs at least two starts");
+Chains DrawRefiner::first_super_chains() const {
+  const MatrixView<const double> starts = starts_.z;
+  for (const int mode : starts_.mode)
+    if (std::ranges::count(starts_.mode, mode) < 2)
+      throw InputError("nested R-hat needs at least two starts in every mode");
   const int size = whole(config_.chains_per_start, 2, "the number of chains a start");
   Chains chains(family_.dimension(), starts.cols() * size);
   for (int c = 0; c < chains.z.cols(); ++c) copy(starts.column(c / size), chains.z.column(c));
@@ -160,12 +168,17 @@ void DrawRefiner::run_super_chains(int until) {
   ChainChecks& checks = result_.checks;
   checks.super_chains = count / config_.chains_per_start;
   checks.nested_rhat = 0;
-  for (int i = 0; i <= d; ++i) {
-    const double rhat = nested_rhat(moments[i], config_.chains_per_start);
-    if (!(rhat > checks.nested_rhat)) continue;
-    checks.nested_rhat = rhat;
-    checks.rhat_coordinate = i < d ? i : -1;
-  }
+  const int modes = 1 + *std::ranges::max_element(starts_.mode);
+  for (int mode = 0; mode < modes; ++mode)
+    for (int i = 0; i <= d; ++i) {
+      std::vector<Moments> chains;
+      for (int c = 0; c < count; ++c)
+        if (starts_.mode[c / config_.chains_per_start] == mode) chains.push_back(moments[i][c]);
+      const double rhat = chains.empty() ? 1 : nested_rhat(chains, config_.chains_per_start);
+      if (!(rhat > checks.nested_rhat)) continue;
+      checks.nested_rhat = rhat;
+      checks.rhat_coordinate = i < d ? i : -1;
+    }
   if (progress_) progress_(until, checks.nested_rhat);
 }
 
@@ -173,7 +186,6 @@ void DrawRefiner::run_draws(int until) {
   ChainChecks& checks = result_.checks;
   checks.acceptance = 0;
   checks.proposals = checks.divergences = 0;
-  std::ranges::fill(moved_, 0);
   int halves = 0, since = 0;
   double accepted = 0;  // since the pairs were recorded
   while (draws_.taken < until) {
@@ -186,9 +198,8 @@ void DrawRefiner::run_draws(int until) {
       checks.acceptance += step.acceptance;
       checks.proposals += step.proposals;
       checks.divergences += step.divergent;
-      for (std::size_t c = 0; c < moved_.size(); ++c)
-        moved_[c] += draws_.chains.outcome[c] == Outcome::accepted;
     }
+    for (std::size_t c = 0; c < moved_.size(); ++c) moved_[c] += draws_.chains.outcome[c] == Outcome::accepted;
     if ((draws_.taken & (draws_.taken - 1)) != 0 && draws_.taken != until) continue;
     record_pairs(accepted / since);
     accepted = since = 0;
@@ -237,23 +248,37 @@ void DrawRefiner::judge_halves() {
   checks.bfmi = d / (0.5 * d + energy.variance());
 }
 
+// Correlations about the means of the components that made the draws: chains need not leave their mode.
 void DrawRefiner::judge_memory() {
   const Chains& now = draws_.chains;
   const int n = now.z.cols(), d = family_.dimension();
   ChainChecks& checks = result_.checks;
-  checks.memory = std::abs(correlation(result_.log_p0, now.value));
-  checks.memory_coordinate = -1;
+  checks.memory = 0;
   std::vector<double> before(n), after(n);
-  for (int k = 0; k < d; ++k) {
+  for (int k = -1; k < d; ++k) {
     for (int i = 0; i < n; ++i) {
-      before[i] = result_.z0(k, i);
-      after[i] = now.z(k, i);
+      before[i] = k < 0 ? result_.log_p0[i] : result_.z0(k, i);
+      after[i] = k < 0 ? now.value[i] : now.z(k, i);
     }
+    centre_by_component(before);
+    centre_by_component(after);
     const double r = std::abs(correlation(before, after));
+    if (std::isnan(r)) {  // a quantity that does not vary at all is no sign of a chain that moves
+      checks.memory = 1;
+      checks.memory_coordinate = k;
+      return;
+    }
     if (!(r > checks.memory)) continue;
     checks.memory = r;
     checks.memory_coordinate = k;
   }
+}
+
+void DrawRefiner::centre_by_component(std::vector<double>& values) const {
+  if (family_.components() == 1) return;
+  std::vector<Moments> moments(family_.components());
+  for (std::size_t i = 0; i < values.size(); ++i) moments[result_.component[i]].add(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= moments[result_.component[i]].mean();
 }
 
 bool DrawRefiner::affordable(int until) const {
@@ -294,9 +319,11 @@ bool arrived(const ChainChecks& checks) {
          checks.memory <= most_memory && checks.stuck <= most_stuck;
 }
 
-Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random) {
+Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,
+                                 std::vector<int>* component) {
   Draws draws(family.dimension(), family.components(), count);
   family.draw(random, draws_part, draws);
+  if (component) component->assign(count, 0);
   if (family.components() == 1) return draws.z;
   std::vector<double> uniform(count);
   random.uniforms({Purpose::proposal, draws_part}, uniform);
@@ -308,11 +335,12 @@ Matrix<double> independent_draws(const Family& family, int count, const RandomSo
       if (left < 0) break;
     }
     copy(draws.z.column(k * count + i), result.column(i));
+    if (component) (*component)[i] = k;
   }
   return result;
 }
 
-RefinedDraws refine_draws(const Target& target, const Family& family, MatrixView<const double> starts,
+RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress) {
   return DrawRefiner(target, family, starts, config, progress).run();
 }

@@ -34,17 +34,25 @@ struct PairsAt {
   double correlation;  // of log p(z0) with log p(z_t)
 };
 
+// Where super-chains begin: one point a column, and the mode that it belongs to. Chains are not asked to join modes whose
+// masses a mixture q accounts for: nested R̂ compares the super-chains of one mode, of which there must be two or more.
+struct SuperStarts {
+  Matrix<double> z;
+  std::vector<int> mode;  // all the same where q has one component
+};
+
 // Do the refined draws stand for the posterior? Everything that is known on it.
 struct ChainChecks {
   double nested_rhat = 0;        // largest over coordinates and log p; over super-chains from the starts
   int rhat_coordinate = -1;      // where; −1: log p
   double drift = 0;              // largest |mean of h(z_t) − h(z_t/2)| in standard errors, h coordinates, squares, log p
   double drift_limit = 0;        // what it may be by chance
-  double memory = 0;             // largest |correlation| of a coordinate, or log p, at z0 with the same at z_t
+  double memory = 0;             // largest |correlation| of a coordinate, or log p, at z0 with the same at z_t, within
+                                 // components of q
   int memory_coordinate = -1;
   double acceptance = 0;         // of the second half of the steps
   std::int64_t proposals = 0, divergences = 0;  // likewise
-  double stuck = 0;              // share of chains that stood still through the second half
+  double stuck = 0;              // share of chains that never moved
   double bfmi = 0;               // D / (D/2 + Var log p): 1 for a Gaussian, small where energy mixes slowly
   int super_chains = 0;
 };
@@ -53,6 +61,7 @@ struct ChainChecks {
 // The pairs are independent of each other. Draws of q outside the support are left out.
 struct RefinedDraws {
   Matrix<double> z0, zt;               // (D, n)
+  std::vector<int> component;          // of q that made the draw
   std::vector<double> log_p0, log_q0;  // at z0
   std::vector<double> log_pt, log_qt;  // at z_t
   int steps = 0;                       // t
@@ -73,10 +82,11 @@ bool arrived(const ChainChecks& checks);
 
 // Draws from q and refines on, doubling t, until nested R̂ over super-chains from `starts` (one a column) is small, moments
 // at t/2 and t agree, and z0 is forgotten. `progress` hears (t, nested R̂) now and then.
-RefinedDraws refine_draws(const Target& target, const Family& family, MatrixView<const double> starts,
+RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress = {});
 
-// n independent draws from q: of a mixture, each of a component chosen at random.
-Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random);
+// n independent draws from q: of a mixture, each of a component chosen at random, which is written to `component` (n).
+Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,
+                                 std::vector<int>* component = nullptr);
 
 }  // namespace hone

@@ -35,13 +35,40 @@ Whitening shaped(const Whitening& whitening, Shape shape) {
   return Whitening::diagonal(std::move(mean), std::move(sd));
 }
 
-// N(z + H ∇log p, H): the maximum of the local quadratic model, with its curvature
-Whitening quadratic_model(const SearchPoint& point) {
+// N(e + H ∇log p, H): the maximum of the local quadratic model, with its curvature; `scales` are the diagonal coordinates of
+// the search.
+Whitening quadratic_model(const SearchPoint& point, const Whitening& scales) {
   InverseHessian::Factors factors = point.inverse_hessian.factors();
-  std::vector<double> mean(point.z.size());
-  point.inverse_hessian.multiply(point.gradient, mean);
-  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += point.z[i];
+  std::vector<double> centre(point.z.size()), mean(point.z.size());
+  point.inverse_hessian.multiply(point.gradient, centre);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    centre[i] += point.z[i];
+    factors.a[i] *= std::sqrt(scales.variance(static_cast<int>(i)));
+  }
+  scales.to_z(centre, mean);
   return Whitening::low_rank(std::move(mean), std::move(factors.a), std::move(factors.u), std::move(factors.r));
+}
+
+// Coordinates about z in which the curvature of every coordinate alone is about one; as wide as `width` where it is not
+// positive. Costs 2 D gradients.
+Whitening curvature_scales(const Target& target, const std::vector<double>& z, std::span<const double> width) {
+  const int d = target.dimension();
+  std::vector<double> sd(width.begin(), width.end()), point(d), slope(d);
+  for (int i = 0; i < d; ++i) {
+    const double h = 1e-4 * width[i];
+    double side[2] = {}, value = 0;
+    bool finite = true;
+    for (const int k : {0, 1}) {
+      point = z;
+      point[i] += k == 0 ? h : -h;
+      target.evaluate({point.data(), d, 1}, Want::both, {&value, 1}, {slope.data(), d, 1});
+      side[k] = slope[i];
+      finite = finite && value != -infinity;
+    }
+    const double curvature = -(side[0] - side[1]) / (2 * h);
+    if (finite && curvature > 0 && std::isfinite(curvature)) sd[i] = 1 / std::sqrt(curvature);
+  }
+  return Whitening::diagonal(z, std::move(sd));
 }
 
 // A finite point, uniform on the cube; the cube shrinks where the posterior is hardly ever finite. Nothing where it never is.
@@ -77,24 +104,42 @@ class Shifted final : public RandomSource {
   std::uint32_t index_;
 };
 
+// A search in rounds: coordinates whose scales differ by many powers of ten take too many iterations, so every round begins
+// where the one before ended, in coordinates scaled by the curvature there.
 LocalNormal search(const Target& target, std::vector<double> start, Shape shape, const RandomSource& random) {
+  constexpr int rounds = 4, every = 4, all_until = 24;
+  const auto size = start.size();
   std::optional<Whitening> best;
   double best_elbo = -infinity;
-  const auto visit = [&](const SearchPoint& point) {
-    Whitening model = quadratic_model(point);
-    const double elbo = rough_elbo(target, model, random, path_draws);
-    if (elbo > best_elbo) {
-      best_elbo = elbo;
-      best = std::move(model);
-    }
-    return true;
-  };
-  const SearchResult found = maximize(target, start, {}, visit);
-  if (!best) {  // no model's draws were all finite: something narrow where the search ended
-    const auto size = found.z.size();
-    best = Whitening::diagonal(found.z, std::vector<double>(size, 1e-3));
+  Whitening scales = Whitening::diagonal(start, std::vector<double>(size, 1.0));
+  std::vector<double> e(size), z = start, width(size);
+  SearchResult found;
+  for (int round = 0; round < rounds && !found.converged; ++round) {
+    const WhitenedTarget scaled(target, scales);
+    int seen = 0;
+    const auto visit = [&](const SearchPoint& point) {
+      for (std::size_t i = 0; i < size; ++i)
+        width[i] = std::sqrt(point.inverse_hessian.diagonal()[i] * scales.variance(static_cast<int>(i)));
+      if (++seen > all_until && seen % every != 0) return true;
+      Whitening model = quadratic_model(point, scales);
+      const double elbo = rough_elbo(target, model, random, path_draws);
+      if (elbo > best_elbo) {
+        best_elbo = elbo;
+        best = std::move(model);
+      }
+      return true;
+    };
+    std::ranges::fill(e, 0.0);
+    std::ranges::fill(width, 1.0);
+    LbfgsConfig config;
+    config.iterations = round == 0 ? 100 : 200;
+    found = maximize(scaled, e, config, visit);
+    scales.to_z(found.z, z);
+    if (!found.converged && round + 1 < rounds) scales = curvature_scales(target, z, width);
   }
-  return {shaped(*best, shape), best_elbo, std::move(start), found.z, found.value, found.converged};
+  if (!best)  // no model's draws were all finite: something narrow where the search ended
+    best = Whitening::diagonal(z, std::vector<double>(size, 1e-3));
+  return {shaped(*best, shape), best_elbo, std::move(start), std::move(z), found.value, found.converged};
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ constexpr double negligible_mass = 7;   // nats below the best start's ELBO at w
 struct Schedule {
   std::uint32_t first;
   int count;
-  double rate;  // of the first stage, in one dimension
+  double rate;         // of the first stage, in one dimension; falls with 1/√D and with the stages
+  double most_rate;  // and, where the gradient is noisy, with 1/D: at most this over D
 };
-constexpr Schedule kl_schedule{64, 7, 0.2}, vcd_schedule{64, 4, 0.1};
+constexpr Schedule kl_schedule{64, 7, 0.2, infinity}, vcd_schedule{64, 4, 0.1, 0.4};
 
 Shape shape_of(QKind kind) {
   if (kind == QKind::gaussian) return Shape::diagonal;
@@ -146,7 +147,8 @@ bool PosteriorFitter::run_stages(ObjectiveKind objective, const Schedule& schedu
   std::uint32_t iterations = schedule.first;
   for (int i = 0; i < schedule.count && !spent(); ++i, iterations *= 2) {
     Stage stage{objective, iterations, 0};
-    run_stage(stage, schedule.rate / std::sqrt(static_cast<double>(target_.dimension()) * (i + 1)));
+    const double d = target_.dimension();
+    run_stage(stage, std::min(schedule.rate / std::sqrt(d), schedule.most_rate / d) / std::sqrt(i + 1.0));
     result_.stages.push_back(stage);
     if (observe_) report(&result_.stages.back());
     if (stage.skipped == 0 && stage.change < settled * target_.dimension() && i > 0) return true;
@@ -177,10 +179,11 @@ void PosteriorFitter::run_stage(Stage& stage, double rate) {
   fit_config.kernel = config_.kernel;
   fit_config.refine = {config_.steps, Adapt::between, refines ? first_step_size(whitened) : 1, config_.acceptance};
   fit_config.refine.gain = 0.02;
-  fit_config.optimizer = {OptimizerKind::adam, rate, rate, rate, 1, 0, PositiveSteps::logarithmic, 0};
+  fit_config.optimizer = {OptimizerKind::adam, rate, rate, 0.1 * rate, 1, 0, PositiveSteps::logarithmic, 0};
   fit_config.draws_per_iteration = config_.draws_per_iteration;
   fit_config.threads = config_.threads;
   fit_config.least_acceptance = config_.least_acceptance;
+  fit_config.most_dropped = 0.25;
 
   Family& family = *result_.q.family;
   const std::vector<double> before(family.parameters().begin(), family.parameters().end());
