@@ -10,7 +10,7 @@ parameters {
   real<lower=0> sigma;
 }
 model {
-  matrix[N, N] K = cov_exp_quad(x, alpha, rho) + diag_matrix(rep_vector(sigma, N));
+  matrix[N, N] K = add_diag(gp_exp_quad_cov(x, alpha, rho), sigma);
   rho ~ gamma(25, 4);
   alpha ~ normal(0, 2);
   sigma ~ normal(0, 1);

@@ -37,6 +37,11 @@ class Whitening {
 
   std::vector<double> packed_lower() const;              // of a dense L
   Matrix<double> factor() const;                         // L itself (D, D)
+  // Of a factored L
+  std::span<const double> a() const { return a_; }
+  std::span<const double> b() const { return b_; }
+  std::span<const double> r() const { return r_; }
+  MatrixView<const double> u() const { return u_; }
 
  private:
   void multiply(std::span<const double> e, std::span<double> z) const;  // L e

@@ -28,7 +28,8 @@ TEST_P(KnownPosteriors, GradientAgreesWithDifferences) {
     const double size = std::abs(value_at(*posterior, z));
     for (int i = 0; i < dimension; ++i) {
       const double expected = test::derivative_in(z[i], [&] { return value_at(*posterior, z); });
-      EXPECT_NEAR(slope[i], expected, 1e-7 * (1 + std::abs(expected)) + 1e-8 * size) << posterior->coordinate_names()[i];
+      EXPECT_NEAR(slope[i], expected, 1e-7 * (1 + std::abs(expected)) + 1e-8 * size)
+          << posterior->coordinate_names()[i];
     }
   }
 }
