@@ -10,10 +10,10 @@
 namespace hone {
 namespace {
 
-std::string coordinate(const Findings& f, int index) {
+std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t index) {
   if (index < 0) return "log p";
   const auto i = static_cast<std::size_t>(index);
-  return i < f.coordinate_names.size() ? f.coordinate_names[i] : fmt::format("coordinate {}", index + 1);
+  return i < names.size() ? names[i] : fmt::format("coordinate {}", index + 1);
 }
 
 // What speaks against the refined draws.
@@ -22,13 +22,13 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
   std::vector<std::string> faults;
   if (!(c.nested_rhat < most_rhat))
     faults.push_back(fmt::format("chains from different starts do not agree after {} steps: nested R-hat {:.3f} in {}, "
-                                 "should be below {}", f.steps, c.nested_rhat, coordinate(f, c.rhat_coordinate), most_rhat));
+                                 "should be below {}", f.steps, c.nested_rhat, coordinate(f.chain_names, c.rhat_coordinate), most_rhat));
   if (!(c.drift <= c.drift_limit))
     faults.push_back(fmt::format("moments of the refined draws still move between {} and {} steps: {:.1f} standard errors",
                                  f.steps / 2, f.steps, c.drift));
   if (!(c.memory <= most_memory))
     faults.push_back(fmt::format("the chains remember where they began: correlation {:.2f} of z0 and z_t in {} (they stand "
-                                 "still, mirror, or mix slowly)", c.memory, coordinate(f, c.memory_coordinate)));
+                                 "still, mirror, or mix slowly)", c.memory, coordinate(f.chain_names, c.memory_coordinate)));
   if (!(c.acceptance >= least_chain_acceptance))
     faults.push_back(fmt::format("proposals are accepted with probability {:.2f} only", c.acceptance));
   if (static_cast<double>(c.divergences) > most_divergent * static_cast<double>(c.proposals))
@@ -59,12 +59,12 @@ std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolera
   const auto shift = std::ranges::max_element(f.q.shift, {}, [](double x) { return std::abs(x); });
   if (shift != f.q.shift.end() && !(std::abs(*shift) <= tolerance.mean))
     faults.push_back(fmt::format("q's mean of {} is off by {:.2f} sd",
-                                 coordinate(f, static_cast<int>(shift - f.q.shift.begin())), std::abs(*shift)));
+                                 coordinate(f.coordinate_names, shift - f.q.shift.begin()), std::abs(*shift)));
   const auto off = [](double ratio) { return std::abs(std::log(ratio)); };
   const auto ratio = std::ranges::max_element(f.q.sd_ratio, {}, off);
   if (ratio != f.q.sd_ratio.end() && !(off(*ratio) <= std::log1p(tolerance.sd)))
     faults.push_back(fmt::format("q's sd of {} is {:.2f} times what it should be",
-                                 coordinate(f, static_cast<int>(ratio - f.q.sd_ratio.begin())), *ratio));
+                                 coordinate(f.coordinate_names, ratio - f.q.sd_ratio.begin()), *ratio));
   if (!f.q.narrowest.empty() && f.q.narrowest.front().sd_ratio < 1 / (1 + tolerance.sd))
     faults.push_back(fmt::format("along its worst direction q's sd is {:.2f} times what it should be",
                                  f.q.narrowest.front().sd_ratio));

@@ -34,7 +34,8 @@ struct Findings {
   int starts = 0;                             // searches that gave a start
   int modes = 1;
   bool fit_converged = true;
-  std::vector<std::string> coordinate_names;  // unconstrained
+  std::vector<std::string> coordinate_names;  // unconstrained z
+  std::vector<std::string> chain_names;       // of the coordinates that the chains moved in
   ChainChecks chains;
   bool capped = false;
   int steps = 0;
