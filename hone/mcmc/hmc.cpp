@@ -22,7 +22,8 @@ void add_scaled(double factor, std::span<const double> from, std::span<double> t
 
 }  // namespace
 
-Hmc::Hmc(int leapfrog, int jitter) : leapfrog_(leapfrog), jitter_(jitter) {
+Hmc::Hmc(int leapfrog, int jitter, StepSizes step_sizes)
+    : leapfrog_(leapfrog), jitter_(jitter), step_sizes_(step_sizes) {
   if (leapfrog < 1) throw InputError("the number of leapfrog steps must be at least 1");
   if (jitter < 0 || jitter >= leapfrog)
     throw InputError("the jitter of the leapfrog steps must be at least 0 and below their number");
@@ -32,8 +33,9 @@ void Hmc::step(const Target& target, const Move& move, const ChainsView& chains)
   const int count = chains.count();
   reserve(chains.z.rows(), count);
   order_by_length(move, chains);
+  choose_step_sizes(move, chains);
   start(move, chains);
-  integrate(target, move.step_size, count);
+  integrate(target, count);
   for (int i = 0; i < count; ++i) {
     const int chain = order_[i];
     const double log_ratio = value_[i] - chains.value[chain] + energy_[i] - kinetic_energy(momentum_.column(i));
@@ -47,6 +49,7 @@ void Hmc::reserve(int dimension, int count) {
   order_.resize(count);
   datum_.resize(count);
   length_.resize(count);
+  step_size_.resize(count);
   value_.resize(count);
   energy_.resize(count);
 }
@@ -67,6 +70,23 @@ void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
   std::sort(length_.begin(), length_.begin() + count, std::greater<>());
 }
 
+void Hmc::choose_step_sizes(const Move& move, const ChainsView& chains) {
+  std::fill_n(step_size_.begin(), chains.count(), move.step_size);
+  if (step_sizes_ == StepSizes::fixed) return;
+  constexpr int halvings = 10;
+  constexpr auto total = [] {
+    double sum = 0;
+    for (int j = 0; j <= halvings; ++j) sum += 1.0 / ((j + 1) * (j + 1));
+    return sum;
+  }();
+  for (int i = 0; i < chains.count(); ++i) {
+    double uniform[2];  // the first one chose the length
+    move.random.uniforms({Purpose::leapfrog, move.iteration, chains.datum(order_[i]), move.step}, uniform);
+    double left = uniform[1] * total;
+    for (int j = 0; j < halvings && (left -= 1.0 / ((j + 1) * (j + 1))) > 0; ++j) step_size_[i] *= 0.5;
+  }
+}
+
 void Hmc::start(const Move& move, const ChainsView& chains) {
   for (int i = 0; i < chains.count(); ++i) {
     const int chain = order_[i];
@@ -76,18 +96,18 @@ void Hmc::start(const Move& move, const ChainsView& chains) {
     energy_[i] = kinetic_energy(momentum_.column(i));
     copy(chains.z.column(chain), position_.column(i));
     copy(chains.gradient.column(chain), slope_.column(i));
-    add_scaled(0.5 * move.step_size, slope_.column(i), momentum_.column(i));
+    add_scaled(0.5 * step_size_[i], slope_.column(i), momentum_.column(i));
   }
 }
 
-void Hmc::integrate(const Target& target, double step_size, int count) {
+void Hmc::integrate(const Target& target, int count) {
   const MatrixView<double> position = position_, slope = slope_;
   const std::span<double> value(value_);
   const std::span<const std::uint32_t> datum(datum_);
   for (int under_way = count, l = 1; under_way > 0; ++l) {
     int going_on = under_way;  // trajectories [going_on, under_way) make their last step now
     while (going_on > 0 && length_[going_on - 1] == l) --going_on;
-    for (int i = 0; i < under_way; ++i) add_scaled(step_size, momentum_.column(i), position_.column(i));
+    for (int i = 0; i < under_way; ++i) add_scaled(step_size_[i], momentum_.column(i), position_.column(i));
     if (going_on > 0)
       target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on),
                       datum.first(going_on));
@@ -95,9 +115,9 @@ void Hmc::integrate(const Target& target, double step_size, int count) {
       target.evaluate(position.columns(going_on, under_way), Want::both,
                       value.subspan(going_on, under_way - going_on), slope.columns(going_on, under_way),
                       datum.subspan(going_on, under_way - going_on));
-    const double last_kick = planted(Fault::missing_half_kick) ? 0 : 0.5 * step_size;
+    const double last_kick = planted(Fault::missing_half_kick) ? 0 : 0.5;
     for (int i = 0; i < under_way; ++i)
-      add_scaled(i < going_on ? step_size : last_kick, slope_.column(i), momentum_.column(i));
+      add_scaled((i < going_on ? 1 : last_kick) * step_size_[i], slope_.column(i), momentum_.column(i));
     under_way = going_on;
   }
 }
