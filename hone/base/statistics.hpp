@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 namespace hone {
 
@@ -46,5 +47,15 @@ class Moments {
   double mean_ = 0;
   double squares_ = 0;
 };
+
+// Pearson's correlation of paired values; NaN where one of them does not vary.
+inline double correlation(std::span<const double> x, std::span<const double> y) {
+  Moments of_x, of_y;
+  for (const double value : x) of_x.add(value);
+  for (const double value : y) of_y.add(value);
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += (x[i] - of_x.mean()) * (y[i] - of_y.mean());
+  return sum / (static_cast<double>(x.size() - 1) * of_x.sd() * of_y.sd());
+}
 
 }  // namespace hone

@@ -4,7 +4,7 @@
 
 namespace hone {
 
-// Ends the program with an exit code that is neither success nor an error: stopped by a signal.
+// Ends the program with an exit code that is neither success nor an error: stopped by a signal, or a verdict.
 struct Ended {
   int code;
 };
@@ -14,6 +14,8 @@ void add_toy_command(CLI::App& program);
 void add_reproduce_command(CLI::App& program);
 void add_train_command(CLI::App& program);
 void add_eval_command(CLI::App& program);
+void add_fit_command(CLI::App& program);
+void add_check_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_data_command(CLI::App& program);  // list, get, verify, show
 void add_info_command(CLI::App& program);

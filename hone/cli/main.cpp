@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", HONE_VERSION);
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
+  hone::add_fit_command(program);
+  hone::add_check_command(program);
   hone::add_toy_command(program);
   hone::add_reproduce_command(program);
   hone::add_train_command(program);
@@ -65,6 +67,7 @@ int main(int argc, char** argv) {
     return usage_error(program, fmt::format("unknown argument '{}'{}", unexpected.front(),
                                             suggestion(innermost(program), unexpected.front())));
   } catch (const hone::Ended& ended) {
+    if (std::fflush(stdout) != 0) fmt::print(stderr, "hone: standard output cannot be written\n");
     return ended.code;
   } catch (const hone::InputError& error) {
     fmt::print(stderr, "hone: {}\n", error.what());

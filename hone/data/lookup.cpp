@@ -44,15 +44,17 @@ std::string lack(const DataSetInfo& info, const Place& place) {
 
 }  // namespace
 
+fs::path cache_folder() {
+  if (const fs::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "hone";
+  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "hone";
+  return {};
+}
+
 std::vector<Place> search_places(const fs::path& data_dir) {
   std::vector<Place> places;
   if (!data_dir.empty()) places.push_back({data_dir, "--data-dir"});
   if (const fs::path folder = variable("HONE_DATA_DIR"); !folder.empty()) places.push_back({folder, "HONE_DATA_DIR"});
-  if (const fs::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) {
-    places.push_back({cache / "hone", "cache"});
-  } else if (const fs::path home = variable("HOME"); !home.empty()) {
-    places.push_back({home / ".cache" / "hone", "cache"});
-  }
+  if (const fs::path cache = cache_folder(); !cache.empty()) places.push_back({cache, "cache"});
   places.push_back({"/usr/local/share/datasets", "system"});
   places.push_back({"/usr/share/datasets", "system"});
   return places;

@@ -16,6 +16,9 @@ struct Place {
   std::string meaning;  // "--data-dir", "HONE_DATA_DIR", "cache", "system"
 };
 
+// The user's cache folder for hone: XDG_CACHE_HOME or ~/.cache, and there hone/. Empty where neither is set.
+std::filesystem::path cache_folder();
+
 // Where data sets are looked for, in this order: `data_dir` (unless empty), HONE_DATA_DIR, the user's cache folder
 // (XDG_CACHE_HOME or ~/.cache, and there hone/), system folders.
 std::vector<Place> search_places(const std::filesystem::path& data_dir = {});

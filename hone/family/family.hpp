@@ -86,6 +86,10 @@ class Family {
   // Brings θ back into its domain after a gradient step (standard deviations are floored at scale_floor).
   virtual void project() = 0;
 
+  // Which parameters are positive by their meaning: standard deviations, or diagonals of Cholesky factors. None
+  // where the parameters are not the family's own (AmortizedFamily).
+  virtual std::vector<std::size_t> positive_parameters() const { return {}; }
+
   // Means and standard deviations of the whole q, one a dimension.
   virtual void moments(std::span<double> mean, std::span<double> sd) const = 0;
 

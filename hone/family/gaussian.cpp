@@ -106,6 +106,12 @@ void GaussianFamily::add_entropy_gradient(std::span<const double> coefficient, s
 
 void GaussianFamily::project() { floor_scale(covariance_, scale()); }
 
+std::vector<std::size_t> GaussianFamily::positive_parameters() const {
+  std::vector<std::size_t> result;
+  append_positive(covariance_, dimension(), static_cast<std::size_t>(dimension()), result);
+  return result;
+}
+
 void GaussianFamily::moments(std::span<double> mean, std::span<double> sd) const {
   const Normal q = normal();
   for (std::size_t i = 0; i < mean.size(); ++i) {

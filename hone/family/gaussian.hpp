@@ -29,6 +29,7 @@ class GaussianFamily final : public Family {
   double log_normalizer(int) const override { return normal().log_normalizer(); }
   void add_entropy_gradient(std::span<const double> coefficient, std::span<double> gradient) const override;
   void project() override;
+  std::vector<std::size_t> positive_parameters() const override;
   void moments(std::span<double> mean, std::span<double> sd) const override;
 
  private:

@@ -175,6 +175,13 @@ void MixtureFamily::project() {
   for (int k = 0; k < components_; ++k) floor_scale(covariance_, scale(k));
 }
 
+std::vector<std::size_t> MixtureFamily::positive_parameters() const {
+  std::vector<std::size_t> result;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(components_); ++k)
+    append_positive(covariance_, dimension(), k * stride() + static_cast<std::size_t>(dimension()), result);
+  return result;
+}
+
 void MixtureFamily::moments(std::span<double> mean, std::span<double> sd) const {
   std::vector<double> log_weight(components_);
   log_weights(log_weight);

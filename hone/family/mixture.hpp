@@ -31,6 +31,7 @@ class MixtureFamily final : public Family {
   void add_component_score(const Draws& draws, std::span<const double> coefficient,
                            std::span<double> gradient) const override;
   void project() override;
+  std::vector<std::size_t> positive_parameters() const override;
   void moments(std::span<double> mean, std::span<double> sd) const override;
 
  private:

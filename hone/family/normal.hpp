@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "hone/tensor/triangular.hpp"
 
@@ -41,6 +42,9 @@ struct NormalGradient {
 
 // Floors standard deviations, or the diagonal of L, at scale_floor.
 void floor_scale(Covariance covariance, std::span<double> scale);
+
+// Appends the places of standard deviations, or of the diagonal of L, in a θ whose scale begins at `offset`.
+void append_positive(Covariance covariance, int dimension, std::size_t offset, std::vector<std::size_t>& places);
 
 // A scale of one standard deviation in every direction.
 void set_isotropic(Covariance covariance, double sd, std::span<double> scale);

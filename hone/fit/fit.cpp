@@ -27,7 +27,9 @@ Fit::Fit(const Target& target, Family& family, const FitConfig& config, const Ra
       optimizer_(config.optimizer, family),
       evidence_(family.dimension(), family.components(),
                 at_least_one(config.draws_per_iteration, "the number of draws an iteration")),
-      ascent_(family.parameters().size()) {
+      ascent_(family.parameters().size()),
+      least_acceptance_(config.least_acceptance),
+      most_dropped_(config.most_dropped) {
   if (target.dimension() != family.dimension())
     throw InputError("the target has dimension " + std::to_string(target.dimension()) + " and the family " +
                      std::to_string(family.dimension()));
@@ -38,15 +40,22 @@ Fit::Fit(const Target& target, Family& family, const FitConfig& config, const Ra
 
 const FitStep& Fit::step() {
   const std::uint32_t iteration = last_.iteration + 1;
+  const std::int64_t dropped_before = dropped_draws_;
   last_ = {iteration, 0, 0, 0};
   sample(iteration);
   if (objective_->refines()) refine(iteration);
   last_.elbo = elbo_estimate(family_, evidence_, analytic_);
   if (objective_->refines()) last_.vcd = vcd_estimate(family_, evidence_, analytic_);
 
+  const auto dropped = static_cast<double>(dropped_draws_ - dropped_before);
+  if ((objective_->refines() && last_.acceptance < least_acceptance_) ||
+      dropped > most_dropped_ * evidence_.draws.count()) {
+    ++skipped_steps_;
+    return last_;
+  }
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
-  optimizer_.step(family_, ascent_, iteration);
+  optimizer_.step(family_, ascent_, iteration - static_cast<std::uint32_t>(skipped_steps_));
   check_finite();
   return last_;
 }

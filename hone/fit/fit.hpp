@@ -21,6 +21,10 @@ struct FitConfig {
   OptimizerConfig optimizer;
   int draws_per_iteration = 1;  // of every component of q
   int threads = 1;
+  // No θ-step is taken from refinements accepted less often than this: a chain that does not move makes any q look good.
+  double least_acceptance = 0;
+  // Nor where a larger share of the draws lies outside the support: the rest do not know of it, and would leave too.
+  double most_dropped = 1;
 };
 
 // What one iteration saw. Its values are one-iteration estimates made before θ moved.
@@ -46,6 +50,7 @@ class Fit {
   double baseline() const { return objective_->baseline(); }
   std::int64_t rejected_nonfinite() const { return rejected_nonfinite_; }  // proposals
   std::int64_t dropped_draws() const { return dropped_draws_; }           // draws of q outside the support
+  std::int64_t skipped_steps() const { return skipped_steps_; }           // see least_acceptance, most_dropped
   std::span<const double> ascent() const { return ascent_; }              // the last step's gradient
   const Evidence& evidence() const { return evidence_; }                  // the last step's draws
 
@@ -64,9 +69,11 @@ class Fit {
   Optimizer optimizer_;
   Evidence evidence_;
   std::vector<double> ascent_;
+  double least_acceptance_, most_dropped_;
   FitStep last_;
   std::int64_t rejected_nonfinite_ = 0;
   std::int64_t dropped_draws_ = 0;
+  std::int64_t skipped_steps_ = 0;
 };
 
 }  // namespace hone

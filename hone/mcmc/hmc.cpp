@@ -23,7 +23,8 @@ HONE_CLONES void add_scaled(double factor, std::span<const double> from, std::sp
 
 }  // namespace
 
-Hmc::Hmc(int leapfrog, int jitter) : leapfrog_(leapfrog), jitter_(jitter) {
+Hmc::Hmc(int leapfrog, int jitter, StepSizes step_sizes)
+    : leapfrog_(leapfrog), jitter_(jitter), step_sizes_(step_sizes) {
   if (leapfrog < 1) throw InputError("the number of leapfrog steps must be at least 1");
   if (jitter < 0 || jitter >= leapfrog)
     throw InputError("the jitter of the leapfrog steps must be at least 0 and below their number");
@@ -33,8 +34,9 @@ void Hmc::step(const Target& target, const Move& move, const ChainsView& chains)
   const int count = chains.count();
   reserve(chains.z.rows(), count);
   order_by_length(move, chains);
+  choose_step_sizes(move, chains);
   start(move, chains);
-  integrate(target, move.step_size, count);
+  integrate(target, count);
   for (int i = 0; i < count; ++i) {
     const int chain = order_[i];
     const double log_ratio = value_[i] - chains.value[chain] + energy_[i] - kinetic_energy(momentum_.column(i));
@@ -48,6 +50,7 @@ void Hmc::reserve(int dimension, int count) {
   order_.resize(count);
   datum_.resize(count);
   length_.resize(count);
+  step_size_.resize(count);
   value_.resize(count);
   energy_.resize(count);
 }
@@ -68,6 +71,23 @@ void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
   std::sort(length_.begin(), length_.begin() + count, std::greater<>());
 }
 
+void Hmc::choose_step_sizes(const Move& move, const ChainsView& chains) {
+  std::fill_n(step_size_.begin(), chains.count(), move.step_size);
+  if (step_sizes_ == StepSizes::fixed) return;
+  constexpr int halvings = 10;
+  constexpr auto total = [] {
+    double sum = 0;
+    for (int j = 0; j <= halvings; ++j) sum += 1.0 / ((j + 1) * (j + 1));
+    return sum;
+  }();
+  for (int i = 0; i < chains.count(); ++i) {
+    double uniform[2];  // the first one chose the length
+    move.random.uniforms({Purpose::leapfrog, move.iteration, chains.datum(order_[i]), move.step}, uniform);
+    double left = uniform[1] * total;
+    for (int j = 0; j < halvings && (left -= 1.0 / ((j + 1) * (j + 1))) > 0; ++j) step_size_[i] *= 0.5;
+  }
+}
+
 void Hmc::start(const Move& move, const ChainsView& chains) {
   for (int i = 0; i < chains.count(); ++i) {
     const int chain = order_[i];
@@ -77,21 +97,25 @@ void Hmc::start(const Move& move, const ChainsView& chains) {
     energy_[i] = kinetic_energy(momentum_.column(i));
     copy(chains.z.column(chain), position_.column(i));
     copy(chains.gradient.column(chain), slope_.column(i));
-    add_scaled(0.5 * move.step_size, slope_.column(i), momentum_.column(i));
+    add_scaled(0.5 * step_size_[i], slope_.column(i), momentum_.column(i));
   }
 }
 
-void Hmc::integrate(const Target& target, double step_size, int count) {
+void Hmc::integrate(const Target& target, int count) {
   const MatrixView<double> position = position_, slope = slope_, momentum = momentum_;
-  const auto kick = [&](double size, int begin, int end) {
-    add_scaled(size, slope.columns(begin, end).flat(), momentum.columns(begin, end).flat());
+  // to += part · ε · from for the trajectories [begin, end)
+  const auto add_steps = [&](double part, MatrixView<const double> from, MatrixView<double> to, int begin, int end) {
+    if (step_sizes_ == StepSizes::fixed)
+      add_scaled(part * step_size_[0], from.columns(begin, end).flat(), to.columns(begin, end).flat());
+    else
+      for (int i = begin; i < end; ++i) add_scaled(part * step_size_[i], from.column(i), to.column(i));
   };
   const std::span<double> value(value_);
   const std::span<const std::uint32_t> datum(datum_);
   for (int under_way = count, l = 1; under_way > 0; ++l) {
     int going_on = under_way;  // trajectories [going_on, under_way) make their last step now
     while (going_on > 0 && length_[going_on - 1] == l) --going_on;
-    add_scaled(step_size, momentum.columns(0, under_way).flat(), position.columns(0, under_way).flat());
+    add_steps(1, momentum, position, 0, under_way);
     if (going_on > 0)
       target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on),
                       datum.first(going_on));
@@ -99,9 +123,8 @@ void Hmc::integrate(const Target& target, double step_size, int count) {
       target.evaluate(position.columns(going_on, under_way), Want::both,
                       value.subspan(going_on, under_way - going_on), slope.columns(going_on, under_way),
                       datum.subspan(going_on, under_way - going_on));
-    const double last_kick = planted(Fault::missing_half_kick) ? 0 : 0.5 * step_size;
-    kick(step_size, 0, going_on);
-    kick(last_kick, going_on, under_way);
+    add_steps(1, slope, momentum, 0, going_on);
+    add_steps(planted(Fault::missing_half_kick) ? 0 : 0.5, slope, momentum, going_on, under_way);
     under_way = going_on;
   }
 }

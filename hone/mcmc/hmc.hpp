@@ -12,7 +12,7 @@ namespace hone {
 // resonances of a fixed length are gone.
 class Hmc final : public Kernel {
  public:
-  explicit Hmc(int leapfrog, int jitter = 0);  // 0 ≤ jitter < leapfrog
+  explicit Hmc(int leapfrog, int jitter = 0, StepSizes step_sizes = StepSizes::fixed);  // 0 ≤ jitter < leapfrog
 
   Want wants() const override { return Want::both; }
   void step(const Target& target, const Move& move, const ChainsView& chains) override;
@@ -20,15 +20,18 @@ class Hmc final : public Kernel {
  private:
   void reserve(int dimension, int count);
   void order_by_length(const Move& move, const ChainsView& chains);
+  void choose_step_sizes(const Move& move, const ChainsView& chains);
   void start(const Move& move, const ChainsView& chains);
-  void integrate(const Target& target, double step_size, int count);
+  void integrate(const Target& target, int count);
 
   int leapfrog_;
   int jitter_;
+  StepSizes step_sizes_;
   // The trajectories, longest first, so that those still under way are the first columns.
   std::vector<int> order_;   // trajectory → chain
   std::vector<std::uint32_t> datum_;  // trajectory → datum
   std::vector<int> length_;  // leapfrog steps of a trajectory, descending
+  std::vector<double> step_size_;  // of a trajectory
   std::vector<double> value_;
   std::vector<double> energy_;  // kinetic energy at the start
   Matrix<double> position_, momentum_, slope_;

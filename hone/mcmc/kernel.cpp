@@ -50,7 +50,7 @@ void metropolis(const Proposal& proposal, const Move& move, const ChainsView& ch
 std::unique_ptr<Kernel> make_kernel(const KernelConfig& config) {
   switch (config.kind) {
     case KernelKind::hmc:
-      return std::make_unique<Hmc>(config.leapfrog, config.leapfrog_jitter);
+      return std::make_unique<Hmc>(config.leapfrog, config.leapfrog_jitter, config.step_sizes);
     case KernelKind::mala:
       return std::make_unique<Mala>();
     case KernelKind::random_walk:

@@ -72,10 +72,18 @@ void metropolis(const Proposal& proposal, const Move& move, const ChainsView& ch
 
 enum class KernelKind { hmc, mala, random_walk };
 
+// Which step sizes a trajectory of hmc takes.
+enum class StepSizes {
+  fixed,   // ε
+  varied,  // each chain's own ε / 2^j with P(j) ∝ 1 / (j + 1)², j = 0 … 10, whatever its place: still reversible. Chains in
+           // places too stiff for ε are stuck for a while only, at the price of shorter trajectories now and then
+};
+
 struct KernelConfig {
   KernelKind kind = KernelKind::hmc;
   int leapfrog = 5;         // hmc: leapfrog steps L
   int leapfrog_jitter = 0;  // hmc: each chain's number of steps is uniform on L − jitter … L + jitter
+  StepSizes step_sizes = StepSizes::fixed;  // hmc
 };
 
 std::unique_ptr<Kernel> make_kernel(const KernelConfig& config);

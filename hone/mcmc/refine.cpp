@@ -8,18 +8,19 @@
 
 namespace hone {
 
-StepSizeController::StepSizeController(double step_size, double acceptance)
-    : step_size_(step_size), start_(step_size), target_(acceptance) {
+StepSizeController::StepSizeController(double step_size, double acceptance, double gain)
+    : step_size_(step_size), start_(step_size), target_(acceptance), gain_(gain) {
+  if (!(gain >= 0 && gain < 1)) throw InputError("the gain of the step size must lie in [0, 1)");
   if (!(step_size > 0) || !std::isfinite(step_size)) throw InputError("the step size must be positive");
   if (!(acceptance > 0 && acceptance < 1)) throw InputError("the acceptance to aim at must lie between 0 and 1");
 }
 
 void StepSizeController::update(double acceptance) {
-  step_size_ = std::clamp(step_size_ * (1 + 0.01 * (acceptance - target_) / target_), 1e-6 * start_, 1e6 * start_);
+  step_size_ = std::clamp(step_size_ * (1 + gain_ * (acceptance - target_) / target_), 1e-6 * start_, 1e6 * start_);
 }
 
 Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team)
-    : config_(config), controller_(config.step_size, config.acceptance), team_(team) {
+    : config_(config), controller_(config.step_size, config.acceptance, config.gain), team_(team) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
   if (config_.adapting < 0) config_.adapting = config.steps - 1;
   for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(make_kernel(kernel));
@@ -52,6 +53,7 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
     for (int chain = 0; chain < chains.count(); ++chain) {
       total.acceptance += chains.acceptance[chain];
       total.nonfinite += chains.outcome[chain] == Outcome::nonfinite;
+      total.divergent += chains.outcome[chain] != Outcome::outside && chains.acceptance[chain] == 0;
       accepted += chains.outcome[chain] == Outcome::accepted;
       proposals += chains.outcome[chain] != Outcome::outside;
     }
@@ -59,6 +61,29 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
     if (config_.adapt == Adapt::inside && step < config_.adapting && proposals > 0)
       controller_.update(static_cast<double>(accepted) / proposals);
   }
+}
+
+double find_step_size(const Target& target, const KernelConfig& kernel, const Chains& chains, double step_size,
+                      double acceptance, const RandomSource& random, Team& team) {
+  std::uint32_t trial = 0;
+  const auto accepted_at = [&](double size) {
+    Refiner refiner(kernel, {1, Adapt::off, size, acceptance}, team);
+    Chains copies = chains;
+    return refiner.refine(target, copies.view(), chains.z.cols(), assessment_iteration + trial++, random).acceptance;
+  };
+  double low = step_size, high = step_size;  // accepted often enough at low, not at high
+  const bool grow = accepted_at(step_size) >= acceptance;
+  for (int i = 0; i < 20; ++i) {
+    (grow ? high : low) *= grow ? 2 : 0.5;
+    const bool often = accepted_at(grow ? high : low) >= acceptance;
+    if (often != grow) break;
+    (grow ? low : high) = grow ? high : low;
+  }
+  for (int i = 0; i < 4; ++i) {
+    const double middle = std::sqrt(low * high);
+    (accepted_at(middle) >= acceptance ? low : high) = middle;
+  }
+  return std::sqrt(low * high);
 }
 
 }  // namespace hone

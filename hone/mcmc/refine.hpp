@@ -23,12 +23,13 @@ struct RefineConfig {
   double step_size = 0.25;     // at the start: ε of hmc, δ of mala and random-walk
   double acceptance = 0.7;     // a*, what the controller aims at
   int adapting = -1;           // inside: steps that are followed by an adaptation; −1: all but the last
+  double gain = 0.01;          // how fast the controller follows
 };
 
-// ε ← ε (1 + 0.01 (a − a*) / a*), kept within a factor of 10⁶ of where it started
+// ε ← ε (1 + gain (a − a*) / a*), kept within a factor of 10⁶ of where it started
 class StepSizeController {
  public:
-  StepSizeController(double step_size, double acceptance);
+  StepSizeController(double step_size, double acceptance, double gain = 0.01);
   void update(double acceptance);
   double step_size() const { return step_size_; }
   void set_step_size(double step_size) { step_size_ = step_size; }  // of a run that goes on
@@ -37,6 +38,7 @@ class StepSizeController {
   double step_size_;
   double start_;
   double target_;
+  double gain_;
 };
 
 // What happened to all proposals of a refinement, those of chains outside the support left out.
@@ -44,6 +46,7 @@ struct Refinement {
   double acceptance = 0;  // mean acceptance probability; 0 where there were no proposals
   std::int64_t proposals = 0;
   std::int64_t nonfinite = 0;
+  std::int64_t divergent = 0;  // those, and proposals whose acceptance probability is 0 to rounding (an energy error > 700)
 };
 
 // Runs the kernel t steps on a batch of chains: z0 → z_t (eq. def_improved_q). The step size persists from call to call.
@@ -70,5 +73,10 @@ class Refiner {
   Team& team_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // one a thread
 };
+
+// A step size at which a step from `chains` (evaluated; they are not moved) has about the acceptance probability
+// `acceptance`: doubled or halved from `step_size`, then bisected. Within a factor of 2²⁰ of where it began.
+double find_step_size(const Target& target, const KernelConfig& kernel, const Chains& chains, double step_size,
+                      double acceptance, const RandomSource& random, Team& team);
 
 }  // namespace hone

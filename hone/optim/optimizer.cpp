@@ -65,7 +65,12 @@ HONE_CLONES bool adam_update(const Elements& range, double rate, const AdamCorre
 }
 
 Optimizer::Optimizer(const OptimizerConfig& config, const Family& family)
-    : config_(config), first_(family.parameters().size()), second_(family.parameters().size()) {
+    : config_(config),
+      logarithmic_(family.parameters().size()),
+      first_(family.parameters().size()),
+      second_(family.parameters().size()) {
+  if (config.positive == PositiveSteps::logarithmic)
+    for (const std::size_t i : family.positive_parameters()) logarithmic_[i] = true;
   for (const Role role : {Role::location, Role::scale, Role::weight})
     if (!(rate(role) >= 0)) throw InputError("learning rates must not be negative");
   if (!(config.decay > 0 && config.decay <= 1)) throw InputError("the decay of the rates must lie in (0, 1]");
@@ -90,9 +95,13 @@ void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32
   for (const Slice& slice : family.slices()) {
     const bool still = slice.role == Role::weight && iteration <= config_.weights_from;
     const double eta = still ? 0 : decayed * rate(slice.role);
-    for (std::size_t i = slice.offset; i < slice.offset + slice.size; ++i)
-      theta[i] += config_.kind == OptimizerKind::rmsprop ? rmsprop_step(eta, ascent[i], iteration == 1, second_[i])
-                                                         : adam_step(eta, ascent[i], correction, first_[i], second_[i]);
+    for (std::size_t i = slice.offset; i < slice.offset + slice.size; ++i) {
+      const double slope = logarithmic_[i] ? ascent[i] * theta[i] : ascent[i];  // d/d log θ = θ d/dθ
+      const double move = config_.kind == OptimizerKind::rmsprop
+                              ? rmsprop_step(eta, slope, iteration == 1, second_[i])
+                              : adam_step(eta, slope, correction, first_[i], second_[i]);
+      theta[i] = logarithmic_[i] ? theta[i] * std::exp(move) : theta[i] + move;
+    }
   }
   family.project();
 }

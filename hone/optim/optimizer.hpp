@@ -12,6 +12,9 @@ namespace hone {
 
 enum class OptimizerKind { rmsprop, adam };
 
+// How a positive parameter moves: itself, or by its logarithm, so that it stays positive and steps are relative.
+enum class PositiveSteps { linear, logarithmic };
+
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::rmsprop;
   double rate_location = 0.01;
@@ -19,6 +22,7 @@ struct OptimizerConfig {
   double rate_weight = 0.001;
   double decay = 0.9;               // every rate is multiplied by this …
   std::uint32_t decay_every = 2000;  // … after so many iterations; 0: never
+  PositiveSteps positive = PositiveSteps::linear;
   std::uint32_t weights_from = 0;   // weights stand still up to and including this iteration
 };
 
@@ -76,6 +80,7 @@ class Optimizer {
   double rate(Role role) const;
 
   OptimizerConfig config_;
+  std::vector<bool> logarithmic_;       // parameters that move by their logarithm
   std::vector<double> first_, second_;  // Adam's moments; RMSProp's G is second_
 };
 

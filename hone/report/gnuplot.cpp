@@ -1,34 +1,12 @@
 #include "hone/report/gnuplot.hpp"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "hone/base/error.hpp"
+#include "hone/base/process.hpp"
 #include "hone/run/run_folder.hpp"
 
 namespace hone {
-namespace {
-
-constexpr int not_found = 127;
-
-// Runs gnuplot on a script inside `folder`; its messages go to a log beside the script. Returns its exit status.
-int run_gnuplot(const std::filesystem::path& folder, const std::string& script, const std::string& log) {
-  const pid_t child = ::fork();
-  if (child < 0) throw Error("gnuplot cannot be started");
-  if (child == 0) {
-    if (::chdir(folder.c_str()) != 0 || !std::freopen(log.c_str(), "w", stderr) ||
-        !std::freopen("/dev/null", "w", stdout))
-      ::_exit(1);
-    ::execlp("gnuplot", "gnuplot", script.c_str(), nullptr);
-    ::_exit(not_found);
-  }
-  int status = 0;
-  if (::waitpid(child, &status, 0) < 0) throw Error("gnuplot cannot be waited for");
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
-}  // namespace
 
 bool draw(const Figure& figure, const std::filesystem::path& folder) {
   const std::string script = fmt::format(
@@ -46,13 +24,11 @@ bool draw(const Figure& figure, const std::filesystem::path& folder) {
       figure.name, figure.width, figure.height);
   write_file(folder / (figure.name + ".gp"), script);
   write_file(folder / (figure.name + "_body.gp"), figure.script);
+  const Finished finished = run_program({"gnuplot", figure.name + ".gp"}, folder);
+  if (finished.status == 0) return true;
+  if (finished.status == program_not_found) return false;
   const std::filesystem::path log = folder / (figure.name + ".log");
-  const int status = run_gnuplot(folder, figure.name + ".gp", figure.name + ".log");
-  if (status == 0 || status == not_found) {
-    std::error_code ignored;
-    std::filesystem::remove(log, ignored);
-    return status == 0;
-  }
+  write_file(log, finished.output);
   throw Error(fmt::format("gnuplot could not draw {}; its message is in {}", (folder / figure.name).string(),
                           log.string()));
 }

@@ -1,12 +1,17 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <exception>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/target/posterior.hpp"
 #include "hone/target/target.hpp"
 
 namespace hone {
@@ -55,5 +60,76 @@ class DensityTarget final : public Target {
   int dimension_;
   F density_;
 };
+
+// Writes the natural-scale values of a point z, transformed parameters included. Safe to call from several threads;
+// an exception means that there are none at this point.
+template <class C>
+concept Constrain = requires(const C& c, std::span<const double> z, std::span<double> natural) { c(z, natural); };
+
+// What make_posterior makes.
+template <LogDensity F, Constrain C>
+class DensityPosterior final : public Posterior {
+ public:
+  // `coordinates` names the D entries of z, `names` what `to_natural` writes, of which the first `parameters` are
+  // parameters proper.
+  DensityPosterior(F density, C to_natural, std::vector<std::string> coordinates, std::vector<std::string> names,
+                   std::size_t parameters)
+      : target_(static_cast<int>(coordinates.size()), std::move(density)), constrain_(std::move(to_natural)),
+        coordinates_(std::move(coordinates)), names_(std::move(names)), parameters_(parameters) {
+    if (names_.empty()) throw InputError("a posterior needs at least one named value");
+    if (parameters_ > names_.size()) throw InputError("a posterior has more parameters than named values");
+  }
+  int dimension() const override { return target_.dimension(); }
+  const std::vector<std::string>& names() const override { return names_; }
+  const std::vector<std::string>& coordinate_names() const override { return coordinates_; }
+  std::size_t parameter_count() const override { return parameters_; }
+  void constrain(std::span<const double> z, std::span<double> natural) const override {
+    try {
+      constrain_(z, natural);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw Error(error.what());
+    }
+  }
+
+ protected:
+  void compute(MatrixView<const double> z, Want want, std::span<double> value,
+               MatrixView<double> gradient) const override {
+    target_.evaluate(z, want, value, gradient);
+  }
+
+ private:
+  DensityTarget<F> target_;
+  C constrain_;
+  std::vector<std::string> coordinates_, names_;
+  std::size_t parameters_;
+};
+
+// A posterior of a density over all of R^D whose coordinates are the parameters themselves, one name each.
+template <LogDensity F>
+std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> names) {
+  const auto same = [](std::span<const double> z, std::span<double> natural) { copy(z, natural); };
+  const std::size_t count = names.size();
+  return std::make_unique<DensityPosterior<F, decltype(same)>>(std::move(density), same, names, names, count);
+}
+
+// A posterior of a density over unconstrained coordinates (the logarithm of the transform's Jacobian is part of it),
+// with natural-scale values that `constrain` computes.
+template <LogDensity F, Constrain C>
+std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> coordinates,
+                                          std::vector<std::string> names, C constrain) {
+  const std::size_t count = names.size();
+  return std::make_unique<DensityPosterior<F, C>>(std::move(density), std::move(constrain), std::move(coordinates),
+                                                  std::move(names), count);
+}
+
+// The same where only the first `parameters` of the names are parameters proper.
+template <LogDensity F, Constrain C>
+std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> coordinates,
+                                          std::vector<std::string> names, C constrain, std::size_t parameters) {
+  return std::make_unique<DensityPosterior<F, C>>(std::move(density), std::move(constrain), std::move(coordinates),
+                                                  std::move(names), parameters);
+}
 
 }  // namespace hone

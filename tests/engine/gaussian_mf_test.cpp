@@ -7,8 +7,8 @@
 
 #include "hone/base/scalar.hpp"
 #include "hone/engine/cpu/model.hpp"
+#include "hone/tensor/symmetric_eigen.hpp"
 #include "tests/engine/support.hpp"
-#include "tests/support/eigen.hpp"
 
 namespace hone::test {
 namespace {
@@ -33,7 +33,7 @@ std::vector<double> synthetic(int count, std::uint32_t stream) {
 DataSet data_of(const std::vector<double>& values) { return DataSet(values, ImageShape{1, pixels}); }
 
 // log N(x; centre, V diag(λ) Vᵀ), averaged over data
-double mean_log_normal(const std::vector<double>& values, const std::vector<double>& centre, const Eigen& covariance) {
+double mean_log_normal(const std::vector<double>& values, const std::vector<double>& centre, const SymmetricEigen& covariance) {
   double sum = 0;
   const auto count = values.size() / pixels;
   for (std::size_t n = 0; n < count; ++n)
@@ -53,7 +53,7 @@ struct MaximumLikelihood {
     for (std::size_t n = 0; n < values.size(); n += pixels)
       for (int i = 0; i < pixels; ++i)
         for (int j = 0; j < pixels; ++j) s(i, j) += (values[n + i] - centre[i]) * (values[n + j] - centre[j]) / count;
-    covariance = eigen(s);
+    covariance = symmetric_eigen(s);
     for (int k = 0; k < latent; ++k)
       for (int p = 0; p < pixels; ++p)
         weights.push_back(covariance.vector(p, k) * std::sqrt(covariance.value[k] - square(noise)));
@@ -61,7 +61,7 @@ struct MaximumLikelihood {
   }
 
   std::vector<double> centre;
-  Eigen covariance;             // of x under the fitted model
+  SymmetricEigen covariance;             // of x under the fitted model
   std::vector<double> weights;  // (D, P), one row a latent dimension
 };
 

@@ -76,7 +76,7 @@ struct ObjectiveSpec {
   bool analytic;
   std::uint32_t shared_until;
   Adapt adapt;
-  StepSizes sizes;
+  StepSizeArrays sizes;
 };
 // The objective's gradient in q's means and deviations, as the encoder's last deltas.
 void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);

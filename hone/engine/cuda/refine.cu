@@ -52,7 +52,7 @@ __global__ void begin(ChainArrays all) {
   c.proposals[h.chain] = c.nonfinite[h.chain] = 0;
 }
 
-__global__ void start(ChainArrays all, Numbers numbers, StepSizes sizes, HmcShape shape, std::uint32_t step) {
+__global__ void start(ChainArrays all, Numbers numbers, StepSizeArrays sizes, HmcShape shape, std::uint32_t step) {
   const Here h = here(all);
   const ChainArrays& c = h.chains;
   if (h.chain >= c.count) return;
@@ -86,7 +86,7 @@ __global__ void start(ChainArrays all, Numbers numbers, StepSizes sizes, HmcShap
   c.length[h.chain] = length;
 }
 
-__global__ void leap(ChainArrays all, StepSizes sizes, int index) {
+__global__ void leap(ChainArrays all, StepSizeArrays sizes, int index) {
   const Here h = here(all);
   const ChainArrays& c = h.chains;
   if (h.chain >= c.count) return;
@@ -113,7 +113,7 @@ constexpr int accept_threads = 256;
 
 // One block a group of chains.
 __global__ void __launch_bounds__(accept_threads)
-    accept(ChainArrays all, Numbers numbers, StepSizes sizes, std::uint32_t step, bool adapt) {
+    accept(ChainArrays all, Numbers numbers, StepSizeArrays sizes, std::uint32_t step, bool adapt) {
   __shared__ int accepted, proposals;
   const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
   const ChainArrays c = all.of(run);
@@ -169,18 +169,18 @@ void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream) {
   check(cudaGetLastError(), "evaluating draws");
 }
 
-void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizes& sizes, const HmcShape& shape, std::uint32_t step,
+void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape, std::uint32_t step,
                   int runs, cudaStream_t stream) {
   start<<<grid_of(chains, runs), 32 * chains_a_block, 0, stream>>>(chains, numbers, sizes, shape, step);
   check(cudaGetLastError(), "starting trajectories");
 }
 
-void launch_leap(const ChainArrays& chains, const StepSizes& sizes, int index, int runs, cudaStream_t stream) {
+void launch_leap(const ChainArrays& chains, const StepSizeArrays& sizes, int index, int runs, cudaStream_t stream) {
   leap<<<grid_of(chains, runs), 32 * chains_a_block, 0, stream>>>(chains, sizes, index);
   check(cudaGetLastError(), "a leapfrog step");
 }
 
-void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizes& sizes, std::uint32_t step, bool adapt,
+void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step, bool adapt,
                    int runs, cudaStream_t stream) {
   const dim3 grid(ceil_div(chains.count, sizes.group), runs);
   accept<<<grid, accept_threads, 0, stream>>>(chains, numbers, sizes, step, adapt);

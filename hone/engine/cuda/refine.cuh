@@ -53,7 +53,7 @@ struct ChainArrays {
 };
 
 // Step sizes, one a group of chains, and how they follow the acceptance.
-struct StepSizes {
+struct StepSizeArrays {
   double* step_size;  // one a group
   double start, target;
   int group;  // chains
@@ -98,10 +98,10 @@ struct HmcShape {
 };
 void launch_place(const ChainArrays& chains, int runs, cudaStream_t stream);  // z → input
 void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream);  // answer at z → value, gradient
-void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizes& sizes, const HmcShape& shape, std::uint32_t step,
+void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape, std::uint32_t step,
                   int runs, cudaStream_t stream);
-void launch_leap(const ChainArrays& chains, const StepSizes& sizes, int leap, int runs, cudaStream_t stream);
-void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizes& sizes, std::uint32_t step, bool adapt,
+void launch_leap(const ChainArrays& chains, const StepSizeArrays& sizes, int leap, int runs, cudaStream_t stream);
+void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step, bool adapt,
                    int runs, cudaStream_t stream);
 
 }  // namespace hone::cuda

@@ -280,7 +280,7 @@ void Runs::refine_by_products() {
   const Density density = config_.model.density();
   const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
   const Numbers numbers{seed_memory_.data(), &space_.state->iteration, 0, 0};
-  const StepSizes sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
+  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
   const auto gradient = [&](bool value) {
     decoder.compare(decoder_tape_, batch,
                     {density, space_.x, space_.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true});
@@ -310,7 +310,7 @@ template <Math math, class T>
 void Runs::capture_iteration() {
   const int batch = config_.batch, runs = count();
   const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64), data_.dimension()};
-  const StepSizes sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
+  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
   launch_gather(space_, data, {config_.rate_decay, config_.decay_every}, runs, queue_);

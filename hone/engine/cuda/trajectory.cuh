@@ -45,7 +45,7 @@ struct TrajectorySpec {
   HmcShape shape;
   int steps, adapting;
   Adapt adapt;
-  StepSizes sizes;
+  StepSizeArrays sizes;
   const std::uint64_t* seed;
   TrajectoryPlan plan;
   int clusters;  // of a run

@@ -1,0 +1,76 @@
+#include "hone/assess/psis.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+
+Pareto fit_pareto(std::span<const double> x) {
+  const auto n = static_cast<double>(x.size());
+  const int grid = 30 + static_cast<int>(std::sqrt(n));
+  const double quartile = x[static_cast<std::size_t>(std::floor(n / 4 + 0.5)) - 1];
+  std::vector<double> theta(grid), log_likelihood(grid);
+  const auto shape_at = [&](double b) {  // the maximum-likelihood k for a given θ = −k/σ
+    double sum = 0;
+    for (const double value : x) sum += std::log1p(-b * value);
+    return sum / n;
+  };
+  for (int j = 0; j < grid; ++j) {
+    theta[j] = 1 / x.back() + (1 - std::sqrt(grid / (j + 0.5))) / (3 * quartile);
+    const double k = shape_at(theta[j]);
+    log_likelihood[j] = n * (std::log(-theta[j] / k) - k - 1);
+  }
+  const double total = log_sum_exp(log_likelihood);
+  double b = 0;  // the posterior mean of θ over the grid
+  for (int j = 0; j < grid; ++j) b += theta[j] * std::exp(log_likelihood[j] - total);
+  const double k = shape_at(b);
+  constexpr double prior_weight = 10;  // of as many values at k = ½
+  return {(n * k + prior_weight * 0.5) / (n + prior_weight), -k / b};
+}
+
+Psis smooth_weights(std::span<const double> log_ratio) {
+  const auto n = log_ratio.size();
+  Psis result{infinity, {log_ratio.begin(), log_ratio.end()}, 0};
+  std::vector<double>& weight = result.log_weight;
+  const double top = n == 0 ? -infinity : *std::ranges::max_element(weight);
+  if (!std::isfinite(top)) return result;
+  for (double& w : weight) w -= top;
+
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return weight[a] < weight[b]; });
+  const auto tail = static_cast<std::size_t>(
+      std::ceil(std::min(0.2 * static_cast<double>(n), 3 * std::sqrt(static_cast<double>(n)))));
+  if (tail >= 5 && tail < n) {
+    const double cutoff = weight[order[n - tail - 1]];
+    std::vector<double> excess;
+    for (std::size_t i = n - tail; i < n; ++i) excess.push_back(std::exp(weight[order[i]]) - std::exp(cutoff));
+    if (cutoff == -infinity || excess.back() <= 0) {
+      // Fewer finite weights than the tail needs, which cannot be judged; or weights that are all alike: q = p.
+      if (cutoff != -infinity) result.k_hat = -infinity;
+    } else {
+      for (double& x : excess) x = std::max(x, 1e-300);
+      const Pareto fit = fit_pareto(excess);
+      result.k_hat = fit.k;
+      for (std::size_t i = 0; i < tail; ++i) {
+        const double p = (static_cast<double>(i) + 0.5) / static_cast<double>(tail);
+        const double quantile = std::abs(fit.k) < 1e-12 ? -fit.sigma * std::log1p(-p)
+                                                        : fit.sigma * std::expm1(-fit.k * std::log1p(-p)) / fit.k;
+        weight[order[n - tail + i]] = std::min(0.0, std::log(std::exp(cutoff) + quantile));
+      }
+    }
+  }
+  const double total = log_sum_exp(weight);
+  double squares = 0;
+  for (double& w : weight) {
+    w -= total;
+    squares += std::exp(2 * w);
+  }
+  result.effective_draws = 1 / squares;
+  return result;
+}
+
+}  // namespace hone

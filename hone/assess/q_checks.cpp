@@ -1,0 +1,140 @@
+#include "hone/assess/q_checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hone/assess/exchange.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/parallel.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/tensor/symmetric_eigen.hpp"
+#include "hone/tensor/triangular.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int most_directions = 300;  // dimensions in which directions are looked for
+
+// Marginal moments over z of points given over e.
+std::vector<Moments> moments_over_z(MatrixView<const double> e, const Whitening& whitening) {
+  std::vector<Moments> result(e.rows());
+  std::vector<double> z(e.rows());
+  for (int i = 0; i < e.cols(); ++i) {
+    whitening.to_z(e.column(i), z);
+    for (std::size_t k = 0; k < z.size(); ++k) result[k].add(z[k]);
+  }
+  return result;
+}
+
+Matrix<double> covariance_of(MatrixView<const double> e) {
+  const int d = e.rows();
+  std::vector<double> mean(d), x(d);
+  for (int i = 0; i < e.cols(); ++i)
+    for (int k = 0; k < d; ++k) mean[k] += e(k, i) / e.cols();
+  Matrix<double> result(d, d);
+  for (int i = 0; i < e.cols(); ++i) {
+    for (int k = 0; k < d; ++k) x[k] = e(k, i) - mean[k];
+    for (int j = 0; j < d; ++j)
+      for (int k = j; k < d; ++k) result(k, j) += x[k] * x[j];
+  }
+  for (int j = 0; j < d; ++j)
+    for (int k = j; k < d; ++k) result(j, k) = result(k, j) = result(k, j) / (e.cols() - 1);
+  return result;
+}
+
+// Coordinates, their squares about q's mean, and log q at z_t less the same at z0; at most `most` pairs.
+Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& centre, int most) {
+  const int d = r.z0.rows(), n = std::min(r.count(), most);
+  Matrix<double> result(2 * d + 1, n);
+  for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < d; ++k) {
+      result(k, i) = r.zt(k, i) - r.z0(k, i);
+      result(d + k, i) = square(r.zt(k, i) - centre[k]) - square(r.z0(k, i) - centre[k]);
+    }
+    result(2 * d, i) = r.log_qt[i] - r.log_q0[i];
+  }
+  return result;
+}
+
+// Generalized eigenvectors of the refined covariance against q's. Under equal covariances the extremes of n draws in D
+// dimensions lie at (1 ± √(D/n))²: that much is chance, and taken out.
+void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, const Whitening& whitening,
+                     const std::vector<Moments>& refined, QChecks& checks) {
+  const int d = r.z0.rows();
+  Matrix<double> ratio = covariance_of(r.zt);
+  std::vector<double> root;
+  try {
+    root = cholesky(covariance_of(q_draws));
+  } catch (const InputError&) {
+    return;  // fewer draws than dimensions
+  }
+  for (int pass = 0; pass < 2; ++pass) {  // R⁻¹ C R⁻ᵀ
+    for (int j = 0; j < d; ++j) solve_lower(root, ratio.column(j), ratio.column(j));
+    for (int j = 0; j < d; ++j)
+      for (int k = 0; k < j; ++k) std::swap(ratio(k, j), ratio(j, k));
+  }
+  const SymmetricEigen eigen = symmetric_eigen(std::move(ratio));
+  const double chance = std::sqrt(static_cast<double>(d) / r.count());
+  const std::vector<double> zero(d);
+  std::vector<double> origin(d);
+  whitening.to_z(zero, origin);
+  const auto direction = [&](int k, double edge) {
+    std::vector<double> v(eigen.vector.column(k).begin(), eigen.vector.column(k).end()), z(d);
+    multiply_lower(root, v, v);  // a direction of e in which refined and q's covariance have this ratio
+    whitening.to_z(v, z);
+    double norm = 0;
+    for (int i = 0; i < d; ++i) {
+      z[i] = (z[i] - origin[i]) / refined[i].sd();
+      norm += square(z[i]);
+    }
+    for (double& x : z) x /= std::sqrt(norm);
+    return Direction{std::move(z), edge / std::sqrt(std::max(eigen.value[k], 1e-300))};
+  };
+  const int wanted = std::min(d, 2);
+  for (int k = 0; k < wanted; ++k) {
+    checks.narrowest.push_back(direction(k, 1 + chance));
+    checks.widest.push_back(direction(d - 1 - k, std::max(1e-3, 1 - chance)));
+  }
+}
+
+}  // namespace
+
+QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& whitening, const Psis& weights,
+                std::uint64_t seed, int threads) {
+  const int d = r.z0.rows();
+  QChecks checks;
+  checks.k_hat = weights.k_hat;
+  checks.effective_draws = weights.effective_draws;
+
+  // Draws of q cost no gradients: many of them, so that q's own moments have little noise.
+  const PhiloxSource random(seed);
+  const Matrix<double> q_draws = independent_draws(family, std::clamp(4'000'000 / d, r.count(), 20'000), random);
+  const std::vector<Moments> q = moments_over_z(q_draws, whitening), refined = moments_over_z(r.zt, whitening);
+  for (int k = 0; k < d; ++k) {
+    checks.shift.push_back((q[k].mean() - refined[k].mean()) / refined[k].sd());
+    checks.sd_ratio.push_back(q[k].sd() / refined[k].sd());
+  }
+  if (d <= most_directions) find_directions(r, q_draws, whitening, refined, checks);
+
+  std::vector<double> mean(d), sd(d);
+  family.moments(mean, sd);
+  checks.p_value_flips = 999;
+  Team team(threads);
+  checks.p_value = exchangeability_p_value(differences(r, mean, 1000), checks.p_value_flips, random, team);
+
+  if (family.components() > 1) {
+    checks.mode_mass.assign(family.components(), 0.0);
+    checks.q_weight.assign(family.components(), 0.0);
+    for (int i = 0; i < r.count(); ++i) {
+      checks.mode_mass[r.component[i]] += std::exp(weights.log_weight[i]);
+      checks.q_weight[r.component[i]] += 1.0 / r.count();
+    }
+  }
+  if (r.at.size() >= 2) {
+    const Estimate last = r.at.back().vcd, before = r.at[r.at.size() - 2].vcd;
+    checks.tail_growth = (last.mean - before.mean) / std::max(last.se, 1e-300);
+  }
+  return checks;
+}
+
+}  // namespace hone

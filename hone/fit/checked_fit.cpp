@@ -1,0 +1,274 @@
+#include "hone/fit/checked_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "hone/base/error.hpp"
+#include "hone/base/parallel.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/family/mixture.hpp"
+#include "hone/fit/q_geometry.hpp"
+
+namespace hone {
+namespace {
+
+// Parts of the seed; stages of the fit have the small numbers.
+enum Part : std::uint64_t { part_starts = 1u << 20, part_refine, part_checks, part_masses };
+
+class CheckedFitter {
+ public:
+  CheckedFitter(const Posterior& posterior, const CheckedFitConfig& config, const CheckedFitProgress& progress)
+      : posterior_(posterior), target_(posterior), config_(config), progress_(progress) {}
+  CheckedFit run();
+
+ private:
+  void fit();
+  void set_masses();
+  SuperStarts super_starts() const;
+  void refine();
+  void compare();
+  Matrix<double> natural(MatrixView<const double> e) const;
+  void summarize();
+  void find_natural_checks();
+
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(); }
+  void say(const std::string& text) const {
+    if (progress_) progress_(text, target_.count());
+  }
+  std::uint64_t seed(Part part) const { return derived_seed(config_.fit.seed, part); }
+
+  const Posterior& posterior_;
+  CountedTarget target_;
+  const CheckedFitConfig& config_;
+  const CheckedFitProgress& progress_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  CheckedFit result_;
+};
+
+void CheckedFitter::fit() {
+  PosteriorFitConfig config = config_.fit;
+  if (config.budget.gradients > 0) config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / 8);
+  config.budget.seconds /= 3;
+  say("searching from the starts");
+  result_.fit = fit_posterior(target_, config, [this](const PosteriorFit&, const Stage* stage) {
+    if (stage)
+      say(fmt::format("{}, {} iterations, q changed by {:.2g}", stage->objective == ObjectiveKind::kl ? "kl" : "vcd",
+                      stage->iterations, stage->change));
+  });
+  if (result_.fit.q.family->components() > 1) set_masses();
+  result_.fit_seconds = seconds();
+}
+
+// A mixture's weights from importance weights under it, where these are of use: how many starts reached a mode says nothing.
+void CheckedFitter::set_masses() {
+  auto& mixture = dynamic_cast<MixtureFamily&>(*result_.fit.q.family);
+  const WhitenedTarget whitened(target_, result_.fit.q.whitening);
+  const PhiloxSource random(seed(part_masses));
+  constexpr int draws = 2000;
+  std::vector<int> component;
+  const Matrix<double> z = independent_draws(mixture, draws, random, &component);
+  std::vector<double> log_p(draws), log_q(draws);
+  whitened.evaluate(z, Want::value, log_p, {});
+  mixture.log_density(z, Want::value, log_q, {});
+  for (int i = 0; i < draws; ++i) log_p[i] -= log_q[i];
+  const Psis weights = smooth_weights(log_p);
+  if (!(weights.k_hat < 0.7)) return;
+  std::vector<double> mass(mixture.components(), 1e-6);
+  for (int i = 0; i < draws; ++i) mass[component[i]] += std::exp(weights.log_weight[i]);
+  for (int k = 0; k < mixture.components(); ++k) mixture.logits()[k] = std::log(mass[k]);
+}
+
+// Draws of the starts' own approximations, over e; at least eight, and two a mode.
+SuperStarts CheckedFitter::super_starts() const {
+  const PosteriorFit& fit = result_.fit;
+  const int d = target_.dimension();
+  const bool mixture = fit.q.family->components() > 1;
+  std::vector<std::vector<std::size_t>> by_mode(mixture ? fit.modes : 1);
+  for (std::size_t k = 0; k < fit.starts.size(); ++k)
+    if (fit.mode_of_start[k] >= 0) by_mode[mixture ? fit.mode_of_start[k] : 0].push_back(k);
+  const int each = std::max(2, (8 + static_cast<int>(by_mode.size()) - 1) / static_cast<int>(by_mode.size()));
+  SuperStarts result{Matrix<double>(d, each * static_cast<int>(by_mode.size())), {}};
+  const PhiloxSource random(seed(part_starts));
+  std::vector<double> e(d), z(d), slope(d);
+  for (std::size_t mode = 0; mode < by_mode.size(); ++mode)
+    for (int i = 0; i < each; ++i) {
+      const LocalNormal& local = fit.starts[by_mode[mode][static_cast<std::size_t>(i) % by_mode[mode].size()]];
+      const auto column = static_cast<std::uint32_t>(result.mode.size());
+      double value = -infinity;
+      for (std::uint32_t attempt = 0; attempt < 20 && value == -infinity; ++attempt) {
+        random.normals({Purpose::start, attempt, column}, e);
+        local.whitening.to_z(e, z);
+        target_.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {slope.data(), d, 1});
+      }
+      if (value == -infinity) z = local.end;
+      fit.q.whitening.to_e(z, result.z.column(static_cast<int>(column)));
+      result.mode.push_back(static_cast<int>(mode));
+    }
+  return result;
+}
+
+void CheckedFitter::refine() {
+  const FittedQ& q = result_.fit.q;
+  const WhitenedTarget whitened(target_, q.whitening);
+  RefinedConfig config;
+  config.kernel = config_.fit.kernel;
+  config.acceptance = config_.fit.acceptance;
+  config.draws = config_.draws;
+  config.steps = config_.fit.steps;
+  config.seed = seed(part_refine);
+  config.threads = config_.fit.threads;
+  const Budget& budget = config_.fit.budget;
+  if (budget.gradients > 0) config.gradients = std::max<std::int64_t>(1, budget.gradients - target_.count());
+  if (budget.seconds > 0) {  // at the pace of the fit
+    const double pace = static_cast<double>(target_.count()) / std::max(1e-6, result_.fit_seconds);
+    const double left = std::max(1.0, pace * (budget.seconds - seconds()));
+    config.gradients = budget.gradients > 0 ? std::min(config.gradients, static_cast<std::int64_t>(left))
+                                            : static_cast<std::int64_t>(left);
+  }
+  result_.refined = refine_draws(whitened, *q.family, super_starts(), config, [this](int steps, double rhat) {
+    say(fmt::format("refining, {} steps, nested R-hat {:.3f}", steps, rhat));
+  });
+}
+
+Matrix<double> CheckedFitter::natural(MatrixView<const double> e) const {
+  Matrix<double> result(static_cast<int>(posterior_.names().size()), e.cols());
+  std::vector<double> z(e.rows());
+  for (int i = 0; i < e.cols(); ++i) {
+    result_.fit.q.whitening.to_z(e.column(i), z);
+    try {
+      posterior_.constrain(z, result.column(i));
+    } catch (const Error&) {
+      std::ranges::fill(result.column(i), std::nan(""));
+    }
+  }
+  return result;
+}
+
+void CheckedFitter::summarize() {
+  const int n = result_.refined.count();
+  std::vector<double> values(n);
+  const auto quantile = [&values, n](double p) {  // of sorted values, between the two nearest
+    const double at = p * (n - 1);
+    const int low = static_cast<int>(at);
+    return values[low] + (at - low) * (values[std::min(low + 1, n - 1)] - values[low]);
+  };
+  for (std::size_t k = 0; k < posterior_.names().size(); ++k) {
+    const int row = static_cast<int>(k);
+    ParameterSummary s{posterior_.names()[k], 0, 0, 0, 0, 0, 0, 0, 0, std::nan(""), std::nan("")};
+    Moments q, refined;
+    for (int i = 0; i < n; ++i) {
+      q.add(result_.natural_q(row, i));
+      refined.add(values[i] = result_.natural_refined(row, i));
+    }
+    s.q_mean = q.mean();
+    s.q_sd = q.sd();
+    s.mean = refined.mean();
+    s.sd = refined.sd();
+    s.mcse = refined.estimate().se;
+    if (std::isnan(s.mean)) {
+      s.q05 = s.q50 = s.q95 = s.mean;
+    } else {
+      std::ranges::sort(values);
+      s.q05 = quantile(0.05);
+      s.q50 = quantile(0.5);
+      s.q95 = quantile(0.95);
+    }
+    if (result_.weights.k_hat < 0.7) {
+      double first = 0, second = 0;
+      for (int i = 0; i < n; ++i) first += std::exp(result_.weights.log_weight[i]) * result_.natural_q(row, i);
+      for (int i = 0; i < n; ++i)
+        second += std::exp(result_.weights.log_weight[i]) * square(result_.natural_q(row, i) - first);
+      s.is_mean = first;
+      s.is_sd = std::sqrt(second);
+    }
+    result_.parameters.push_back(s);
+  }
+}
+
+// Of the parameters proper: the largest shift and the worst sd, with the errors that n draws leave them.
+void CheckedFitter::find_natural_checks() {
+  NaturalChecks& worst = result_.findings.natural;
+  const int n = result_.refined.count();
+  for (std::size_t k = 0; k < posterior_.parameter_count(); ++k) {
+    const ParameterSummary& s = result_.parameters[k];
+    if (!(s.sd > 0) || !(s.q_sd > 0)) continue;  // constant, or not finite
+    const double shift = std::abs(s.q_mean - s.mean) / s.sd;
+    if (shift > worst.shift) {
+      worst.shift = shift;
+      worst.shift_se = std::sqrt((1 + square(s.q_sd / s.sd)) / n);
+      worst.shift_name = s.name;
+    }
+    const double ratio = s.q_sd / s.sd;
+    if (std::abs(std::log(ratio)) <= std::abs(std::log(worst.sd_ratio))) continue;
+    // The error of a standard deviation, from the fourth moments: heavy tails make it large.
+    double se = 0;
+    for (const auto& [values, mean, sd] : {std::tuple{&result_.natural_q, s.q_mean, s.q_sd},
+                                           std::tuple{&result_.natural_refined, s.mean, s.sd}}) {
+      double fourth = 0;
+      for (int i = 0; i < n; ++i) fourth += square(square(((*values)(static_cast<int>(k), i) - mean) / sd)) / n;
+      se += (fourth - 1) / (4.0 * n);
+    }
+    worst.sd_ratio = ratio;
+    worst.sd_ratio_se = std::sqrt(se);
+    worst.sd_name = s.name;
+  }
+}
+
+void CheckedFitter::compare() {
+  const RefinedDraws& r = result_.refined;
+  const FittedQ& q = result_.fit.q;
+  const double log_det = q.whitening.log_det();
+  std::vector<double> ratio(r.count());
+  for (int i = 0; i < r.count(); ++i) ratio[i] = r.log_p0[i] - r.log_q0[i];
+  result_.weights = smooth_weights(ratio);
+  const auto over_z = [log_det](std::vector<double> log_q) {
+    for (double& x : log_q) x -= log_det;
+    return log_q;
+  };
+  result_.log_p0 = r.log_p0;
+  result_.log_pt = r.log_pt;
+  result_.log_q0 = over_z(r.log_q0);
+  result_.log_qt = over_z(r.log_qt);
+
+  Findings& f = result_.findings;
+  f.dimension = target_.dimension();
+  f.starts = static_cast<int>(result_.fit.starts.size());
+  f.modes = result_.fit.modes;
+  f.fit_converged = result_.fit.converged;
+  f.coordinate_names = posterior_.coordinate_names();
+  f.chains = r.checks;
+  f.capped = r.capped;
+  f.steps = r.steps;
+  f.at = r.at;
+  f.q = check_q(r, *q.family, q.whitening, result_.weights, seed(part_checks), config_.fit.threads);
+  // Chains move in e: with a triangular L, e_i is what z_i has beyond the coordinates before it.
+  for (const std::string& name : f.coordinate_names)
+    f.chain_names.push_back(q.whitening.is_diagonal() ? name : name + " (whitened)");
+}
+
+CheckedFit CheckedFitter::run() {
+  fit();
+  refine();
+  say("comparing q with the refined draws");
+  compare();
+  result_.natural_q = natural(result_.refined.z0);
+  result_.natural_refined = natural(result_.refined.zt);
+  summarize();
+  find_natural_checks();
+  result_.judgement = judge(result_.findings, config_.tolerances);
+  result_.gradients = target_.count();
+  result_.seconds = seconds();
+  return std::move(result_);
+}
+
+}  // namespace
+
+CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config, const CheckedFitProgress& progress) {
+  if (config.draws < 100) throw InputError("the number of draws must be at least 100");
+  return CheckedFitter(posterior, config, progress).run();
+}
+
+}  // namespace hone

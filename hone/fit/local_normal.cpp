@@ -1,0 +1,226 @@
+#include "hone/fit/local_normal.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/optim/lbfgs.hpp"
+#include "hone/tensor/triangular.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int path_draws = 5, sharp_draws = 25;
+
+// L Lᵀ as a lower triangular factor
+std::vector<double> lower_factor(const Whitening& whitening) {
+  const Matrix<double> factor = whitening.factor();
+  const int d = factor.rows();
+  Matrix<double> covariance(d, d);
+  for (int k = 0; k < d; ++k)
+    for (int j = 0; j < d; ++j)
+      for (int i = j; i < d; ++i) covariance(i, j) += factor(i, k) * factor(j, k);
+  return cholesky(covariance);
+}
+
+Whitening shaped(const Whitening& whitening, Shape shape) {
+  std::vector<double> mean(whitening.mean().begin(), whitening.mean().end());
+  if (shape == Shape::low_rank) return whitening;
+  if (shape == Shape::dense) return Whitening::dense(std::move(mean), lower_factor(whitening));
+  std::vector<double> sd(mean.size());
+  for (std::size_t i = 0; i < sd.size(); ++i) sd[i] = std::sqrt(whitening.variance(static_cast<int>(i)));
+  return Whitening::diagonal(std::move(mean), std::move(sd));
+}
+
+// N(e + H ∇log p, H): the maximum of the local quadratic model, with its curvature; `scales` are the diagonal coordinates of
+// the search.
+Whitening quadratic_model(const SearchPoint& point, const Whitening& scales) {
+  InverseHessian::Factors factors = point.inverse_hessian.factors();
+  std::vector<double> centre(point.z.size()), mean(point.z.size());
+  point.inverse_hessian.multiply(point.gradient, centre);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    centre[i] += point.z[i];
+    factors.a[i] *= std::sqrt(scales.variance(static_cast<int>(i)));
+  }
+  scales.to_z(centre, mean);
+  return Whitening::low_rank(std::move(mean), std::move(factors.a), std::move(factors.u), std::move(factors.r));
+}
+
+// Coordinates about z in which the curvature of every coordinate alone is about one; as wide as `width` where it is not
+// positive. Costs 2 D gradients.
+Whitening curvature_scales(const Target& target, const std::vector<double>& z, std::span<const double> width) {
+  const int d = target.dimension();
+  std::vector<double> sd(width.begin(), width.end()), point(d), slope(d);
+  for (int i = 0; i < d; ++i) {
+    const double h = 1e-4 * width[i];
+    double side[2] = {}, value = 0;
+    bool finite = true;
+    for (const int k : {0, 1}) {
+      point = z;
+      point[i] += k == 0 ? h : -h;
+      target.evaluate({point.data(), d, 1}, Want::both, {&value, 1}, {slope.data(), d, 1});
+      side[k] = slope[i];
+      finite = finite && value != -infinity;
+    }
+    const double curvature = -(side[0] - side[1]) / (2 * h);
+    if (finite && curvature > 0 && std::isfinite(curvature)) sd[i] = 1 / std::sqrt(curvature);
+  }
+  return Whitening::diagonal(z, std::move(sd));
+}
+
+// A finite point, uniform on the cube; the cube shrinks where the posterior is hardly ever finite. Nothing where it never is.
+std::optional<std::vector<double>> finite_start(const Target& target, double radius, const RandomSource& random,
+                                                std::uint32_t index) {
+  constexpr std::uint32_t attempts = 100;
+  const int d = target.dimension();
+  std::vector<double> z(d), gradient(d);
+  for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
+    random.uniforms({Purpose::start, attempt, index}, z);
+    const double size = radius * std::pow(0.95, attempt);
+    for (double& x : z) x = size * (2 * x - 1);
+    double value = 0;
+    target.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
+    if (value != -infinity) return z;
+  }
+  return std::nullopt;
+}
+
+// Random numbers of one start's ELBO estimates: the same along its way, so that points are compared fairly.
+class Shifted final : public RandomSource {
+ public:
+  Shifted(const RandomSource& random, std::uint32_t index) : random_(random), index_(index) {}
+  void normals(const Stream& s, std::span<double> out) const override { random_.normals(shift(s), out); }
+  void uniforms(const Stream& s, std::span<double> out) const override { random_.uniforms(shift(s), out); }
+
+ private:
+  Stream shift(Stream s) const {
+    s.step = index_;
+    return s;
+  }
+  const RandomSource& random_;
+  std::uint32_t index_;
+};
+
+// A search in rounds: coordinates whose scales differ by many powers of ten take too many iterations, so every round begins
+// where the one before ended, in coordinates scaled by the curvature there.
+LocalNormal search(const Target& target, std::vector<double> start, Shape shape, const RandomSource& random) {
+  constexpr int rounds = 4, every = 4, all_until = 24;
+  const auto size = start.size();
+  std::optional<Whitening> best;
+  double best_elbo = -infinity;
+  Whitening scales = Whitening::diagonal(start, std::vector<double>(size, 1.0));
+  std::vector<double> e(size), z = start, width(size);
+  SearchResult found;
+  for (int round = 0; round < rounds && !found.converged; ++round) {
+    const WhitenedTarget scaled(target, scales);
+    int seen = 0;
+    const auto visit = [&](const SearchPoint& point) {
+      for (std::size_t i = 0; i < size; ++i)
+        width[i] = std::sqrt(point.inverse_hessian.diagonal()[i] * scales.variance(static_cast<int>(i)));
+      if (++seen > all_until && seen % every != 0) return true;
+      Whitening model = quadratic_model(point, scales);
+      const double elbo = rough_elbo(target, model, random, path_draws);
+      if (elbo > best_elbo) {
+        best_elbo = elbo;
+        best = std::move(model);
+      }
+      return true;
+    };
+    std::ranges::fill(e, 0.0);
+    std::ranges::fill(width, 1.0);
+    LbfgsConfig config;
+    config.iterations = round == 0 ? 100 : 200;
+    found = maximize(scaled, e, config, visit);
+    scales.to_z(found.z, z);
+    if (!found.converged && round + 1 < rounds) scales = curvature_scales(target, z, width);
+  }
+  if (!best)  // no model's draws were all finite: something narrow where the search ended
+    best = Whitening::diagonal(z, std::vector<double>(size, 1e-3));
+  return {shaped(*best, shape), best_elbo, std::move(start), std::move(z), found.value, found.converged};
+}
+
+}  // namespace
+
+double rough_elbo(const Target& target, const Whitening& whitening, const RandomSource& random, int draws) {
+  const int d = target.dimension();
+  Matrix<double> z(d, draws);
+  std::vector<double> e(d), value(draws);
+  double log_q = 0;
+  for (int i = 0; i < draws; ++i) {
+    random.normals({Purpose::draw, assessment_iteration, static_cast<std::uint32_t>(i)}, e);
+    whitening.to_z(e, z.column(i));
+    for (const double x : e) log_q -= 0.5 * square(x);
+  }
+  target.evaluate(z, Want::value, value, {});
+  double sum = 0;
+  for (const double v : value) sum += v;
+  const double result = (sum - log_q) / draws + 0.5 * d * log_two_pi + whitening.log_det();
+  return std::isfinite(result) ? result : -infinity;
+}
+
+std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
+                                            Team& team) {
+  if (config.starts < 1) throw InputError("the number of starts must be at least 1");
+  std::vector<std::optional<LocalNormal>> found(config.starts);
+  team.for_shares(config.starts, [&](int begin, int end, int) {
+    for (int k = begin; k < end; ++k) {
+      const auto index = static_cast<std::uint32_t>(k);
+      auto start = finite_start(target, config.radius, random, index);
+      if (start) found[k] = search(target, std::move(*start), config.shape, Shifted(random, index));
+    }
+  });
+  std::vector<LocalNormal> result;
+  for (auto& local : found)
+    if (local) result.push_back(std::move(*local));
+  if (result.empty())
+    throw InputError("the log density is not finite at any of " + std::to_string(100 * config.starts) +
+                     " random points; check the data and the model's limits");
+  return result;
+}
+
+void sharpen(const Target& target, const RandomSource& random, LocalNormal& local) {
+  if (!local.whitening.is_dense()) return;
+  const int d = target.dimension();
+  constexpr double h = 1e-3;
+  const WhitenedTarget whitened(target, local.whitening);
+  Matrix<double> e(d, 2 * d), slope(d, 2 * d), curvature(d, d);
+  for (int i = 0; i < d; ++i) {
+    e(i, 2 * i) = h;
+    e(i, 2 * i + 1) = -h;
+  }
+  std::vector<double> value(2 * d);
+  whitened.evaluate(e, Want::both, value, slope);
+  if (std::ranges::count(value, -infinity) > 0) return;
+  for (int i = 0; i < d; ++i)
+    for (int j = 0; j < d; ++j) {
+      const double second = -(slope(j, 2 * i) - slope(j, 2 * i + 1)) / (2 * h);
+      curvature(i, j) += 0.5 * second;
+      curvature(j, i) += 0.5 * second;
+    }
+  try {
+    const std::vector<double> root = cholesky(curvature);  // curvature = R Rᵀ
+    // One Newton step from the centre, and the inverse curvature's factor.
+    Matrix<double> covariance(d, d);
+    std::vector<double> shift(d), centre(d), middle(2 * d);
+    for (int i = 0; i < d; ++i) {
+      covariance(i, i) = 1;
+      solve_lower(root, covariance.column(i), covariance.column(i));
+      solve_lower_transposed(root, covariance.column(i), covariance.column(i));
+      centre[i] = 0;
+      for (int k = 0; k < 2 * d; ++k) centre[i] += slope(i, k) / (2 * d);
+    }
+    for (int i = 0; i < d; ++i)
+      for (int j = 0; j < d; ++j) shift[i] += covariance(i, j) * centre[j];
+    LocalNormal sharper = local;
+    sharper.whitening = local.whitening.then_lower(shift, cholesky(covariance));
+    sharper.elbo = rough_elbo(target, sharper.whitening, random, sharp_draws);
+    local.elbo = rough_elbo(target, local.whitening, random, sharp_draws);
+    if (sharper.elbo > local.elbo) local = std::move(sharper);
+  } catch (const InputError&) {  // not positive definite: the approximation stays as it was
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,228 @@
+#include "hone/fit/posterior_fit.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/family/mixture.hpp"
+#include "hone/fit/fit.hpp"
+#include "hone/fit/q_geometry.hpp"
+#include "hone/mcmc/refine.hpp"
+
+namespace hone {
+namespace {
+
+constexpr double settled = 0.005;       // a stage that changes q by less than this a dimension is the last one
+constexpr double negligible_mass = 7;   // nats below the best start's ELBO at which a mode is left out
+
+// How stages of an objective grow: iterations double from `first`, at most `count` stages.
+struct Schedule {
+  std::uint32_t first;
+  int count;
+  double rate;         // of the first stage, in one dimension; falls with 1/√D and with the stages
+  double most_rate;  // and, where the gradient is noisy, with 1/D: at most this over D
+};
+constexpr Schedule kl_schedule{64, 7, 0.2, infinity}, vcd_schedule{64, 4, 0.1, 0.4};
+
+Shape shape_of(QKind kind) {
+  if (kind == QKind::gaussian) return Shape::diagonal;
+  return kind == QKind::gaussian_low_rank ? Shape::low_rank : Shape::dense;
+}
+
+void check(const Target& target, const PosteriorFitConfig& config) {
+  if (target.dimension() < 1) throw InputError("the posterior has no parameters: there is nothing to fit");
+  if (config.objective != ObjectiveKind::vcd && config.objective != ObjectiveKind::kl)
+    throw InputError("a posterior is fitted by vcd or kl");
+  if (config.draws_per_iteration < 2) throw InputError("a fit needs at least 2 draws an iteration");
+  if (config.threads < 1) throw InputError("the number of threads must be at least 1");
+  const bool full = config.family == QKind::gaussian_full || config.family == QKind::mixture;
+  if (full && target.dimension() > 10 * most_full_dimensions)
+    throw InputError("a full covariance in " + std::to_string(target.dimension()) +
+                     " dimensions is too large; use gaussian or auto");
+}
+
+class PosteriorFitter {
+ public:
+  PosteriorFitter(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe)
+      : target_(target), config_(config), observe_(observe) {}
+
+  PosteriorFit run() {
+    begin();
+    if (observe_) report(nullptr);
+    bool settled_down = run_stages(ObjectiveKind::kl, kl_schedule);
+    if (config_.objective == ObjectiveKind::vcd) settled_down = run_stages(ObjectiveKind::vcd, vcd_schedule);
+    result_.converged = settled_down;
+    result_.gradients = target_.count();
+    return std::move(result_);
+  }
+
+ private:
+  void begin();
+  void choose_modes();
+  bool separated(const LocalNormal& a, const LocalNormal& b) const;
+  bool run_stages(ObjectiveKind objective, const Schedule& schedule);
+  void run_stage(Stage& stage, double rate);
+  double first_step_size(const Target& whitened);
+  void check_runaway(const QMotion& motion);
+
+  bool spent() const {
+    const Budget& budget = config_.budget;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
+    return (budget.gradients > 0 && target_.count() >= budget.gradients) ||
+           (budget.seconds > 0 && passed.count() >= budget.seconds);
+  }
+  void report(const Stage* stage) {
+    result_.gradients = target_.count();
+    observe_(result_, stage);
+  }
+
+  CountedTarget target_;
+  const PosteriorFitConfig& config_;
+  const FitObserver& observe_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  PosteriorFit result_;
+  std::uint64_t stage_index_ = 0;
+  int runaway_stages_ = 0;
+};
+
+void PosteriorFitter::begin() {
+  QKind& kind = result_.q.kind;
+  const int d = target_.dimension();
+  kind = config_.family;
+  if (kind == QKind::automatic) kind = d <= most_full_dimensions ? QKind::gaussian_full : QKind::gaussian_low_rank;
+  const PhiloxSource random(derived_seed(config_.seed, 0));
+  Team team(config_.threads);
+  result_.starts = find_local_normals(target_, {config_.starts, 2, shape_of(kind)}, random, team);
+  choose_modes();
+  const auto better = [](const LocalNormal& a, const LocalNormal& b) { return a.elbo < b.elbo; };
+  std::vector<LocalNormal> best;  // of every mode
+  for (int mode = 0; mode < result_.modes; ++mode) {
+    const LocalNormal* top = nullptr;
+    for (std::size_t k = 0; k < result_.starts.size(); ++k)
+      if (result_.mode_of_start[k] == mode && (!top || better(*top, result_.starts[k]))) top = &result_.starts[k];
+    best.push_back(*top);
+    sharpen(target_, random, best.back());
+  }
+  std::ranges::stable_sort(best, [&](const LocalNormal& a, const LocalNormal& b) { return better(b, a); });
+  if (config_.family == QKind::automatic && kind == QKind::gaussian_full && result_.modes > 1) kind = QKind::mixture;
+  start_q(best, result_.q);
+}
+
+// Whether log p dips on the straight way between two modes.
+bool PosteriorFitter::separated(const LocalNormal& a, const LocalNormal& b) const {
+  constexpr int points = 16;
+  constexpr double least_dip = 3;
+  if (!a.converged || !b.converged) return false;
+  Matrix<double> z(target_.dimension(), points);
+  for (int k = 0; k < points; ++k)
+    for (int i = 0; i < z.rows(); ++i) z(i, k) = a.end[i] + (b.end[i] - a.end[i]) * (k + 0.5) / points;
+  std::vector<double> value(points);
+  target_.evaluate(z, Want::value, value, {});
+  return *std::ranges::min_element(value) < std::min(a.value, b.value) - least_dip;
+}
+
+// Which starts ended at one mode. Starts whose approximation has a negligible share of the mass get the number −1.
+void PosteriorFitter::choose_modes() {
+  const auto& starts = result_.starts;
+  std::vector<std::size_t> order(starts.size());
+  for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return starts[a].elbo > starts[b].elbo; });
+  result_.mode_of_start.assign(starts.size(), -1);
+  std::vector<std::size_t> representative;
+  for (const std::size_t k : order) {
+    for (std::size_t mode = 0; mode < representative.size() && result_.mode_of_start[k] < 0; ++mode)
+      if (!separated(starts[representative[mode]], starts[k])) result_.mode_of_start[k] = static_cast<int>(mode);
+    if (result_.mode_of_start[k] >= 0) continue;
+    if (!representative.empty() && starts[k].elbo < starts[representative.front()].elbo - negligible_mass) continue;
+    result_.mode_of_start[k] = static_cast<int>(representative.size());
+    representative.push_back(k);
+  }
+  result_.modes = static_cast<int>(representative.size());
+}
+
+bool PosteriorFitter::run_stages(ObjectiveKind objective, const Schedule& schedule) {
+  std::uint32_t iterations = schedule.first;
+  for (int i = 0; i < schedule.count && !spent(); ++i, iterations *= 2) {
+    Stage stage{objective, iterations, 0};
+    const double d = target_.dimension();
+    run_stage(stage, std::min(schedule.rate / std::sqrt(d), schedule.most_rate / d) / std::sqrt(i + 1.0));
+    result_.stages.push_back(stage);
+    if (observe_) report(&result_.stages.back());
+    if (stage.skipped == 0 && stage.change < settled * target_.dimension() && i > 0) return true;
+  }
+  return false;
+}
+
+double PosteriorFitter::first_step_size(const Target& whitened) {
+  const PhiloxSource random(derived_seed(config_.seed, 1000 + stage_index_));
+  const Family& q = *result_.q.family;
+  Draws draws(q.dimension(), q.components(), 32);
+  q.draw(random, assessment_iteration, draws);
+  Chains chains(q.dimension(), draws.count());
+  chains.z = draws.z;
+  whitened.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+  Team team(config_.threads);
+  return find_step_size(whitened, config_.kernel, chains, 0.5, config_.acceptance, random, team);
+}
+
+void PosteriorFitter::run_stage(Stage& stage, double rate) {
+  const bool refines = stage.objective == ObjectiveKind::vcd;
+  const PhiloxSource random(derived_seed(config_.seed, ++stage_index_));
+  const WhitenedTarget whitened(target_, result_.q.whitening);
+  FitConfig fit_config;
+  fit_config.objective.kind = stage.objective;
+  fit_config.objective.entropy = Entropy::sampled;  // the path's gradient of f alone: no noise where q = p
+  fit_config.objective.baseline = BaselineKind::leave_one_out;
+  fit_config.kernel = config_.kernel;
+  fit_config.refine = {config_.steps, Adapt::between, refines ? first_step_size(whitened) : 1, config_.acceptance};
+  fit_config.refine.gain = 0.02;
+  fit_config.optimizer = {OptimizerKind::adam, rate, rate, 0.1 * rate, 1, 0, PositiveSteps::logarithmic, 0};
+  fit_config.draws_per_iteration = config_.draws_per_iteration;
+  fit_config.threads = config_.threads;
+  fit_config.least_acceptance = config_.least_acceptance;
+  fit_config.most_dropped = 0.25;
+
+  Family& family = *result_.q.family;
+  const std::vector<double> before(family.parameters().begin(), family.parameters().end());
+  std::vector<double> average(before.size());
+  std::uint32_t averaged = 0;
+  Fit fit(whitened, family, fit_config, random);
+  for (std::uint32_t i = 1; i <= stage.iterations && !spent(); ++i) {
+    stage.acceptance += fit.step().acceptance;
+    if (2 * i <= stage.iterations) continue;
+    ++averaged;
+    for (std::size_t k = 0; k < average.size(); ++k) average[k] += family.parameters()[k];
+  }
+  stage.iterations = fit.iteration();
+  stage.acceptance /= std::max(1u, stage.iterations);
+  stage.step_size = fit.step_size();
+  stage.skipped = fit.skipped_steps();
+  stage.gradients = target_.count();
+  result_.dropped_draws += fit.dropped_draws();
+  result_.rejected_nonfinite += fit.rejected_nonfinite();
+  for (std::size_t k = 0; k < average.size() && averaged > 0; ++k) family.parameters()[k] = average[k] / averaged;
+  const QMotion motion = rewhiten(result_.q, before, random);
+  stage.change = motion.change;
+  check_runaway(motion);
+}
+
+void PosteriorFitter::check_runaway(const QMotion& motion) {
+  const bool away = motion.growth > 1.5 || motion.shift > 4;
+  runaway_stages_ = away ? runaway_stages_ + 1 : 0;
+  if (runaway_stages_ < 4) return;
+  throw Error("q runs away without end, most along unconstrained coordinate " +
+              std::to_string(motion.coordinate + 1) +
+              ": the posterior seems improper (no finite mass); give its parameters proper priors or limits");
+}
+
+}  // namespace
+
+PosteriorFit fit_posterior(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe) {
+  check(target, config);
+  return PosteriorFitter(target, config, observe).run();
+}
+
+}  // namespace hone

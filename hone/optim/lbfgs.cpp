@@ -1,0 +1,190 @@
+#include "hone/optim/lbfgs.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/tensor/symmetric_eigen.hpp"
+
+namespace hone {
+namespace {
+
+double dot(std::span<const double> x, std::span<const double> y) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+void add_scaled(double factor, std::span<const double> from, std::span<double> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += factor * from[i];
+}
+
+struct Point {
+  explicit Point(std::size_t size) : z(size), gradient(size) {}
+  void evaluate(const Target& target) {
+    const int d = static_cast<int>(z.size());
+    target.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
+  }
+  std::vector<double> z, gradient;
+  double value = -infinity;
+};
+
+// A step length that gains enough (Armijo) and leaves less slope than there was (weak Wolfe), by doubling and bisection;
+// −∞ counts as too far. Says whether `next` is better than `here`.
+bool line_search(const Target& target, const Point& here, std::span<const double> direction, double step,
+                 Point& next) {
+  const double slope = dot(here.gradient, direction);
+  double low = 0, high = infinity;
+  Point best(here.z.size());
+  for (int trial = 0; trial < 40; ++trial) {
+    next.z = here.z;
+    add_scaled(step, direction, next.z);
+    next.evaluate(target);
+    const bool enough = next.value >= here.value + 1e-4 * step * slope;
+    if (enough && next.value > best.value) best = next;
+    if (!enough)
+      high = step;
+    else if (dot(next.gradient, direction) > 0.9 * slope)
+      low = step;
+    else
+      return true;
+    step = high < infinity ? 0.5 * (low + high) : 2 * step;
+    if (high - low < 1e-14 * high) break;
+  }
+  next = best;
+  return best.value > here.value;
+}
+
+}  // namespace
+
+InverseHessian::InverseHessian(int dimension, int history) : history_(history), alpha_(dimension, 1.0) {}
+
+// The diagonal follows every pair (the diagonal BFGS update of the inverse, as Gilbert and Lemaréchal), so that
+// coordinates of very different scales are known before there are pairs for all of them.
+void InverseHessian::update_diagonal(std::span<const double> s, std::span<const double> y) {
+  double a = 0, c = 0;
+  const double b = dot(s, y);
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    a += square(y[i]) * alpha_[i];
+    c += square(s[i]) / alpha_[i];
+  }
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    const double inverse = a / (b * alpha_[i]) + square(y[i]) / b - a * square(s[i]) / (b * c * square(alpha_[i]));
+    if (inverse > 0 && std::isfinite(inverse)) alpha_[i] = 1 / inverse;
+  }
+}
+
+bool InverseHessian::add(std::span<const double> s, std::span<const double> y) {
+  const double curvature = dot(s, y);
+  if (!(curvature > 1e-12 * std::sqrt(dot(s, s) * dot(y, y))) || !std::isfinite(curvature)) return false;
+  if (s_.empty()) std::fill(alpha_.begin(), alpha_.end(), curvature / dot(y, y));
+  update_diagonal(s, y);
+  if (static_cast<int>(s_.size()) == history_) {
+    s_.erase(s_.begin());
+    y_.erase(y_.begin());
+  }
+  s_.emplace_back(s.begin(), s.end());
+  y_.emplace_back(y.begin(), y.end());
+  return true;
+}
+
+void InverseHessian::multiply(std::span<const double> x, std::span<double> hx) const {
+  std::vector<double> coefficient(s_.size());
+  copy(x, hx);
+  for (std::size_t k = s_.size(); k-- > 0;) {
+    coefficient[k] = dot(s_[k], hx) / dot(s_[k], y_[k]);
+    add_scaled(-coefficient[k], y_[k], hx);
+  }
+  for (std::size_t i = 0; i < alpha_.size(); ++i) hx[i] *= alpha_[i];
+  for (std::size_t k = 0; k < s_.size(); ++k)
+    add_scaled(coefficient[k] - dot(y_[k], hx) / dot(s_[k], y_[k]), s_[k], hx);
+}
+
+InverseHessian::Factors InverseHessian::factors() const {
+  const int d = static_cast<int>(alpha_.size());
+  Factors result;
+  for (const double alpha : alpha_) result.a.push_back(std::sqrt(alpha));
+  // An orthonormal basis of span{A⁻¹ s, A y}; outside it A⁻¹ H A⁻¹ is the identity.
+  std::vector<std::vector<double>> basis;
+  const auto extend = [&](std::vector<double> v) {
+    const double before = std::sqrt(dot(v, v));
+    for (int pass = 0; pass < 2; ++pass)
+      for (const auto& b : basis) add_scaled(-dot(b, v), b, v);
+    const double norm = std::sqrt(dot(v, v));
+    if (static_cast<int>(basis.size()) == d || !(norm > 1e-8 * before)) return;
+    for (double& x : v) x /= norm;
+    basis.push_back(std::move(v));
+  };
+  for (std::size_t k = 0; k < s_.size(); ++k) {
+    std::vector<double> left = s_[k], right = y_[k];
+    for (int i = 0; i < d; ++i) {
+      left[i] /= result.a[i];
+      right[i] *= result.a[i];
+    }
+    extend(std::move(left));
+    extend(std::move(right));
+  }
+  const int rank = static_cast<int>(basis.size());
+  Matrix<double> small(rank, rank);
+  std::vector<double> x(d), hx(d);
+  for (int k = 0; k < rank; ++k) {
+    for (int i = 0; i < d; ++i) x[i] = basis[k][i] / result.a[i];
+    multiply(x, hx);
+    for (int i = 0; i < d; ++i) hx[i] /= result.a[i];
+    for (int l = 0; l < rank; ++l) small(l, k) = dot(basis[l], hx);
+  }
+  for (int k = 0; k < rank; ++k)
+    for (int l = 0; l < k; ++l) small(l, k) = small(k, l) = 0.5 * (small(l, k) + small(k, l));
+  const SymmetricEigen eigen = symmetric_eigen(std::move(small));
+  result.u = Matrix<double>(d, rank);
+  for (int k = 0; k < rank; ++k) {
+    for (int l = 0; l < rank; ++l) add_scaled(eigen.vector(l, k), basis[l], result.u.column(k));
+    result.r.push_back(std::sqrt(std::max(eigen.value[k], 1e-12)));
+  }
+  return result;
+}
+
+SearchResult maximize(const Target& target, std::span<const double> start, const LbfgsConfig& config,
+                      const std::function<bool(const SearchPoint&)>& visit) {
+  const auto size = static_cast<std::size_t>(target.dimension());
+  Point here(size), next(size);
+  copy(start, here.z);
+  here.evaluate(target);
+  if (!std::isfinite(here.value)) throw InputError("a search needs a start with a finite log density");
+  InverseHessian inverse(target.dimension(), config.history);
+  std::vector<double> direction(size), s(size), y(size);
+  SearchResult result;
+  bool first = true, fresh = true;
+  int small_gains = 0;
+  while (result.iterations < config.iterations && !result.converged) {
+    inverse.multiply(here.gradient, direction);
+    if (!(dot(direction, here.gradient) > 0)) break;  // a stationary point, or rounding
+    const double length = first ? std::min(1.0, 1 / std::sqrt(dot(here.gradient, here.gradient))) : 1;
+    if (!line_search(target, here, direction, length, next)) {
+      if (fresh) break;  // not even along a fresh estimate
+      inverse = InverseHessian(target.dimension(), config.history);
+      first = fresh = true;
+      continue;
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      s[i] = next.z[i] - here.z[i];
+      y[i] = here.gradient[i] - next.gradient[i];
+    }
+    fresh = !inverse.add(s, y);
+    first = first && fresh;
+    small_gains = next.value - here.value < config.tolerance * (1 + std::abs(next.value)) ? small_gains + 1 : 0;
+    result.converged = small_gains >= 2;
+    std::swap(here, next);
+    ++result.iterations;
+    if (visit && !visit({here.z, here.value, here.gradient, inverse})) break;
+  }
+  result.z = std::move(here.z);
+  result.gradient = std::move(here.gradient);
+  result.value = here.value;
+  // A search that cannot climb any more from a fresh estimate stands at a maximum, as far as rounding lets us see.
+  if (result.iterations < config.iterations && !result.converged && fresh) result.converged = true;
+  return result;
+}
+
+}  // namespace hone

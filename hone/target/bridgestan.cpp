@@ -1,0 +1,297 @@
+#include "hone/target/bridgestan.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Model;      // BridgeStan's bs_model
+struct Generator;  // and bs_rng
+
+// BridgeStan's functions, as far as they are used. A bool is one byte, as in C++.
+struct Interface {
+  Model* (*model_construct)(const char* data, unsigned seed, char** error);
+  void (*model_destruct)(Model*);
+  void (*free_error_msg)(char*);
+  const char* (*model_info)(const Model*);
+  const char* (*param_names)(const Model*, bool transformed, bool generated);
+  const char* (*param_unc_names)(const Model*);
+  int (*param_num)(const Model*, bool transformed, bool generated);
+  int (*param_unc_num)(const Model*);
+  int (*param_constrain)(const Model*, bool transformed, bool generated, const double* unconstrained,
+                         double* constrained, Generator*, char** error);
+  int (*log_density)(const Model*, bool propto, bool jacobian, const double* z, double* value, char** error);
+  int (*log_density_gradient)(const Model*, bool propto, bool jacobian, const double* z, double* value,
+                              double* gradient, char** error);
+  Generator* (*rng_construct)(unsigned seed, char** error);
+  void (*rng_destruct)(Generator*);
+  int (*set_print_callback)(void (*)(const char*, std::size_t), char** error);
+};
+
+template <class F>
+void find(void* handle, const fs::path& library, const char* name, F& function) {
+  void* const symbol = dlsym(handle, name);
+  if (!symbol)
+    throw InputError(fmt::format("{}: is not a BridgeStan library: it has no function {}", library.string(), name));
+  function = reinterpret_cast<F>(symbol);
+}
+
+// Only version 2 has the interface above; version 1 has some of the functions' names but no version to ask for.
+void check_version(void* handle, const fs::path& library) {
+  const void* const major = dlsym(handle, "bs_major_version");
+  const bool bridgestan = dlsym(handle, "bs_log_density_gradient") || dlsym(handle, "bs_model_construct") ||
+                          dlsym(handle, "bs_construct");
+  if (!major && !bridgestan)
+    throw InputError(fmt::format(
+        "{}: is not a BridgeStan library: it has none of BridgeStan's functions (bs_model_construct, …)",
+        library.string()));
+  const int version = major ? *static_cast<const int*>(major) : 1;
+  if (version != 2)
+    throw InputError(fmt::format("{}: was built for BridgeStan's version {}; expected version 2: build the model again "
+                                 "with BridgeStan 2, or give the Stan program", library.string(), version));
+}
+
+// The library is never closed: threads that called it own memory which its code frees when they end.
+Interface open_library(const fs::path& library) {
+  std::error_code error;
+  if (!fs::is_regular_file(library, error))
+    throw InputError(fmt::format("{}: there is no such file; expected a compiled model (.so)", library.string()));
+  // With a slash in its name the file itself is meant, not one of the system's libraries.
+  void* const handle = dlopen(fs::absolute(library).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    throw InputError(fmt::format("{}: cannot be loaded as a shared library: {}", library.string(), dlerror()));
+  check_version(handle, library);
+  Interface f{};
+  find(handle, library, "bs_model_construct", f.model_construct);
+  find(handle, library, "bs_model_destruct", f.model_destruct);
+  find(handle, library, "bs_free_error_msg", f.free_error_msg);
+  find(handle, library, "bs_model_info", f.model_info);
+  find(handle, library, "bs_param_names", f.param_names);
+  find(handle, library, "bs_param_unc_names", f.param_unc_names);
+  find(handle, library, "bs_param_num", f.param_num);
+  find(handle, library, "bs_param_unc_num", f.param_unc_num);
+  find(handle, library, "bs_param_constrain", f.param_constrain);
+  find(handle, library, "bs_log_density", f.log_density);
+  find(handle, library, "bs_log_density_gradient", f.log_density_gradient);
+  find(handle, library, "bs_rng_construct", f.rng_construct);
+  find(handle, library, "bs_rng_destruct", f.rng_destruct);
+  find(handle, library, "bs_set_print_callback", f.set_print_callback);
+  return f;
+}
+
+// "mu,theta.1,theta.2" in pieces; nothing gives no piece.
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    names.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return names;
+}
+
+// A message that the library allocated, if it did.
+class Message {
+ public:
+  explicit Message(const Interface& f) : f_(f) {}
+  ~Message() {
+    if (text_) f_.free_error_msg(text_);
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  char** slot() { return &text_; }
+  std::string text() const {
+    std::string_view text = text_ ? text_ : "";
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+    return text.empty() ? "no reason given" : std::string(text);
+  }
+
+ private:
+  const Interface& f_;
+  char* text_ = nullptr;
+};
+
+// One for all libraries without thread support: their tapes may be one and the same variable to the loader.
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// A seed for generated quantities that is a function of the point (FNV-1a over its bits).
+unsigned seed_of(std::span<const double> z) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const double x : z) {
+    const auto bits = std::bit_cast<std::uint64_t>(x);
+    for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ ((bits >> shift) & 0xff)) * 0x100000001b3u;
+  }
+  return static_cast<unsigned>(hash ^ (hash >> 32));
+}
+
+class BridgeStanPosterior final : public Posterior {
+ public:
+  BridgeStanPosterior(const fs::path& library, const fs::path& data) : f_(open_library(library)) {
+    static std::atomic<std::uint64_t> models{0};
+    serial_ = ++models;
+    const std::string text = data.empty() ? "" : read_data(data);
+    // Building without thread support cannot be asked for before there is a model, so the lock is always taken here.
+    const std::lock_guard lock(one_at_a_time());
+    Message ignored(f_), message(f_);
+    f_.set_print_callback([](const char*, std::size_t) {}, ignored.slot());
+    model_ = f_.model_construct(data.empty() ? nullptr : text.c_str(), 1, message.slot());
+    if (!model_) throw InputError(fmt::format("{}: {}", complaining(library, data), message.text()));
+    try {
+      read_shape(library);
+    } catch (...) {
+      f_.model_destruct(model_);
+      throw;
+    }
+  }
+  ~BridgeStanPosterior() override {
+    const std::lock_guard lock(one_at_a_time());
+    f_.model_destruct(model_);
+  }
+  BridgeStanPosterior(const BridgeStanPosterior&) = delete;
+  BridgeStanPosterior& operator=(const BridgeStanPosterior&) = delete;
+
+  int dimension() const override { return static_cast<int>(coordinates_.size()); }
+  const std::vector<std::string>& names() const override { return names_; }
+  const std::vector<std::string>& coordinate_names() const override { return coordinates_; }
+  std::size_t parameter_count() const override { return parameters_; }
+
+  void constrain(std::span<const double> z, std::span<double> natural) const override {
+    const auto lock = guard();
+    prepare_thread(z);
+    Message message(f_);
+    Generator* const generator = f_.rng_construct(seed_of(z), message.slot());
+    if (!generator) throw Error(message.text());
+    const bool done = write(z, natural, true, true, generator) || write(z, natural, true, false, generator);
+    const int status = done ? 0 : f_.param_constrain(model_, false, false, z.data(), natural.data(), generator,
+                                                     message.slot());
+    if (!done) std::fill(natural.begin() + static_cast<std::ptrdiff_t>(parameters_), natural.end(), NAN);
+    f_.rng_destruct(generator);
+    if (status != 0) throw Error(message.text());
+  }
+
+  std::string complaint() const override {
+    const std::lock_guard lock(complaint_mutex_);
+    return complaint_;
+  }
+
+ protected:
+  void compute(MatrixView<const double> z, Want want, std::span<double> value,
+               MatrixView<double> gradient) const override {
+    const auto lock = guard();
+    for (int chain = 0; chain < z.cols(); ++chain) {
+      prepare_thread(z.column(chain));
+      Message message(f_);
+      double result = -infinity;
+      // propto false: constants stay; jacobian true: the density is one of the unconstrained coordinates.
+      const int status = wants_gradient(want)
+                             ? f_.log_density_gradient(model_, false, true, z.column(chain).data(), &result,
+                                                       gradient.column(chain).data(), message.slot())
+                             : f_.log_density(model_, false, true, z.column(chain).data(), &result, message.slot());
+      if (status != 0) {
+        result = -infinity;
+        if (wants_gradient(want)) std::fill(gradient.column(chain).begin(), gradient.column(chain).end(), 0.0);
+        keep(message);
+      }
+      if (wants_value(want)) value[chain] = result;
+    }
+  }
+
+ private:
+  static std::string read_data(const fs::path& data) {
+    const std::string text = read_file(data);
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+      throw InputError(fmt::format("{}: is empty; expected a JSON object with the model's data", data.string()));
+    return text;
+  }
+  static std::string complaining(const fs::path& library, const fs::path& data) {
+    return data.empty() ? library.string() + ": the model, without data, says" : data.string() + ": the model says";
+  }
+
+  void read_shape(const fs::path& library) {
+    threads_ = std::string_view(f_.model_info(model_)).find("STAN_THREADS=true") != std::string_view::npos;
+    names_ = split(f_.param_names(model_, true, true));
+    coordinates_ = split(f_.param_unc_names(model_));
+    parameters_ = static_cast<std::size_t>(f_.param_num(model_, false, false));
+    transformed_ = static_cast<std::size_t>(f_.param_num(model_, true, false));
+    if (f_.param_unc_num(model_) == 0)
+      throw InputError(fmt::format("{}: the model has no parameters: there is nothing to fit", library.string()));
+    const bool sound = coordinates_.size() == static_cast<std::size_t>(f_.param_unc_num(model_)) &&
+                       names_.size() == static_cast<std::size_t>(f_.param_num(model_, true, true)) &&
+                       parameters_ <= transformed_ && transformed_ <= names_.size();
+    if (!sound) throw InputError(fmt::format("{}: the library's names and counts do not agree", library.string()));
+  }
+
+  std::unique_lock<std::mutex> guard() const {
+    return threads_ ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(one_at_a_time());
+  }
+
+  // Up to BridgeStan 2.6.1 only the gradient makes a thread's tape, so that each thread must begin with one.
+  void prepare_thread(std::span<const double> z) const {
+    thread_local std::vector<std::uint64_t> prepared;
+    if (std::find(prepared.begin(), prepared.end(), serial_) != prepared.end()) return;
+    Message message(f_);
+    double ignored = 0;
+    std::vector<double> slope(z.size());
+    f_.log_density_gradient(model_, false, true, z.data(), &ignored, slope.data(), message.slot());
+    prepared.push_back(serial_);
+  }
+
+  // Parameters and, as asked for, what is made of them; what is not asked for becomes NaN. False where the model
+  // throws.
+  bool write(std::span<const double> z, std::span<double> natural, bool transformed, bool generated,
+             Generator* generator) const {
+    std::fill(natural.begin(), natural.end(), NAN);
+    Message message(f_);
+    const int status = f_.param_constrain(model_, transformed, generated, z.data(), natural.data(), generator,
+                                          message.slot());
+    if (status != 0) return false;
+    if (!generated) std::fill(natural.begin() + static_cast<std::ptrdiff_t>(transformed_), natural.end(), NAN);
+    return true;
+  }
+
+  void keep(const Message& message) const {
+    if (complained_.exchange(true)) return;
+    const std::lock_guard lock(complaint_mutex_);
+    complaint_ = message.text();
+  }
+
+  Interface f_;
+  Model* model_ = nullptr;
+  std::uint64_t serial_ = 0;  // tells models apart for prepare_thread
+  bool threads_ = false;      // the library was built with STAN_THREADS
+  std::vector<std::string> names_, coordinates_;
+  std::size_t parameters_ = 0, transformed_ = 0;  // names without transformed parameters; and with, but not generated
+  mutable std::atomic<bool> complained_{false};
+  mutable std::mutex complaint_mutex_;
+  mutable std::string complaint_;
+};
+
+}  // namespace
+
+std::unique_ptr<Posterior> load_bridgestan(const fs::path& library, const fs::path& data) {
+  return std::make_unique<BridgeStanPosterior>(library, data);
+}
+
+}  // namespace hone

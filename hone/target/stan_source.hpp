@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace hone {
+
+// A Stan program with its #include lines replaced by what they name.
+struct StanSource {
+  struct Origin {
+    std::filesystem::path file;
+    int line = 0;
+  };
+  std::string text;
+  std::vector<Origin> lines;  // of line i + 1 of the text: where it was read
+
+  // Where line `number` (from 1) of the text was read; the last line for numbers past the end.
+  const Origin& origin(int number) const;
+};
+
+// Reads a program; files to include are looked for beside the file that includes them, then beside the program.
+// Throws InputError, naming file and line, where one cannot be read or includes itself.
+StanSource read_stan(const std::filesystem::path& program);
+
+// The program as Stan 2.21 reads it, line for line: arrays declared after their name, one declaration a statement,
+// _lpdf and _lpmf for _lupdf and _lupmf. Comments and strings stay. What is not understood is left for the translator
+// to refuse.
+std::string to_stan_2_21(const std::string& text);
+
+}  // namespace hone

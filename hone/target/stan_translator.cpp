@@ -1,0 +1,155 @@
+#include "hone/target/stan_translator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <system_error>
+
+#include "hone/base/file.hpp"
+#include "hone/base/process.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> library_folders() {
+  std::vector<fs::path> folders;
+  for (const char* name : {"R_LIBS", "R_LIBS_SITE"}) {
+    const char* const value = std::getenv(name);
+    std::string_view list = value ? value : "";
+    while (!list.empty()) {
+      const std::size_t end = std::min(list.find(':'), list.size());
+      if (end > 0) folders.emplace_back(list.substr(0, end));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+  }
+  for (const char* folder : {"/usr/local/lib/R/site-library", "/usr/lib/R/site-library", "/usr/lib/R/library"})
+    folders.emplace_back(folder);
+  return folders;
+}
+
+fs::path find_package(const std::string& name) {
+  std::error_code ignored;
+  for (const fs::path& folder : library_folders())
+    if (fs::is_regular_file(folder / name / "DESCRIPTION", ignored)) return folder / name;
+  throw InputError(fmt::format(
+      "Stan programs are translated and compiled with R's package {}, which is not found; to install it:\n  {}\n"
+      "or set BRIDGESTAN to a folder of BridgeStan, or give a compiled model (.so)",
+      name, StanTools::install));
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+// Two things that 2.21's translation lacks: the line of an error is a thread's own, and data of size zero are accepted
+// whatever the number of their dimensions ([] for a matrix without rows).
+std::string mended(std::string code) {
+  replace_all(code, "static int current_statement_begin__;", "static thread_local int current_statement_begin__;");
+  replace_all(code, "context__.validate_dims(", "hone_check_dims(context__, ");
+  const std::string_view header = "#include <stan/model/model_header.hpp>";
+  replace_all(code, header, std::string(header) + R"(
+static void hone_check_dims(const stan::io::var_context& data, const std::string& stage, const std::string& name,
+                            const std::string& type, const std::vector<size_t>& declared) {
+  size_t wanted = 1, found = 1;
+  for (size_t i = 0; i < declared.size(); ++i) wanted *= declared[i];
+  const std::vector<size_t> dims = data.dims_r(name);
+  for (size_t i = 0; i < dims.size(); ++i) found *= dims[i];
+  if (data.contains_r(name) && wanted == 0 && found == 0) return;
+  data.validate_dims(stage, name, type, declared);
+})");
+  return code;
+}
+
+// What R says besides the translator's own words.
+std::string without_noise(const std::string& output) {
+  std::string text;
+  for (std::size_t at = 0; at < output.size();) {
+    const std::size_t end = std::min(output.find('\n', at), output.size());
+    const std::string_view line = std::string_view(output).substr(at, end - at);
+    const bool noise = line.empty() || line.starts_with("code for methods in class") || line.starts_with("Calls:") ||
+                       line.starts_with("Execution halted") || line.starts_with("Error in rstan::stanc") ||
+                       line.starts_with("  failed to parse") || line.starts_with("make: ");
+    if (!noise) text.append(line).push_back('\n');
+    at = end + 1;
+  }
+  return text;
+}
+
+// The first number after the word "line".
+std::optional<int> first_line(const std::string& text) {
+  constexpr std::string_view word = "line ";
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+    at += word.size();
+    int number = 0;
+    if (std::from_chars(text.data() + at, text.data() + text.size(), number).ec == std::errc()) return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string c_name(const fs::path& program) {
+  std::string name = program.stem().string();
+  for (char& letter : name)
+    if (!std::isalnum(static_cast<unsigned char>(letter)) || static_cast<unsigned char>(letter) > 127) letter = '_';
+  return name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) ? "m" + name : name;
+}
+
+StanTools find_stan_tools() {
+  StanTools tools;
+  for (const char* name : {"rstan", "StanHeaders", "RcppEigen"}) {
+    const fs::path package = find_package(name);
+    tools.versions += package.string() + "\n" + read_file(package / "DESCRIPTION");
+    if (std::string_view(name) == "StanHeaders") {
+      tools.includes.push_back(package / "include" / "src");
+      tools.archive = package / "lib" / "libStanHeaders.a";
+    }
+    if (std::string_view(name) == "rstan") tools.library = package.parent_path();
+    else tools.includes.push_back(package / "include");
+  }
+  return tools;
+}
+
+InputError translation_failure(const fs::path& program, const StanSource& source, const std::string& translator,
+                               const std::string& output) {
+  const std::string said = without_noise(output);
+  std::string place = program.string();
+  if (const auto line = first_line(said)) {
+    const StanSource::Origin& origin = source.origin(*line);
+    place = fmt::format("{}:{}", origin.file.string(), origin.line);
+  }
+  return InputError(fmt::format(
+      "{}: the program cannot be translated by {}:\n{}"
+      "If the program is right for a newer Stan, give a library of it built by a newer BridgeStan (model.so) instead, "
+      "or set BRIDGESTAN to its folder.",
+      place, translator, said));
+}
+
+std::string translate_stan(const StanTools& tools, const fs::path& program, const StanSource& source,
+                           const std::string& text, const fs::path& work) {
+  write_file(work / "program.stan", text);
+  // R's own libraries and the one found, not a user's with perhaps another Stan in it.
+  const std::string script = fmt::format(
+      ".libPaths(commandArgs(TRUE)[1])\n"
+      "code <- rstan::stanc('program.stan', model_name = '{}', obfuscate_model_name = FALSE)$cppcode\n"
+      "writeLines(code, 'translated.cpp')\n",
+      c_name(program));
+  write_file(work / "translate.R", script);
+  const Finished finished =
+      run_program({"Rscript", "--no-init-file", "--no-save", "translate.R", tools.library.string()}, work);
+  if (finished.status == program_not_found)
+    throw InputError(fmt::format("Stan programs are translated by R, whose program Rscript is not found; to install "
+                                 "it:\n  {}", StanTools::install));
+  if (finished.status != 0)
+    throw translation_failure(program, source, "Stan 2.21 (R's package rstan)", finished.output);
+  return mended(read_file(work / "translated.cpp"));
+}
+
+}  // namespace hone

@@ -1,0 +1,192 @@
+#include "hone/target/whitened.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "hone/base/clones.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/tensor/triangular.hpp"
+
+namespace hone {
+namespace {
+
+HONE_CLONES void add_scaled(double factor, const double* from, double* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] += factor * from[i];
+}
+
+double dot(std::span<const double> x, std::span<const double> y) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+}  // namespace
+
+Whitening Whitening::diagonal(std::vector<double> mean, std::vector<double> sd) {
+  return low_rank(std::move(mean), std::move(sd), {}, {});
+}
+
+Whitening Whitening::dense(std::vector<double> mean, std::span<const double> packed_lower) {
+  Whitening result;
+  result.mean_ = std::move(mean);
+  result.set_dense(packed_lower);
+  return result;
+}
+
+Whitening Whitening::low_rank(std::vector<double> mean, std::vector<double> a, Matrix<double> u,
+                              std::vector<double> r) {
+  Whitening result;
+  result.mean_ = std::move(mean);
+  result.a_ = std::move(a);
+  result.b_.assign(result.mean_.size(), 1.0);
+  result.u_ = std::move(u);
+  result.r_ = std::move(r);
+  for (const double x : result.a_) result.log_det_ += std::log(x);
+  for (const double x : result.r_) result.log_det_ += std::log(x);
+  return result;
+}
+
+void Whitening::set_dense(std::span<const double> packed_lower) {
+  const int d = dimension();
+  lower_ = upper_ = Matrix<double>(d, d);
+  log_det_ = 0;
+  for (int i = 0; i < d; ++i) {
+    for (int j = 0; j <= i; ++j) lower_(i, j) = upper_(j, i) = packed_lower[packed(i, j)];
+    log_det_ += std::log(lower_(i, i));
+  }
+}
+
+void Whitening::low_rank_product(std::span<double> x, bool inverse) const {
+  thread_local std::vector<double> part;
+  part.resize(r_.size());
+  for (int k = 0; k < u_.cols(); ++k)
+    part[k] = ((inverse ? 1 / r_[k] : r_[k]) - 1) * dot(u_.column(k), x);
+  for (int k = 0; k < u_.cols(); ++k) add_scaled(part[k], u_.column(k).data(), x.data(), x.size());
+}
+
+void Whitening::multiply(std::span<const double> e, std::span<double> z) const {
+  const std::size_t d = mean_.size();
+  if (is_dense()) {
+    std::fill(z.begin(), z.end(), 0.0);
+    for (std::size_t j = 0; j < d; ++j)
+      add_scaled(e[j], lower_.column(static_cast<int>(j)).data() + j, z.data() + j, d - j);
+    return;
+  }
+  for (std::size_t i = 0; i < d; ++i) z[i] = b_[i] * e[i];
+  low_rank_product(z, false);
+  for (std::size_t i = 0; i < d; ++i) z[i] *= a_[i];
+}
+
+void Whitening::to_z(std::span<const double> e, std::span<double> z) const {
+  multiply(e, z);
+  for (std::size_t i = 0; i < mean_.size(); ++i) z[i] += mean_[i];
+}
+
+void Whitening::to_e(std::span<const double> z, std::span<double> e) const {
+  const std::size_t d = mean_.size();
+  for (std::size_t i = 0; i < d; ++i) e[i] = z[i] - mean_[i];
+  if (is_dense()) {
+    for (std::size_t j = 0; j < d; ++j) {
+      const auto column = lower_.column(static_cast<int>(j));
+      e[j] /= column[j];
+      add_scaled(-e[j], column.data() + j + 1, e.data() + j + 1, d - j - 1);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < d; ++i) e[i] /= a_[i];
+  low_rank_product(e, true);
+  for (std::size_t i = 0; i < d; ++i) e[i] /= b_[i];
+}
+
+void Whitening::pull_back(std::span<const double> slope_z, std::span<double> slope_e) const {
+  const std::size_t d = mean_.size();
+  if (is_dense()) {
+    std::fill(slope_e.begin(), slope_e.end(), 0.0);
+    for (std::size_t j = 0; j < d; ++j)
+      add_scaled(slope_z[j], upper_.column(static_cast<int>(j)).data(), slope_e.data(), j + 1);
+    return;
+  }
+  for (std::size_t i = 0; i < d; ++i) slope_e[i] = a_[i] * slope_z[i];
+  low_rank_product(slope_e, false);
+  for (std::size_t i = 0; i < d; ++i) slope_e[i] *= b_[i];
+}
+
+Matrix<double> Whitening::factor() const {
+  const int d = dimension();
+  Matrix<double> result(d, d);
+  std::vector<double> unit(d);
+  for (int j = 0; j < d; ++j) {
+    unit[j] = 1;
+    multiply(unit, result.column(j));
+    unit[j] = 0;
+  }
+  return result;
+}
+
+double Whitening::variance(int i) const {
+  const int d = dimension();
+  double sum = 0;
+  if (is_dense()) {
+    for (int j = 0; j <= i; ++j) sum += square(upper_(j, i));
+    return sum;
+  }
+  for (int j = 0; j < d; ++j) {
+    double element = i == j ? 1 : 0;
+    for (int k = 0; k < u_.cols(); ++k) element += u_(i, k) * (r_[k] - 1) * u_(j, k);
+    sum += square(a_[i] * element * b_[j]);
+  }
+  return sum;
+}
+
+Whitening Whitening::then_diagonal(std::span<const double> shift, std::span<const double> sd) const {
+  if (is_dense()) {
+    std::vector<double> lower(packed_size(sd.size()));
+    for (std::size_t i = 0; i < sd.size(); ++i) lower[packed(i, i)] = sd[i];
+    return then_lower(shift, lower);
+  }
+  Whitening result = *this;
+  to_z(shift, result.mean_);
+  for (std::size_t i = 0; i < sd.size(); ++i) {
+    result.b_[i] *= sd[i];
+    result.log_det_ += std::log(sd[i]);
+  }
+  return result;
+}
+
+Whitening Whitening::then_lower(std::span<const double> shift, std::span<const double> packed_right) const {
+  const int d = dimension();
+  Whitening result = *this;
+  to_z(shift, result.mean_);
+  std::vector<double> product(packed_size(static_cast<std::size_t>(d)));
+  for (int i = 0; i < d; ++i)
+    for (int k = 0; k <= i; ++k) {
+      const double left = upper_(k, i);  // L_ik
+      for (int j = 0; j <= k; ++j) product[packed(i, j)] += left * packed_right[packed(k, j)];
+    }
+  result.set_dense(product);
+  return result;
+}
+
+std::vector<double> Whitening::packed_lower() const {
+  std::vector<double> result(packed_size(mean_.size()));
+  for (int i = 0; i < dimension(); ++i)
+    for (int j = 0; j <= i; ++j) result[packed(i, j)] = upper_(j, i);
+  return result;
+}
+
+void WhitenedTarget::compute(MatrixView<const double> e, Want want, std::span<double> value,
+                             MatrixView<double> gradient) const {
+  // The memory is taken out while in use: the target may itself be a whitened one.
+  thread_local std::vector<double> spare;
+  std::vector<double> storage = std::exchange(spare, {});
+  const auto size = static_cast<std::size_t>(e.rows()) * static_cast<std::size_t>(e.cols());
+  storage.resize(2 * size);
+  const MatrixView<double> z(storage.data(), e.rows(), e.cols()), slope(storage.data() + size, e.rows(), e.cols());
+  for (int c = 0; c < e.cols(); ++c) whitening_.to_z(e.column(c), z.column(c));
+  target_.evaluate(z, want, value, wants_gradient(want) ? slope : MatrixView<double>{});
+  if (wants_gradient(want))
+    for (int c = 0; c < e.cols(); ++c) whitening_.pull_back(slope.column(c), gradient.column(c));
+  spare = std::move(storage);
+}
+
+}  // namespace hone

@@ -1,0 +1,285 @@
+// Stan programs, translated and compiled with what is installed. Compiled models stay in HONE_STAN_CACHE, so that only
+// the first run waits for the compiler.
+#include "hone/target/stan_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <future>
+
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+#include "hone/base/parallel.hpp"
+#include "hone/base/random.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/target/bridgestan.hpp"
+#include "tests/support/posteriors.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<Posterior> load_known(const test::KnownPosterior& known) {
+  return load_bridgestan(compile_stan(test::known_program(known), {HONE_STAN_CACHE, {}}),
+                         test::known_file(known, "data.json"));
+}
+
+void set_variable(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+
+// An environment variable for the length of a test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
+    set_variable(name, value);
+  }
+  ~Variable() { had_ ? set_variable(name_, old_) : void(::unsetenv(name_)); }
+
+ private:
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+std::string refusal(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+bool says(const std::string& message, const std::string& part) { return message.find(part) != std::string::npos; }
+
+// The Stan program and the C++ density: the same up to a constant, the same gradient and the same natural values.
+void expect_same(const Posterior& stan, const Posterior& ours, std::uint32_t seed) {
+  ASSERT_EQ(stan.dimension(), ours.dimension());
+  EXPECT_EQ(stan.names(), ours.names());
+  EXPECT_EQ(stan.coordinate_names(), ours.coordinate_names());
+  EXPECT_EQ(stan.parameter_count(), ours.parameter_count());
+  const int points = 20, dimension = stan.dimension();
+  Matrix<double> z(dimension, points), slope_stan(dimension, points), slope_ours(dimension, points);
+  PhiloxSource(seed).normals({Purpose::start}, z.view().flat());
+  std::vector<double> value_stan(points), value_ours(points), natural_stan(stan.names().size()),
+      natural_ours(stan.names().size());
+  stan.evaluate(z, Want::both, value_stan, slope_stan);
+  ours.evaluate(z, Want::both, value_ours, slope_ours);
+  for (int c = 0; c < points; ++c) {
+    const double shift = value_stan[c] - value_ours[c], first = value_stan[0] - value_ours[0];
+    EXPECT_NEAR(shift, first, 1e-9 * (1 + std::abs(value_stan[c]))) << "point " << c;
+    for (int i = 0; i < dimension; ++i)
+      EXPECT_NEAR(slope_stan(i, c), slope_ours(i, c), 1e-8 * (1 + std::abs(slope_ours(i, c))))
+          << stan.coordinate_names()[i] << " at point " << c;
+    stan.constrain(z.column(c), natural_stan);
+    ours.constrain(z.column(c), natural_ours);
+    for (std::size_t i = 0; i < natural_stan.size(); ++i)
+      EXPECT_NEAR(natural_stan[i], natural_ours[i], 1e-12 * (1 + std::abs(natural_ours[i]))) << stan.names()[i];
+  }
+}
+
+class StanPrograms : public testing::TestWithParam<std::string> {};
+
+TEST_P(StanPrograms, AgreeWithTheCppDensity) {
+  for (const test::KnownPosterior& known : test::known_posteriors())
+    if (known.program == GetParam()) expect_same(*load_known(known), *test::make_known(known), 31);
+}
+
+// With HONE_ALL_STAN set, all nine (four minutes of compiling); else three that cover arrays, several declarators,
+// transformed data and parameters, ordered vectors and bounds that are parameters.
+std::vector<std::string> compared() {
+  std::vector<std::string> programs;
+  for (const test::KnownPosterior& known : test::known_posteriors()) {
+    const bool chosen = known.program == "eight_schools_noncentered" || known.program == "kidiq" ||
+                        known.program == "garch";
+    if (chosen || std::getenv("HONE_ALL_STAN")) programs.push_back(known.program);
+  }
+  return programs;
+}
+INSTANTIATE_TEST_SUITE_P(Some, StanPrograms, testing::ValuesIn(compared()),
+                         [](const auto& instance) { return instance.param; });
+
+// Includes, −∞ regions, points at which it throws, a matrix, a simplex, empty data, generated quantities.
+const char* odd_program = R"(functions {
+#include odd_functions.stan
+}
+data {
+  int<lower=0> N;
+  matrix[N, 2] x;
+  array[2, 3] real table;
+}
+parameters {
+  real a;
+  matrix[2, 2] m;
+  simplex[3] s;
+}
+model {
+  if (a > 3) reject("a is too large: ", a);
+  if (a < -3) target += negative_infinity();
+  a ~ normal(0, 1);
+  to_vector(m) ~ std_normal();
+  s ~ dirichlet(rep_vector(2, 3));
+  target += table[1, 3] - table[2, 1];
+}
+generated quantities {
+  real noise = normal_rng(twice(a), 1);
+}
+)";
+
+class OddModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_.path() / "odd-model.stan", odd_program);
+    write_file(folder_.path() / "odd_functions.stan", "real twice(real x) {\n  return 2 * x;\n}\n");
+    library_ = compile_stan(folder_.path() / "odd-model.stan", {HONE_STAN_CACHE, {}});
+  }
+  std::unique_ptr<Posterior> load(const std::string& data) {
+    write_file(folder_.path() / "data.json", data);
+    return load_bridgestan(library_, folder_.path() / "data.json");
+  }
+  std::string refused(const std::string& data) {
+    return refusal([&] { load(data); });
+  }
+  test::TemporaryFolder folder_;
+  fs::path library_;
+  const std::string good_ = R"({"N": 0, "x": [], "table": [[1, 2, 30], [4, 5, 6]]})";
+};
+
+TEST_F(OddModel, ThrowsAndMinusInfinityAreOutsideTheSupport) {
+  const auto posterior = load(good_);
+  EXPECT_EQ(posterior->dimension(), 1 + 4 + 2);
+  EXPECT_EQ(posterior->names()[2], "m.2.1");
+  EXPECT_EQ(posterior->parameter_count(), 8u);
+  const int dimension = posterior->dimension();
+  Matrix<double> z(dimension, 3), gradient(dimension, 3);
+  z(0, 0) = 4, z(0, 1) = -4, z(0, 2) = 0;
+  std::vector<double> value(3), alone(3);
+  posterior->evaluate(z, Want::both, value, gradient);
+  posterior->evaluate(z, Want::value, alone, {});
+  EXPECT_EQ(value[0], -infinity);
+  EXPECT_EQ(value[1], -infinity);
+  // Five standard normals at 0; Dirichlet(2, 2, 2) at 1/3 has density Γ(6)/27; the simplex's Jacobian there is 1/27.
+  const double expected = -2.5 * log_two_pi + std::log(120.0 / 27) + std::log(1.0 / 27) + 30 - 4;
+  EXPECT_NEAR(value[2], expected, 1e-12);
+  EXPECT_NEAR(alone[2], expected, 1e-12);
+  EXPECT_TRUE(says(posterior->complaint(), "a is too large: 4")) << posterior->complaint();
+}
+
+TEST_F(OddModel, SameBitsForAnyNumberOfThreads) {
+  const auto posterior = load(good_);
+  const int points = 200, dimension = posterior->dimension(), values = static_cast<int>(posterior->names().size());
+  Matrix<double> z(dimension, points);
+  PhiloxSource(5).normals({Purpose::start}, z.view().flat());
+  std::vector<std::vector<double>> all;
+  for (const int threads : {1, 2, 4}) {
+    Matrix<double> gradient(dimension, points), natural(values, points);
+    std::vector<double> value(points);
+    Team(threads).for_shares(points, [&](int begin, int end, int) {
+      posterior->evaluate(z.view().columns(begin, end), Want::both, {&value[begin], std::size_t(end - begin)},
+                          gradient.view().columns(begin, end));
+      for (int c = begin; c < end; ++c) posterior->constrain(z.column(c), natural.column(c));
+    });
+    const auto slopes = gradient.view().flat(), naturals = natural.view().flat();
+    value.insert(value.end(), slopes.begin(), slopes.end());
+    value.insert(value.end(), naturals.begin(), naturals.end());
+    all.push_back(value);
+    EXPECT_EQ(all.back(), all.front()) << threads << " threads";
+  }
+}
+
+TEST_F(OddModel, DataThatDoNotFitAreNamed) {
+  EXPECT_TRUE(says(refused("not JSON"), "data.json: the model says: data: line 1: not JSON"));
+  EXPECT_TRUE(says(refused("{\"N\": 0,\n \"x\": [1, }"), "line 2, key 'x': expected a number"));
+  EXPECT_TRUE(says(refused("{\"N\": 0, \"N\": 1}"), "key 'N': the key stands twice"));
+  EXPECT_TRUE(says(refused("{\"N\": \"many\"}"), "key 'N': expected a number"));
+  EXPECT_TRUE(says(refused("{\"N\": [[1], 2]}"), "key 'N': a number stands where an array was expected"));
+  EXPECT_TRUE(says(refused("{\"N\": [1, [2]]}"), "key 'N': an array stands where a number was expected"));
+  EXPECT_TRUE(says(refused("{\"N\": [[1, 2], [3]]}"), "key 'N': the array is not rectangular"));
+  EXPECT_TRUE(says(refused("{\"N\": " + std::string(5000, '[') + "}"), "key 'N': arrays are nested too deeply"));
+  EXPECT_TRUE(says(refused("{\"N\": 0, \"x\": []}"), "variable does not exist"));
+  EXPECT_TRUE(says(refused("{\"N\": 0, \"x\": []}"), "variable name=table"));
+  EXPECT_TRUE(says(refused("{\"N\": 0.5}"), "int variable contained non-int values"));
+  EXPECT_TRUE(says(refused("{\"N\": -1}"), "N is -1, but must be greater than or equal to 0"));
+  EXPECT_TRUE(says(refused(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2], [3, 4]]})"),
+                   "dims declared=(2,3); dims found=(2,2)"));
+  EXPECT_TRUE(says(refusal([&] { load_bridgestan(library_); }), "without data, says: "));
+  EXPECT_NO_THROW(load(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2, "NaN"], [Infinity, 4, -Infinity]], "more": 3})"));
+}
+
+TEST_F(OddModel, TheSecondTimeNothingIsCompiled) {
+  const auto before = fs::last_write_time(library_);
+  const StanOptions options{HONE_STAN_CACHE, [](const std::string& step) { ADD_FAILURE() << step; }};
+  EXPECT_EQ(compile_stan(folder_.path() / "odd-model.stan", options), library_);
+  EXPECT_EQ(fs::last_write_time(library_), before);
+  write_file(folder_.path() / "odd_functions.stan", "real twice(real x) {\n  return 3 * ;\n}\n");
+  EXPECT_TRUE(says(refusal([&] { compile_stan(folder_.path() / "odd-model.stan", {HONE_STAN_CACHE, {}}); }),
+                   "odd_functions.stan:2: the program cannot be translated"));
+}
+
+TEST(StanModel, ATranslatorsMessageHasFileAndLine) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "bad.stan", "parameters {\n  real a, b;\n}\nmodel {\n  a ~ nomal(b, 1);\n}\n");
+  const std::string message = refusal([&] { compile_stan(folder.path() / "bad.stan", {folder.path() / "cache", {}}); });
+  EXPECT_TRUE(says(message, "bad.stan:5: the program cannot be translated by Stan 2.21")) << message;
+  EXPECT_TRUE(says(message, "nomal")) << message;
+  EXPECT_TRUE(says(message, "built by a newer BridgeStan (model.so)")) << message;
+  for (const auto& entry : fs::directory_iterator(folder.path() / "cache"))
+    EXPECT_EQ(entry.path().extension(), ".lock") << "half-made files must not stay";
+  write_file(folder.path() / "empty.stan", "\n");
+  EXPECT_TRUE(says(refusal([&] { compile_stan(folder.path() / "empty.stan"); }), "empty.stan: is empty"));
+  EXPECT_TRUE(says(refusal([&] { compile_stan(folder.path() / "no.stan"); }), "no.stan: cannot be read"));
+}
+
+TEST(StanModel, WhatIsMissingIsSaidWithItsCommand) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "model.stan", "parameters {\n  real a;\n}\nmodel {\n  a ~ normal(0, 1);\n}\n");
+  const auto message = [&] {
+    return refusal([&] { compile_stan(folder.path() / "model.stan", {folder.path() / "cache", {}}); });
+  };
+  const std::string command = "apt-get install --no-install-recommends r-cran-rstan g++";
+  {
+    const Variable compiler("CXX", "no-such-compiler");
+    EXPECT_TRUE(says(message(), "the compiler no-such-compiler is missing")) << message();
+    EXPECT_TRUE(says(message(), command));
+  }
+  {
+    const Variable path("PATH", folder.path().string());
+    const Variable compiler("CXX", "/usr/bin/g++");
+    EXPECT_TRUE(says(message(), "Rscript is not found")) << message();
+    EXPECT_TRUE(says(message(), command));
+  }
+  {
+    const Variable bridgestan("BRIDGESTAN", folder.path().string());
+    EXPECT_TRUE(says(message(), "is not a folder of BridgeStan")) << message();
+  }
+  {
+    const Variable home("HOME", ""), cache("XDG_CACHE_HOME", "");
+    EXPECT_TRUE(says(refusal([&] { compile_stan(folder.path() / "model.stan"); }), "set XDG_CACHE_HOME or HOME"));
+  }
+}
+
+// A folder with BridgeStan's makefile interface, whose "compiler" copies a library.
+TEST(StanModel, ABridgeStanFolderIsUsedFirstAndOnlyOnce) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "Makefile", "%_model.so: %.stan\n\t@echo $(STAN_THREADS) >> " + folder.path().string() +
+                                             "/calls; grep -q parameters $< && cp " HONE_FAKES
+                                             "/libfake_threads.so $@\n");
+  write_file(folder.path() / "my model.stan", "parameters { array[2] real a; }\n");
+  write_file(folder.path() / "wrong.stan", "nothing\n");
+  const Variable bridgestan("BRIDGESTAN", folder.path().string());
+  const StanOptions options{folder.path() / "cache", {}};
+  auto other = std::async(std::launch::async, [&] { return compile_stan(folder.path() / "my model.stan", options); });
+  const fs::path library = compile_stan(folder.path() / "my model.stan", options);
+  EXPECT_EQ(other.get(), library);
+  EXPECT_EQ(library.parent_path(), folder.path() / "cache");
+  EXPECT_EQ(read_file(folder.path() / "calls"), "true\n") << "one of the two waits for the other";
+  EXPECT_EQ(load_bridgestan(library)->dimension(), 2);
+  EXPECT_TRUE(says(refusal([&] { compile_stan(folder.path() / "wrong.stan", options); }),
+                   "wrong.stan: the program cannot be translated by BridgeStan in"));
+}
+
+}  // namespace
+}  // namespace hone
