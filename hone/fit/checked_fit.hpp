@@ -12,7 +12,7 @@
 namespace hone {
 
 struct CheckedFitConfig {
-  PosteriorFitConfig fit;   // its budget is that of everything; the fit of q gets an eighth of the gradients (a third of the
+  PosteriorFitConfig fit;   // its budget is that of everything; the fit of q gets a sixteenth of the gradients (a third of the
                             // seconds), refining the rest
   int draws = 4000;
   Tolerances tolerances;
