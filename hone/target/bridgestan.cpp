@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <mutex>
@@ -118,7 +119,11 @@ class Message {
   Message& operator=(const Message&) = delete;
 
   char** slot() { return &text_; }
-  std::string text() const { return text_ ? text_ : "no reason given"; }
+  std::string text() const {
+    std::string_view text = text_ ? text_ : "";
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+    return text.empty() ? "no reason given" : std::string(text);
+  }
 
  private:
   const Interface& f_;

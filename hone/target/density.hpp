@@ -70,11 +70,11 @@ concept Constrain = requires(const C& c, std::span<const double> z, std::span<do
 template <LogDensity F, Constrain C>
 class DensityPosterior final : public Posterior {
  public:
-  // `coordinates` names the D entries of z, `names` what `constrain` writes, of which the first `parameters` are
+  // `coordinates` names the D entries of z, `names` what `to_natural` writes, of which the first `parameters` are
   // parameters proper.
-  DensityPosterior(F density, C constrain, std::vector<std::string> coordinates, std::vector<std::string> names,
+  DensityPosterior(F density, C to_natural, std::vector<std::string> coordinates, std::vector<std::string> names,
                    std::size_t parameters)
-      : target_(static_cast<int>(coordinates.size()), std::move(density)), constrain_(std::move(constrain)),
+      : target_(static_cast<int>(coordinates.size()), std::move(density)), constrain_(std::move(to_natural)),
         coordinates_(std::move(coordinates)), names_(std::move(names)), parameters_(parameters) {
     if (names_.empty()) throw InputError("a posterior needs at least one named value");
     if (parameters_ > names_.size()) throw InputError("a posterior has more parameters than named values");

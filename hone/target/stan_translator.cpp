@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
-#include <regex>
+#include <optional>
 #include <system_error>
 
 #include "hone/base/file.hpp"
@@ -81,6 +82,17 @@ std::string without_noise(const std::string& output) {
   return text;
 }
 
+// The first number after the word "line".
+std::optional<int> first_line(const std::string& text) {
+  constexpr std::string_view word = "line ";
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+    at += word.size();
+    int number = 0;
+    if (std::from_chars(text.data() + at, text.data() + text.size(), number).ec == std::errc()) return number;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string c_name(const fs::path& program) {
@@ -109,9 +121,8 @@ InputError translation_failure(const fs::path& program, const StanSource& source
                                const std::string& output) {
   const std::string said = without_noise(output);
   std::string place = program.string();
-  std::smatch match;
-  if (std::regex_search(said, match, std::regex("line ([0-9]{1,6})"))) {
-    const StanSource::Origin& origin = source.origin(std::stoi(match[1]));
+  if (const auto line = first_line(said)) {
+    const StanSource::Origin& origin = source.origin(*line);
     place = fmt::format("{}:{}", origin.file.string(), origin.line);
   }
   return InputError(fmt::format(

@@ -106,5 +106,38 @@ TEST(DensityTarget, ANonFiniteGradientIsOutsideTheSupport) {
   EXPECT_EQ(value, -infinity);
 }
 
+double plain_function(std::span<const double> z, std::span<double> gradient) {
+  gradient[0] = -z[0];
+  gradient[1] = -z[1];
+  return -0.5 * (z[0] * z[0] + z[1] * z[1]);
+}
+
+TEST(MakePosterior, AnyCallableBecomesAPosteriorInOneLine) {
+  const auto posterior = make_posterior(plain_function, {"a", "b"});
+  EXPECT_EQ(posterior->dimension(), 2);
+  EXPECT_EQ(posterior->names(), posterior->coordinate_names());
+  EXPECT_EQ(posterior->parameter_count(), 2u);
+  EXPECT_EQ(value_at(*posterior, std::vector{1.0, 2.0}), -2.5);
+  std::vector<double> natural(2);
+  posterior->constrain(std::vector{1.0, 2.0}, natural);
+  EXPECT_EQ(natural, (std::vector<double>{1, 2}));
+}
+
+TEST(MakePosterior, NaturalValuesMayBeMoreThanCoordinates) {
+  const auto to_natural = [](std::span<const double> z, std::span<double> natural) {
+    if (z[0] > 5) throw std::domain_error("too large");
+    natural[0] = std::exp(z[0]), natural[1] = z[1], natural[2] = natural[0] + natural[1];
+  };
+  const auto posterior = make_posterior(plain_function, {"log_a", "b"}, {"a", "b", "sum"}, to_natural, 2);
+  EXPECT_EQ(posterior->parameter_count(), 2u);
+  std::vector<double> natural(3);
+  posterior->constrain(std::vector{0.0, 2.0}, natural);
+  EXPECT_EQ(natural, (std::vector<double>{1, 2, 3}));
+  EXPECT_THROW(posterior->constrain(std::vector{6.0, 2.0}, natural), Error);
+  EXPECT_EQ(make_posterior(plain_function, {"log_a", "b"}, {"a", "b", "sum"}, to_natural)->parameter_count(), 3u);
+  EXPECT_THROW(make_posterior(plain_function, {"log_a", "b"}, {"a"}, to_natural, 2), InputError);
+  EXPECT_THROW(make_posterior(plain_function, {}), InputError);
+}
+
 }  // namespace
 }  // namespace hone
