@@ -46,6 +46,13 @@ Score score_of_q(const FittedQ& q, const Posterior& posterior, const Reference& 
   return score;
 }
 
+Score score_of_draws(const CheckedFit& fit, const Reference& reference) {
+  Score score;
+  for (const ParameterSummary& s : fit.parameters)
+    if (const auto r = reference.find(s.name); r != reference.end()) worsen(score, r->second, s.mean, s.sd);
+  return score;
+}
+
 struct Side {
   Score score;
   std::int64_t gradients = 0;
@@ -76,11 +83,14 @@ void run(const test::KnownPosterior& known, std::uint64_t seed, int threads) {
     if (!stage) return;
     (stage->objective == ObjectiveKind::kl ? kl : vcd).see(score_of_q(fit.q, *posterior, reference), fit.gradients);
   });
+  // The cheap way to refined draws: 1000 of them from q by KL. Its price counts for "to 0.1 sd" if it gets there.
+  CheckedFitConfig cheap = config;
+  cheap.fit.objective = ObjectiveKind::kl;
+  cheap.draws = 1000;
+  const CheckedFit few = fit_and_check(*posterior, cheap);
+  refined.see(score_of_draws(few, reference), few.gradients);
   const CheckedFit fit = fit_and_check(*posterior, config);
-  Score score;
-  for (const ParameterSummary& s : fit.parameters)
-    if (const auto r = reference.find(s.name); r != reference.end()) worsen(score, r->second, s.mean, s.sd);
-  refined.see(score, fit.gradients);
+  refined.see(score_of_draws(fit, reference), fit.gradients);
   fmt::print("| {} | {} | {} | {} | {} | {} | {} |\n", known.program, posterior->dimension(), seed, kl.cells(), vcd.cells(),
              refined.cells(), name_of(fit.judgement.verdict));
   std::fflush(stdout);
@@ -95,7 +105,8 @@ int main(int count, char** words) {
     return 2;
   }
   fmt::print("Each part: largest error of a mean in reference sds | smallest–largest ratio of sds | gradients | gradients when "
-             "every mean was within 0.1 sd\n\n");
+             "every mean was within 0.1 sd (of refined draws: 1000 from q by KL where they suffice, else the 4000 of the whole "
+             "run)\n\n");
   fmt::print("| posterior | D | seed | KL: mean | sd | gradients | to 0.1 sd | VCD: mean | sd | gradients | to 0.1 sd | "
              "refined: mean | sd | gradients | to 0.1 sd | verdict |\n");
   fmt::print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
