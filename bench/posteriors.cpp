@@ -75,7 +75,6 @@ void run(const test::KnownPosterior& known, std::uint64_t seed, int threads) {
   CheckedFitConfig config;
   config.fit.seed = seed;
   config.fit.threads = threads;
-  config.fit.budget.gradients = 4'000'000;
   Side kl, vcd, refined;
   PosteriorFitConfig alone = config.fit;
   alone.budget.gradients /= 16;

@@ -14,7 +14,6 @@ class Posteriors : public testing::TestWithParam<const char*> {};
 
 CheckedFit fit(const std::string& program) {
   CheckedFitConfig config;
-  config.fit.budget.gradients = 4'000'000;
   if (program == "low_dim_gauss_mix") {  // 0.1 ms a gradient
     config.draws = 1000;
     config.fit.budget.gradients = 400'000;
