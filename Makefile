@@ -1,5 +1,5 @@
 # The two commands of the README, and those of CONTRIBUTING.md. CMake does the work.
-.PHONY: help build demo test dev asan bench install clean
+.PHONY: help build demo test dev asan bench bench-posteriors install clean
 .DEFAULT_GOAL := help
 
 PRESET ?= release
@@ -10,6 +10,7 @@ help:
 	@echo "make demo     install what is missing, build, reproduce Figure 1, train on Fashion-MNIST briefly"
 	@echo "make test     install what is missing, build, run every test"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
+	@echo "make bench-posteriors  errors and gradients on the posteriors with known answers"
 	@echo "make dev      build and test with warnings as errors"
 	@echo "make asan     build and test under the address and undefined-behaviour sanitizers"
 	@echo "make install  install program, library and headers (PREFIX=$(PREFIX))"
@@ -35,6 +36,9 @@ asan:
 
 bench: build
 	@build/$(PRESET)/bench/bench_toy
+
+bench-posteriors: build
+	@build/$(PRESET)/bench/bench_posteriors 3 $(JOBS)
 
 install: build
 	@cmake --install build/$(PRESET) --prefix $(PREFIX)

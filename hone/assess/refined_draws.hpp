@@ -75,7 +75,7 @@ struct RefinedDraws {
 };
 
 // The limits of ChainChecks, in one place.
-inline constexpr double most_rhat = 1.01, most_memory = 0.2, least_chain_acceptance = 0.5, most_divergent = 0.001,
+inline constexpr double most_rhat = 1.01, most_memory = 0.2, least_chain_acceptance = 0.5, most_divergent = 0.01,
                         most_stuck = 0.005, least_bfmi = 0.2;
 // Whether the chains have arrived: nested R̂, drift and memory are within their limits.
 bool arrived(const ChainChecks& checks);

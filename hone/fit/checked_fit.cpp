@@ -50,7 +50,7 @@ class CheckedFitter {
 
 void CheckedFitter::fit() {
   PosteriorFitConfig config = config_.fit;
-  if (config.budget.gradients > 0) config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / 8);
+  if (config.budget.gradients > 0) config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / 16);
   config.budget.seconds /= 3;
   say("searching from the starts");
   result_.fit = fit_posterior(target_, config, [this](const PosteriorFit&, const Stage* stage) {

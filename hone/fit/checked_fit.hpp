@@ -11,9 +11,13 @@
 
 namespace hone {
 
+inline constexpr std::int64_t default_gradients = 4'000'000;
+
 struct CheckedFitConfig {
-  PosteriorFitConfig fit;   // its budget is that of everything; the fit of q gets an eighth of the gradients (a third of the
-                            // seconds), refining the rest
+  CheckedFitConfig() { fit.budget.gradients = default_gradients; }
+
+  PosteriorFitConfig fit;  // its budget is that of everything; the fit of q gets a sixteenth of the gradients (a third of the
+                           // seconds), refining the rest
   int draws = 4000;
   Tolerances tolerances;
 };

@@ -71,6 +71,14 @@ Whitening curvature_scales(const Target& target, const std::vector<double>& z, s
   return Whitening::diagonal(z, std::move(sd));
 }
 
+// Whether an approximation is so narrow that rounding decides what log p is there: in the neck of a funnel, whose density
+// grows without bound, a search goes on until it sees nothing else.
+bool too_narrow(std::span<const double> mean, std::span<const double> sd) {
+  for (std::size_t i = 0; i < mean.size(); ++i)
+    if (!(sd[i] > 1e-8 * (1e-3 + std::abs(mean[i])))) return true;
+  return false;
+}
+
 // A finite point, uniform on the cube; the cube shrinks where the posterior is hardly ever finite. Nothing where it never is.
 std::optional<std::vector<double>> finite_start(const Target& target, double radius, const RandomSource& random,
                                                 std::uint32_t index) {
@@ -114,12 +122,16 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
   Whitening scales = Whitening::diagonal(start, std::vector<double>(size, 1.0));
   std::vector<double> e(size), z = start, width(size);
   SearchResult found;
-  for (int round = 0; round < rounds && !found.converged; ++round) {
+  bool bottomless = false;
+  for (int round = 0; round < rounds && !found.converged && !bottomless; ++round) {
     const WhitenedTarget scaled(target, scales);
     int seen = 0;
     const auto visit = [&](const SearchPoint& point) {
       for (std::size_t i = 0; i < size; ++i)
         width[i] = std::sqrt(point.inverse_hessian.diagonal()[i] * scales.variance(static_cast<int>(i)));
+      scales.to_z(point.z, z);
+      bottomless = too_narrow(z, width);
+      if (bottomless) return false;
       if (++seen > all_until && seen % every != 0) return true;
       Whitening model = quadratic_model(point, scales);
       const double elbo = rough_elbo(target, model, random, path_draws);
@@ -135,11 +147,13 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
     config.iterations = round == 0 ? 100 : 200;
     found = maximize(scaled, e, config, visit);
     scales.to_z(found.z, z);
-    if (!found.converged && round + 1 < rounds) scales = curvature_scales(target, z, width);
+    if (!found.converged && !bottomless && round + 1 < rounds) scales = curvature_scales(target, z, width);
   }
   if (!best)  // no model's draws were all finite: something narrow where the search ended
     best = Whitening::diagonal(z, std::vector<double>(size, 1e-3));
-  return {shaped(*best, shape), best_elbo, std::move(start), std::move(z), found.value, found.converged};
+  Whitening model = shaped(*best, shape);
+  const double elbo = rough_elbo(target, model, random, sharp_draws);  // a fairer estimate than the best of many
+  return {std::move(model), elbo, std::move(start), std::move(z), found.value, found.converged};
 }
 
 }  // namespace

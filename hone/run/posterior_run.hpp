@@ -15,7 +15,7 @@ namespace hone {
 // One `hone fit`: everything that config.toml holds.
 struct PosteriorRunConfig {
   std::string model, data;          // paths; data may be empty
-  std::string budget = "4000000";   // gradients, or seconds with an s behind
+  std::string budget = std::to_string(default_gradients);  // gradients, or seconds with an s behind
   CheckedFitConfig check;
 };
 

@@ -23,8 +23,8 @@ struct Batch {
   Chains chains;
 };
 
-const KernelConfig kernels[] = {{KernelKind::hmc, 5, 0}, {KernelKind::hmc, 5, 4}, {KernelKind::mala, 0, 0},
-                                {KernelKind::random_walk, 0, 0}};
+const KernelConfig kernels[] = {{KernelKind::hmc, 5, 0}, {KernelKind::hmc, 5, 4}, {KernelKind::hmc, 5, 4, StepSizes::varied},
+                                {KernelKind::mala, 0, 0}, {KernelKind::random_walk, 0, 0}};
 
 // A kernel keeps value and gradient of where the chains stand up to date.
 TEST(Kernels, KeepValueAndGradientOfThePoint) {
@@ -99,6 +99,68 @@ TEST(Hmc, JitteredLengthsAreUniform) {
   kernel.step(target, {PhiloxSource(1), 1, 0, 0.3}, batch.chains.view());
   EXPECT_EQ(target.values, count);
   EXPECT_NEAR(target.gradients / double(count), 5, 4 * std::sqrt(60.0 / 9 / count));
+}
+
+// Exact draws of a skew density stay exact: moments of z_t are those of z0, whatever step sizes were drawn.
+TEST(Hmc, VariedStepSizesLeaveTheTargetInvariant) {
+  const DensityTarget target(1, [](std::span<const double> z, std::span<double> gradient) {  // log of an exponential
+    gradient[0] = 1 - std::exp(z[0]);
+    return z[0] - std::exp(z[0]);
+  });
+  constexpr int count = 200000;
+  Chains chains(1, count);
+  PhiloxSource(8).uniforms({Purpose::draw}, chains.z.view().flat());
+  for (double& x : chains.z.view().flat()) x = std::log(-std::log(x));
+  target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+  const Matrix<double> start = chains.z;
+  Hmc kernel(5, 4, StepSizes::varied);
+  for (std::uint32_t step = 0; step < 3; ++step) kernel.step(target, {PhiloxSource(9), 1, step, 0.9}, chains.view());
+  const auto expect_same = [&](auto&& h) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < count; ++i) {
+      const double difference = h(chains.z(0, i)) - h(start(0, i));
+      sum += difference;
+      squares += difference * difference;
+    }
+    EXPECT_LT(std::abs(sum), 4 * std::sqrt(squares));
+  };
+  expect_same([](double x) { return x; });
+  expect_same([](double x) { return x * x; });
+  expect_same([](double x) { return std::exp(x); });
+  expect_same([](double x) { return x < -4 ? 1.0 : 0.0; });
+}
+
+// Where ε is twenty times too large for a place, a fixed one never moves, varied ones do.
+TEST(Hmc, VariedStepSizesFreeStuckChains) {
+  const DensityTarget stiff(1, [](std::span<const double> z, std::span<double> gradient) {
+    gradient[0] = -400 * z[0];
+    return -200 * z[0] * z[0];
+  });
+  for (const StepSizes sizes : {StepSizes::fixed, StepSizes::varied}) {
+    Batch batch(stiff, 200, 0.05);
+    const Matrix<double> start = batch.chains.z;
+    Hmc kernel(5, 4, sizes);
+    for (std::uint32_t step = 0; step < 100; ++step) kernel.step(stiff, {PhiloxSource(2), 1, step, 2}, batch.chains.view());
+    int moved = 0;
+    for (int i = 0; i < 200; ++i) moved += batch.chains.z(0, i) != start(0, i);
+    if (sizes == StepSizes::fixed)
+      EXPECT_LT(moved, 20);
+    else
+      EXPECT_EQ(moved, 200);
+  }
+}
+
+TEST(FindStepSize, GivesTheAcceptanceThatItAimsAt) {
+  const auto target = make_toy(Toy::banana);
+  Batch batch(*target, 4000);
+  Team team(2);
+  const KernelConfig kernel{KernelKind::hmc, 5, 4};
+  for (const double begin : {1e-3, 30.0}) {
+    const double size = find_step_size(*target, kernel, batch.chains, begin, 0.8, PhiloxSource(5), team);
+    Refiner refiner(kernel, {1, Adapt::off, size, 0.8}, team);
+    Chains copies = batch.chains;
+    EXPECT_NEAR(refiner.refine(*target, copies.view(), 4000, 7, PhiloxSource(6)).acceptance, 0.8, 0.03) << begin;
+  }
 }
 
 // Leapfrog on −½ z² is exactly solvable: with ε = 2 sin(φ/2) a step turns phase space by φ (on an ellipse), so that

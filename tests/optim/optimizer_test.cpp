@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
 
 namespace hone {
@@ -85,6 +86,19 @@ TEST(Optimizer, UsesOneRateARoleAndHoldsWeights) {
   EXPECT_EQ(q.logits()[0], before[4]);
   optimizer.step(q, ones, 2);
   EXPECT_NEAR(q.logits()[0] - before[4], 0.003, 1e-12);
+}
+
+// d/d log σ = σ d/dσ, and a step of log σ multiplies σ; means and off-diagonal elements move as before.
+TEST(Optimizer, ScalesMoveByTheirLogarithms) {
+  OptimizerConfig config{.rate_location = 0.2, .rate_scale = 0.2, .positive = PositiveSteps::logarithmic};
+  GaussianFamily q(2, Covariance::full);
+  q.scale()[0] = 3;
+  Optimizer optimizer(config, q);
+  optimizer.step(q, std::vector<double>{1, 1, 2, 1, -5}, 1);
+  EXPECT_NEAR(q.mean()[0], 0.1, 1e-12);
+  EXPECT_NEAR(q.scale()[0], 3 * std::exp(0.2 * 6 / (1 + 6)), 1e-12);
+  EXPECT_NEAR(q.scale()[1], 0.1, 1e-12);
+  EXPECT_NEAR(q.scale()[2], std::exp(-0.2 * 5 / (1 + 5)), 1e-12);
 }
 
 TEST(Optimizer, RefusesImpossibleRates) {

@@ -1,0 +1,242 @@
+// Planted failures of q and of the chains, each to be called right; and a q that is exact.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <numbers>
+
+#include "hone/assess/verdict.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/target/density.hpp"
+
+namespace hone {
+namespace {
+
+using Density = std::function<double(std::span<const double>, std::span<double>)>;
+
+double standard_normal(std::span<const double> z, std::span<double> gradient) {
+  double sum = 0;
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    gradient[i] = -z[i];
+    sum -= 0.5 * z[i] * z[i];
+  }
+  return sum;
+}
+
+struct Plan {
+  int dimension = 2;
+  double mean = 0, sd = 1;  // of q, in every coordinate
+  RefinedConfig config;
+  std::vector<double> centre = {};  // of the starts: coordinate 0 of each; at q's mean where empty
+};
+
+struct Assessed {
+  Judgement judgement;
+  Findings findings;
+  bool says(const std::string& part) const {
+    for (const auto* list : {&judgement.reasons, &judgement.notes})
+      for (const std::string& text : *list)
+        if (text.find(part) != std::string::npos) return true;
+    return false;
+  }
+};
+
+Assessed assess(const Density& density, Plan plan) {
+  const DensityTarget target(plan.dimension, density);
+  GaussianFamily q(plan.dimension, Covariance::full);
+  for (double& x : q.mean()) x = plan.mean;
+  set_isotropic(Covariance::full, plan.sd, q.scale());
+  SuperStarts starts{Matrix<double>(plan.dimension, 8), std::vector<int>(8, 0)};
+  PhiloxSource(plan.config.seed + 99).normals({Purpose::start}, starts.z.view().flat());
+  for (int k = 0; k < 8; ++k)
+    for (int i = 0; i < plan.dimension; ++i)
+      starts.z(i, k) = (plan.centre.empty() || i > 0 ? plan.mean : plan.centre[k % plan.centre.size()]) +
+                       plan.sd * starts.z(i, k);
+  const RefinedDraws refined = refine_draws(target, q, starts, plan.config);
+  std::vector<double> ratio;
+  for (int i = 0; i < refined.count(); ++i) ratio.push_back(refined.log_p0[i] - refined.log_q0[i]);
+  const Whitening identity = Whitening::diagonal(std::vector<double>(plan.dimension, 0.0),
+                                                 std::vector<double>(plan.dimension, 1.0));
+  Assessed result;
+  Findings& f = result.findings;
+  f.dimension = plan.dimension;
+  f.starts = 8;
+  f.chains = refined.checks;
+  f.capped = refined.capped;
+  f.steps = refined.steps;
+  f.at = refined.at;
+  f.q = check_q(refined, q, identity, smooth_weights(ratio), plan.config.seed + 5, 1);
+  result.judgement = judge(f, {});
+  return result;
+}
+
+RefinedConfig quick(int draws = 2000) {
+  RefinedConfig config;
+  config.draws = draws;
+  config.most_steps = 64;
+  return config;
+}
+
+TEST(Verdict, QTooNarrow) {
+  const Assessed a = assess(standard_normal, {3, 0, 0.5, quick()});
+  EXPECT_EQ(a.judgement.verdict, Verdict::use_refined);
+  EXPECT_LT(a.findings.q.sd_ratio[0], 0.55);
+  EXPECT_LT(a.findings.q.p_value, 0.01);
+}
+
+TEST(Verdict, QShifted) {
+  const Assessed a = assess(standard_normal, {3, 0.4, 1, quick()});
+  EXPECT_EQ(a.judgement.verdict, Verdict::use_refined);
+  EXPECT_NEAR(a.findings.q.shift[0], 0.4, 0.1);
+  EXPECT_TRUE(a.says("mean"));
+}
+
+// Each marginal of q is right; only the correlation is missing.
+TEST(Verdict, QWrongAlongADirectionOnly) {
+  constexpr double rho = 0.6;
+  const Density correlated = [](std::span<const double> z, std::span<double> g) {
+    const double v = 1 - rho * rho;
+    g[0] = -(z[0] - rho * z[1]) / v;
+    g[1] = -(z[1] - rho * z[0]) / v;
+    return 0.5 * (g[0] * z[0] + g[1] * z[1]);
+  };
+  const Assessed a = assess(correlated, {2, 0, 1, quick()});
+  EXPECT_EQ(a.judgement.verdict, Verdict::use_refined);
+  EXPECT_LT(std::abs(std::log(a.findings.q.sd_ratio[0])), 0.07);
+  EXPECT_NEAR(a.findings.q.narrowest.front().sd_ratio, 1 / std::sqrt(1 + rho), 0.06);
+  EXPECT_NEAR(a.findings.q.widest.front().sd_ratio, 1 / std::sqrt(1 - rho), 0.12);
+  const auto& v = a.findings.q.narrowest.front().vector;
+  EXPECT_NEAR(std::abs(v[0] + v[1]), std::sqrt(2.0), 0.05);
+}
+
+TEST(Verdict, OneOfTwoModes) {
+  const Density two = [](std::span<const double> z, std::span<double> g) {
+    const double a = -0.5 * square(z[0] - 6), b = -0.5 * square(z[0] + 6);
+    const double top = std::max(a, b), sum = top + std::log(std::exp(a - top) + std::exp(b - top));
+    const double share = std::exp(a - sum);
+    g[0] = -share * (z[0] - 6) - (1 - share) * (z[0] + 6);
+    g[1] = -z[1];
+    return sum - 0.5 * z[1] * z[1];
+  };
+  // q sits in one mode, at 0, and the starts reached both
+  const Density shifted = [&](std::span<const double> z, std::span<double> g) {
+    const double moved[2] = {z[0] + 6, z[1]};
+    return two(moved, g);
+  };
+  const Assessed a = assess(shifted, {2, 0, 1, quick(), {0, -12}});
+  EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
+  EXPECT_GT(a.findings.chains.nested_rhat, 2);
+}
+
+TEST(Verdict, HeavyTail) {
+  const Density student = [](std::span<const double> z, std::span<double> g) {  // two degrees of freedom
+    double sum = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      sum -= 1.5 * std::log1p(0.5 * z[i] * z[i]);
+      g[i] = -1.5 * z[i] / (1 + 0.5 * z[i] * z[i]);
+    }
+    return sum;
+  };
+  const Assessed a = assess(student, {2, 0, 1, quick()});
+  EXPECT_NE(a.judgement.verdict, Verdict::use_q);
+  EXPECT_TRUE(a.says("heavier tail"));
+}
+
+TEST(Verdict, AChainThatDoesNotMove) {
+  Plan plan{2, 0, 0.5, quick(500)};
+  plan.config.step_size = 50;  // every proposal is thrown back: the VCD is zero, q's sd half the truth
+  plan.config.kernel = {KernelKind::hmc, 5, 4, StepSizes::fixed};
+  const Assessed a = assess(standard_normal, plan);
+  EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
+  EXPECT_NEAR(a.findings.at.back().vcd.mean, 0, 1e-12);
+}
+
+// Five leapfrog steps of exactly half a turn: accepted always, large jumps, and z_t = −z0.
+TEST(Verdict, AMirrorAtTheResonance) {
+  Plan plan{2, 0, 0.5, quick(500)};
+  plan.config.kernel = {KernelKind::hmc, 5, 0, StepSizes::fixed};
+  plan.config.step_size = 2 * std::sin(std::numbers::pi / 10);  // leapfrog's own frequency: cos(π/5) = 1 − ε²/2
+  const Assessed a = assess(standard_normal, plan);
+  EXPECT_GT(a.findings.at.front().acceptance, 0.999);
+  EXPECT_NEAR(a.findings.at.front().jump, 2, 4 * 2 / std::sqrt(500.0));
+  EXPECT_NEAR(a.findings.at.back().vcd.mean, 0, 1e-6);
+  EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
+  EXPECT_TRUE(a.says("remember"));
+}
+
+TEST(Verdict, TheNeckOfAFunnelWithTooLargeAStep) {
+  const Density funnel = [](std::span<const double> z, std::span<double> g) {
+    double sum = -z[0] * z[0] / 18;
+    g[0] = -z[0] / 9;
+    for (std::size_t i = 1; i < z.size(); ++i) {
+      const double scaled = z[i] * z[i] * std::exp(-z[0]);
+      sum -= 0.5 * (scaled + z[0]);
+      g[i] = -z[i] * std::exp(-z[0]);
+      g[0] += 0.5 * (scaled - 1);
+    }
+    return sum;
+  };
+  Plan plan{6, 0, 1.5, quick(1000)};
+  plan.config.step_size = 0.8;
+  plan.config.kernel = {KernelKind::hmc, 5, 4, StepSizes::fixed};
+  const Assessed a = assess(funnel, plan);
+  EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
+}
+
+// q = p: use-q nearly always (stated rate: at least 95 of 100), and p-values uniform.
+TEST(Verdict, AnExactQIsUsedAndItsPValuesAreUniform) {
+  constexpr int runs = 100;
+  int used = 0, tenth[10] = {};
+  for (int run = 0; run < runs; ++run) {
+    Plan plan{3, 0, 1, quick(4000)};
+    plan.config.seed = static_cast<std::uint64_t>(run + 1);
+    plan.config.chains_per_start = 64;
+    const Assessed a = assess(standard_normal, plan);
+    used += a.judgement.verdict == Verdict::use_q;
+    ++tenth[std::min(9, static_cast<int>((a.findings.q.p_value - 5e-4) * 10))];
+  }
+  EXPECT_GE(used, 95);
+  double chi_square = 0;
+  for (int i = 0; i < 10; ++i) {
+    chi_square += square(tenth[i] - runs / 10.0) / (runs / 10.0);
+    std::printf("p-values %.1f … %.1f: %s\n", 0.1 * i, 0.1 * (i + 1), std::string(tenth[i], '*').c_str());
+  }
+  EXPECT_LT(chi_square, 27.9);  // 9 degrees of freedom: once in a thousand
+}
+
+TEST(Verdict, RegionsWithoutDensityAreCountedAndSurvived) {
+  const Density half = [](std::span<const double> z, std::span<double> g) {
+    g[0] = -z[0];
+    g[1] = -z[1];
+    return z[0] < 0 ? -infinity : -0.5 * (z[0] * z[0] + z[1] * z[1]);
+  };
+  const DensityTarget target(2, half);
+  GaussianFamily q(2, Covariance::full);
+  SuperStarts starts{Matrix<double>(2, 8), std::vector<int>(8, 0)};
+  for (int k = 0; k < 8; ++k) starts.z(0, k) = 0.2 * (k + 1);
+  const RefinedDraws refined = refine_draws(target, q, starts, quick());
+  EXPECT_NEAR(static_cast<double>(refined.dropped_draws), 1000, 4 * std::sqrt(500.0));
+  EXPECT_EQ(refined.count() + refined.dropped_draws, 2000);
+  Moments mean;
+  for (int i = 0; i < refined.count(); ++i) mean.add(refined.zt(0, i));
+  EXPECT_NEAR(mean.mean(), std::sqrt(2 / std::numbers::pi), 4 * mean.estimate().se);
+}
+
+TEST(RefinedDraws, SameBitsForOneAndTwoThreads) {
+  Plan plan{3, 0.1, 0.9, quick(200)};
+  const DensityTarget target(3, Density(standard_normal));
+  GaussianFamily q(3, Covariance::full);
+  SuperStarts starts{Matrix<double>(3, 8), std::vector<int>(8, 0)};
+  PhiloxSource(9).normals({Purpose::start}, starts.z.view().flat());
+  plan.config.threads = 1;
+  const RefinedDraws one = refine_draws(target, q, starts, plan.config);
+  plan.config.threads = 2;
+  const RefinedDraws two = refine_draws(target, q, starts, plan.config);
+  EXPECT_EQ(one.log_pt, two.log_pt);
+  EXPECT_EQ(one.checks.nested_rhat, two.checks.nested_rhat);
+}
+
+}  // namespace
+}  // namespace hone

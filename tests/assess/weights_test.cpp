@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "hone/assess/exchange.hpp"
+#include "hone/assess/nested_rhat.hpp"
+#include "hone/assess/psis.hpp"
+#include "hone/base/random.hpp"
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+namespace {
+
+TEST(FitPareto, FindsTheShapeOfKnownTails) {
+  constexpr int n = 4000;
+  for (const double k : {-0.3, 0.2, 0.5, 0.9, 1.5}) {
+    std::vector<double> x(n);
+    PhiloxSource(7).uniforms({Purpose::draw}, x);
+    for (double& u : x) u = 2.5 * std::expm1(-k * std::log(u)) / k;  // the quantile function, σ = 2.5
+    std::ranges::sort(x);
+    const Pareto fit = fit_pareto(x);
+    EXPECT_NEAR(fit.k, k, 4 * (1 + std::abs(k)) / std::sqrt(n) + 0.003) << k;  // 0.003: the prior's pull
+    EXPECT_NEAR(fit.sigma, 2.5, 0.3) << k;
+  }
+}
+
+// For q = N(0, s² I) and p = N(0, I) in two dimensions the weights are exactly Pareto with k = 1 − s².
+TEST(SmoothWeights, KHatOfAGaussianTooNarrow) {
+  constexpr int n = 20000;
+  for (const double variance : {0.3, 0.5, 0.8}) {
+    std::vector<double> normals(2 * n), log_ratio(n);
+    PhiloxSource(3).normals({Purpose::draw}, normals);
+    for (int i = 0; i < n; ++i)
+      log_ratio[i] = 0.5 * (1 - variance) * (square(normals[2 * i]) + square(normals[2 * i + 1]));
+    const Psis psis = smooth_weights(log_ratio);
+    EXPECT_NEAR(psis.k_hat, 1 - variance, 4 * (2 - variance) / std::sqrt(3 * std::sqrt(n))) << variance;
+    EXPECT_NEAR(log_sum_exp(psis.log_weight), 0, 1e-12);
+  }
+}
+
+TEST(SmoothWeights, SmoothedWeightsGiveTheRightMean) {
+  constexpr int n = 40000;
+  std::vector<double> x(n), log_ratio(n);
+  PhiloxSource(4).normals({Purpose::draw}, x);  // q = N(0, 1), p = N(0.5, 0.9²)
+  for (int i = 0; i < n; ++i) log_ratio[i] = -0.5 * square((x[i] - 0.5) / 0.9) + 0.5 * square(x[i]);
+  const Psis psis = smooth_weights(log_ratio);
+  double mean = 0;
+  for (int i = 0; i < n; ++i) mean += std::exp(psis.log_weight[i]) * x[i];
+  EXPECT_LT(psis.k_hat, 0.5);
+  EXPECT_NEAR(mean, 0.5, 4 * 0.9 / std::sqrt(psis.effective_draws));
+}
+
+TEST(SmoothWeights, EqualAndMissingWeights) {
+  const Psis equal = smooth_weights(std::vector<double>(100, 3.0));
+  EXPECT_EQ(equal.k_hat, -infinity);
+  EXPECT_NEAR(equal.effective_draws, 100, 1e-9);
+  const Psis none = smooth_weights(std::vector<double>(100, -infinity));
+  EXPECT_EQ(none.k_hat, infinity);
+  std::vector<double> few(100, -infinity);
+  few[3] = few[5] = 1;
+  EXPECT_EQ(smooth_weights(few).k_hat, infinity);
+  EXPECT_NEAR(std::exp(smooth_weights(few).log_weight[3]), 0.5, 1e-12);
+}
+
+// By hand: two super-chains of two chains of two values.
+TEST(NestedRhat, AgreesWithAnExampleByHand) {
+  std::vector<Moments> chain(4);
+  const double values[4][2] = {{0, 2}, {2, 4}, {5, 7}, {3, 5}};
+  for (int c = 0; c < 4; ++c)
+    for (const double x : values[c]) chain[c].add(x);
+  // chain means 1, 3 | 6, 4; between 2, 2; along 2 each; super means 2, 5: B = 4.5, W = 2 + 2
+  EXPECT_NEAR(nested_rhat(chain, 2), std::sqrt(1 + 4.5 / 4), 1e-14);
+}
+
+TEST(NestedRhat, ChainsThatStandStill) {
+  std::vector<Moments> chain(4);
+  for (int c = 0; c < 4; ++c)
+    for (int i = 0; i < 3; ++i) chain[c].add(c / 2);
+  EXPECT_EQ(nested_rhat(chain, 2), infinity);
+}
+
+// Differences that are symmetric about zero have uniform p-values: mean ½, and no tenth of them too full.
+TEST(Exchangeability, PValuesAreUniformForSymmetricDifferences) {
+  constexpr int runs = 1000, pairs = 60, flips = 99;
+  Team team(1);
+  int tenth[10] = {};
+  for (int run = 0; run < runs; ++run) {
+    const PhiloxSource random(static_cast<std::uint64_t>(run));
+    Matrix<double> d(5, pairs);
+    random.normals({Purpose::draw}, d.view().flat());
+    for (int i = 0; i < pairs; ++i) d(3, i) = d(0, i) * d(0, i) * d(0, i);  // heavy tails, and dependent on another row
+    const double p = exchangeability_p_value(d, flips, random, team);
+    ++tenth[std::min(9, static_cast<int>((p - 0.005) * 10))];
+  }
+  double chi_square = 0;
+  for (const int count : tenth) chi_square += square(count - runs / 10.0) / (runs / 10.0);
+  EXPECT_LT(chi_square, 27.9);  // 9 degrees of freedom: exceeded once in a thousand
+}
+
+TEST(Exchangeability, AShiftIsSeen) {
+  Team team(2);
+  Matrix<double> d(3, 400);
+  const PhiloxSource random(1);
+  random.normals({Purpose::draw}, d.view().flat());
+  for (int i = 0; i < 400; ++i) d(1, i) += 0.4;
+  EXPECT_EQ(exchangeability_p_value(d, 999, random, team), 0.001);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,88 @@
+// `hone fit` and `hone check` as a user runs them, on a library with BridgeStan's interface.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "hone/base/file.hpp"
+#include "tests/end_to_end/program.hpp"
+
+namespace hone::test {
+namespace {
+
+using Json = nlohmann::json;
+
+class FitProgram : public Program {
+ protected:
+  const std::string model = HONE_FAKES "/libfake_threads.so";
+  Json summary(const std::string& run) const { return Json::parse(read_file(folder.path() / run / "summary.json")); }
+};
+
+TEST_F(FitProgram, FitsWritesAndJudges) {
+  const Outcome fit = hone("fit " + model + " --budget 300000 --draws 200 --threads 2 --quiet --out run --warm-start-out warm");
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  for (const char* name : {"config.toml", "q.json", "draws_q.csv", "draws.csv", "inference_data.nc", "summary.json"})
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / "run" / name)) << name;
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "warm" / "metric.json"));
+
+  const Json s = summary("run");
+  for (const char* key : {"parameters", "dimension", "family", "objective", "gradient_evaluations", "seconds", "vcd", "k_hat",
+                          "p_value", "verdict", "reasons"})
+    EXPECT_TRUE(s.contains(key)) << key;
+  for (const char* key : {"q_mean", "q_sd", "mean", "sd", "mcse", "q05", "q50", "q95"})
+    EXPECT_TRUE(s["parameters"]["tau"].contains(key)) << key;
+  EXPECT_TRUE(s["parameters"].contains("twice_tau"));
+  EXPECT_EQ(s["dimension"], 2);
+  EXPECT_EQ(s["family"], "gaussian-full");
+  EXPECT_TRUE(s["vcd"]["1"].contains("se"));
+  EXPECT_TRUE(s["vcd"].contains("8"));
+  // mu ~ N(0, 1), tau ~ Exponential(1)
+  EXPECT_NEAR(s["parameters"]["mu"]["mean"], 0, 4 / std::sqrt(200.0));
+  EXPECT_NEAR(s["parameters"]["tau"]["mean"], 1, 4 / std::sqrt(200.0));
+  EXPECT_NE(fit.out.find("verdict: "), std::string::npos);
+  EXPECT_NE(fit.out.find("in the region that 8 starts reached"), std::string::npos);
+
+  const Outcome check = hone("check run --json");
+  const Json judged = Json::parse(check.out);
+  EXPECT_EQ(judged["verdict"], s["verdict"]);
+  EXPECT_EQ(judged["reasons"], s["reasons"]);
+  const std::string verdict = s["verdict"];
+  EXPECT_EQ(check.code, verdict == "use-q" ? 0 : verdict == "use-refined" ? 10 : 11);
+  // The log of an exponential is skew: no Gaussian q is within a millionth, and any is within everything.
+  if (verdict != "trust-neither") {
+    EXPECT_EQ(hone("check run --tolerance-vcd 1e-9").code, 10);
+    EXPECT_EQ(hone("check run --tolerance-mean 1e9 --tolerance-sd 1e9 --tolerance-vcd 1e9").code, 0);
+  }
+}
+
+TEST_F(FitProgram, SameBitsForOneAndTwoThreads) {
+  const std::string settings = " --budget 100000 --draws 100 --objective kl --quiet --out ";
+  ASSERT_EQ(hone("fit " + model + settings + "one --threads 1").code, 0);
+  ASSERT_EQ(hone("fit " + model + settings + "two --threads 2").code, 0);
+  EXPECT_EQ(read_file(folder.path() / "one" / "draws.csv"), read_file(folder.path() / "two" / "draws.csv"));
+  EXPECT_EQ(read_file(folder.path() / "one" / "q.json"), read_file(folder.path() / "two" / "q.json"));
+}
+
+TEST_F(FitProgram, BadInputIsRefusedByName) {
+  expect_refused("fit model.txt", "model.txt");
+  expect_refused("fit nothing.so", "nothing.so");
+  expect_refused("fit nothing.stan", "nothing.stan");
+  expect_refused("fit " + model + " --data nothing.json", "nothing.json");
+  expect_refused("fit " + model + " --budget much", "--budget");
+  expect_refused("fit " + model + " --budget -3", "--budget");
+  expect_refused("fit " + model + " --draws 5", "--draws");
+  expect_refused("fit " + model + " --family cauchy", "gaussian-full");
+  expect_refused("fit " HONE_FAKES "/libfake_none.so", "libfake_none.so");
+  expect_refused("fit " HONE_FAKES "/libfake_version_1.so", "version 1");
+  expect_refused("fit " HONE_FAKES "/libfake_empty.so", "parameter");
+  expect_refused("check nowhere", "nowhere");
+}
+
+TEST_F(FitProgram, CheckRefusesOtherRuns) {
+  const Outcome check = shell("mkdir other && echo '{}' > other/summary.json && \"$HONE\" check other");
+  EXPECT_EQ(check.code, 2);
+  EXPECT_NE(check.err.find("hone fit"), std::string::npos) << check.err;
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,278 @@
+#include "hone/fit/posterior_fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hone/assess/divergence.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/base/statistics.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/family/mixture.hpp"
+#include "hone/fit/checked_fit.hpp"
+#include "hone/fit/fit.hpp"
+#include "hone/fit/q_geometry.hpp"
+#include "hone/target/density.hpp"
+#include "tests/support/differences.hpp"
+
+namespace hone {
+namespace {
+
+// A Gaussian whose coordinates have scales from 10⁻³ to 10³, means three sds from zero, and neighbours correlated by ρ.
+auto scaled_gaussian(int d, double rho) {
+  return [d, rho](std::span<const double> z, std::span<double> g) {
+    std::ranges::fill(g, 0.0);
+    double sum = 0, before = 0, scale_before = 1;
+    for (int i = 0; i < d; ++i) {
+      const double scale = std::pow(10.0, -3 + 6.0 * i / (d - 1)), x = z[i] / scale - 3;
+      const double variance = i > 0 ? 1 - rho * rho : 1, rest = x - (i > 0 ? rho * before : 0);
+      sum -= 0.5 * rest * rest / variance;
+      g[i] -= rest / variance / scale;
+      if (i > 0) g[i - 1] += rho * rest / variance / scale_before;
+      before = x;
+      scale_before = scale;
+    }
+    return sum;
+  };
+}
+
+TEST(FitPosterior, NoTuningOverScalesAndCorrelations) {
+  constexpr int d = 7;
+  const DensityTarget target(d, scaled_gaussian(d, 0.9));
+  for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
+    PosteriorFitConfig config;
+    config.objective = objective;
+    const PosteriorFit fit = fit_posterior(target, config);
+    EXPECT_TRUE(fit.converged);
+    EXPECT_EQ(fit.modes, 1);
+    // KL's gradient has no noise where q = p; VCD's has that of some thousand draws
+    const double tolerance = objective == ObjectiveKind::kl ? 0.01 : 0.1;
+    for (int i = 0; i < d; ++i) {
+      const double scale = std::pow(10.0, -3 + 6.0 * i / (d - 1));
+      EXPECT_NEAR(fit.q.whitening.mean()[i] / scale, 3, tolerance) << i;
+      EXPECT_NEAR(std::sqrt(fit.q.whitening.variance(i)) / scale, 1, tolerance) << i;
+    }
+  }
+}
+
+TEST(FitPosterior, IndependentCoordinatesAndLowRank) {
+  constexpr int d = 7;
+  const DensityTarget target(d, scaled_gaussian(d, 0.6));
+  PosteriorFitConfig config;
+  config.objective = ObjectiveKind::kl;
+  config.family = QKind::gaussian;
+  const PosteriorFit independent = fit_posterior(target, config);
+  EXPECT_TRUE(independent.q.whitening.is_diagonal());
+  for (int i = 0; i < d; ++i) {  // KL's optimum: the conditional sds, 1 / √(precision)
+    const double precision = (i == 0 || i == d - 1 ? 1 : 1 + 0.36) / (1 - 0.36), scale = std::pow(10.0, -3.0 + i);
+    EXPECT_NEAR(std::sqrt(independent.q.whitening.variance(i)) / scale, 1 / std::sqrt(precision), 0.02) << i;
+  }
+  config.family = QKind::gaussian_low_rank;
+  const PosteriorFit low_rank = fit_posterior(target, config);
+  EXPECT_FALSE(low_rank.q.whitening.is_dense());
+  for (int i = 0; i < d; ++i)
+    EXPECT_NEAR(low_rank.q.whitening.mean()[i] / std::pow(10.0, -3.0 + i), 3, 0.1) << i;
+}
+
+TEST(FitPosterior, SameBitsForOneAndTwoThreads) {
+  const DensityTarget target(3, scaled_gaussian(3, 0.5));
+  PosteriorFitConfig config;
+  config.budget.gradients = 60000;
+  std::vector<double> mean[2];
+  for (const int threads : {1, 2}) {
+    config.threads = threads;
+    const PosteriorFit fit = fit_posterior(target, config);
+    mean[threads - 1].assign(fit.q.whitening.mean().begin(), fit.q.whitening.mean().end());
+    EXPECT_LT(fit.gradients, 62000);
+  }
+  EXPECT_EQ(mean[0], mean[1]);
+}
+
+TEST(FitPosterior, ImproperPosteriorsAreNamed) {
+  const DensityTarget flat(2, [](std::span<const double> z, std::span<double> g) {
+    g[0] = -z[0];
+    g[1] = 0;
+    return -0.5 * z[0] * z[0];
+  });
+  try {
+    fit_posterior(flat, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("coordinate 2"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("improper"), std::string::npos);
+  }
+  const DensityTarget nowhere(1, [](std::span<const double>, std::span<double>) { return -infinity; });
+  EXPECT_THROW(fit_posterior(nowhere, {}), InputError);
+}
+
+TEST(FitPosterior, ModelsThatThrowInPlaces) {
+  const DensityTarget target(2, [](std::span<const double> z, std::span<double> g) {
+    if (z[0] > 1.5) throw std::domain_error("too large");
+    g[0] = -z[0];
+    g[1] = -z[1];
+    return -0.5 * (z[0] * z[0] + z[1] * z[1]);
+  });
+  PosteriorFitConfig config;
+  config.budget.gradients = 100000;
+  const PosteriorFit fit = fit_posterior(target, config);
+  EXPECT_GT(fit.dropped_draws, 0);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(std::isfinite(fit.q.whitening.mean()[i]));
+}
+
+// Two modes of masses 0.3 and 0.7, eight sds apart.
+auto two_modes() {
+  return make_posterior(
+      [](std::span<const double> z, std::span<double> g) {
+        const double a = std::log(0.3) - 0.5 * square(z[0] - 4), b = std::log(0.7) - 0.5 * square(z[0] + 4);
+        const double top = std::max(a, b), sum = top + std::log(std::exp(a - top) + std::exp(b - top));
+        const double share = std::exp(a - sum);
+        g[0] = -share * (z[0] - 4) - (1 - share) * (z[0] + 4);
+        g[1] = -z[1];
+        return sum - 0.5 * z[1] * z[1];
+      },
+      {"x", "y"});
+}
+
+TEST(CheckedFit, ModesGetTheirMassFromImportanceWeights) {
+  const auto posterior = two_modes();
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 2'000'000;
+  config.draws = 2000;
+  const CheckedFit fit = fit_and_check(*posterior, config);
+  EXPECT_EQ(fit.fit.q.kind, QKind::mixture);
+  ASSERT_EQ(fit.findings.q.mode_mass.size(), 2u);
+  EXPECT_NEAR(std::max(fit.findings.q.mode_mass[0], fit.findings.q.mode_mass[1]), 0.7, 4 * std::sqrt(0.21 / 2000));
+  EXPECT_NEAR(fit.parameters[0].mean, -1.6, 4 * std::sqrt((1 + 16 * 4 * 0.21) * 2 / 2000));
+  EXPECT_NE(fit.judgement.verdict, Verdict::trust_neither);
+  config.fit.family = QKind::gaussian_full;  // one Gaussian cannot stand for both
+  EXPECT_EQ(fit_and_check(*posterior, config).judgement.verdict, Verdict::trust_neither);
+}
+
+TEST(CheckedFit, SameBitsForOneAndTwoThreads) {
+  const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 400000;
+  config.draws = 200;
+  const CheckedFit one = fit_and_check(*posterior, config);
+  config.fit.threads = 2;
+  const CheckedFit two = fit_and_check(*posterior, config);
+  EXPECT_EQ(one.parameters[1].mean, two.parameters[1].mean);
+  EXPECT_EQ(one.log_qt, two.log_qt);
+  EXPECT_EQ(one.findings.q.p_value, two.findings.q.p_value);
+  EXPECT_EQ(one.gradients, two.gradients);
+}
+
+// log q of the files is that of q over z, normalised.
+TEST(CheckedFit, LogDensityOfQIsNormalisedOverZ) {
+  const auto posterior = make_posterior(scaled_gaussian(2, 0.5), {"a", "b"});
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 200000;
+  config.draws = 100;
+  const CheckedFit fit = fit_and_check(*posterior, config);
+  const Whitening& w = fit.fit.q.whitening;
+  GaussianFamily q(2, Covariance::full);
+  copy(w.mean(), q.mean());
+  copy(w.packed_lower(), q.scale());
+  Matrix<double> z(2, fit.refined.count());
+  for (int i = 0; i < z.cols(); ++i) w.to_z(fit.refined.z0.column(i), z.column(i));
+  // scale_floor does not matter here: the density alone is asked
+  std::vector<double> log_q(z.cols());
+  q.log_density(z, Want::value, log_q, {});
+  for (int i = 0; i < z.cols(); ++i) EXPECT_NEAR(log_q[i], fit.log_q0[i], 1e-6);
+}
+
+TEST(Rewhiten, LeavesTheMixtureWhatItWas) {
+  FittedQ q;
+  q.kind = QKind::mixture;
+  q.whitening = Whitening::dense({1, -2}, std::vector<double>{2, 0.3, 0.5});
+  auto family = std::make_unique<MixtureFamily>(2, 2, Covariance::full);
+  PhiloxSource(5).normals({Purpose::start}, family->parameters());
+  for (const std::size_t i : family->positive_parameters())
+    family->parameters()[i] = 0.5 + std::abs(family->parameters()[i]);
+  const std::vector<double> before(family->parameters().begin(), family->parameters().end());
+  q.family = std::move(family);
+  const std::vector<double> z{0.7, -1.1};
+  const auto log_q = [&] {
+    std::vector<double> e(2);
+    double value = 0;
+    q.whitening.to_e(z, e);
+    q.family->log_density({e.data(), 2, 1}, Want::value, {&value, 1}, {});
+    return value - q.whitening.log_det();
+  };
+  const double density = log_q();
+  EXPECT_NEAR(rewhiten(q, before, PhiloxSource(6)).change, 0, 1e-12);
+  EXPECT_NEAR(log_q(), density, 1e-12);
+}
+
+// Gaussians that differ by a shift and a scale: KL both ways in closed form.
+TEST(Rewhiten, ChangeIsTheSymmetrisedKl) {
+  FittedQ q;
+  q.whitening = Whitening::dense({0}, std::vector<double>{2});
+  auto family = std::make_unique<GaussianFamily>(1, Covariance::full);
+  family->mean()[0] = 0.3;
+  family->scale()[0] = 1.2;
+  q.family = std::move(family);
+  const std::vector<double> before{0, 1};
+  const double v = 1.44, forward = 0.5 * (v + 0.09 - 1 - std::log(v)), back = 0.5 * (1 / v + 0.09 / v - 1 + std::log(v));
+  EXPECT_NEAR(rewhiten(q, before, PhiloxSource(1)).change, forward + back, 1e-12);
+  EXPECT_NEAR(q.whitening.mean()[0], 0.6, 1e-12);
+  EXPECT_NEAR(std::sqrt(q.whitening.variance(0)), 2.4, 1e-12);
+}
+
+// eq. gradient_term2 in a stage of the fit: whitened coordinates, random lengths and step sizes, leave-one-out baseline.
+// The mean of the ascent must be minus the slope of the VCD itself, by differences of its value under the same kernel.
+TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
+  const DensityTarget target(1, [](std::span<const double> z, std::span<double> g) {  // a skew density
+    g[0] = 2 - std::exp(0.5 * z[0]);
+    return 2 * z[0] - 2 * std::exp(0.5 * z[0]);
+  });
+  const Whitening whitening = Whitening::dense({2.5}, std::vector<double>{0.9});
+  const WhitenedTarget whitened(target, whitening);
+  FitConfig config;
+  config.objective.entropy = Entropy::sampled;
+  config.objective.baseline = BaselineKind::leave_one_out;
+  config.kernel = {KernelKind::hmc, 5, 4, StepSizes::varied};
+  config.refine = {2, Adapt::off, 0.4, 0.8};
+  config.optimizer = {OptimizerKind::adam, 0, 0, 0, 1, 0, PositiveSteps::logarithmic, 0};  // θ stands still
+  config.draws_per_iteration = 16;
+  GaussianFamily q(1, Covariance::full);
+  const PhiloxSource random(3);
+  Fit fit(whitened, q, config, random);
+  Moments ascent[2];
+  for (int i = 0; i < 40000; ++i) {
+    fit.step();
+    for (int k = 0; k < 2; ++k) ascent[k].add(fit.ascent()[k]);
+  }
+  for (int k = 0; k < 2; ++k) {
+    Moments slope;
+    for (std::uint64_t batch = 0; batch < 40; ++batch) {
+      GaussianFamily moved(1, Covariance::full);
+      const auto value = [&] {
+        return estimate_divergence(whitened, moved, {config.kernel, 2, 0.4, 15000, 1}, PhiloxSource(batch)).vcd.mean;
+      };
+      slope.add(test::derivative_in(moved.parameters()[k], value, k == 0 ? 50 : 0.1));  // a step of 0.05 or 0.1
+    }
+    const double se = std::hypot(slope.estimate().se, ascent[k].estimate().se);
+    EXPECT_LT(se, 0.02 * std::abs(slope.mean()));
+    EXPECT_NEAR(ascent[k].mean(), -slope.mean(), 4 * se) << k;
+  }
+}
+
+TEST(Fit, NoStepFromChainsThatDoNotMove) {
+  const DensityTarget target(2, scaled_gaussian(2, 0.1));
+  GaussianFamily q(2, Covariance::full);
+  FitConfig config;
+  config.refine.step_size = 1e3;
+  config.refine.adapt = Adapt::off;
+  config.least_acceptance = 0.5;
+  const PhiloxSource random(1);
+  Fit fit(target, q, config, random);
+  const std::vector<double> before(q.parameters().begin(), q.parameters().end());
+  for (int i = 0; i < 5; ++i) fit.step();
+  EXPECT_EQ(fit.skipped_steps(), 5);
+  EXPECT_TRUE(std::ranges::equal(before, q.parameters()));
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,73 @@
+// Posteriors with known answers: the refined draws against the reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hone/base/scalar.hpp"
+#include "hone/fit/checked_fit.hpp"
+#include "tests/support/posteriors.hpp"
+
+namespace hone::test {
+namespace {
+
+class Posteriors : public testing::TestWithParam<const char*> {};
+
+CheckedFit fit(const std::string& program) {
+  CheckedFitConfig config;
+  if (program == "low_dim_gauss_mix") {  // 0.1 ms a gradient
+    config.draws = 1000;
+    config.fit.budget.gradients = 400'000;
+  }
+  return fit_and_check(*make_known(program), config);
+}
+
+// First and second moments within four standard errors, ours and the reference's together; sds within 7 %, and three
+// standard errors, so that the errors mean something.
+TEST_P(Posteriors, RefinedDrawsHaveTheReferenceMoments) {
+  const CheckedFit checked = fit(GetParam());
+  EXPECT_NE(checked.judgement.verdict, Verdict::trust_neither);
+  const KnownPosterior* known = nullptr;
+  for (const KnownPosterior& k : known_posteriors())
+    if (k.program == GetParam()) known = &k;
+  ASSERT_NE(known, nullptr);
+  int compared = 0;
+  const int n = checked.refined.count();
+  for (const auto& [name, r] : reference_moments(*known)) {
+    for (std::size_t k = 0; k < checked.parameters.size(); ++k) {
+      const ParameterSummary& s = checked.parameters[k];
+      if (s.name != name) continue;
+      ++compared;
+      EXPECT_NEAR(s.mean, r.mean, 4 * std::hypot(s.mcse, r.mcse_mean)) << name;
+      EXPECT_LT(s.mcse, 0.035 * r.sd) << name;
+      Moments squares, fourth;
+      for (int i = 0; i < n; ++i) {
+        const double x = checked.natural_refined(static_cast<int>(k), i);
+        squares.add(x * x);
+        fourth.add(square(square((x - s.mean) / s.sd)));
+      }
+      EXPECT_NEAR(squares.mean(), r.mean_sq, 4 * std::hypot(squares.estimate().se, r.mcse_mean_sq)) << name;
+      const double sd_error = std::sqrt((fourth.mean() - 1) / (4.0 * n));
+      EXPECT_NEAR(s.sd / r.sd, 1, 0.07 + 3 * sd_error) << name;
+    }
+  }
+  EXPECT_GT(compared, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Known, Posteriors,
+                         testing::Values("eight_schools_noncentered", "arK", "garch", "kidiq", "mesquite", "sblrc",
+                                         "low_dim_gauss_mix", "gp_regr"),
+                         [](const auto& known) { return std::string(known.param); });
+
+TEST(Posteriors, OfTheCentredFunnelQIsNotToBeUsed) {
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 1'000'000;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    config.fit.seed = seed;
+    const CheckedFit checked = fit_and_check(*make_known("eight_schools_centered"), config);
+    EXPECT_NE(checked.judgement.verdict, Verdict::use_q) << seed;
+    for (const ParameterSummary& s : checked.parameters) EXPECT_TRUE(std::isfinite(s.mean)) << s.name;
+  }
+}
+
+}  // namespace
+}  // namespace hone::test
