@@ -21,10 +21,14 @@ struct BenchCommand {
       fmt::print("{}", b.to_json());
       return;
     }
-    fmt::print("{}, {} objective, t = {}, {}, {} threads at level {}\n", b.model, b.objective, b.steps, b.precision,
-               b.threads, b.level);
+    const std::string where = b.engine == "cpu" ? fmt::format("{} threads at level {}", b.threads, b.level) : b.level;
+    fmt::print("{}, {} objective, t = {}, {}, {}\n", b.model, b.objective, b.steps, b.precision, where);
     fmt::print("  {:.0f} µs an iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration,
                b.iterations);
+    if (b.engine != "cpu") {
+      fmt::print("  {:.1f} GFLOP/s\n", b.gflops);
+      return;
+    }
     fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that fused multiply-adds of {} reach here\n", b.gflops,
                100 * b.fraction_of_peak, b.peak_gflops, b.bf16_share > 0 ? "float32 and bf16 in this mix" : "float32");
   }

@@ -79,7 +79,11 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   const TrainConfig train = engine_config(config.run);
   const auto engine = make_engine(config.run.engine, train, data, {.threads = *config.run.threads});
   const IterationFlops flops = iteration_flops(train, data.dimension());
-  const auto peaks = [&] { return std::pair(measure_fma_peak(), flops.bf16 > 0 ? measure_bf16_peak() : 0.0); };
+  const bool on_cpu = config.run.engine == EngineKind::cpu;
+  const auto peaks = [&] {
+    if (!on_cpu) return std::pair(0.0, 0.0);
+    return std::pair(measure_fma_peak(), flops.bf16 > 0 ? measure_bf16_peak() : 0.0);
+  };
   const auto before = peaks();
   TrainMetrics ignored;
   const auto time = [&](std::uint32_t iterations) {
@@ -99,7 +103,8 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.model = settings.text("model");
   result.objective = settings.text("objective");
   result.precision = settings.text("precision");
-  result.level = name_of(simd_level());
+  result.engine = settings.text("engine");
+  result.level = on_cpu ? name_of(simd_level()) : cuda_support().devices.front().name;
   result.steps = config.run.steps;
   result.threads = *config.run.threads;
   result.iterations = each * repeats;
@@ -110,6 +115,7 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.bf16_peak_gflops = result.threads * std::max(before.second, after.second);
   result.bf16_share = flops.bf16 / flops.all();
   const double bf16_time = flops.bf16 > 0 ? flops.bf16 / result.bf16_peak_gflops : 0;
+  if (!on_cpu) return result;
   result.peak_gflops = flops.all() / (flops.exact / result.float_peak_gflops + bf16_time);
   result.fraction_of_peak = result.gflops / result.peak_gflops;
   return result;
@@ -120,15 +126,21 @@ std::string IterationBench::to_json() const {
                {"objective", objective},
                {"steps", steps},
                {"precision", precision},
+               {"engine", engine},
                {"level", level},
                {"threads", threads},
                {"iterations", iterations},
                {"us_per_iteration", us_per_iteration},
-               {"gflops", gflops},
-               {"peak_gflops", peak_gflops},
+               {"gflops", gflops}};
+  if (peak_gflops == 0) {
+    json["peak_gflops"] = json["fraction_of_peak"] = nullptr;
+    json["peak_is"] = "not measured on a device";
+    return json.dump(2) + "\n";
+  }
+  json.update({{"peak_gflops", peak_gflops},
                {"fraction_of_peak", fraction_of_peak},
                {"peak_is", bf16_share > 0 ? "float32 and bf16 fused multiply-adds, by their shares of the FLOPs"
-                                          : "float32 fused multiply-adds"}};
+                                          : "float32 fused multiply-adds"}});
   if (bf16_share > 0) {
     json["bf16_share"] = bf16_share;
     json["float_peak_gflops"] = float_peak_gflops;

@@ -16,11 +16,12 @@ struct IterationBenchConfig {
   std::optional<std::uint32_t> iterations;  // in all
 };
 
-// model, objective, steps, leapfrog, latent, hidden, batch, precision, threads, iterations
+// model, objective, steps, leapfrog, latent, hidden, batch, precision, engine, threads, iterations
 Settings iteration_bench_settings(IterationBenchConfig& config);
 
 struct IterationBench {
-  std::string model, objective, precision, level;
+  std::string model, objective, precision, engine;
+  std::string level;  // instruction level of the cpu engine, or the device's name
   int steps = 0, threads = 1;
   std::uint32_t iterations = 0;  // timed, in all
   double us_per_iteration = 0;   // median over repeats
@@ -29,7 +30,7 @@ struct IterationBench {
   // products of both kinds is what it would reach if each kind ran at its own peak.
   double float_peak_gflops = 0, bf16_peak_gflops = 0;  // the latter 0 where no product is of bf16
   double bf16_share = 0;                               // of the iteration's FLOPs
-  double peak_gflops = 0;
+  double peak_gflops = 0;  // 0 on a device, where no peak is measured
   double fraction_of_peak = 0;
 
   std::string to_json() const;

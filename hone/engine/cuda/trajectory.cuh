@@ -26,7 +26,11 @@ struct ProductPlan {
   int tiles = 1, parts = 0;  // parts = 0: not split
 };
 
+// Decoders whose kernels the compiler has shaped.
+enum class KnownDecoder { none, vae, factorization };
+
 struct TrajectoryPlan {
+  KnownDecoder known = KnownDecoder::none;
   int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
   ProductPlan forward[trajectory_layers], backward[trajectory_layers];
   int slice[trajectory_layers] = {};   // outputs of a layer that a block holds
@@ -35,7 +39,7 @@ struct TrajectoryPlan {
   int value[trajectory_layers] = {}, value_stride[trajectory_layers] = {};
   int z = 0, z_stride = 0, x = 0, x_stride = 0, residual = 0, residual_stride = 0;
   int slice_delta[trajectory_layers] = {}, slice_delta_stride[trajectory_layers] = {}, delta = 0, delta_stride = 0;
-  int received = 0, received_size = 0, schedule = 0, answer = 0, log_p = 0, scratch = 0, doubles = 0, bytes = 0;
+  int received = 0, received_size = 0, schedule = 0, boxes = 0, answer = 0, log_p = 0, scratch = 0, doubles = 0, bytes = 0;
 };
 
 struct TrajectorySpec {
@@ -53,7 +57,7 @@ struct TrajectorySpec {
 
 // How the decoder fits the device's shared memory with so many chains a cluster; nothing where it does not, or where the
 // device knows no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
-std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, int batch, int chains, int blocks, Math math);
+std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density density, int batch, int chains, int blocks, Math math);
 
 // How many clusters of a plan the device holds at a time.
 int resident_clusters(const TrajectoryPlan& plan, Math math);
