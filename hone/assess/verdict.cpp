@@ -89,6 +89,9 @@ std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolera
 std::vector<std::string> notes_on(const Findings& f) {
   std::vector<std::string> notes;
   notes.push_back(fmt::format("all of this holds in the region that {} starts reached", f.starts));
+  if (f.left_out > 0)
+    notes.push_back(fmt::format("{} of them gave approximations far worse than q: chains began at draws of q, half as wide "
+                                "again, instead", f.left_out));
   if (f.q.k_hat < 0.7)
     notes.push_back(fmt::format("k-hat {:.2f}: expectations weighted by importance are offered too (is_mean)", f.q.k_hat));
   else

@@ -32,6 +32,7 @@ struct NaturalChecks {
 struct Findings {
   int dimension = 0;
   int starts = 0;                             // searches that gave a start
+  int left_out = 0;                           // of them: whose approximations are far worse than q, by their ELBO
   int modes = 1;
   bool fit_converged = true;
   std::vector<std::string> coordinate_names;  // unconstrained z

@@ -16,7 +16,7 @@ namespace hone {
 namespace {
 
 // Parts of the seed; stages of the fit have the small numbers.
-enum Part : std::uint64_t { part_starts = 1u << 20, part_refine, part_checks, part_masses };
+enum Part : std::uint64_t { part_starts = 1u << 20, part_refine, part_checks, part_masses, part_elbo };
 
 class CheckedFitter {
  public:
@@ -27,7 +27,10 @@ class CheckedFitter {
  private:
   void fit();
   void set_masses();
-  SuperStarts super_starts() const;
+  double elbo_of_q() const;
+  void place(const std::function<void(std::uint32_t, std::span<double>)>& propose, std::span<const double> last_resort,
+             std::span<double> e) const;
+  SuperStarts super_starts();
   void refine();
   void compare();
   Matrix<double> natural(MatrixView<const double> e) const;
@@ -81,31 +84,71 @@ void CheckedFitter::set_masses() {
   for (int k = 0; k < mixture.components(); ++k) mixture.logits()[k] = std::log(mass[k]);
 }
 
-// Draws of the starts' own approximations, over e; at least eight, and two a mode.
-SuperStarts CheckedFitter::super_starts() const {
+// The ELBO of q over z, from a few draws.
+double CheckedFitter::elbo_of_q() const {
+  constexpr int draws = 200;
+  const FittedQ& q = result_.fit.q;
+  const WhitenedTarget whitened(target_, q.whitening);
+  const Matrix<double> e = independent_draws(*q.family, draws, PhiloxSource(seed(part_elbo)));
+  std::vector<double> log_p(draws), log_q(draws);
+  whitened.evaluate(e, Want::value, log_p, {});
+  q.family->log_density(e, Want::value, log_q, {});
+  Moments f;
+  for (int i = 0; i < draws; ++i)
+    if (log_p[i] != -infinity) f.add(log_p[i] - log_q[i] + q.whitening.log_det());
+  return f.mean();
+}
+
+// A point over e at which log p is finite: what `propose` gives at one of twenty attempts, or else the last resort.
+void CheckedFitter::place(const std::function<void(std::uint32_t, std::span<double>)>& propose,
+                          std::span<const double> last_resort, std::span<double> e) const {
+  const int d = target_.dimension();
+  const Whitening& whitening = result_.fit.q.whitening;
+  std::vector<double> z(d), slope(d);
+  double value = -infinity;
+  for (std::uint32_t attempt = 0; attempt < 20 && value == -infinity; ++attempt) {
+    propose(attempt, e);
+    whitening.to_z(e, z);
+    target_.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {slope.data(), d, 1});
+  }
+  if (value == -infinity) whitening.to_e(last_resort, e);
+}
+
+// Super-chains begin at draws of the starts' own approximations, where these are not far worse than q; the others at draws
+// of q, half as wide again. At least eight, and two a mode.
+SuperStarts CheckedFitter::super_starts() {
   const PosteriorFit& fit = result_.fit;
   const int d = target_.dimension();
   const bool mixture = fit.q.family->components() > 1;
-  std::vector<std::vector<std::size_t>> by_mode(mixture ? fit.modes : 1);
-  for (std::size_t k = 0; k < fit.starts.size(); ++k)
-    if (fit.mode_of_start[k] >= 0) by_mode[mixture ? fit.mode_of_start[k] : 0].push_back(k);
-  const int each = std::max(2, (8 + static_cast<int>(by_mode.size()) - 1) / static_cast<int>(by_mode.size()));
-  SuperStarts result{Matrix<double>(d, each * static_cast<int>(by_mode.size())), {}};
+  const double least = elbo_of_q() - negligible_mass;
+  std::vector<std::vector<std::size_t>> own(mixture ? fit.modes : 1);
+  for (std::size_t k = 0; k < fit.starts.size(); ++k) {
+    const bool counts = fit.mode_of_start[k] >= 0 && (mixture || fit.starts[k].elbo >= least);
+    if (counts) own[mixture ? fit.mode_of_start[k] : 0].push_back(k);
+    result_.findings.left_out += !counts;
+  }
+  const int each = std::max(2, (8 + static_cast<int>(own.size()) - 1) / static_cast<int>(own.size()));
+  SuperStarts result{Matrix<double>(d, each * static_cast<int>(own.size())), {}};
   const PhiloxSource random(seed(part_starts));
-  std::vector<double> e(d), z(d), slope(d);
-  for (std::size_t mode = 0; mode < by_mode.size(); ++mode)
-    for (int i = 0; i < each; ++i) {
-      const LocalNormal& local = fit.starts[by_mode[mode][static_cast<std::size_t>(i) % by_mode[mode].size()]];
-      const auto column = static_cast<std::uint32_t>(result.mode.size());
-      double value = -infinity;
-      for (std::uint32_t attempt = 0; attempt < 20 && value == -infinity; ++attempt) {
-        random.normals({Purpose::start, attempt, column}, e);
-        local.whitening.to_z(e, z);
-        target_.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {slope.data(), d, 1});
-      }
-      if (value == -infinity) z = local.end;
-      fit.q.whitening.to_e(z, result.z.column(static_cast<int>(column)));
+  const Matrix<double> wide = independent_draws(*fit.q.family, 20 * result.z.cols(), random);
+  std::vector<double> noise(d), z(d);
+  for (std::size_t mode = 0; mode < own.size(); ++mode)
+    for (std::size_t i = 0; i < static_cast<std::size_t>(each); ++i) {
+      const int column = static_cast<int>(result.mode.size());
       result.mode.push_back(static_cast<int>(mode));
+      const bool from_q = !mixture && i >= own[mode].size();
+      const LocalNormal& local = from_q ? fit.starts.front() : fit.starts[own[mode][i % own[mode].size()]];
+      const auto propose = [&](std::uint32_t attempt, std::span<double> e) {
+        if (from_q) {
+          copy(wide.column(20 * column + static_cast<int>(attempt)), e);
+          for (double& x : e) x *= 1.5;
+          return;
+        }
+        random.normals({Purpose::start, attempt, static_cast<std::uint32_t>(column)}, noise);
+        local.whitening.to_z(noise, z);
+        fit.q.whitening.to_e(z, e);
+      };
+      place(propose, local.end, result.z.column(column));
     }
   return result;
 }

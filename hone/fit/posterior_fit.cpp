@@ -16,7 +16,6 @@ namespace hone {
 namespace {
 
 constexpr double settled = 0.005;       // a stage that changes q by less than this a dimension is the last one
-constexpr double negligible_mass = 7;   // nats below the best start's ELBO at which a mode is left out
 
 // How stages of an objective grow: iterations double from `first`, at most `count` stages.
 struct Schedule {
@@ -124,7 +123,7 @@ bool PosteriorFitter::separated(const LocalNormal& a, const LocalNormal& b) cons
   return *std::ranges::min_element(value) < std::min(a.value, b.value) - least_dip;
 }
 
-// Which starts ended at one mode. Starts whose approximation has a negligible share of the mass get the number −1.
+// Which starts ended at one mode.
 void PosteriorFitter::choose_modes() {
   const auto& starts = result_.starts;
   std::vector<std::size_t> order(starts.size());
@@ -133,10 +132,10 @@ void PosteriorFitter::choose_modes() {
   result_.mode_of_start.assign(starts.size(), -1);
   std::vector<std::size_t> representative;
   for (const std::size_t k : order) {
+    if (starts[k].elbo < starts[order.front()].elbo - negligible_mass) break;
     for (std::size_t mode = 0; mode < representative.size() && result_.mode_of_start[k] < 0; ++mode)
       if (!separated(starts[representative[mode]], starts[k])) result_.mode_of_start[k] = static_cast<int>(mode);
     if (result_.mode_of_start[k] >= 0) continue;
-    if (!representative.empty() && starts[k].elbo < starts[representative.front()].elbo - negligible_mass) continue;
     result_.mode_of_start[k] = static_cast<int>(representative.size());
     representative.push_back(k);
   }

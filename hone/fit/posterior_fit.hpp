@@ -23,6 +23,7 @@ enum class QKind {
 };
 
 inline constexpr int most_full_dimensions = 300;
+inline constexpr double negligible_mass = 7;  // nats
 
 // What a fit may spend; 0: no limit.
 struct Budget {
@@ -65,7 +66,9 @@ struct Stage {
 struct PosteriorFit {
   FittedQ q;
   std::vector<LocalNormal> starts;
-  std::vector<int> mode_of_start;     // starts that ended at the same mode share a number
+  // Starts that ended at the same mode share a number; −1: left out, since its approximation's ELBO lies more than
+  // negligible_mass below the best one's.
+  std::vector<int> mode_of_start;
   int modes = 1;
   std::vector<Stage> stages;
   bool converged = false;             // the last stage of the objective changed q little

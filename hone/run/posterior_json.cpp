@@ -92,6 +92,7 @@ Json json_of(const Findings& f) {
                      {"correlation_log_p", json_number(at.correlation)}});
   return {{"dimension", f.dimension},
           {"starts", f.starts},
+          {"starts_left_out", f.left_out},
           {"modes", f.modes},
           {"fit_converged", f.fit_converged},
           {"steps", f.steps},
@@ -124,6 +125,7 @@ Findings findings_of(const Json& j) {
   Findings f;
   f.dimension = j.at("dimension");
   f.starts = j.at("starts");
+  f.left_out = j.at("starts_left_out");
   f.modes = j.at("modes");
   f.fit_converged = j.at("fit_converged");
   f.steps = j.at("steps");

@@ -143,10 +143,11 @@ TEST(Hmc, VariedStepSizesFreeStuckChains) {
     for (std::uint32_t step = 0; step < 100; ++step) kernel.step(stiff, {PhiloxSource(2), 1, step, 2}, batch.chains.view());
     int moved = 0;
     for (int i = 0; i < 200; ++i) moved += batch.chains.z(0, i) != start(0, i);
-    if (sizes == StepSizes::fixed)
+    if (sizes == StepSizes::fixed) {
       EXPECT_LT(moved, 20);
-    else
-      EXPECT_EQ(moved, 200);
+    } else {
+      EXPECT_GT(moved, 190);  // a step that is small enough comes once in 16
+    }
   }
 }
 
