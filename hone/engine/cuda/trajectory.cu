@@ -114,18 +114,20 @@ constexpr TrajectoryPlan layout(const Shape& shape, int chains, int cluster) {
 }
 
 // A decoder whose shape the compiler knows, so that all places and counts are constants: the paper's two. ReLU, Bernoulli.
-template <int... widths>
+template <int depth, int w0, int w1, int w2 = 0, int w3 = 0>
 struct Known {
   static constexpr bool known = true;
   static constexpr int cluster = 8, chains = 8;
-  static constexpr __host__ __device__ Shape shape() { return {sizeof...(widths) - 1, {widths...}}; }
+  static constexpr __host__ __device__ Shape shape() { return {depth, {w0, w1, w2, w3}}; }
   static constexpr __host__ __device__ TrajectoryPlan plan() { return layout(shape(), chains, cluster); }
 };
 struct Unknown {
   static constexpr bool known = false;
 };
-using PaperVae = Known<10, 200, 200, 784>;
-using PaperFactorization = Known<50, 784>;
+template <class Decoder>
+__device__ constexpr TrajectoryPlan known_plan = Decoder::plan();
+using PaperVae = Known<3, 10, 200, 200, 784>;
+using PaperFactorization = Known<1, 50, 784>;
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters
 
@@ -212,12 +214,10 @@ class Block {
  private:
   // What is known of the decoder when the kernel is compiled, or when it is started.
   __device__ __forceinline__ decltype(auto) plan() const {
-    if constexpr (Decoder::known) {
-      constexpr TrajectoryPlan fixed = Decoder::plan();
-      return TrajectoryPlan(fixed);
-    } else {
+    if constexpr (Decoder::known)
+      return static_cast<const TrajectoryPlan&>(known_plan<Decoder>);
+    else
       return static_cast<const TrajectoryPlan&>(spec_.plan);
-    }
   }
   __device__ __forceinline__ int width(int l) const {  // of layer l's inputs; depth: of the pixels
     if constexpr (Decoder::known) {
