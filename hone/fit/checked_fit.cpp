@@ -56,11 +56,20 @@ void CheckedFitter::fit() {
   if (config.budget.gradients > 0) config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / 16);
   config.budget.seconds /= 3;
   say("searching from the starts");
-  result_.fit = fit_posterior(target_, config, [this](const PosteriorFit&, const Stage* stage) {
+  const auto observe = [this](const PosteriorFit&, const Stage* stage) {
     if (stage)
       say(fmt::format("{}, {} iterations, q changed by {:.2g}", stage->objective == ObjectiveKind::kl ? "kl" : "vcd",
                       stage->iterations, stage->change));
-  });
+  };
+  try {
+    result_.fit = fit_posterior(target_, config, observe);
+  } catch (const NowhereFinite& error) {  // in the model's own words, where it has some
+    const std::string complaint = posterior_.complaint();
+    if (complaint.empty()) throw;
+    throw NowhereFinite(fmt::format("{}. The model says: {}", error.what(), complaint));
+  } catch (const RunsAway& error) {
+    throw RunsAway(error.coordinate, posterior_.coordinate_names()[error.coordinate]);
+  }
   if (result_.fit.q.family->components() > 1) set_masses();
   result_.fit_seconds = seconds();
 }

@@ -190,8 +190,8 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   for (auto& local : found)
     if (local) result.push_back(std::move(*local));
   if (result.empty())
-    throw InputError("the log density is not finite at any of " + std::to_string(100 * config.starts) +
-                     " random points; check the data and the model's limits");
+    throw NowhereFinite("the log density is not finite at any of " + std::to_string(100 * config.starts) +
+                        " random points; check the data and the model's limits");
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
 #include "hone/target/whitened.hpp"
@@ -28,8 +29,14 @@ struct StartConfig {
   Shape shape = Shape::dense;
 };
 
-// One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws InputError where
-// there is no such start.
+// A posterior without a point of finite density, as far as the starts saw.
+class NowhereFinite : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+// One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite
+// where there is no such start.
 std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
                                             Team& team);
 

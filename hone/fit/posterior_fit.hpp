@@ -77,6 +77,13 @@ struct PosteriorFit {
   std::int64_t rejected_nonfinite = 0;
 };
 
+// q grows or moves without end: the posterior seems to have no finite mass.
+class RunsAway : public InputError {
+ public:
+  explicit RunsAway(int coordinate, const std::string& name = {});
+  int coordinate;  // unconstrained, from 0: where it is worst
+};
+
 // Called after every stage (and once after the searches, without one): the fit so far. May copy q.
 using FitObserver = std::function<void(const PosteriorFit&, const Stage*)>;
 
@@ -84,7 +91,7 @@ using FitObserver = std::function<void(const PosteriorFit&, const Stage*)>;
 // are whitened anew by the averaged q of the stage before. Within a stage the kernel depends on nothing that it moves but
 // a step size that follows earlier iterations, so that eq. gradient_term2 holds. Stops where successive averaged q are
 // close, or at the budget. The result depends on the seed, not on the number of threads (a budget of seconds aside).
-// Throws InputError for an impossible configuration or a posterior that is nowhere finite, Error where q runs away.
+// Throws InputError for an impossible configuration, NowhereFinite, and RunsAway.
 PosteriorFit fit_posterior(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe = {});
 
 }  // namespace hone

@@ -110,12 +110,14 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
   std::filesystem::path library = model;
   if (!config.data.empty() && !std::filesystem::exists(config.data))
     throw InputError(fmt::format("{}: there is no such file of data", config.data));
+  if (model.extension() == ".stan" && !std::filesystem::exists(model))
+    throw InputError(fmt::format("{}: there is no such file; expected a Stan program", config.model));
   if (model.extension() == ".stan")
     library = compile_stan(model, {{}, say});
   else if (model.extension() != ".so")
     throw InputError(fmt::format("{}: expected a Stan program (.stan) or a library with BridgeStan's interface (.so)",
                                  config.model));
-  return load_bridgestan(library, config.data);
+  return load_bridgestan(library, config.data, model);
 }
 
 void write_posterior_run(const RunFolder& folder, const Posterior& posterior, const CheckedFit& fit,
