@@ -71,7 +71,8 @@ std::string worst_direction(const Findings& f) {
 void print_judgement(const Judgement& judgement, const Findings& f) {
   fmt::print("verdict: {}\n", name_of(judgement.verdict));
   for (const std::string& reason : judgement.reasons) fmt::print("  - {}\n", reason);
-  fmt::print("\nrefined draws: nested R-hat {:.4f} over {} super-chains, drift {:.1f} of {:.1f} standard errors allowed,\n"
+  fmt::print("\nrefined draws: nested R-hat {:.4f} over {} super-chains, drift {:.1f} of {:.1f} standard errors "
+             "allowed,\n"
              "  acceptance {:.2f}, {} of {} trajectories diverged, BFMI {:.2f}\n",
              f.chains.nested_rhat, f.chains.super_chains, f.chains.drift, f.chains.drift_limit, f.chains.acceptance,
              f.chains.divergences, f.chains.proposals, f.chains.bfmi);

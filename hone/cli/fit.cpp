@@ -103,7 +103,8 @@ void FitCommand::run() {
 }  // namespace
 
 void add_fit_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("fit", "Fit q to a posterior of your own, refine its draws, and judge both");
+  CLI::App* command =
+      program.add_subcommand("fit", "Fit q to a posterior of your own, refine its draws, and judge both");
   command->footer("Example: hone fit eight_schools.stan --data eight_schools.json --out runs/schools");
   const auto state = std::make_shared<FitCommand>(*command);
   command->callback([state] { state->run(); });

@@ -217,11 +217,11 @@ void PosteriorFitter::check_runaway(const QMotion& motion) {
 
 }  // namespace
 
-RunsAway::RunsAway(int coordinate, const std::string& name)
+RunsAway::RunsAway(int along, const std::string& name)
     : InputError("q runs away without end, most along unconstrained coordinate " +
-                 (name.empty() ? std::to_string(coordinate + 1) : "'" + name + "'") +
+                 (name.empty() ? std::to_string(along + 1) : "'" + name + "'") +
                  ": the posterior seems improper (no finite mass); give its parameters proper priors or limits"),
-      coordinate(coordinate) {}
+      coordinate(along) {}
 
 PosteriorFit fit_posterior(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe) {
   check(target, config);

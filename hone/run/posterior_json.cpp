@@ -39,7 +39,8 @@ Json list_of(const std::vector<double>& values) {
 
 Json json_of(const std::vector<Direction>& directions) {
   Json list = Json::array();
-  for (const Direction& d : directions) list.push_back({{"sd_ratio", json_number(d.sd_ratio)}, {"vector", list_of(d.vector)}});
+  for (const Direction& d : directions)
+    list.push_back({{"sd_ratio", json_number(d.sd_ratio)}, {"vector", list_of(d.vector)}});
   return list;
 }
 

@@ -43,7 +43,10 @@ Json component_json(const Whitening& whitening, const Normal* normal) {
   if (own.is_dense()) json["cholesky"] = rows_of(own.packed_lower(), own.dimension());
   if (!own.is_dense() && !own.is_diagonal()) {  // L = diag(a) (I + U diag(r − 1) Uᵀ) diag(b)
     Json u = Json::array();
-    for (int k = 0; k < own.u().cols(); ++k) u.push_back(std::vector<double>(own.u().column(k).begin(), own.u().column(k).end()));
+    for (int k = 0; k < own.u().cols(); ++k) {
+      const auto column = own.u().column(k);
+      u.push_back(std::vector<double>(column.begin(), column.end()));
+    }
     json["factor"] = {{"a", std::vector<double>(own.a().begin(), own.a().end())},
                       {"u", u},
                       {"r", std::vector<double>(own.r().begin(), own.r().end())},
