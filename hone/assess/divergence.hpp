@@ -31,8 +31,8 @@ struct Divergence {
 Divergence estimate_divergence(const Target& target, const Family& family, const DivergenceConfig& config,
                                const RandomSource& random);
 
-// A step size under which refinements of q's own draws are accepted about as often as `config` aims at, for a q that was
-// fitted without refining: adapted between refinements, from config.step_size.
+// A step size under which refinements of q's own draws are accepted about as often as `config` aims at, for a q that
+// was fitted without refining: adapted between refinements, from config.step_size.
 double tuned_step_size(const Target& target, const Family& family, const KernelConfig& kernel,
                        const RefineConfig& config, const RandomSource& random);
 

@@ -11,8 +11,8 @@ struct Pareto {
   double sigma;  // scale
 };
 
-// The fit of Zhang and Stephens (2009) to positive values in ascending order, with the weak prior of Vehtari et al. (2024)
-// that draws k towards ½ where values are few.
+// The fit of Zhang and Stephens (2009) to positive values in ascending order, with the weak prior of Vehtari et al.
+// (2024) that draws k towards ½ where values are few.
 Pareto fit_pareto(std::span<const double> ascending);
 
 // Pareto smoothed importance sampling (Vehtari et al. 2024).

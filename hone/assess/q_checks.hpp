@@ -22,7 +22,7 @@ struct QChecks {
   int p_value_flips = 0;
   // Of every unconstrained coordinate: (mean of q − refined mean) / refined sd, and sd of q / refined sd.
   std::vector<double> shift, sd_ratio;
-  std::vector<Direction> narrowest, widest;  // where q is too narrow, or too wide, most; empty in more than 300 dimensions
+  std::vector<Direction> narrowest, widest;  // where q is too narrow, or too wide, most; empty beyond 300 dimensions
   std::vector<double> mode_mass, q_weight;   // of a mixture's components: by importance weights, and in q
   double tail_growth = 0;    // what the last doubling of t added to the VCD, in standard errors
 };

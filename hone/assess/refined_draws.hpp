@@ -34,8 +34,9 @@ struct PairsAt {
   double correlation;  // of log p(z0) with log p(z_t)
 };
 
-// Where super-chains begin: one point a column, and the mode that it belongs to. Chains are not asked to join modes whose
-// masses a mixture q accounts for: nested R̂ compares the super-chains of one mode, of which there must be two or more.
+// Where super-chains begin: one point a column, and the mode that it belongs to. Chains are not asked to join modes
+// whose masses a mixture q accounts for: nested R̂ compares the super-chains of one mode, of which there must be two or
+// more.
 struct SuperStarts {
   Matrix<double> z;
   std::vector<int> mode;  // all the same where q has one component
@@ -45,7 +46,7 @@ struct SuperStarts {
 struct ChainChecks {
   double nested_rhat = 0;        // largest over coordinates and log p; over super-chains from the starts
   int rhat_coordinate = -1;      // where; −1: log p
-  double drift = 0;              // largest |mean of h(z_t) − h(z_t/2)| in standard errors, h coordinates, squares, log p
+  double drift = 0;              // largest |mean of h(z_t) − h(z_t/2)| in standard errors; coordinates, squares, log p
   double drift_limit = 0;        // what it may be by chance
   double memory = 0;             // largest |correlation| of a coordinate, or log p, at z0 with the same at z_t, within
                                  // components of q
@@ -80,8 +81,8 @@ inline constexpr double most_rhat = 1.01, most_memory = 0.2, least_chain_accepta
 // Whether the chains have arrived: nested R̂, drift and memory are within their limits.
 bool arrived(const ChainChecks& checks);
 
-// Draws from q and refines on, doubling t, until nested R̂ over super-chains from `starts` (one a column) is small, moments
-// at t/2 and t agree, and z0 is forgotten. `progress` hears (t, nested R̂) now and then.
+// Draws from q and refines on, doubling t, until nested R̂ over super-chains from `starts` (one a column) is small,
+// moments at t/2 and t agree, and z0 is forgotten. `progress` hears (t, nested R̂) now and then.
 RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress = {});
 

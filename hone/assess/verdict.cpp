@@ -22,13 +22,16 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
   std::vector<std::string> faults;
   if (!(c.nested_rhat < most_rhat))
     faults.push_back(fmt::format("chains from different starts do not agree after {} steps: nested R-hat {:.3f} in {}, "
-                                 "should be below {}", f.steps, c.nested_rhat, coordinate(f.chain_names, c.rhat_coordinate), most_rhat));
+                                 "should be below {}",
+                                 f.steps, c.nested_rhat, coordinate(f.chain_names, c.rhat_coordinate), most_rhat));
   if (!(c.drift <= c.drift_limit))
-    faults.push_back(fmt::format("moments of the refined draws still move between {} and {} steps: {:.1f} standard errors",
+    faults.push_back(fmt::format("moments of the refined draws still move between {} and {} steps: {:.1f} standard "
+                                 "errors",
                                  f.steps / 2, f.steps, c.drift));
   if (!(c.memory <= most_memory))
-    faults.push_back(fmt::format("the chains remember where they began: correlation {:.2f} of z0 and z_t in {} (they stand "
-                                 "still, mirror, or mix slowly)", c.memory, coordinate(f.chain_names, c.memory_coordinate)));
+    faults.push_back(fmt::format("the chains remember where they began: correlation {:.2f} of z0 and z_t in {} (they "
+                                 "stand still, mirror, or mix slowly)",
+                                 c.memory, coordinate(f.chain_names, c.memory_coordinate)));
   if (!(c.acceptance >= least_chain_acceptance))
     faults.push_back(fmt::format("proposals are accepted with probability {:.2f} only", c.acceptance));
   if (static_cast<double>(c.divergences) > most_divergent * static_cast<double>(c.proposals))
@@ -48,7 +51,8 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
     else if (apart > 0.05)
       faults.push_back(fmt::format("the masses of the modes by importance weights differ from q's by {:.2f}", apart));
   } else if (f.modes > 1) {
-    faults.push_back(fmt::format("the starts reached {} separate modes, but q covers one: try --family mixture", f.modes));
+    faults.push_back(fmt::format("the starts reached {} separate modes, but q covers one: try --family mixture",
+                                 f.modes));
   }
   return faults;
 }
@@ -90,10 +94,12 @@ std::vector<std::string> notes_on(const Findings& f) {
   std::vector<std::string> notes;
   notes.push_back(fmt::format("all of this holds in the region that {} starts reached", f.starts));
   if (f.left_out > 0)
-    notes.push_back(fmt::format("{} of them gave approximations far worse than q: chains began at draws of q, half as wide "
-                                "again, instead", f.left_out));
+    notes.push_back(fmt::format("{} of them gave approximations far worse than q: chains began at draws of q, half as "
+                                "wide again, instead",
+                                f.left_out));
   if (f.q.k_hat < 0.7)
-    notes.push_back(fmt::format("k-hat {:.2f}: expectations weighted by importance are offered too (is_mean)", f.q.k_hat));
+    notes.push_back(fmt::format("k-hat {:.2f}: expectations weighted by importance are offered too (is_mean)",
+                                f.q.k_hat));
   else
     notes.push_back(fmt::format("k-hat {:.2f}: importance weights of q's draws are of no use", f.q.k_hat));
   if (f.q.tail_growth > 3 || f.q.k_hat > 0.7)
@@ -104,7 +110,8 @@ std::vector<std::string> notes_on(const Findings& f) {
     notes.push_back(fmt::format("q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much",
                                 f.q.p_value));
   if (!f.fit_converged) notes.push_back("the fit of q ended before it settled");
-  if (f.capped) notes.push_back("the refinement stopped at its limit of steps or gradients; a larger --budget lets it go on");
+  if (f.capped)
+    notes.push_back("the refinement stopped at its limit of steps or gradients; a larger --budget lets it go on");
   return notes;
 }
 
@@ -127,7 +134,8 @@ Judgement judge(const Findings& f, const Tolerances& tolerances) {
   result.reasons = faults_of_q(f, tolerances);
   result.verdict = result.reasons.empty() ? Verdict::use_q : Verdict::use_refined;
   if (result.verdict == Verdict::use_q)
-    result.reasons.push_back("q agrees with the refined draws within the tolerances, in means, sds, every direction and VCD");
+    result.reasons.push_back("q agrees with the refined draws within the tolerances, in means, sds, every direction "
+                             "and VCD");
   return result;
 }
 

@@ -76,9 +76,12 @@ void write_file(const fs::path& destination, std::string_view text) {
 }
 
 std::string read_file(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw InputError(fmt::format("{}: is a folder; expected a file", path.string()));
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
   std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file || file.bad() || fs::is_directory(path)) throw InputError(fmt::format("{}: cannot be read", path.string()));
+  if (file.bad()) throw InputError(fmt::format("{}: cannot be read", path.string()));
   return content;
 }
 

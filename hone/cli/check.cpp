@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "hone/cli/commands.hpp"
+#include "hone/cli/flags.hpp"
 #include "hone/cli/judgement.hpp"
 #include "hone/run/posterior_run.hpp"
 
@@ -13,14 +14,31 @@ namespace hone {
 namespace {
 
 struct CheckCommand {
+  explicit CheckCommand(CLI::App& command) : settings(tolerances()), flags(command, settings, ConfigFlag::none) {
+    command.add_option("run", run, "folder of a 'hone fit'")->required()->option_text("RUN");
+    command.add_flag("--json", json, "print the verdict and all figures as JSON");
+  }
+
+  Settings tolerances() {
+    const std::string derived = "that of the fit";
+    Settings s;
+    s.add("tolerance_mean", mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows", derived);
+    s.add("tolerance_sd", sd, Bounds::positive(), "relative error of an sd that use-q allows", derived);
+    s.add("tolerance_vcd", vcd, Bounds::positive(), "VCD a dimension that use-q allows", derived);
+    return s;
+  }
+
   std::string run;
   bool json = false;
   std::optional<double> mean, sd, vcd;
+  Settings settings;
+  SettingFlags flags;
 
   void check() const;
 };
 
 void CheckCommand::check() const {
+  flags.apply();
   const StoredFindings stored = read_findings(run);
   const Tolerances tolerances{mean.value_or(stored.tolerances.mean), sd.value_or(stored.tolerances.sd),
                               vcd.value_or(stored.tolerances.vcd)};
@@ -53,7 +71,8 @@ std::string worst_direction(const Findings& f) {
 void print_judgement(const Judgement& judgement, const Findings& f) {
   fmt::print("verdict: {}\n", name_of(judgement.verdict));
   for (const std::string& reason : judgement.reasons) fmt::print("  - {}\n", reason);
-  fmt::print("\nrefined draws: nested R-hat {:.4f} over {} super-chains, drift {:.1f} of {:.1f} standard errors allowed,\n"
+  fmt::print("\nrefined draws: nested R-hat {:.4f} over {} super-chains, drift {:.1f} of {:.1f} standard errors "
+             "allowed,\n"
              "  acceptance {:.2f}, {} of {} trajectories diverged, BFMI {:.2f}\n",
              f.chains.nested_rhat, f.chains.super_chains, f.chains.drift, f.chains.drift_limit, f.chains.acceptance,
              f.chains.divergences, f.chains.proposals, f.chains.bfmi);
@@ -73,15 +92,7 @@ void print_judgement(const Judgement& judgement, const Findings& f) {
 void add_check_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("check", "Judge a fit again: use-q (exit code 0), use-refined (10) or "
                                                       "trust-neither (11)");
-  const auto state = std::make_shared<CheckCommand>();
-  command->add_option("run", state->run, "folder of a 'hone fit'")->required()->option_text("RUN");
-  command->add_flag("--json", state->json, "print the verdict and all figures as JSON");
-  command->add_option("--tolerance-mean", state->mean, "shift of a mean, in sds, that use-q allows [that of the fit]")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--tolerance-sd", state->sd, "relative error of an sd that use-q allows [that of the fit]")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--tolerance-vcd", state->vcd, "VCD a dimension that use-q allows [that of the fit]")
-      ->check(CLI::PositiveNumber);
+  const auto state = std::make_shared<CheckCommand>(*command);
   command->callback([state] { state->check(); });
 }
 

@@ -29,6 +29,7 @@ struct FitCommand {
   }
 
   void run();
+  std::filesystem::path folder() const;
   void print_table(const CheckedFit& fit) const;
 
   PosteriorRunConfig config = defaults();
@@ -64,18 +65,21 @@ void FitCommand::print_table(const CheckedFit& fit) const {
   fmt::print("{} gradients in {}\n\n", fit.gradients, duration_text(fit.seconds));
 }
 
+std::filesystem::path FitCommand::folder() const {
+  if (!out.empty()) return out;
+  const std::string model = std::filesystem::path(config.model).stem().string();
+  return free_folder("runs", fmt::format("fit-{}-seed{}", model, config.check.fit.seed));
+}
+
 void FitCommand::run() {
   flags.apply();
   resolve(config);
-  if (!warm_start.empty() && std::filesystem::exists(warm_start) && !std::filesystem::is_directory(warm_start))
-    throw InputError(fmt::format("--warm-start-out {}: not a folder", warm_start));
+  if (!warm_start.empty()) check_can_make_folder(warm_start);
+  RunFolder::check(folder());
   const auto say = [this](const std::string& text) {
     if (!quiet) fmt::print(stderr, "{}\n", text);
   };
   const std::unique_ptr<Posterior> posterior = open_posterior(config, say);
-  const std::string name =
-      fmt::format("fit-{}-seed{}", std::filesystem::path(config.model).stem().string(), config.check.fit.seed);
-  const RunFolder folder(out.empty() ? free_folder("runs", name) : std::filesystem::path(out));
   CheckedFit fit;
   {
     const std::int64_t total = config.check.fit.budget.gradients;
@@ -84,7 +88,8 @@ void FitCommand::run() {
       progress.update(std::min(gradients, std::max<std::int64_t>(1, total) - 1), text);
     });
   }
-  write_posterior_run(folder, *posterior, fit, config);
+  const RunFolder run_folder(folder());  // only now: a fit that fails leaves nothing behind
+  write_posterior_run(run_folder, *posterior, fit, config);
   if (!warm_start.empty()) write_warm_start_of(warm_start, *posterior, fit);
   if (json) {
     fmt::print("{}", fit_summary_json(fit, config));
@@ -92,13 +97,14 @@ void FitCommand::run() {
     print_table(fit);
     print_judgement(fit.judgement, fit.findings);
   }
-  if (!quiet) fmt::print(stderr, "run folder: {}\n", folder.path().string());
+  if (!quiet) fmt::print(stderr, "run folder: {}\n", run_folder.path().string());
 }
 
 }  // namespace
 
 void add_fit_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("fit", "Fit q to a posterior of your own, refine its draws, and judge both");
+  CLI::App* command =
+      program.add_subcommand("fit", "Fit q to a posterior of your own, refine its draws, and judge both");
   command->footer("Example: hone fit eight_schools.stan --data eight_schools.json --out runs/schools");
   const auto state = std::make_shared<FitCommand>(*command);
   command->callback([state] { state->run(); });

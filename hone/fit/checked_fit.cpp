@@ -56,16 +56,26 @@ void CheckedFitter::fit() {
   if (config.budget.gradients > 0) config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / 16);
   config.budget.seconds /= 3;
   say("searching from the starts");
-  result_.fit = fit_posterior(target_, config, [this](const PosteriorFit&, const Stage* stage) {
+  const auto observe = [this](const PosteriorFit&, const Stage* stage) {
     if (stage)
       say(fmt::format("{}, {} iterations, q changed by {:.2g}", stage->objective == ObjectiveKind::kl ? "kl" : "vcd",
                       stage->iterations, stage->change));
-  });
+  };
+  try {
+    result_.fit = fit_posterior(target_, config, observe);
+  } catch (const NowhereFinite& error) {  // in the model's own words, where it has some
+    const std::string complaint = posterior_.complaint();
+    if (complaint.empty()) throw;
+    throw NowhereFinite(fmt::format("{}. The model says: {}", error.what(), complaint));
+  } catch (const RunsAway& error) {
+    throw RunsAway(error.coordinate, posterior_.coordinate_names()[error.coordinate]);
+  }
   if (result_.fit.q.family->components() > 1) set_masses();
   result_.fit_seconds = seconds();
 }
 
-// A mixture's weights from importance weights under it, where these are of use: how many starts reached a mode says nothing.
+// A mixture's weights from importance weights under it, where these are of use: how many starts reached a mode says
+// nothing.
 void CheckedFitter::set_masses() {
   auto& mixture = dynamic_cast<MixtureFamily&>(*result_.fit.q.family);
   const WhitenedTarget whitened(target_, result_.fit.q.whitening);
@@ -114,8 +124,8 @@ void CheckedFitter::place(const std::function<void(std::uint32_t, std::span<doub
   if (value == -infinity) whitening.to_e(last_resort, e);
 }
 
-// Super-chains begin at draws of the starts' own approximations, where these are not far worse than q; the others at draws
-// of q, half as wide again. At least eight, and two a mode.
+// Super-chains begin at draws of the starts' own approximations, where these are not far worse than q; the others at
+// draws of q, half as wide again. At least eight, and two a mode.
 SuperStarts CheckedFitter::super_starts() {
   const PosteriorFit& fit = result_.fit;
   const int d = target_.dimension();
@@ -309,7 +319,8 @@ CheckedFit CheckedFitter::run() {
 
 }  // namespace
 
-CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config, const CheckedFitProgress& progress) {
+CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config,
+                         const CheckedFitProgress& progress) {
   if (config.draws < 100) throw InputError("the number of draws must be at least 100");
   return CheckedFitter(posterior, config, progress).run();
 }

@@ -16,8 +16,8 @@ inline constexpr std::int64_t default_gradients = 4'000'000;
 struct CheckedFitConfig {
   CheckedFitConfig() { fit.budget.gradients = default_gradients; }
 
-  PosteriorFitConfig fit;  // its budget is that of everything; the fit of q gets a sixteenth of the gradients (a third of the
-                           // seconds), refining the rest
+  PosteriorFitConfig fit;  // its budget is that of everything; the fit of q gets a sixteenth of the gradients (a third
+                           // of the seconds), refining the rest
   int draws = 4000;
   Tolerances tolerances;
 };
@@ -47,8 +47,9 @@ struct CheckedFit {
 // What is being done ("kl, 256 iterations", "refined 16 steps, nested R-hat 1.02") and the gradients spent so far.
 using CheckedFitProgress = std::function<void(const std::string&, std::int64_t)>;
 
-// Fits q, refines its draws until they can be trusted or the budget ends, compares both, and judges. Bits depend on the seed
-// alone, unless the budget is one of seconds.
+// Fits q, refines its draws until they can be trusted or the budget ends, compares both, and judges. Bits depend on the
+// seed alone, unless the budget is one of seconds. Throws as fit_posterior does, with the names of coordinates, and
+// with the posterior's complaint where it is nowhere finite.
 CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config,
                          const CheckedFitProgress& progress = {});
 

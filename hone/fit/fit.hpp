@@ -21,7 +21,8 @@ struct FitConfig {
   OptimizerConfig optimizer;
   int draws_per_iteration = 1;  // of every component of q
   int threads = 1;
-  // No θ-step is taken from refinements accepted less often than this: a chain that does not move makes any q look good.
+  // No θ-step is taken from refinements accepted less often than this: a chain that does not move makes any q look
+  // good.
   double least_acceptance = 0;
   // Nor where a larger share of the draws lies outside the support: the rest do not know of it, and would leave too.
   double most_dropped = 1;

@@ -35,8 +35,8 @@ Whitening shaped(const Whitening& whitening, Shape shape) {
   return Whitening::diagonal(std::move(mean), std::move(sd));
 }
 
-// N(e + H ∇log p, H): the maximum of the local quadratic model, with its curvature; `scales` are the diagonal coordinates of
-// the search.
+// N(e + H ∇log p, H): the maximum of the local quadratic model, with its curvature; `scales` are the diagonal
+// coordinates of the search.
 Whitening quadratic_model(const SearchPoint& point, const Whitening& scales) {
   InverseHessian::Factors factors = point.inverse_hessian.factors();
   std::vector<double> centre(point.z.size()), mean(point.z.size());
@@ -71,15 +71,16 @@ Whitening curvature_scales(const Target& target, const std::vector<double>& z, s
   return Whitening::diagonal(z, std::move(sd));
 }
 
-// Whether an approximation is so narrow that rounding decides what log p is there: in the neck of a funnel, whose density
-// grows without bound, a search goes on until it sees nothing else.
+// Whether an approximation is so narrow that rounding decides what log p is there: in the neck of a funnel, whose
+// density grows without bound, a search goes on until it sees nothing else.
 bool too_narrow(std::span<const double> mean, std::span<const double> sd) {
   for (std::size_t i = 0; i < mean.size(); ++i)
     if (!(sd[i] > 1e-8 * (1e-3 + std::abs(mean[i])))) return true;
   return false;
 }
 
-// A finite point, uniform on the cube; the cube shrinks where the posterior is hardly ever finite. Nothing where it never is.
+// A finite point, uniform on the cube; the cube shrinks where the posterior is hardly ever finite. Nothing where it
+// never is.
 std::optional<std::vector<double>> finite_start(const Target& target, double radius, const RandomSource& random,
                                                 std::uint32_t index) {
   constexpr std::uint32_t attempts = 100;
@@ -112,8 +113,8 @@ class Shifted final : public RandomSource {
   std::uint32_t index_;
 };
 
-// A search in rounds: coordinates whose scales differ by many powers of ten take too many iterations, so every round begins
-// where the one before ended, in coordinates scaled by the curvature there.
+// A search in rounds: coordinates whose scales differ by many powers of ten take too many iterations, so every round
+// begins where the one before ended, in coordinates scaled by the curvature there.
 LocalNormal search(const Target& target, std::vector<double> start, Shape shape, const RandomSource& random) {
   constexpr int rounds = 4, every = 4, all_until = 24;
   const auto size = start.size();
@@ -190,8 +191,8 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   for (auto& local : found)
     if (local) result.push_back(std::move(*local));
   if (result.empty())
-    throw InputError("the log density is not finite at any of " + std::to_string(100 * config.starts) +
-                     " random points; check the data and the model's limits");
+    throw NowhereFinite("the log density is not finite at any of " + std::to_string(100 * config.starts) +
+                        " random points; check the data and the model's limits");
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
 #include "hone/target/whitened.hpp"
@@ -11,8 +12,8 @@ namespace hone {
 // Which matrices L a Gaussian q = N(m, L Lᵀ) may have.
 enum class Shape { diagonal, dense, low_rank };
 
-// What one search found: the best local Gaussian approximation along its way, by a rough estimate of the ELBO. Not simply
-// the one at its end: a posterior may have no mode (a funnel's density grows without bound in its neck).
+// What one search found: the best local Gaussian approximation along its way, by a rough estimate of the ELBO. Not
+// simply the one at its end: a posterior may have no mode (a funnel's density grows without bound in its neck).
 struct LocalNormal {
   Whitening whitening;        // of the approximation: z = m + L e, e ~ N(0, I)
   double elbo;                // of the approximation, from few draws
@@ -28,13 +29,19 @@ struct StartConfig {
   Shape shape = Shape::dense;
 };
 
-// One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws InputError where
-// there is no such start.
+// A posterior without a point of finite density, as far as the starts saw.
+class NowhereFinite : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+// One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite
+// where there is no such start.
 std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
                                             Team& team);
 
-// The same approximation with the Hessian at its centre by differences of gradients (2 D of them), where that is positive
-// definite and gives a better ELBO; otherwise as it was. For dense whitenings; others are left alone.
+// The same approximation with the Hessian at its centre by differences of gradients (2 D of them), where that is
+// positive definite and gives a better ELBO; otherwise as it was. For dense whitenings; others are left alone.
 void sharpen(const Target& target, const RandomSource& random, LocalNormal& local);
 
 // A rough estimate of the ELBO of N(m, L Lᵀ) from `draws` draws; −∞ where one lies outside the support.

@@ -212,12 +212,16 @@ void PosteriorFitter::check_runaway(const QMotion& motion) {
   const bool away = motion.growth > 1.5 || motion.shift > 4;
   runaway_stages_ = away ? runaway_stages_ + 1 : 0;
   if (runaway_stages_ < 4) return;
-  throw Error("q runs away without end, most along unconstrained coordinate " +
-              std::to_string(motion.coordinate + 1) +
-              ": the posterior seems improper (no finite mass); give its parameters proper priors or limits");
+  throw RunsAway(motion.coordinate);
 }
 
 }  // namespace
+
+RunsAway::RunsAway(int along, const std::string& name)
+    : InputError("q runs away without end, most along unconstrained coordinate " +
+                 (name.empty() ? std::to_string(along + 1) : "'" + name + "'") +
+                 ": the posterior seems improper (no finite mass); give its parameters proper priors or limits"),
+      coordinate(along) {}
 
 PosteriorFit fit_posterior(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe) {
   check(target, config);

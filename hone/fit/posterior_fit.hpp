@@ -18,7 +18,7 @@ enum class QKind {
   automatic,          // full up to most_full_dimensions, low-rank beyond; a mixture where starts found separate modes
   gaussian,           // independent coordinates
   gaussian_full,      // a Cholesky factor
-  gaussian_low_rank,  // diagonal times (identity plus low rank) times diagonal; the low rank comes from the searches alone
+  gaussian_low_rank,  // diagonal times (identity plus low rank) times diagonal; the low rank comes from the searches
   mixture,            // of full Gaussians, one a mode
 };
 
@@ -77,14 +77,21 @@ struct PosteriorFit {
   std::int64_t rejected_nonfinite = 0;
 };
 
+// q grows or moves without end: the posterior seems to have no finite mass.
+class RunsAway : public InputError {
+ public:
+  explicit RunsAway(int along, const std::string& name = {});
+  int coordinate;  // unconstrained, from 0: where it is worst
+};
+
 // Called after every stage (and once after the searches, without one): the fit so far. May copy q.
 using FitObserver = std::function<void(const PosteriorFit&, const Stage*)>;
 
 // Fits q to a posterior without tuning: searches from several starts, then stages by KL, then by VCD, whose coordinates
-// are whitened anew by the averaged q of the stage before. Within a stage the kernel depends on nothing that it moves but
-// a step size that follows earlier iterations, so that eq. gradient_term2 holds. Stops where successive averaged q are
-// close, or at the budget. The result depends on the seed, not on the number of threads (a budget of seconds aside).
-// Throws InputError for an impossible configuration or a posterior that is nowhere finite, Error where q runs away.
+// are whitened anew by the averaged q of the stage before. Within a stage the kernel depends on nothing that it moves
+// but a step size that follows earlier iterations, so that eq. gradient_term2 holds. Stops where successive averaged q
+// are close, or at the budget. The result depends on the seed, not on the number of threads (a budget of seconds
+// aside). Throws InputError for an impossible configuration, NowhereFinite, and RunsAway.
 PosteriorFit fit_posterior(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe = {});
 
 }  // namespace hone

@@ -39,7 +39,8 @@ Json list_of(const std::vector<double>& values) {
 
 Json json_of(const std::vector<Direction>& directions) {
   Json list = Json::array();
-  for (const Direction& d : directions) list.push_back({{"sd_ratio", json_number(d.sd_ratio)}, {"vector", list_of(d.vector)}});
+  for (const Direction& d : directions)
+    list.push_back({{"sd_ratio", json_number(d.sd_ratio)}, {"vector", list_of(d.vector)}});
   return list;
 }
 
@@ -209,10 +210,16 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
 
 StoredFindings read_findings(const std::filesystem::path& run) {
   const std::filesystem::path path = run / "summary.json";
-  if (!std::filesystem::exists(path))
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(run, ignored))
+    throw InputError(fmt::format("{}: {}; expected the folder of a 'hone fit'", run.string(),
+                                 std::filesystem::exists(run, ignored) ? "is a file" : "there is no such folder"));
+  if (!std::filesystem::exists(path, ignored))
     throw InputError(fmt::format("{}: no summary.json there; expected the folder of a 'hone fit'", run.string()));
+  const Json json = parse_json(read_file(path));
+  if (!json.is_object())
+    throw InputError(fmt::format("{}: not JSON, or no object; expected the summary of a 'hone fit'", path.string()));
   try {
-    const Json json = parse_json(read_file(path));
     const Json& t = json.at("tolerances");
     return {findings_of(json.at("checks")), {t.at("mean"), t.at("sd"), t.at("vcd")}};
   } catch (const Json::exception& error) {

@@ -43,7 +43,10 @@ Json component_json(const Whitening& whitening, const Normal* normal) {
   if (own.is_dense()) json["cholesky"] = rows_of(own.packed_lower(), own.dimension());
   if (!own.is_dense() && !own.is_diagonal()) {  // L = diag(a) (I + U diag(r − 1) Uᵀ) diag(b)
     Json u = Json::array();
-    for (int k = 0; k < own.u().cols(); ++k) u.push_back(std::vector<double>(own.u().column(k).begin(), own.u().column(k).end()));
+    for (int k = 0; k < own.u().cols(); ++k) {
+      const auto column = own.u().column(k);
+      u.push_back(std::vector<double>(column.begin(), column.end()));
+    }
     json["factor"] = {{"a", std::vector<double>(own.a().begin(), own.a().end())},
                       {"u", u},
                       {"r", std::vector<double>(own.r().begin(), own.r().end())},
@@ -110,12 +113,14 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
   std::filesystem::path library = model;
   if (!config.data.empty() && !std::filesystem::exists(config.data))
     throw InputError(fmt::format("{}: there is no such file of data", config.data));
+  if (model.extension() == ".stan" && !std::filesystem::exists(model))
+    throw InputError(fmt::format("{}: there is no such file; expected a Stan program", config.model));
   if (model.extension() == ".stan")
     library = compile_stan(model, {{}, say});
   else if (model.extension() != ".so")
     throw InputError(fmt::format("{}: expected a Stan program (.stan) or a library with BridgeStan's interface (.so)",
                                  config.model));
-  return load_bridgestan(library, config.data);
+  return load_bridgestan(library, config.data, model);
 }
 
 void write_posterior_run(const RunFolder& folder, const Posterior& posterior, const CheckedFit& fit,

@@ -41,7 +41,8 @@ void write_posterior_run(const RunFolder& folder, const Posterior& posterior, co
 void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,
                          int chains = 4);
 
-// What `hone check` reads: the findings in a run's summary.json. Throws InputError where it is not the summary of a fit.
+// What `hone check` reads: the findings in a run's summary.json. Throws InputError where it is not the summary of a
+// fit.
 struct StoredFindings {
   Findings findings;
   Tolerances tolerances;  // of the fit

@@ -25,17 +25,31 @@ bool holds_nothing(const fs::path& folder, std::error_code& error) {
 
 }  // namespace
 
-RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
+void check_can_make_folder(const fs::path& path) {
   std::error_code error;
-  if (fs::exists(path_, error) && !fs::is_directory(path_, error))
-    throw InputError(fmt::format("{}: exists and is not a folder", path_.string()));
+  fs::path there = fs::absolute(path, error);  // the deepest part that exists
+  while (!fs::exists(there, error) && there != there.parent_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error))
+    throw InputError(fmt::format("{}: expected a folder, or a name for one; {} is a file", path.string(),
+                                 there.filename().string()));
+  if (::access(there.c_str(), W_OK | X_OK) != 0)
+    throw InputError(fmt::format("{}: cannot write in the folder {}: {}", path.string(), there.string(),
+                                 std::strerror(errno)));
+}
+
+void RunFolder::check(const fs::path& path, Reuse reuse) {
+  check_can_make_folder(path);
+  std::error_code error;
+  if (!fs::exists(path, error) || (reuse == Reuse::run && fs::exists(path / "config.toml", error))) return;
+  if (!holds_nothing(path, error))
+    throw InputError(fmt::format("{}: the folder holds something already; name another one", path.string()));
+}
+
+RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
+  check(path_, reuse);
+  std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", path_.string(), error.message()));
-  const bool reusable = reuse == Reuse::run && fs::exists(path_ / "config.toml", error);
-  if ((!reusable && !holds_nothing(path_, error)) || error)
-    throw InputError(fmt::format("{}: the folder holds something already; name another one", path_.string()));
-  if (::access(path_.c_str(), W_OK | X_OK) != 0)
-    throw InputError(fmt::format("{}: cannot write in this folder: {}", path_.string(), std::strerror(errno)));
 }
 
 fs::path RunFolder::figures() const {

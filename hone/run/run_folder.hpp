@@ -11,12 +11,18 @@ namespace hone {
 
 enum class Reuse { nothing, run };
 
+// Throws InputError where a folder could not be made, or not be written in; makes nothing. Long work asks beforehand.
+void check_can_make_folder(const std::filesystem::path& path);
+
 // A folder with everything that one fit read and wrote.
 class RunFolder {
  public:
   // Makes the folder. One that holds something already (unless that is a run, and may be reused), or that cannot be
   // made or written, is an InputError.
   explicit RunFolder(std::filesystem::path path, Reuse reuse = Reuse::nothing);
+
+  // Throws where the constructor would, but makes nothing: for work that has something to write only at its end.
+  static void check(const std::filesystem::path& path, Reuse reuse = Reuse::nothing);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path figures() const;  // made on first use

@@ -148,7 +148,8 @@ unsigned seed_of(std::span<const double> z) {
 
 class BridgeStanPosterior final : public Posterior {
  public:
-  BridgeStanPosterior(const fs::path& library, const fs::path& data) : f_(open_library(library)) {
+  BridgeStanPosterior(const fs::path& library, const fs::path& data, const fs::path& name)
+      : f_(open_library(library)) {
     static std::atomic<std::uint64_t> models{0};
     serial_ = ++models;
     const std::string text = data.empty() ? "" : read_data(data);
@@ -157,9 +158,9 @@ class BridgeStanPosterior final : public Posterior {
     Message ignored(f_), message(f_);
     f_.set_print_callback([](const char*, std::size_t) {}, ignored.slot());
     model_ = f_.model_construct(data.empty() ? nullptr : text.c_str(), 1, message.slot());
-    if (!model_) throw InputError(fmt::format("{}: {}", complaining(library, data), message.text()));
+    if (!model_) throw InputError(fmt::format("{}: {}", complaining(name, data), message.text()));
     try {
-      read_shape(library);
+      read_shape(name);
     } catch (...) {
       f_.model_destruct(model_);
       throw;
@@ -225,22 +226,22 @@ class BridgeStanPosterior final : public Posterior {
       throw InputError(fmt::format("{}: is empty; expected a JSON object with the model's data", data.string()));
     return text;
   }
-  static std::string complaining(const fs::path& library, const fs::path& data) {
-    return data.empty() ? library.string() + ": the model, without data, says" : data.string() + ": the model says";
+  static std::string complaining(const fs::path& name, const fs::path& data) {
+    return data.empty() ? name.string() + ": the model, without data, says" : data.string() + ": the model says";
   }
 
-  void read_shape(const fs::path& library) {
+  void read_shape(const fs::path& name) {
     threads_ = std::string_view(f_.model_info(model_)).find("STAN_THREADS=true") != std::string_view::npos;
     names_ = split(f_.param_names(model_, true, true));
     coordinates_ = split(f_.param_unc_names(model_));
     parameters_ = static_cast<std::size_t>(f_.param_num(model_, false, false));
     transformed_ = static_cast<std::size_t>(f_.param_num(model_, true, false));
     if (f_.param_unc_num(model_) == 0)
-      throw InputError(fmt::format("{}: the model has no parameters: there is nothing to fit", library.string()));
+      throw InputError(fmt::format("{}: the model has no parameters: there is nothing to fit", name.string()));
     const bool sound = coordinates_.size() == static_cast<std::size_t>(f_.param_unc_num(model_)) &&
                        names_.size() == static_cast<std::size_t>(f_.param_num(model_, true, true)) &&
                        parameters_ <= transformed_ && transformed_ <= names_.size();
-    if (!sound) throw InputError(fmt::format("{}: the library's names and counts do not agree", library.string()));
+    if (!sound) throw InputError(fmt::format("{}: the name's names and counts do not agree", name.string()));
   }
 
   std::unique_lock<std::mutex> guard() const {
@@ -290,8 +291,8 @@ class BridgeStanPosterior final : public Posterior {
 
 }  // namespace
 
-std::unique_ptr<Posterior> load_bridgestan(const fs::path& library, const fs::path& data) {
-  return std::make_unique<BridgeStanPosterior>(library, data);
+std::unique_ptr<Posterior> load_bridgestan(const fs::path& library, const fs::path& data, const fs::path& name) {
+  return std::make_unique<BridgeStanPosterior>(library, data, name.empty() ? library : name);
 }
 
 }  // namespace hone

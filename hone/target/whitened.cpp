@@ -1,6 +1,8 @@
 #include "hone/target/whitened.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "hone/base/clones.hpp"
@@ -12,6 +14,43 @@ namespace {
 
 HONE_CLONES void add_scaled(double factor, const double* from, double* to, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] += factor * from[i];
+}
+
+using Four = double __attribute__((vector_size(4 * sizeof(double))));
+
+// Rows row, row + 1, … of y_c = Σ_{begin ≤ j < end} m_j x_c[j] for vectors c = 0 … C − 1, which share what is read of the
+// matrix; V Lanes of rows stay in registers. Sums run over j upwards, whatever V and C are: so do the bits.
+template <class Lanes, int V, int C>
+HONE_INLINE void tile(const double* matrix, std::size_t d, std::size_t row, std::size_t begin, std::size_t end,
+                      const double* x, double* y) {
+  Lanes sum[C][V] = {};
+  for (std::size_t j = begin; j < end; ++j)
+    for (int v = 0; v < V; ++v) {
+      Lanes m;
+      std::memcpy(&m, matrix + j * d + row + v * (sizeof(Lanes) / sizeof(double)), sizeof(Lanes));
+      for (int c = 0; c < C; ++c) sum[c][v] += m * x[c * d + j];
+    }
+  for (int c = 0; c < C; ++c) std::memcpy(y + c * d + row, sum[c], sizeof sum[c]);
+}
+
+enum class Triangle { lower, upper };
+
+template <int C>
+HONE_INLINE void multiply_columns(Triangle triangle, const double* matrix, std::size_t d, const double* x, double* y) {
+  const auto begin = [=](std::size_t row) { return triangle == Triangle::lower ? 0 : row; };
+  const auto end = [=](std::size_t row, std::size_t rows) { return triangle == Triangle::lower ? row + rows : d; };
+  std::size_t row = 0;
+  for (; row + 16 <= d; row += 16) tile<Four, 4, C>(matrix, d, row, begin(row), end(row, 16), x, y);
+  for (; row + 4 <= d; row += 4) tile<Four, 1, C>(matrix, d, row, begin(row), end(row, 4), x, y);
+  for (; row < d; ++row) tile<double, 1, C>(matrix, d, row, begin(row), end(row, 1), x, y);
+}
+
+// y = M x for a triangular M of whole columns with zeros in its other half; x and y (D, n) must differ.
+HONE_CLONES void multiply_triangular(Triangle triangle, const double* matrix, std::size_t d, const double* x, double* y,
+                                     std::size_t count) {
+  std::size_t c = 0;
+  for (; c + 2 <= count; c += 2) multiply_columns<2>(triangle, matrix, d, x + c * d, y + c * d);
+  if (c < count) multiply_columns<1>(triangle, matrix, d, x + c * d, y + c * d);
 }
 
 double dot(std::span<const double> x, std::span<const double> y) {
@@ -67,9 +106,7 @@ void Whitening::low_rank_product(std::span<double> x, bool inverse) const {
 void Whitening::multiply(std::span<const double> e, std::span<double> z) const {
   const std::size_t d = mean_.size();
   if (is_dense()) {
-    std::fill(z.begin(), z.end(), 0.0);
-    for (std::size_t j = 0; j < d; ++j)
-      add_scaled(e[j], lower_.column(static_cast<int>(j)).data() + j, z.data() + j, d - j);
+    multiply_triangular(Triangle::lower, lower_.view().data(), d, e.data(), z.data(), 1);
     return;
   }
   for (std::size_t i = 0; i < d; ++i) z[i] = b_[i] * e[i];
@@ -101,14 +138,32 @@ void Whitening::to_e(std::span<const double> z, std::span<double> e) const {
 void Whitening::pull_back(std::span<const double> slope_z, std::span<double> slope_e) const {
   const std::size_t d = mean_.size();
   if (is_dense()) {
-    std::fill(slope_e.begin(), slope_e.end(), 0.0);
-    for (std::size_t j = 0; j < d; ++j)
-      add_scaled(slope_z[j], upper_.column(static_cast<int>(j)).data(), slope_e.data(), j + 1);
+    multiply_triangular(Triangle::upper, upper_.view().data(), d, slope_z.data(), slope_e.data(), 1);
     return;
   }
   for (std::size_t i = 0; i < d; ++i) slope_e[i] = a_[i] * slope_z[i];
   low_rank_product(slope_e, false);
   for (std::size_t i = 0; i < d; ++i) slope_e[i] *= b_[i];
+}
+
+void Whitening::to_z(MatrixView<const double> e, MatrixView<double> z) const {
+  if (!is_dense()) {
+    for (int c = 0; c < e.cols(); ++c) to_z(e.column(c), z.column(c));
+    return;
+  }
+  multiply_triangular(Triangle::lower, lower_.view().data(), mean_.size(), e.data(), z.data(),
+                      static_cast<std::size_t>(e.cols()));
+  for (int c = 0; c < e.cols(); ++c)
+    for (std::size_t i = 0; i < mean_.size(); ++i) z.column(c)[i] += mean_[i];
+}
+
+void Whitening::pull_back(MatrixView<const double> slope_z, MatrixView<double> slope_e) const {
+  if (is_dense()) {
+    multiply_triangular(Triangle::upper, upper_.view().data(), mean_.size(), slope_z.data(), slope_e.data(),
+                        static_cast<std::size_t>(slope_z.cols()));
+    return;
+  }
+  for (int c = 0; c < slope_z.cols(); ++c) pull_back(slope_z.column(c), slope_e.column(c));
 }
 
 Matrix<double> Whitening::factor() const {
@@ -182,10 +237,9 @@ void WhitenedTarget::compute(MatrixView<const double> e, Want want, std::span<do
   const auto size = static_cast<std::size_t>(e.rows()) * static_cast<std::size_t>(e.cols());
   storage.resize(2 * size);
   const MatrixView<double> z(storage.data(), e.rows(), e.cols()), slope(storage.data() + size, e.rows(), e.cols());
-  for (int c = 0; c < e.cols(); ++c) whitening_.to_z(e.column(c), z.column(c));
+  whitening_.to_z(e, z);
   target_.evaluate(z, want, value, wants_gradient(want) ? slope : MatrixView<double>{});
-  if (wants_gradient(want))
-    for (int c = 0; c < e.cols(); ++c) whitening_.pull_back(slope.column(c), gradient.column(c));
+  if (wants_gradient(want)) whitening_.pull_back(slope, gradient);
   spare = std::move(storage);
 }
 

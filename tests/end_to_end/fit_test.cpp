@@ -78,10 +78,44 @@ TEST_F(FitProgram, BadInputIsRefusedByName) {
   expect_refused("check nowhere", "nowhere");
 }
 
+TEST_F(FitProgram, AFitThatFailsLeavesNothingBehind) {
+  const std::string nowhere = HONE_FAKES "/libfake_nowhere.so", improper = HONE_FAKES "/libfake_improper.so";
+  expect_refused("fit " + nowhere + " --out run", "not finite at any of 800 random points");
+  expect_refused("fit " + nowhere, "The model says: sigma[3] is -2, but must be positive (in 'fake', line 4)");
+  expect_refused("fit " + improper + " --quiet --out run", "'mu'");
+  expect_refused("fit " + improper + " --quiet", "improper");
+}
+
+TEST_F(FitProgram, WhatCannotBeWrittenIsRefusedBeforeTheFit) {
+  const auto refused = [this](const std::string& arguments, const std::string& part) {
+    const Outcome outcome = shell("mkdir -p used && echo x > used/file && \"$HONE\" fit " + model + " " + arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("gradients"), std::string::npos) << outcome.err;  // no progress: nothing was fitted
+    EXPECT_EQ(std::distance(std::filesystem::recursive_directory_iterator(folder.path()), {}), 2);
+  };
+  refused("--out used", "used: the folder holds something already");
+  refused("--out used/file", "file is a file");
+  refused("--out used/file/deep", "used/file/deep");
+  refused("--out run --warm-start-out used/file", "used/file");
+  refused("--out run --warm-start-out used/file/deep", "used/file/deep");
+  refused("--data used", "used: is a folder");
+}
+
 TEST_F(FitProgram, CheckRefusesOtherRuns) {
-  const Outcome check = shell("mkdir other && echo '{}' > other/summary.json && \"$HONE\" check other");
-  EXPECT_EQ(check.code, 2);
-  EXPECT_NE(check.err.find("hone fit"), std::string::npos) << check.err;
+  const auto refused = [this](const std::string& script, const std::string& part) {
+    const Outcome outcome = shell(script);
+    EXPECT_EQ(outcome.code, 2) << script;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  };
+  refused("mkdir other && \"$HONE\" check other", "no summary.json");
+  refused("echo '{}' > other/summary.json && \"$HONE\" check other", "not the summary of a 'hone fit'");
+  refused("echo 'hello' > other/summary.json && \"$HONE\" check other", "not JSON");
+  refused("\"$HONE\" check other/summary.json", "is a file; expected the folder");
+  refused("\"$HONE\" check other --tolerance-mean -1", "--tolerance-mean: '-1' is not allowed; expected a number above 0");
+  refused("\"$HONE\" check other --tolerance-sd nan", "--tolerance-sd");
+  refused("\"$HONE\" check other --tolerance-vcd much", "--tolerance-vcd");
 }
 
 }  // namespace

@@ -42,6 +42,20 @@ TEST(RunFolder, RefusesAFolderInUseAndAFile) {
   EXPECT_TRUE(fs::is_directory(fine.path()));
 }
 
+TEST(RunFolder, CheckRefusesTheSameAndMakesNothing) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "a.txt", "x");
+  EXPECT_THROW(RunFolder::check(folder.path()), InputError);
+  EXPECT_THROW(RunFolder::check(folder.path() / "a.txt"), InputError);
+  EXPECT_THROW(RunFolder::check(folder.path() / "a.txt" / "b"), InputError);
+  EXPECT_NO_THROW(RunFolder::check(folder.path() / "new" / "deep"));
+  EXPECT_NO_THROW(check_can_make_folder(folder.path()));
+  EXPECT_FALSE(fs::exists(folder.path() / "new"));
+  EXPECT_THROW(RunFolder::check(folder.path(), Reuse::run), InputError);
+  write_file(folder.path() / "config.toml", "x");
+  EXPECT_NO_THROW(RunFolder::check(folder.path(), Reuse::run));
+}
+
 TEST(RunFolder, WhatAKilledProcessLeftIsNothing) {
   const test::TemporaryFolder folder;
   write_file(folder.path() / "config.toml.123.partial", "half");
@@ -74,7 +88,10 @@ TEST(CsvFile, GoesOnAfterTheRowsThatCount) {
   EXPECT_EQ(read_file(path), "iteration,x\n3,a\n");
 }
 
-TEST(ReadFile, NamesWhatCannotBeRead) { EXPECT_THROW(read_file("/nonexistent"), InputError); }
+TEST(ReadFile, NamesWhatCannotBeRead) {
+  EXPECT_THROW(read_file("/nonexistent"), InputError);
+  EXPECT_THROW(read_file("/"), InputError);
+}
 
 }  // namespace
 }  // namespace hone

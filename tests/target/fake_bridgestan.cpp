@@ -2,6 +2,7 @@
 // for libraries that tests cannot build. Model: mu ~ N(0, 1), tau ~ Exponential(1) as log tau; twice_tau is a
 // transformed parameter, noise a generated quantity. It throws where mu > 5 and has no density where mu < −5;
 // twice_tau throws where tau > e³, noise where mu > 4. Data, where given, must be a text that begins with '{'.
+// FAKE_NOWHERE: it throws everywhere. FAKE_IMPROPER: mu has no prior.
 #include <unistd.h>
 
 #include <atomic>
@@ -105,6 +106,14 @@ PUBLIC int bs_log_density_gradient(const bs_model*, bool propto, bool jacobian, 
                                    double* gradient, char** error) {
   const Entry entry;
   tape = true;
+#if defined(FAKE_NOWHERE)
+  return fail(error, "sigma[3] is -2, but must be positive (in 'fake', line 4)");
+#elif defined(FAKE_IMPROPER)
+  *value = -std::exp(z[1]) + (jacobian ? z[1] : 0);
+  gradient[0] = 0;
+  gradient[1] = -std::exp(z[1]) + (jacobian ? 1 : 0);
+  return 0;
+#endif
   if (z[0] > 5) return fail(error, "mu must not exceed 5 (in 'fake', line 7)");
   *value = -0.5 * z[0] * z[0] - std::exp(z[1]) + (jacobian ? z[1] : 0) - (propto ? 0 : 0.9189385332046727);
   if (z[0] < -5) *value = -std::numeric_limits<double>::infinity();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hone/base/random.hpp"
@@ -61,6 +62,34 @@ TEST(Whitening, ThereAndBackWithItsDeterminantAndVariances) {
       EXPECT_NEAR(w.variance(i) / covariance(i, i), 1, 1e-12);
     }
     EXPECT_NEAR(w.log_det(), log_det, 1e-9);
+  }
+}
+
+TEST(Whitening, DenseProductsInEverySizeAndManyColumnsAtOnce) {
+  for (const int size : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 20, 31, 37, 64}) {
+    std::vector<double> packed_lower = normals(20, packed_size(static_cast<std::size_t>(size)));
+    for (int i = 0; i < size; ++i) packed_lower[packed(i, i)] = 1 + std::abs(packed_lower[packed(i, i)]);
+    const Whitening w = Whitening::dense(normals(21, size), packed_lower);
+    for (const int count : {1, 2, 3, 6}) {
+      Matrix<double> e(size, count), z(size, count), slope(size, count);
+      copy(normals(22, e.view().flat().size()), e.view().flat());
+      w.to_z(e, z);
+      w.pull_back(e, slope);
+      std::vector<double> one(size);
+      for (int c = 0; c < count; ++c) {
+        for (int i = 0; i < size; ++i) {
+          double forth = 0, back = 0;
+          for (int j = 0; j <= i; ++j) forth += packed_lower[packed(i, j)] * e(j, c);
+          for (int j = i; j < size; ++j) back += packed_lower[packed(j, i)] * e(j, c);
+          EXPECT_NEAR(z(i, c), w.mean()[i] + forth, 1e-12) << size << " " << count << " " << i;
+          EXPECT_NEAR(slope(i, c), back, 1e-12) << size << " " << count << " " << i;
+        }
+        w.to_z(e.column(c), one);  // the same bits, one by one
+        EXPECT_TRUE(std::ranges::equal(one, z.column(c)));
+        w.pull_back(e.column(c), one);
+        EXPECT_TRUE(std::ranges::equal(one, slope.column(c)));
+      }
+    }
   }
 }
 
