@@ -16,9 +16,9 @@ enum class LatentBaseline { none, global, local };
 enum class ModelKind { vae, logistic_mf, gaussian_mf, poisson_mf };
 
 // Numbers of the networks. automatic: float32 on the cpu, tf32 on cuda: products whose operands are rounded to 10 bits of
-// mantissa, sums in float32; the accept step then evaluates that same function. With bf16_trajectory (cpu), gradients inside HMC come from bf16 products, all of a trajectory from
-// the same function, while its accept step is exact in float32: leapfrog with any gradient is reversible and keeps
-// volume, so the posterior is still left invariant.
+// mantissa, sums in float32; the accept step then evaluates that same function. With bf16_trajectory (cpu), gradients
+// inside HMC come from bf16 products, all of a trajectory from the same function, while its accept step is exact in
+// float32: leapfrog with any gradient is reversible and keeps volume, so the posterior is still left invariant.
 enum class Precision { automatic, float32, float64, bf16_trajectory, tf32 };
 
 // A latent-variable model with its amortized q. Defaults are the paper's for the VAE.

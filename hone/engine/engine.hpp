@@ -42,6 +42,7 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  virtual std::string device() const { return {}; }  // where and how it executes, in words; empty: nothing to say
   virtual std::uint32_t iteration() const = 0;
   virtual double step_size() const = 0;
 

@@ -15,7 +15,8 @@ EngineKind chosen_engine(EngineKind kind, const TrainConfig& config) {
   return EngineKind::cuda;
 }
 
-std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train, EngineOptions options) {
+std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train,
+                                    EngineOptions options) {
   if (chosen_engine(kind, config) == EngineKind::cuda) return make_cuda_engine(config, train);
   return make_cpu_engine(config, train, std::move(options));
 }

@@ -11,6 +11,7 @@ namespace hone {
 EngineKind chosen_engine(EngineKind kind, const TrainConfig& config);
 
 // An engine of a kind that has been chosen. The options but for the threads are for the cpu engine alone.
-std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train, EngineOptions options);
+std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train,
+                                    EngineOptions options);
 
 }  // namespace hone

@@ -16,6 +16,12 @@ namespace hone {
 //   3  the chain's mean, 1.2 times the chain's standard deviations
 inline constexpr int proposal_count = 3;
 
+// How it is computed, on either engine: chains of so many data share a step size; draws of a proposal come in blocks, of
+// which each has its own random numbers; a chain's standard deviation below this is raised to it.
+inline constexpr int evaluation_group = 50;
+inline constexpr int evaluation_block = 512;
+inline constexpr double smallest_chain_sd = 1e-4;
+
 struct EvaluationConfig {
   int samples = 20000;   // S, of every proposal
   int burn_in = 300;     // steps that adapt the step size

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "hone/base/error.hpp"
-
 namespace hone {
 namespace {
 
@@ -45,10 +43,18 @@ void take_parameters(const TrainState& state, const TrainedParameters<Real>& par
 std::string baseline_name(Term term) { return term == Term::first ? "baseline.first" : "baseline.second"; }
 
 void add_array(TrainState& state, const std::string& name, std::span<const double> values) {
-  state.arrays.push_back({name, {static_cast<std::int64_t>(values.size())}, std::vector<double>(values.begin(), values.end())});
+  state.arrays.push_back(
+      {name, {static_cast<std::int64_t>(values.size())}, std::vector<double>(values.begin(), values.end())});
 }
 
-void take_array(const TrainState& state, const std::string& name, std::span<double> values) { take(state, name, values); }
+void take_array(const TrainState& state, const std::string& name, std::span<double> values) {
+  take(state, name, values);
+}
+
+Error not_finite(const std::string& what, std::uint32_t iteration) {
+  return Error(what + " is no longer finite after iteration " + std::to_string(iteration) +
+               "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
+}
 
 template void add_parameters(TrainState&, const TrainedParameters<float>&);
 template void add_parameters(TrainState&, const TrainedParameters<double>&);

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "hone/base/error.hpp"
 #include "hone/engine/engine.hpp"
 #include "hone/latent/parameters.hpp"
 
@@ -24,5 +25,8 @@ void take_parameters(const TrainState& state, const TrainedParameters<Real>& par
 std::string baseline_name(Term term);  // of a term's control variate
 void add_array(TrainState& state, const std::string& name, std::span<const double> values);
 void take_array(const TrainState& state, const std::string& name, std::span<double> values);
+
+// What ends a run whose parameters, or whose log p(x, z), are no longer finite.
+Error not_finite(const std::string& what, std::uint32_t iteration);
 
 }  // namespace hone

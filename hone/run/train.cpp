@@ -71,6 +71,7 @@ class Run {
     data_ = load(config_, options.data_dir);
     say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
     engine_ = make_engine(config_, data_);
+    if (const std::string device = engine_->device(); !device.empty()) say("engine: " + device);
     checkpoint_.identity = identity_of(config_, data_.train);
     folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
     lock_.emplace(folder_->path());

@@ -1,4 +1,5 @@
-// The cuda engine as a whole: the same bits again, checkpoints that go on on either engine, evaluation, many iterations.
+// The cuda engine as a whole: the same bits again, checkpoints that go on on either engine, evaluation, many
+// iterations.
 
 #include <algorithm>
 
@@ -14,7 +15,8 @@ void expect_same(const TrainState& a, const TrainState& b) {
   EXPECT_EQ(a.iteration, b.iteration);
   EXPECT_EQ(a.step_size, b.step_size);
   ASSERT_EQ(a.arrays.size(), b.arrays.size());
-  for (std::size_t i = 0; i < a.arrays.size(); ++i) EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
+  for (std::size_t i = 0; i < a.arrays.size(); ++i)
+    EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
 }
 
 class CudaEngineTest : public CudaTest {
@@ -71,8 +73,8 @@ TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
   }
 }
 
-// Ten iterations in float32, each from the cpu engine's state: parameters within 10⁻⁴ of the largest step of a tensor, but
-// where a Metropolis decision within rounding of its threshold fell to the other side; those are counted.
+// Ten iterations in float32, each from the cpu engine's state: parameters within 10⁻⁴ of the largest step of a tensor,
+// but where a Metropolis decision within rounding of its threshold fell to the other side; those are counted.
 TEST_F(CudaEngineTest, TenIterationsFromTheCpuEnginesStates) {
   TrainConfig c = config();
   c.precision = Precision::float32;
@@ -92,7 +94,8 @@ TEST_F(CudaEngineTest, TenIterationsFromTheCpuEnginesStates) {
     }
     for (std::size_t a = 0; a < expected.arrays.size(); ++a) {
       if (expected.arrays[a].name.starts_with("optimizer")) continue;
-      std::vector<double> from = values_of(before.arrays[a]), to = values_of(expected.arrays[a]), got = values_of(found.arrays[a]);
+      std::vector<double> from = values_of(before.arrays[a]), to = values_of(expected.arrays[a]),
+                          got = values_of(found.arrays[a]);
       for (std::size_t k = 0; k < from.size(); ++k) to[k] -= from[k], got[k] -= from[k];
       EXPECT_LT(relative_error(to, got), 2e-3) << expected.arrays[a].name << " in iteration " << i + 1;
     }

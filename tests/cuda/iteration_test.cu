@@ -18,9 +18,11 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf, ModelKind::gaussian_mf, ModelKind::poisson_mf})
-    for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd, ObjectiveKind::li2017})
-      all.push_back({"model " + std::to_string(static_cast<int>(model)) + ", objective " + std::to_string(static_cast<int>(kind)),
-                     config_of(model, kind)});
+    for (const ObjectiveKind kind :
+         {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd, ObjectiveKind::li2017})
+      all.push_back(
+          {"model " + std::to_string(static_cast<int>(model)) + ", objective " + std::to_string(static_cast<int>(kind)),
+           config_of(model, kind)});
   const auto add = [&](const std::string& name, auto change, int pixels = 101) {
     TrainConfig config = config_of(ModelKind::vae, ObjectiveKind::vcd);
     change(config);
@@ -41,9 +43,12 @@ std::vector<Case> cases() {
   add("batch 1", [](TrainConfig& c) { c.batch = 1; });
   add("batch 1000", [](TrainConfig& c) { c.batch = 1000; });
   add("batch 1100", [](TrainConfig& c) { c.batch = 1100; });  // large tiles
-  add("the paper's shape", [](TrainConfig& c) {
-    c.model.latent = 10, c.model.hidden = {200, 200}, c.batch = 100, c.refine.step_size = 0.02;
-  }, 784);
+  add(
+      "the paper's shape",
+      [](TrainConfig& c) {
+        c.model.latent = 10, c.model.hidden = {200, 200}, c.batch = 100, c.refine.step_size = 0.02;
+      },
+      784);
   return all;
 }
 
@@ -59,7 +64,9 @@ Expected by_cpu(TrainConfig config, const DataSet& data, const TrainState& state
   Expected e;
   EngineOptions options;
   options.observe = [&](const IterationView& view) {
-    const auto flat = [](const Matrix<double>& m) { return std::vector<double>(m.view().flat().begin(), m.view().flat().end()); };
+    const auto flat = [](const Matrix<double>& m) {
+      return std::vector<double>(m.view().flat().begin(), m.view().flat().end());
+    };
     e.z0 = flat(view.evidence.draws.z);
     e.log_p0 = view.evidence.log_p0;
     e.z = flat(view.evidence.refined.z);
@@ -76,7 +83,8 @@ Expected by_cpu(TrainConfig config, const DataSet& data, const TrainState& state
 }
 
 // √G after the first iteration of RMSProp is |gradient|; after Adam's, its first moment is a tenth of the gradient.
-std::vector<double> gradient_of(const TrainState& before, const TrainState& after, const Tensor& tensor, OptimizerKind optimizer) {
+std::vector<double> gradient_of(const TrainState& before, const TrainState& after, const Tensor& tensor,
+                                OptimizerKind optimizer) {
   const auto find = [](const TrainState& state, const std::string& name) {
     return values_of(*std::ranges::find(state.arrays, name, &NamedArray::name));
   };
@@ -117,7 +125,8 @@ class CudaIteration : public CudaTest {
     for (const Tensor& tensor : expected.tensors) {
       const auto from = expected.gradient.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
       const std::vector<double> gradient(from, from + static_cast<std::ptrdiff_t>(tensor.size()));
-      EXPECT_LT(relative_error(gradient, gradient_of(start, end, tensor, c.config.optimizer)), 100 * tolerance) << tensor.name;
+      EXPECT_LT(relative_error(gradient, gradient_of(start, end, tensor, c.config.optimizer)), 100 * tolerance)
+          << tensor.name;
     }
   }
 };
@@ -140,7 +149,8 @@ TEST_F(CudaIteration, ByClustersOfOtherSizes) {
   for (const int blocks : {1, 2, 4, 16}) {
     SCOPED_TRACE(blocks);
     compare({"vae", config_of(ModelKind::vae, ObjectiveKind::vcd)}, {.chains = 8, .blocks = blocks}, fp32_tolerance);
-    compare({"logistic-mf", config_of(ModelKind::logistic_mf, ObjectiveKind::vcd)}, {.chains = 8, .blocks = blocks}, fp32_tolerance);
+    compare({"logistic-mf", config_of(ModelKind::logistic_mf, ObjectiveKind::vcd)}, {.chains = 8, .blocks = blocks},
+            fp32_tolerance);
   }
 }
 

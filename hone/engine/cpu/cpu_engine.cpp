@@ -18,11 +18,6 @@
 namespace hone {
 namespace {
 
-Error not_finite(const std::string& what, std::uint32_t iteration) {
-  return Error(what + " is no longer finite after iteration " + std::to_string(iteration) +
-               "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
-}
-
 // The readable reference: an iteration is composed of the rooms above. Threads share out the columns of the minibatch,
 // and then the elements of the parameters; every sum has an order that does not depend on their number.
 template <class Real>

@@ -13,9 +13,6 @@
 namespace hone {
 namespace {
 
-constexpr int chunk_size = 50;
-constexpr double smallest_sd = 1e-4;
-
 struct Chunk {
   int begin, end;  // of the data
   int count() const { return end - begin; }
@@ -92,7 +89,7 @@ class ChunkEvaluator {
     }
     for (std::size_t i = 0; i < moments.size(); ++i) {
       p.chain_mean.view().flat()[i] = moments[i].mean();
-      p.chain_sd.view().flat()[i] = std::max(moments[i].sd(), smallest_sd);
+      p.chain_sd.view().flat()[i] = std::max(moments[i].sd(), smallest_chain_sd);
     }
   }
 
@@ -104,7 +101,7 @@ class ChunkEvaluator {
       draws[j].log_joint.resize(config_.samples);
       for (auto& density : draws[j].log_density) density.resize(config_.samples);
     }
-    constexpr int block = 512;
+    constexpr int block = evaluation_block;
     noise_ = z_ = Matrix<double>(latent, block);
     const std::vector<std::uint32_t> column(block, static_cast<std::uint32_t>(point));
     for (int begin = 0; begin < config_.samples; begin += block) {
@@ -165,9 +162,9 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
   team.for_shares(team.threads(), [&](int, int, int) {
     ChunkEvaluator<Real> evaluator(model, config, chain, random);
     for (;;) {
-      const int begin = chunk_size * next++;
+      const int begin = evaluation_group * next++;
       if (begin >= count) return;
-      const Chunk chunk{begin, std::min(data.size(), begin + chunk_size)};
+      const Chunk chunk{begin, std::min(data.size(), begin + evaluation_group)};
       const int wanted = std::min(count, chunk.end) - begin;
       evaluator.evaluate(data, chunk, std::span(points).subspan(begin, wanted));
       const std::lock_guard lock(mutex);

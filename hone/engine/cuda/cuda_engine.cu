@@ -9,6 +9,7 @@ class CudaEngine final : public Engine {
  public:
   CudaEngine(const TrainConfig& config, const DataSet& train) : runs_(config, train, {config.seed}) {}
 
+  std::string device() const override { return cuda_support().devices.front().name + ", " + runs_.path(); }
   std::uint32_t iteration() const override { return runs_.iteration(); }
   double step_size() const override { return runs_.step_size(0); }
   void train(std::uint32_t iterations, TrainMetrics& metrics) override { runs_.train(iterations, {&metrics, 1}); }
@@ -31,9 +32,9 @@ CudaSupport cuda_support() {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     cudaGetLastError();
-    support.missing = status == cudaErrorInsufficientDriver
-                          ? "no NVIDIA driver, or one too old for this build of CUDA"
-                          : status == cudaSuccess ? "no device" : cudaGetErrorString(status);
+    support.missing = status == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one too old for this build of CUDA"
+                      : status == cudaSuccess               ? "no device"
+                                                            : cudaGetErrorString(status);
     return support;
   }
   for (int i = 0; i < count; ++i) {

@@ -9,11 +9,9 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int group = 50;            // chains that share a step size, as on the cpu
-constexpr int points_at_once = 10000;  // a multiple of the group: chains that move together
-constexpr int sampled_at_once = 64;  // points whose draws go through the decoder together
-constexpr int block = 512;           // draws of a point and a proposal at a time, as on the cpu
-constexpr double smallest_sd = 1e-4;
+constexpr int points_at_once = 10000;  // chains that move together
+static_assert(points_at_once % evaluation_group == 0);
+constexpr int sampled_at_once = 64;                   // points whose draws go through the decoder together
 constexpr int accumulators = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
 
 // Σ exp(w) and Σ exp(2 w) of log weights, relative to the largest.
@@ -22,7 +20,8 @@ struct Accumulator {
 
   HONE_INLINE void add(const Accumulator& other) {
     if (other.sum == 0) return;
-    const double higher = fmax(top, other.top), mine = sum == 0 ? 0 : exp(top - higher), theirs = exp(other.top - higher);
+    const double higher = fmax(top, other.top), mine = sum == 0 ? 0 : exp(top - higher),
+                 theirs = exp(other.top - higher);
     sum = sum * mine + other.sum * theirs;
     squares = squares * mine * mine + other.squares * theirs * theirs;
     top = higher;
@@ -58,15 +57,18 @@ struct DrawShape {
 
 // One warp a draw.
 __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, DrawTerms* terms) {
-  const int row = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int row = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32),
+            lane = static_cast<int>(threadIdx.x % 32);
   if (row >= shape.points * shape.size) return;
   const int point = shape.first + row / shape.size, draw = row % shape.size;
   const std::size_t at = static_cast<std::size_t>(point) * p.latent;
   DrawTerms t = {};
   for (int d = lane; d < p.latent; d += 32) {
     const auto position = static_cast<std::uint32_t>(draw * p.latent + d);
-    const auto pair = random_pair(shape.seed, {Purpose::proposal, assessment_iteration, shape.first_datum + static_cast<std::uint32_t>(point),
-                                               shape.sequence}, position / 2, true);
+    const auto pair = random_pair(shape.seed,
+                                  {Purpose::proposal, assessment_iteration,
+                                   shape.first_datum + static_cast<std::uint32_t>(point), shape.sequence},
+                                  position / 2, true);
     const double noise = position % 2 == 0 ? pair.first : pair.second;
     const double z = p.mean(shape.proposal)[at + d] + p.widening * p.sd(shape.proposal)[at + d] * noise;
     input[static_cast<std::size_t>(row) * shape.ld + d] = static_cast<float>(z);
@@ -82,8 +84,8 @@ __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, Draw
 }
 
 // One block a point: adds its draws' weights to its accumulators, in an order that is always the same.
-__global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int tiles, const double* constant,
-                      int begin, int pilot, Accumulator* all) {
+__global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int tiles,
+                      const double* constant, int begin, int pilot, Accumulator* all) {
   __shared__ Accumulator shared[3][128];
   const int point = shape.first + static_cast<int>(blockIdx.x), rows = shape.points * shape.size;
   Accumulator mine[3] = {single(-infinity), single(-infinity), single(-infinity)};  // pilot, rest, mixture
@@ -124,7 +126,9 @@ __global__ void add_moments(const double* z, int size, int count, double* mean, 
   squares[i] += shift * (z[i] - mean[i]);
 }
 
-double log_total(const Accumulator& a, double draws) { return a.sum == 0 ? -infinity : a.top + std::log(a.sum / draws); }
+double log_total(const Accumulator& a, double draws) {
+  return a.sum == 0 ? -infinity : a.top + std::log(a.sum / draws);
+}
 double effective(const Accumulator& a) { return a.sum == 0 ? 0 : a.sum * a.sum / a.squares; }
 
 PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
@@ -158,8 +162,16 @@ class Evaluator {
 
   Evaluator(const TrainConfig& config, const EvaluationConfig& evaluation, const Net& decoder, const Net& encoder,
             std::size_t net_parameters, const float* parameters, std::uint64_t seed, double step_size)
-      : config_(config), evaluation_(evaluation), decoder_(decoder), encoder_(encoder), net_parameters_(net_parameters),
-        parameters_(parameters), seed_(seed), step_size_(step_size), latent_(config.model.latent), ld_(padded_width(latent_)) {
+      : config_(config),
+        evaluation_(evaluation),
+        decoder_(decoder),
+        encoder_(encoder),
+        net_parameters_(net_parameters),
+        parameters_(parameters),
+        seed_(seed),
+        step_size_(step_size),
+        latent_(config.model.latent),
+        ld_(padded_width(latent_)) {
     seed_memory_ = Memory<std::uint64_t>(std::span<const std::uint64_t>(&seed_, 1));
   }
 
@@ -175,7 +187,8 @@ class Evaluator {
     Memory<Accumulator> sums = sample(sampled, progress);
     const std::vector<Accumulator> all = sums.download();
     std::vector<PointEvaluation> result;
-    for (int i = 0; i < sampled; ++i) result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
+    for (int i = 0; i < sampled; ++i)
+      result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
     return result;
   }
 
@@ -235,20 +248,39 @@ class Evaluator {
     double* p = points.data();
     double* f = figures.data();
     float* input = floats.data();
-    const ChainArrays chains{points_, latent_, ld_, p, f, p + size, p + 2 * size, p + 3 * size, p + 4 * size, f + n, f + 2 * n,
-                             f + 3 * n, counts.data(), counts.data() + n, counts.data() + 2 * n, input, input + n * ld_,
-                             input + 2 * n * ld_, tiles, constant_.data(), 0};
+    const ChainArrays chains{points_,
+                             latent_,
+                             ld_,
+                             p,
+                             f,
+                             p + size,
+                             p + 2 * size,
+                             p + 3 * size,
+                             p + 4 * size,
+                             f + n,
+                             f + 2 * n,
+                             f + 3 * n,
+                             counts.data(),
+                             counts.data() + n,
+                             counts.data() + 2 * n,
+                             input,
+                             input + n * ld_,
+                             input + 2 * n * ld_,
+                             tiles,
+                             constant_.data(),
+                             0};
     r.tape.input = input;
     r.tape.ld_input = ld_;
-    const std::vector<double> step_sizes(ceil_div(points_, group), step_size_);
+    const std::vector<double> step_sizes(ceil_div(points_, evaluation_group), step_size_);
     Memory<double> sizes_memory{std::span<const double>(step_sizes)};
-    const StepSizeArrays sizes{sizes_memory.data(), step_size_, config_.refine.acceptance, group, 0};
+    const StepSizeArrays sizes{sizes_memory.data(), step_size_, config_.refine.acceptance, evaluation_group, 0};
     const Sides sides{1, 1, 0, 0, n, 0};
     const Products decoder(decoder_, parameters_, sides, queue_);
     const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
     const auto gradient = [&](bool value) {
-      decoder.compare(r.tape, points_, {config_.model.density(), x_.data(), ld_pixels(), 1, nullptr,
-                                        value ? input + 2 * n * ld_ : nullptr, true});
+      decoder.compare(
+          r.tape, points_,
+          {config_.model.density(), x_.data(), ld_pixels(), 1, nullptr, value ? input + 2 * n * ld_ : nullptr, true});
       decoder.backward(r.tape, points_);
       decoder.backward_input(r.tape, points_, chains.answer, ld_);
     };
@@ -269,13 +301,13 @@ class Evaluator {
     Memory<double> mean(size), squares(size);
     for (int i = 1; i <= evaluation_.kept; ++i) {
       step(assessment_iteration + static_cast<std::uint32_t>(i), 0, false);
-      add_moments<<<ceil_div(static_cast<int>(size), 256), 256, 0, queue_>>>(chains.z, static_cast<int>(size), i, mean.data(),
-                                                                            squares.data());
+      add_moments<<<ceil_div(static_cast<int>(size), 256), 256, 0, queue_>>>(chains.z, static_cast<int>(size), i,
+                                                                             mean.data(), squares.data());
       check(cudaGetLastError(), "summing moments");
     }
     queue_.wait();
     std::vector<double> sd = squares.download();
-    for (double& s : sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_sd);
+    for (double& s : sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_chain_sd);
     chain_mean_ = std::move(mean);
     chain_sd_.upload(sd);
   }
@@ -283,7 +315,7 @@ class Evaluator {
   Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
     std::vector<Accumulator> none(static_cast<std::size_t>(sampled) * accumulators, single(-infinity));
     Memory<Accumulator> sums{std::span<const Accumulator>(none)};
-    const std::size_t rows = static_cast<std::size_t>(sampled_at_once) * block;
+    const std::size_t rows = static_cast<std::size_t>(sampled_at_once) * evaluation_block;
     const int tiles = Products::partial_tiles(decoder_.outputs());
     Memory<float> input(rows * ld_), partial(rows * tiles);
     Memory<DrawTerms> terms(rows);
@@ -291,22 +323,28 @@ class Evaluator {
     r.tape.input = input.data();
     r.tape.ld_input = ld_;
     const Products decoder(decoder_, parameters_, {1, 1, 0, 0, rows, 0}, queue_);
-    const ProposalArrays proposals{q_mean_memory_.data(), q_sd_memory_.data(), chain_mean_.data(), chain_sd_.data(), latent_,
-                                   evaluation_.widening, {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
+    const ProposalArrays proposals{q_mean_memory_.data(),
+                                   q_sd_memory_.data(),
+                                   chain_mean_.data(),
+                                   chain_sd_.data(),
+                                   latent_,
+                                   evaluation_.widening,
+                                   {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
     for (int first = 0; first < sampled; first += sampled_at_once) {
       const int points = std::min(sampled_at_once, sampled - first);
-      for (int begin = 0; begin < evaluation_.samples; begin += block)
+      for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
         for (int j = 0; j < proposal_count; ++j) {
           if (!evaluation_.proposals[j]) continue;
-          const int size = std::min(block, evaluation_.samples - begin), count = points * size;
-          const auto sequence = static_cast<std::uint32_t>(begin / block * proposal_count + j);
+          const int size = std::min(evaluation_block, evaluation_.samples - begin), count = points * size;
+          const auto sequence = static_cast<std::uint32_t>(begin / evaluation_block * proposal_count + j);
           const DrawShape shape{first, points, size, ld_, sequence, seed_, j, first_datum_};
           make_draws<<<ceil_div(count, 4), 128, 0, queue_>>>(proposals, shape, input.data(), terms.data());
           check(cudaGetLastError(), "drawing from proposals");
-          decoder.compare(r.tape, count, {config_.model.density(), x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
-                                          ld_pixels(), size, nullptr, partial.data(), false});
-          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), tiles, constant_.data(), begin,
-                                            std::max(1, evaluation_.samples / 10), sums.data());
+          decoder.compare(r.tape, count,
+                          {config_.model.density(), x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
+                           ld_pixels(), size, nullptr, partial.data(), false});
+          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), tiles, constant_.data(),
+                                            begin, std::max(1, evaluation_.samples / 10), sums.data());
           check(cudaGetLastError(), "weighing draws");
         }
       if (!progress) continue;
@@ -346,7 +384,7 @@ std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const 
   const int wanted = std::min(data.size(), config.points.value_or(data.size()));
   for (int begin = 0; begin < wanted; begin += points_at_once) {
     const int moved = std::min(points_at_once, data.size() - begin), sampled = std::min(moved, wanted - begin);
-    const int points = std::min(moved, round_up(sampled, group));  // chains move in whole groups
+    const int points = std::min(moved, round_up(sampled, evaluation_group));  // chains move in whole groups
     std::vector<float> x(static_cast<std::size_t>(points) * ld);
     std::vector<double> constant(points);
     std::vector<double> exact;
@@ -355,11 +393,12 @@ std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const 
       model_.expand(data, std::span<const int>(&n, 1), 0, 1, one);
       std::copy_n(one.view().column(0), data_.dimension(), x.begin() + static_cast<std::ptrdiff_t>(i) * ld);
       constant[i] = one.constant(0);
-      if (i < sampled && config_.model.density() == Density::gaussian) exact.push_back(model_.exact_log_likelihood(one, 0));
+      if (i < sampled && config_.model.density() == Density::gaussian)
+        exact.push_back(model_.exact_log_likelihood(one, 0));
     }
     const auto with = [&]<Math math>() {
-      return Evaluator<math>(config_, config, decoder_net_, mean_net_, net_parameters_, of(space_.parameters, run), seeds_[run],
-                             step_size_[run])
+      return Evaluator<math>(config_, config, decoder_net_, mean_net_, net_parameters_, of(space_.parameters, run),
+                             seeds_[run], step_size_[run])
           .evaluate(x, constant, sampled, static_cast<std::uint32_t>(begin), progress);
     };
     std::vector<PointEvaluation> some =

@@ -13,8 +13,9 @@ __global__ void gather(Space space, DataView data, RateSpec rates) {
   const int datum = space.of(space.indices, run)[row + column];
   float* x = space.of(space.x, run) + static_cast<std::size_t>(column) * space.ld_pixels;
   for (int i = threadIdx.x; i < data.pixels; i += blockDim.x)
-    x[i] = data.bits ? static_cast<float>(data.bits[static_cast<std::size_t>(datum) * data.words + i / 64] >> (i % 64) & 1)
-                     : data.values[static_cast<std::size_t>(datum) * data.pixels + i];
+    x[i] = data.bits
+               ? static_cast<float>(data.bits[static_cast<std::size_t>(datum) * data.words + i / 64] >> (i % 64) & 1)
+               : data.values[static_cast<std::size_t>(datum) * data.pixels + i];
   if (threadIdx.x != 0) return;
   space.of(space.datum, run)[column] = datum;
   space.of(space.constant, run)[column] = data.constant ? data.constant[datum] : 0;
@@ -118,14 +119,15 @@ __device__ Sums sums_of(const Datum& q, int latent, int lane) {
   return {warp_sum(s.log_normalizer), warp_sum(s.square0), warp_sum(s.square_t)};
 }
 
-__device__ double baseline_of(const Space& space, const ObjectiveSpec& spec, const RunState& state, int run, int term, int datum) {
+__device__ double baseline_of(const Space& space, const ObjectiveSpec& spec, const RunState& state, int run, int term,
+                              int datum) {
   if (!space.baseline[term]) return 0;
   return state.iteration <= spec.shared_until ? state.shared[term] : space.of(space.baseline[term], run)[datum];
 }
 
 // eq. gradient_term1 and gradient_term2 of one datum, with one lane a dimension: as hone/objective/terms.cpp
-__device__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q, const double (&centred)[2], int run, int column,
-                           int lane) {
+__device__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q, const double (&centred)[2],
+                           int run, int column, int lane) {
   const ObjectiveConfig& o = spec.objective;
   const bool first = o.kind != ObjectiveKind::li2017, second = o.kind == ObjectiveKind::vcd;
   const double refined_score = q.weight * (o.kind == ObjectiveKind::li2017 ? 1 : second ? o.alpha : 0);
@@ -151,12 +153,14 @@ __device__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const 
     sd += refined_score * (u * u - 1) / s;
     const int j = column * space.ld_latent + d;
     space.of(space.delta_mean, run)[j] = static_cast<float>(mean);
-    space.of(space.delta_sd, run)[j] = static_cast<float>(sd * sigmoid(space.of(space.raw_sd, run)[j] - softplus_shift));
+    space.of(space.delta_sd, run)[j] =
+        static_cast<float>(sd * sigmoid(space.of(space.raw_sd, run)[j] - softplus_shift));
   }
 }
 
 // C_n of data that come once learn from their value; of one that comes twice, from both in turn.
-__device__ void learn_baseline(const Space& space, const ObjectiveSpec& spec, RunState& state, int run, int term, const double* value) {
+__device__ void learn_baseline(const Space& space, const ObjectiveSpec& spec, RunState& state, int run, int term,
+                               const double* value) {
   const double decay = spec.objective.baseline_decay;
   const int* datum = space.of(space.datum, run);
   const int* alive = space.of(space.alive, run);
@@ -182,7 +186,8 @@ __device__ void learn_baseline(const Space& space, const ObjectiveSpec& spec, Ru
   }
 }
 
-__device__ void write_figures(const Space& space, const ObjectiveSpec& spec, RunState& state, int run, const Figures& figures) {
+__device__ void write_figures(const Space& space, const ObjectiveSpec& spec, RunState& state, int run,
+                              const Figures& figures) {
   const ChainArrays chains = space.chains.of(run);
   const int* alive = space.of(space.alive, run);
   const bool refines = spec.objective.kind != ObjectiveKind::kl;
@@ -192,8 +197,12 @@ __device__ void write_figures(const Space& space, const ObjectiveSpec& spec, Run
       sum[6] += 1;
       continue;
     }
-    const double terms[6] = {1, figures.elbo[c], figures.refined[c], chains.acceptance[c],
-                             static_cast<double>(chains.proposals[c]), static_cast<double>(chains.nonfinite[c])};
+    const double terms[6] = {1,
+                             figures.elbo[c],
+                             figures.refined[c],
+                             chains.acceptance[c],
+                             static_cast<double>(chains.proposals[c]),
+                             static_cast<double>(chains.nonfinite[c])};
     for (int i = 0; i < 6; ++i) sum[i] += terms[i];
   }
   for (double& s : sum) s = warp_sum(s);

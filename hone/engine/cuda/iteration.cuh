@@ -12,8 +12,8 @@ struct RunState {
   std::uint32_t chunk_first;  // the first of those whose minibatches lie on the device
   std::uint32_t bad;          // the first iteration after which a parameter was not finite; 0: none
   double step_size;
-  double shared[2];           // control variates of the two terms while they are one for all data
-  double rate_factor;         // of this iteration
+  double shared[2];    // control variates of the two terms while they are one for all data
+  double rate_factor;  // of this iteration
   double adam[2];
 };
 
@@ -39,16 +39,16 @@ struct Space {
   const int* indices;   // (chunk, batch): the data of the minibatches to come
   MetricsRow* metrics;  // (chunk)
   float* parameters;
-  float *first, *second;  // the optimizer's moments
-  float* x;               // (batch, ld_pixels)
-  int* datum;             // (batch)
-  double* constant;       // (batch)
-  int* alive;             // (batch): draws inside the support
-  float *raw_mean, *raw_sd, *delta_mean, *delta_sd;  // the encoder's last layers, (batch, ld_latent)
+  float *first, *second;                              // the optimizer's moments
+  float* x;                                           // (batch, ld_pixels)
+  int* datum;                                         // (batch)
+  double* constant;                                   // (batch)
+  int* alive;                                         // (batch): draws inside the support
+  float *raw_mean, *raw_sd, *delta_mean, *delta_sd;   // the encoder's last layers, (batch, ld_latent)
   double *mean, *sd, *noise, *z0, *log_p0, *grad_p0;  // (batch, D)
-  double* baseline[2];  // (data), of the first and of the second term; null: none
-  double* figures;      // (4, batch): of the objective's kernel
-  unsigned long long* meeting;  // (steps): where clusters meet after an HMC step
+  double* baseline[2];                                // (data), of the first and of the second term; null: none
+  double* figures;                                    // (4, batch): of the objective's kernel
+  unsigned long long* meeting;                        // (steps): where clusters meet after an HMC step
   int steps;
   ChainArrays chains;
 

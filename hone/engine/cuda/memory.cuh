@@ -16,7 +16,8 @@ namespace hone::cuda {
 inline void check(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
   std::string text = std::string("CUDA, ") + doing + ": " + cudaGetErrorString(status);
-  if (status == cudaErrorMemoryAllocation) text += "; a smaller batch, smaller layers or fewer runs side by side need less";
+  if (status == cudaErrorMemoryAllocation)
+    text += "; a smaller batch, smaller layers or fewer runs side by side need less";
   throw Error(text);
 }
 
@@ -43,7 +44,8 @@ class Memory {
   std::size_t size() const { return size_; }
   void upload(std::span<const T> values, std::size_t offset = 0) {
     if (values.empty()) return;
-    check(cudaMemcpy(data_ + offset, values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "copying to the device");
+    check(cudaMemcpy(data_ + offset, values.data(), values.size_bytes(), cudaMemcpyHostToDevice),
+          "copying to the device");
   }
   std::vector<T> download() const { return download(0, size_); }
   std::vector<T> download(std::size_t offset, std::size_t count) const {

@@ -4,8 +4,8 @@
 
 namespace hone::cuda {
 
-// Products on the tensor cores. tf32: operands rounded to 10 bits of mantissa, sums in float32. fp32: every operand as a
-// sum of two such numbers, and the three products that matter: correct to about float32.
+// Products on the tensor cores. tf32: operands rounded to 10 bits of mantissa, sums in float32. fp32: every operand as
+// a sum of two such numbers, and the three products that matter: correct to about float32.
 enum class Math { tf32, fp32 };
 
 // x rounded to tf32, to nearest

@@ -129,8 +129,9 @@ class Networks {
     for (int l = 0; l < to; ++l) {
       const Layer& layer = net_.layer[l];
       const Activation activation = l + 1 < net_.depth ? net_.activation : Activation::linear;
-      launch_product<T, Along::k, Along::n, math>(below(tape, rows, l), sides_.nets, net_side(l, l - 1), sides_.runs, run_side(),
-                                                  Activated<math>{tape.value[l], bias(layer), layer.ld, activation}, stream_);
+      launch_product<T, Along::k, Along::n, math>(
+          below(tape, rows, l), sides_.nets, net_side(l, l - 1), sides_.runs, run_side(),
+          Activated<math>{tape.value[l], bias(layer), layer.ld, activation}, stream_);
     }
   }
 
@@ -162,8 +163,13 @@ class Networks {
   const float* bias(const Layer& layer) const { return layer.has_bias ? parameters_ + layer.bias : nullptr; }
   Product below(const Tape& tape, int rows, int l) const {
     const Layer& layer = net_.layer[l];
-    return {l == 0 ? tape.input : tape.value[l - 1], parameters_ + layer.weight,
-            l == 0 ? tape.ld_input : net_.layer[l - 1].ld, layer.ld, rows, layer.outputs, layer.inputs};
+    return {l == 0 ? tape.input : tape.value[l - 1],
+            parameters_ + layer.weight,
+            l == 0 ? tape.ld_input : net_.layer[l - 1].ld,
+            layer.ld,
+            rows,
+            layer.outputs,
+            layer.inputs};
   }
   Product above(const Tape& tape, int rows, int l) const {
     const Layer& layer = net_.layer[l];

@@ -12,8 +12,8 @@ namespace hone::cuda {
 //   weight gradient  dW (in, out)     = Xᵀ dY                             a along m, b along n
 enum class Along { m, n, k };
 
-// A block's share of C, and of k at a time; a warp's share of that. Of several groups of warps each takes its part of k,
-// and their sums meet in shared memory at the end.
+// A block's share of C, and of k at a time; a warp's share of that. Of several groups of warps each takes its part of
+// k, and their sums meet in shared memory at the end.
 template <int M, int N, int K, int WM, int WN, int stages_, int groups_ = 1>
 struct Tile {
   static constexpr int m = M, n = N, k = K, warp_m = WM, warp_n = WN, stages = stages_, groups = groups_;
@@ -125,8 +125,8 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
     for (int j = 0; j < tiles_n; ++j)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        *reinterpret_cast<float2*>(shared + group * size + (warp_m + 16 * i + g + 8 * half) * stride + warp_n + 8 * j + 2 * t) =
-            make_float2(c[i][j][2 * half], c[i][j][2 * half + 1]);
+        *reinterpret_cast<float2*>(shared + group * size + (warp_m + 16 * i + g + 8 * half) * stride + warp_n + 8 * j +
+                                   2 * t) = make_float2(c[i][j][2 * half], c[i][j][2 * half + 1]);
   __syncthreads();
 #pragma unroll
   for (int row = threadIdx.x / 32; row < T::m; row += T::threads / 32) {
@@ -145,8 +145,8 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
   }
 }
 
-// C's share of the block whose first element is (m0, n0): epilogue(m, n, c) for every element inside; where the epilogue
-// sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row.
+// C's share of the block whose first element is (m0, n0): epilogue(m, n, c) for every element inside; where the
+// epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row.
 template <class T, Along a, Along b, Math math, class Epilogue>
 __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
   using S = Shares<T, a, b>;
@@ -227,7 +227,8 @@ struct Side {
 };
 
 template <class T, Along a, Along b, Math math, class Epilogue>
-__global__ void __launch_bounds__(T::threads) product_kernel(Product p, int nets, Side net, Side run, Epilogue epilogue) {
+__global__ void __launch_bounds__(T::threads)
+    product_kernel(Product p, int nets, Side net, Side run, Epilogue epilogue) {
   extern __shared__ __align__(16) float shared[];
   const std::size_t n = blockIdx.z % nets, r = blockIdx.z / nets;
   p.a += n * net.a + r * run.a;

@@ -62,7 +62,8 @@ __global__ void start(ChainArrays all, Numbers numbers, StepSizeArrays sizes, Hm
   const std::uint64_t seed = numbers.seed[h.run];
   double energy = 0;
   for (int pair = h.lane; 2 * pair < c.latent; pair += 32) {
-    const auto normal = random_pair(seed, {Purpose::momentum, iteration, datum, step}, static_cast<std::uint32_t>(pair), true);
+    const auto normal =
+        random_pair(seed, {Purpose::momentum, iteration, datum, step}, static_cast<std::uint32_t>(pair), true);
     for (int e = 0; e < 2 && 2 * pair + e < c.latent; ++e) {
       const int d = 2 * pair + e;
       const std::size_t i = static_cast<std::size_t>(h.chain) * c.latent + d;
@@ -134,7 +135,8 @@ __global__ void __launch_bounds__(accept_threads)
     const double proposed = finite ? c.proposed[chain] : -infinity;
     const std::uint32_t datum = numbers.first_datum + static_cast<std::uint32_t>(chain);
     const double uniform = random_pair(numbers.seed[run], {Purpose::accept, iteration, datum, step}, 0, false).first;
-    const Decision decision = decide(proposed - c.value[chain] + c.energy[chain] - kinetic, proposed, c.value[chain], uniform);
+    const Decision decision =
+        decide(proposed - c.value[chain] + c.energy[chain] - kinetic, proposed, c.value[chain], uniform);
     const bool moves = decision.outcome == Outcome::accepted;
     __syncwarp();
     for (int d = lane; moves && d < c.latent; d += 32) {
@@ -155,7 +157,9 @@ __global__ void __launch_bounds__(accept_threads)
   size = sizes.followed(size, static_cast<double>(accepted) / proposals);
 }
 
-dim3 grid_of(const ChainArrays& chains, int runs) { return {static_cast<unsigned>(ceil_div(chains.count, chains_a_block)), static_cast<unsigned>(runs), 1}; }
+dim3 grid_of(const ChainArrays& chains, int runs) {
+  return {static_cast<unsigned>(ceil_div(chains.count, chains_a_block)), static_cast<unsigned>(runs), 1};
+}
 
 }  // namespace
 
@@ -169,8 +173,8 @@ void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream) {
   check(cudaGetLastError(), "evaluating draws");
 }
 
-void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape, std::uint32_t step,
-                  int runs, cudaStream_t stream) {
+void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape,
+                  std::uint32_t step, int runs, cudaStream_t stream) {
   start<<<grid_of(chains, runs), 32 * chains_a_block, 0, stream>>>(chains, numbers, sizes, shape, step);
   check(cudaGetLastError(), "starting trajectories");
 }
@@ -180,8 +184,8 @@ void launch_leap(const ChainArrays& chains, const StepSizeArrays& sizes, int ind
   check(cudaGetLastError(), "a leapfrog step");
 }
 
-void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step, bool adapt,
-                   int runs, cudaStream_t stream) {
+void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step,
+                   bool adapt, int runs, cudaStream_t stream) {
   const dim3 grid(ceil_div(chains.count, sizes.group), runs);
   accept<<<grid, accept_threads, 0, stream>>>(chains, numbers, sizes, step, adapt);
   check(cudaGetLastError(), "accepting proposals");

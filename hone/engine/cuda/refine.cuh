@@ -26,10 +26,10 @@ struct ChainArrays {
   int count, latent, ld;
   double *z, *value, *gradient;
   double *position, *momentum, *slope, *proposed, *energy;
-  double* acceptance;  // sums of the acceptance probabilities
+  double* acceptance;                   // sums of the acceptance probabilities
   int *length, *proposals, *nonfinite;  // leapfrog steps of this trajectory; sums over the refinement
-  float *input, *answer;  // a point, and ∇ log p(x | z) there
-  const float* partial;   // (tiles, chains) of log p(x | z)
+  float *input, *answer;                // a point, and ∇ log p(x | z) there
+  const float* partial;                 // (tiles, chains) of log p(x | z)
   int tiles;
   const double* constant;  // of log p(x | z); null: 0
   std::size_t run;         // floats from a run to the next
@@ -41,7 +41,8 @@ struct ChainArrays {
   __device__ ChainArrays of(int r) const {
     ChainArrays c = *this;
     const std::size_t floats = r * run;
-    for (double** p : {&c.z, &c.value, &c.gradient, &c.position, &c.momentum, &c.slope, &c.proposed, &c.energy, &c.acceptance})
+    for (double** p :
+         {&c.z, &c.value, &c.gradient, &c.position, &c.momentum, &c.slope, &c.proposed, &c.energy, &c.acceptance})
       *p = at(*p, floats);
     for (int** p : {&c.length, &c.proposals, &c.nonfinite}) *p = at(*p, floats);
     c.input += floats;
@@ -65,8 +66,8 @@ struct StepSizeArrays {
   }
 };
 
-__device__ __forceinline__ philox_detail::Pair random_pair(std::uint64_t seed, const Stream& stream_name, std::uint32_t block,
-                                                           bool normal) {
+__device__ __forceinline__ philox_detail::Pair random_pair(std::uint64_t seed, const Stream& stream_name,
+                                                           std::uint32_t block, bool normal) {
   philox_detail::Words counter = philox_detail::first_counter(stream_name);
   counter[0] = block;
   const philox_detail::Words w = philox_detail::rounds(counter, seed);
@@ -98,10 +99,10 @@ struct HmcShape {
 };
 void launch_place(const ChainArrays& chains, int runs, cudaStream_t stream);  // z → input
 void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream);  // answer at z → value, gradient
-void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape, std::uint32_t step,
-                  int runs, cudaStream_t stream);
+void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape,
+                  std::uint32_t step, int runs, cudaStream_t stream);
 void launch_leap(const ChainArrays& chains, const StepSizeArrays& sizes, int leap, int runs, cudaStream_t stream);
-void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step, bool adapt,
-                   int runs, cudaStream_t stream);
+void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step,
+                   bool adapt, int runs, cudaStream_t stream);
 
 }  // namespace hone::cuda

@@ -35,11 +35,6 @@ class Beside {
   cudaEvent_t event_ = nullptr;
 };
 
-Error not_finite(const std::string& what, std::uint32_t iteration) {
-  return Error(what + " is no longer finite after iteration " + std::to_string(iteration) +
-               "; smaller learning rates may help (rate_mean, rate_scale, rate_model)");
-}
-
 }  // namespace
 
 int padded_width(int units) { return round_up(units, 4); }
@@ -62,8 +57,11 @@ std::vector<float> PaddedParameters::padded(std::span<const float> values) const
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     for (int row = 0; row < tensor.rows; ++row)
-      std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols,
-                  tensor.cols, out.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) + static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols));
+      std::copy_n(
+          values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols,
+          tensor.cols,
+          out.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) +
+              static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols));
   }
   return out;
 }
@@ -72,8 +70,11 @@ void PaddedParameters::unpad(std::span<const float> padded, std::span<float> val
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     for (int row = 0; row < tensor.rows; ++row)
-      std::copy_n(padded.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) + static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols),
-                  tensor.cols, values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols);
+      std::copy_n(
+          padded.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) +
+              static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols),
+          tensor.cols,
+          values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols);
   }
 }
 
@@ -135,8 +136,12 @@ Net Runs::net_of(const std::string& name, int inputs, const std::vector<int>& hi
     const int units = l + 1 < net.depth ? hidden[l] : outputs;
     const std::string index = "[" + std::to_string(l) + "]";
     const std::size_t bias = padded_.offset(name + ".bias" + index);
-    net.layer[l] = {inputs, units, padded_width(units), padded_.offset(name + ".weight" + index),
-                    bias == PaddedParameters::npos ? 0 : bias, bias != PaddedParameters::npos};
+    net.layer[l] = {inputs,
+                    units,
+                    padded_width(units),
+                    padded_.offset(name + ".weight" + index),
+                    bias == PaddedParameters::npos ? 0 : bias,
+                    bias != PaddedParameters::npos};
     inputs = units;
   }
   return net;
@@ -176,7 +181,8 @@ void Runs::place(Arena arena) {
   s.log_p0 = arena.take<double>(batch);
   s.figures = arena.take<double>(4 * static_cast<std::size_t>(batch));
   s.meeting = arena.take<unsigned long long>(s.steps);
-  const bool first = config_.objective.first_term == FirstTerm::score && config_.objective.kind != ObjectiveKind::li2017;
+  const bool first =
+      config_.objective.first_term == FirstTerm::score && config_.objective.kind != ObjectiveKind::li2017;
   const bool second = config_.objective.kind == ObjectiveKind::vcd && config_.objective.estimator == Estimator::full;
   const bool any = config_.baseline != LatentBaseline::none;
   s.baseline[0] = any && first ? arena.take<double>(s.data) : nullptr;
@@ -255,7 +261,8 @@ void Runs::plan_refinement(const PathOptions& options) {
   double best = 0;
   for (const int chains : {8, 16, 32}) {
     if (!options.clusters || (options.chains > 0 && chains != options.chains)) continue;
-    const auto plan = plan_trajectory(decoder_net_, config_.model.density(), config_.batch, chains, options.blocks, math_);
+    const auto plan =
+        plan_trajectory(decoder_net_, config_.model.density(), config_.batch, chains, options.blocks, math_);
     if (!plan) continue;
     // a gradient takes about as long as 16 chains' products and 3 more meetings
     const double cost = waves(*plan).first * (1.0 + chains / 16.0);
@@ -280,10 +287,12 @@ void Runs::refine_by_products() {
   const Density density = config_.model.density();
   const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
   const Numbers numbers{seed_memory_.data(), &space_.state->iteration, 0, 0};
-  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
+  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch,
+                             space_.stride};
   const auto gradient = [&](bool value) {
-    decoder.compare(decoder_tape_, batch,
-                    {density, space_.x, space_.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true});
+    decoder.compare(
+        decoder_tape_, batch,
+        {density, space_.x, space_.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true});
     decoder.backward(decoder_tape_, batch);
     decoder.backward_input(decoder_tape_, batch, chains.answer, chains.ld);
   };
@@ -309,8 +318,10 @@ void Runs::refine_by_products() {
 template <Math math, class T>
 void Runs::capture_iteration() {
   const int batch = config_.batch, runs = count();
-  const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64), data_.dimension()};
-  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch, space_.stride};
+  const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64),
+                      data_.dimension()};
+  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch,
+                             space_.stride};
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
   launch_gather(space_, data, {config_.rate_decay, config_.decay_every}, runs, queue_);
@@ -318,10 +329,17 @@ void Runs::capture_iteration() {
   launch_draw(space_, seed_memory_.data(), runs, queue_);
   if (plan_) {
     const int adapting = config_.refine.adapting < 0 ? config_.refine.steps - 1 : config_.refine.adapting;
-    const TrajectorySpec spec{decoder_net_, config_.model.density(), decoder_tape_,
+    const TrajectorySpec spec{decoder_net_,
+                              config_.model.density(),
+                              decoder_tape_,
                               {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter},
-                              refines() ? config_.refine.steps : 0, adapting, config_.refine.adapt, sizes, seed_memory_.data(),
-                              *plan_, ceil_div(batch, plan_->chains)};
+                              refines() ? config_.refine.steps : 0,
+                              adapting,
+                              config_.refine.adapt,
+                              sizes,
+                              seed_memory_.data(),
+                              *plan_,
+                              ceil_div(batch, plan_->chains)};
     for (int run = 0; run < runs; run += wave_)
       launch_trajectory(space_, spec, math, run, std::min(wave_, runs - run), queue_);
   } else {
@@ -367,9 +385,11 @@ void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
   const std::uint32_t first = iteration_ + 1;
   for (int run = 0; run < this->count(); ++run) {
     for (std::uint32_t i = 0; i < count; ++i)
-      minibatches_[run]->fill(first + i, std::span(indices).subspan(static_cast<std::size_t>(i) * config_.batch, config_.batch));
+      minibatches_[run]->fill(first + i,
+                              std::span(indices).subspan(static_cast<std::size_t>(i) * config_.batch, config_.batch));
     check(cudaMemcpyAsync(const_cast<int*>(of(space_.indices, run)), indices.data(), indices.size() * sizeof(int),
-                          cudaMemcpyHostToDevice, queue_), "copying minibatches");
+                          cudaMemcpyHostToDevice, queue_),
+          "copying minibatches");
     const std::uint32_t words[2] = {first, first};  // next, chunk_first
     check(cudaMemcpyAsync(&of(space_.state, run)->next, words, sizeof words, cudaMemcpyHostToDevice, queue_),
           "copying minibatches");
@@ -384,7 +404,8 @@ void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
 void Runs::add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics) {
   std::vector<MetricsRow> rows(count);
   for (int run = 0; run < this->count(); ++run) {
-    check(cudaMemcpy(rows.data(), of(space_.metrics, run), count * sizeof(MetricsRow), cudaMemcpyDeviceToHost), "reading figures");
+    check(cudaMemcpy(rows.data(), of(space_.metrics, run), count * sizeof(MetricsRow), cudaMemcpyDeviceToHost),
+          "reading figures");
     const RunState state = state_of(run);
     step_size_[run] = state.step_size;
     TrainMetrics& m = metrics[run];
@@ -409,7 +430,8 @@ TrainState Runs::save(int run) const {
   TrainState state{iteration_, step_size_[run], {}};
   const auto download = [&](const float* from, std::span<float> to) {
     std::vector<float> padded(padded_.size());
-    check(cudaMemcpy(padded.data(), of(from, run), padded.size() * sizeof(float), cudaMemcpyDeviceToHost), "reading parameters");
+    check(cudaMemcpy(padded.data(), of(from, run), padded.size() * sizeof(float), cudaMemcpyDeviceToHost),
+          "reading parameters");
     padded_.unpad(padded, to);
   };
   const std::size_t size = model_.parameters().size();
@@ -424,7 +446,8 @@ TrainState Runs::save(int run) const {
     if (!space_.baseline[term]) continue;
     std::vector<double> values(space_.data, device.shared[term]);
     if (!shared)
-      check(cudaMemcpy(values.data(), of(space_.baseline[term], run), values.size() * sizeof(double), cudaMemcpyDeviceToHost),
+      check(cudaMemcpy(values.data(), of(space_.baseline[term], run), values.size() * sizeof(double),
+                       cudaMemcpyDeviceToHost),
             "reading control variates");
     add_array(state, baseline_name(term == 0 ? Term::first : Term::second), values);
   }
@@ -442,13 +465,15 @@ void Runs::restore(int run, const TrainState& state) {
     std::vector<double> values(space_.data);
     take_array(state, baseline_name(term == 0 ? Term::first : Term::second), values);
     device.shared[term] = values.front();
-    check(cudaMemcpy(of(space_.baseline[term], run), values.data(), values.size() * sizeof(double), cudaMemcpyHostToDevice),
+    check(cudaMemcpy(of(space_.baseline[term], run), values.data(), values.size() * sizeof(double),
+                     cudaMemcpyHostToDevice),
           "copying control variates");
   }
   upload_parameters(run);
   const auto upload = [&](float* to, std::span<const float> values) {
     const std::vector<float> padded = padded_.padded(values);
-    check(cudaMemcpy(of(to, run), padded.data(), padded.size() * sizeof(float), cudaMemcpyHostToDevice), "copying moments");
+    check(cudaMemcpy(of(to, run), padded.data(), padded.size() * sizeof(float), cudaMemcpyHostToDevice),
+          "copying moments");
   };
   upload(space_.second, second);
   if (space_.first) upload(space_.first, first);
@@ -465,8 +490,8 @@ Runs::Probe Runs::probe(int run) const {
   };
   const std::size_t batch = config_.batch, points = batch * static_cast<std::size_t>(config_.model.latent);
   const ChainArrays& c = space_.chains;
-  return {read(space_.mean, points), read(space_.sd, points),  read(space_.z0, points), read(space_.log_p0, batch),
-          read(space_.grad_p0, points), read(c.z, points),     read(c.value, batch),    read(c.acceptance, batch)};
+  return {read(space_.mean, points),    read(space_.sd, points), read(space_.z0, points), read(space_.log_p0, batch),
+          read(space_.grad_p0, points), read(c.z, points),       read(c.value, batch),    read(c.acceptance, batch)};
 }
 
 }  // namespace hone::cuda

@@ -46,16 +46,16 @@ class PaddedParameters {
 
 int padded_width(int units);
 
-// How refinements are executed: by itself the cluster kernel where the decoder fits it, with as many chains a cluster as
-// suits the number of runs.
+// How refinements are executed: by itself the cluster kernel where the decoder fits it, with as many chains a cluster
+// as suits the number of runs.
 struct PathOptions {
   bool clusters = true;
   int chains = 0;  // of a cluster: 8, 16, 32; 0: chosen
   int blocks = 0;  // of a cluster: 1, 2, 4, 8, 16; 0: chosen
 };
 
-// Some runs of one configuration that differ by their seeds, side by side on one device. All make the same iterations at
-// the same time.
+// Some runs of one configuration that differ by their seeds, side by side on one device. All make the same iterations
+// at the same time.
 class Runs {
  public:
   Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path = {});

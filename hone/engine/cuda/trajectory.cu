@@ -20,8 +20,8 @@ struct Share {
   int tile, begin, end;  // steps of k; none where begin = end
 };
 
-// A stride of at least `least` that is 4 more than a multiple of 8 (fragments of single words), or 8 more than one of 32
-// (fragments of pairs): a warp's fragment touches every bank once.
+// A stride of at least `least` that is 4 more than a multiple of 8 (fragments of single words), or 8 more than one of
+// 32 (fragments of pairs): a warp's fragment touches every bank once.
 constexpr int odd_stride(int least) { return round_up(least + 4, 8) - 4; }
 constexpr int pair_stride(int least) { return round_up(least > 8 ? least - 8 : 0, 32) + 8; }
 
@@ -113,7 +113,8 @@ constexpr TrajectoryPlan layout(const Shape& shape, int chains, int cluster) {
   return plan;
 }
 
-// A decoder whose shape the compiler knows, so that all places and counts are constants: the paper's two. ReLU, Bernoulli.
+// A decoder whose shape the compiler knows, so that all places and counts are constants: the paper's two. ReLU,
+// Bernoulli.
 template <int depth, int w0, int w1, int w2 = 0, int w3 = 0>
 struct Known {
   static constexpr bool known = true;
@@ -146,16 +147,15 @@ __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
 // before comes after its wait.
 class Mailbox {
  public:
-  __device__ void set_up() const {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory");
-  }
+  __device__ void set_up() const { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory"); }
   __device__ void expect(int bytes) const {  // one thread, once each time
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
   }
   __device__ void wait(int phase) const {
     asm volatile(
         "{\n .reg .pred done;\n again:\n"
-        " mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n @!done bra again;\n}" ::"r"(address()),
+        " mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n @!done bra again;\n}" ::"r"(
+            address()),
         "r"(phase)
         : "memory");
   }
@@ -166,14 +166,16 @@ class Mailbox {
 };
 
 __device__ __forceinline__ void send(float* place, const Mailbox& box, int rank, float value) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote_address(place, rank)),
-               "r"(__float_as_uint(value)), "r"(remote_address(&box, rank))
-               : "memory");
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote_address(place, rank)),
+      "r"(__float_as_uint(value)), "r"(remote_address(&box, rank))
+      : "memory");
 }
 __device__ __forceinline__ void send(double* place, const Mailbox& box, int rank, double value) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_address(place, rank)),
-               "l"(__double_as_longlong(value)), "r"(remote_address(&box, rank))
-               : "memory");
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_address(place, rank)),
+      "l"(__double_as_longlong(value)), "r"(remote_address(&box, rank))
+      : "memory");
 }
 
 template <class Decoder, int depth, int NT, Math math>
@@ -182,8 +184,13 @@ class Block {
   static constexpr int NC = 8 * NT, last = depth - 1;
 
   __device__ Block(const Space& space, const TrajectorySpec& spec, float* shared, int run, int first)
-      : space_(space), spec_(spec), shared_(shared), cluster_(cg::this_cluster()),
-        rank_(static_cast<int>(cluster_.block_rank())), run_(run), first_(first) {
+      : space_(space),
+        spec_(spec),
+        shared_(shared),
+        cluster_(cg::this_cluster()),
+        rank_(static_cast<int>(cluster_.block_rank())),
+        run_(run),
+        first_(first) {
     double* d = reinterpret_cast<double*>(shared + plan().doubles);
     const int points = latent() * NC;
     z_ = d;
@@ -254,12 +261,14 @@ class Block {
   static __device__ constexpr bool whole(int l) { return l == 0 && last > 0; }
   template <int l>
   __device__ int owner(int row) const {  // the block whose slice of layer l's outputs a row belongs to
-    return plan().slice[l] == 1 ? row : static_cast<int>(__umulhi(static_cast<unsigned>(row), plan().slice_reciprocal[l]));
+    return plan().slice[l] == 1 ? row
+                                : static_cast<int>(__umulhi(static_cast<unsigned>(row), plan().slice_reciprocal[l]));
   }
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
   template <int l>
   __device__ float* recorded(float* const (&arrays)[max_layers], int chain, int unit) const {  // a number of the tape
-    return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld + unit;
+    return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld +
+           unit;
   }
 
   __device__ void load();
@@ -306,7 +315,7 @@ class Block {
   double *z_, *gradient_, *position_, *momentum_, *slope_;  // (D, NC)
   double *value_, *proposed_, *energy_, *acceptance_, *partial_value_, *received_value_, *epsilon_;
   int *length_, *proposals_, *nonfinite_, *counts_;
-  float* log_p_;  // (NC, pixels of the slice): terms of log p(x | z), as x lies
+  float* log_p_;     // (NC, pixels of the slice): terms of log p(x | z), as x lies
   Share* schedule_;  // (depth, forward or backward, warps)
   Mailbox* boxes_;
   unsigned phases_ = 0;  // a bit a box
@@ -333,7 +342,8 @@ __device__ void Block<Decoder, depth, NT, math>::load() {
 #pragma unroll
           for (int c = 0; c < cols_at_once; ++c) {
             const int row = row0 + r * warps, col = col0 + 32 * c;
-            value[r][c] = row < layer.inputs && col < cols ? weights[static_cast<std::size_t>(row) * layer.ld + col] : 0.0f;
+            value[r][c] =
+                row < layer.inputs && col < cols ? weights[static_cast<std::size_t>(row) * layer.ld + col] : 0.0f;
           }
 #pragma unroll
         for (int r = 0; r < rows_at_once; ++r)
@@ -380,17 +390,17 @@ __device__ void Block<Decoder, depth, NT, math>::make_schedule() {
     }
     const int steps = steps_of(k), part = warp / how.tiles;
     schedule_[i] = part < how.parts ? Share{warp % how.tiles, steps * part / how.parts, steps * (part + 1) / how.parts}
-                                     : Share{-1, 0, 0};
+                                    : Share{-1, 0, 0};
   }
 }
 
-// Sums over the k of steps [begin, end) for 16 rows. Weights (inputs, outputs) as they lie: forward, results are outputs
-// and k the inputs; backward, results are inputs and k the outputs of the slice. Neighbouring k of a fragment differ
-// between the two, so that both touch every bank once.
+// Sums over the k of steps [begin, end) for 16 rows. Weights (inputs, outputs) as they lie: forward, results are
+// outputs and k the inputs; backward, results are inputs and k the outputs of the slice. Neighbouring k of a fragment
+// differ between the two, so that both touch every bank once.
 template <class Decoder, int depth, int NT, Math math>
 template <bool forward>
-__device__ void Block<Decoder, depth, NT, math>::tile_sums(const float* w, int stride, int row, int begin, int end, const float* b, int b_stride,
-                                           float (&c)[NT][4]) const {
+__device__ void Block<Decoder, depth, NT, math>::tile_sums(const float* w, int stride, int row, int begin, int end,
+                                                           const float* b, int b_stride, float (&c)[NT][4]) const {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const float* left_at = forward ? w + (8 * begin + 2 * t) * stride + row + g : w + (row + g) * stride + 8 * begin + t;
   const float* right_at = b + g * b_stride + 8 * begin + (forward ? 2 * t : t);
@@ -477,17 +487,18 @@ __device__ void Block<Decoder, depth, NT, math>::forward_hidden() {
   float* values = shared_ + plan().value[l];
   product<l, true>(count(l), width(l), shared_ + (l == 0 ? plan().z : plan().value[below]),
                    l == 0 ? plan().z_stride : plan().value_stride[below], [&](int row, int chain, float sum) {
-    const float h = rounded<math>(activate<math>(activation(), sum + bias[row]));
-    float* place = values + chain * stride + from + row;
-    if constexpr (whole(l)) {
-      *place = h;
-    } else {
+                     const float h = rounded<math>(activate<math>(activation(), sum + bias[row]));
+                     float* place = values + chain * stride + from + row;
+                     if constexpr (whole(l)) {
+                       *place = h;
+                     } else {
 #pragma unroll 4
-      for (int rank = 0; rank < plan().cluster; ++rank) send(place, boxes_[values_box], rank, h);
-    }
-    if constexpr (records)
-      if (real(chain) && (!whole(l) || owner<0>(row) == rank_)) *recorded<l>(spec_.tape.value, chain, from + row) = h;
-  });
+                       for (int rank = 0; rank < plan().cluster; ++rank) send(place, boxes_[values_box], rank, h);
+                     }
+                     if constexpr (records)
+                       if (real(chain) && (!whole(l) || owner<0>(row) == rank_))
+                         *recorded<l>(spec_.tape.value, chain, from + row) = h;
+                   });
   if constexpr (whole(l))
     __syncthreads();
   else
@@ -504,16 +515,16 @@ __device__ void Block<Decoder, depth, NT, math>::compare(bool wants_value) {
   float* residuals = shared_ + plan().residual;
   product<last, true>(rows, width(last), shared_ + (last == 0 ? plan().z : plan().value[below]),
                       last == 0 ? plan().z_stride : plan().value_stride[below], [&](int row, int chain, float sum) {
-    const float a = sum + bias[row];
-    const float x = data[chain * plan().x_stride + row];
-    float r = residual<math>(density(), a, x);
-    if (wants_value) log_p_[chain * plan().x_stride + row] = log_probability<math>(density(), a, x);
-    if constexpr (records) {
-      if (value_[chain] == -infinity) r = 0;
-      if (real(chain)) *recorded<last>(spec_.tape.delta, chain, begin(last) + row) = r;
-    }
-    residuals[chain * plan().residual_stride + row] = rounded<math>(r);
-  });
+                        const float a = sum + bias[row];
+                        const float x = data[chain * plan().x_stride + row];
+                        float r = residual<math>(density(), a, x);
+                        if (wants_value) log_p_[chain * plan().x_stride + row] = log_probability<math>(density(), a, x);
+                        if constexpr (records) {
+                          if (value_[chain] == -infinity) r = 0;
+                          if (real(chain)) *recorded<last>(spec_.tape.delta, chain, begin(last) + row) = r;
+                        }
+                        residuals[chain * plan().residual_stride + row] = rounded<math>(r);
+                      });
   __syncthreads();
   if (!wants_value) return;
   for (int chain = warp; chain < NC; chain += warps) {  // sums in an order of their own, one warp a chain
@@ -628,8 +639,8 @@ __device__ void Block<Decoder, depth, NT, math>::evaluate(bool wants_value) {
 
 // log p(x, z) of the point just evaluated, for one chain a warp
 template <int NC>
-__device__ double value_here(const double* position, const double* received, int latent, int cluster, double constant, int chain,
-                             int lane) {
+__device__ double value_here(const double* position, const double* received, int latent, int cluster, double constant,
+                             int chain, int lane) {
   double prior = 0;
   for (int d = lane; d < latent; d += 32) prior -= 0.5 * (square(position[d * NC + chain]) + log_two_pi);
   double value = constant + warp_sum(prior);
@@ -672,7 +683,8 @@ __device__ void Block<Decoder, depth, NT, math>::draw_momenta(std::uint32_t step
   for (int i = threadIdx.x; i < pairs * NC; i += threads) {
     const int pair = i / NC, chain = i % NC;
     const auto datum = static_cast<std::uint32_t>(first_ + chain);
-    const auto normal = random_pair(seed_, {Purpose::momentum, iteration_, datum, step}, static_cast<std::uint32_t>(pair), true);
+    const auto normal =
+        random_pair(seed_, {Purpose::momentum, iteration_, datum, step}, static_cast<std::uint32_t>(pair), true);
     momentum_[2 * pair * NC + chain] = normal.first;
     if (2 * pair + 1 < latent()) momentum_[(2 * pair + 1) * NC + chain] = normal.second;
     if (pair > 0) continue;
@@ -812,7 +824,8 @@ __device__ void Block<Decoder, depth, NT, math>::write_refined() {
     chains.proposals[first_ + chain] = proposals_[chain];
     chains.nonfinite[first_ + chain] = nonfinite_[chain];
   }
-  if (threadIdx.x == 0 && first_ == 0 && spec_.adapt == Adapt::inside) space_.of(space_.state, run_)->step_size = *epsilon_;
+  if (threadIdx.x == 0 && first_ == 0 && spec_.adapt == Adapt::inside)
+    space_.of(space_.state, run_)->step_size = *epsilon_;
 }
 
 template <class Decoder, int depth, int NT, Math math>
@@ -851,7 +864,8 @@ __global__ void __launch_bounds__(threads, 1)
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) float shared[];
   const int cluster = static_cast<int>(blockIdx.x) / spec.plan.cluster;
-  Block<Decoder, depth, NT, math> block(space, spec, shared, first_run + cluster / spec.clusters, cluster % spec.clusters * 8 * NT);
+  Block<Decoder, depth, NT, math> block(space, spec, shared, first_run + cluster / spec.clusters,
+                                        cluster % spec.clusters * 8 * NT);
   block.run();
 #endif
 }
@@ -879,10 +893,12 @@ Kernel kernel_of(int depth, int chains) {
 Kernel kernel_of(const TrajectoryPlan& plan, Math math) {
   if (plan.known == KnownDecoder::vae) return trajectory<PaperVae, 3, 1, Math::tf32>;
   if (plan.known == KnownDecoder::factorization) return trajectory<PaperFactorization, 1, 1, Math::tf32>;
-  return math == Math::tf32 ? kernel_of<Math::tf32>(plan.depth, plan.chains) : kernel_of<Math::fp32>(plan.depth, plan.chains);
+  return math == Math::tf32 ? kernel_of<Math::tf32>(plan.depth, plan.chains)
+                            : kernel_of<Math::fp32>(plan.depth, plan.chains);
 }
 
-cudaLaunchConfig_t launch_of(const TrajectoryPlan& plan, int clusters, cudaLaunchAttribute& attribute, cudaStream_t stream) {
+cudaLaunchConfig_t launch_of(const TrajectoryPlan& plan, int clusters, cudaLaunchAttribute& attribute,
+                             cudaStream_t stream) {
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = plan.cluster;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
@@ -900,7 +916,8 @@ bool prepare(const TrajectoryPlan& plan, Math math) {
   const Kernel kernel = kernel_of(plan, math);
   const bool fits =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes) == cudaSuccess &&
-      (plan.cluster <= 8 || cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess);
+      (plan.cluster <= 8 ||
+       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess);
   if (!fits) cudaGetLastError();
   return fits;
 }
@@ -918,10 +935,12 @@ int resident_clusters(const TrajectoryPlan& plan, Math math) {
   return clusters;
 }
 
-std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density density, int batch, int chains, int blocks, Math math) {
+std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density density, int batch, int chains, int blocks,
+                                              Math math) {
   int device = 0, major = 0, most = 0;
   check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device's generation");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+        "asking for the device's generation");
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
   if (major < 9 || decoder.depth > trajectory_layers) return {};
   Shape shape = {decoder.depth, {decoder.inputs()}};
@@ -930,7 +949,8 @@ std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density densit
   for (const int cluster : {8, 16, 4, 2, 1}) {
     if (blocks > 0 && cluster != blocks) continue;
     TrajectoryPlan plan = layout(shape, chains, cluster);
-    const bool usual = math == Math::tf32 && chains == 8 && cluster == 8 && activation == Activation::relu && density == Density::bernoulli;
+    const bool usual = math == Math::tf32 && chains == 8 && cluster == 8 && activation == Activation::relu &&
+                       density == Density::bernoulli;
     if (usual && shape == PaperVae::shape()) plan.known = KnownDecoder::vae;
     if (usual && shape == PaperFactorization::shape()) plan.known = KnownDecoder::factorization;
     if (plan.bytes > most || !prepare(plan, math)) continue;
@@ -939,7 +959,8 @@ std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density densit
   return {};
 }
 
-void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs, cudaStream_t stream) {
+void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
+                       cudaStream_t stream) {
   cudaLaunchAttribute attribute;
   const cudaLaunchConfig_t config = launch_of(spec.plan, runs * spec.clusters, attribute, stream);
   check(cudaLaunchKernelEx(&config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");

@@ -9,14 +9,15 @@ namespace hone::cuda {
 // A whole refinement as one kernel: value and gradient at z0, all HMC steps with their Metropolis decisions and, in the
 // authors' mode, the step size's adaptation, and the pass through the decoder that the model's gradient needs.
 //
-// A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights in shared memory for
-// the whole time: the first layer whole (its values are computed by every block, since that costs less than waiting), the
-// others by slices of their outputs. A gradient goes so, for layers 0 … last:
+// A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights in shared memory
+// for the whole time: the first layer whole (its values are computed by every block, since that costs less than
+// waiting), the others by slices of their outputs. A gradient goes so, for layers 0 … last:
 //   h_0 = act(W_0ᵀ z + b)           every block
 //   h_l slice → all blocks          one meeting of the cluster a layer, 0 < l < last
 //   residual of the pixel slice, d_last = W r: partial sums for all units of h_{last−1}
 //   0 < l < last: partial sums → their owners, slope, partial sums for the layer below; one meeting a layer
-//   l = 0: slope(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since the slope is known to all; → all; one meeting
+//   l = 0: slope(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since the slope is known to all; → all; one
+//   meeting
 // All blocks of a cluster then move its chains, with the same bits. Decoders of up to two hidden layers are taken.
 inline constexpr int trajectory_layers = 3;
 
@@ -33,13 +34,15 @@ struct TrajectoryPlan {
   KnownDecoder known = KnownDecoder::none;
   int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
   ProductPlan forward[trajectory_layers], backward[trajectory_layers];
-  int slice[trajectory_layers] = {};   // outputs of a layer that a block holds
+  int slice[trajectory_layers] = {};                  // outputs of a layer that a block holds
   unsigned slice_reciprocal[trajectory_layers] = {};  // 2³² / slice, rounded up
-  int weight[trajectory_layers] = {}, weight_stride[trajectory_layers] = {}, bias[trajectory_layers] = {};  // places in shared memory, floats
+  int weight[trajectory_layers] = {}, weight_stride[trajectory_layers] = {},
+      bias[trajectory_layers] = {};  // places in shared memory, floats
   int value[trajectory_layers] = {}, value_stride[trajectory_layers] = {};
   int z = 0, z_stride = 0, x = 0, x_stride = 0, residual = 0, residual_stride = 0;
   int slice_delta[trajectory_layers] = {}, slice_delta_stride[trajectory_layers] = {}, delta = 0, delta_stride = 0;
-  int received = 0, received_size = 0, schedule = 0, boxes = 0, answer = 0, log_p = 0, scratch = 0, doubles = 0, bytes = 0;
+  int received = 0, received_size = 0, schedule = 0, boxes = 0, answer = 0, log_p = 0, scratch = 0, doubles = 0,
+      bytes = 0;
 };
 
 struct TrajectorySpec {
@@ -55,14 +58,16 @@ struct TrajectorySpec {
   int clusters;  // of a run
 };
 
-// How the decoder fits the device's shared memory with so many chains a cluster; nothing where it does not, or where the
-// device knows no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
-std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density density, int batch, int chains, int blocks, Math math);
+// How the decoder fits the device's shared memory with so many chains a cluster; nothing where it does not, or where
+// the device knows no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
+std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density density, int batch, int chains, int blocks,
+                                              Math math);
 
 // How many clusters of a plan the device holds at a time.
 int resident_clusters(const TrajectoryPlan& plan, Math math);
 
 // All runs' clusters must be resident at a time where step sizes adapt inside: the caller launches waves of runs.
-void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs, cudaStream_t stream);
+void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
+                       cudaStream_t stream);
 
 }  // namespace hone::cuda

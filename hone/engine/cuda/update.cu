@@ -91,16 +91,18 @@ __global__ void __launch_bounds__(WeightTile::threads) update(Space space, Updat
   const std::size_t floats = run * space.stride;
   RunState* state = space.of(space.state, run);
   const std::size_t at = floats + task.parameter;
-  const Step step = {space.parameters + at, space.first ? space.first + at : nullptr, space.second + at,
-                     static_cast<float>(state->rate_factor * task.rate), spec.optimizer, state, state->iteration,
-                     AdamCorrection(state->adam[0], state->adam[1])};
+  const Step step = {space.parameters + at, space.first ? space.first + at : nullptr,
+                     space.second + at,     static_cast<float>(state->rate_factor * task.rate),
+                     spec.optimizer,        state,
+                     state->iteration,      AdamCorrection(state->adam[0], state->adam[1])};
   if (task.rows == 0) {
     update_biases(task, task.dy + floats, space.batch, shared, step);
     return;
   }
   const Product product = {task.x + floats, task.dy + floats, task.ldx, task.lddy, task.rows, task.cols, space.batch};
   for (int i = threadIdx.x; i < WeightTile::m * Kept::stride; i += WeightTile::threads) kept[i] = 0;  // what pads a row
-  multiply_tile<WeightTile, Along::m, Along::n, math>(product, task.row0, task.col0, shared, Kept{kept, task.row0, task.col0});
+  multiply_tile<WeightTile, Along::m, Along::n, math>(product, task.row0, task.col0, shared,
+                                                      Kept{kept, task.row0, task.col0});
   __syncthreads();
   update_tile(task, kept, step);
 }
@@ -111,8 +113,17 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, double ra
   std::vector<UpdateTask> tasks;
   for (int l = 0; l < net.depth; ++l) {
     const Layer& layer = net.layer[l];
-    UpdateTask task = {l == 0 ? tape.input : tape.value[l - 1], tape.delta[l], layer.weight,
-                       l == 0 ? tape.ld_input : net.layer[l - 1].ld, layer.ld, layer.ld, layer.inputs, layer.outputs, 0, 0, rate};
+    UpdateTask task = {l == 0 ? tape.input : tape.value[l - 1],
+                       tape.delta[l],
+                       layer.weight,
+                       l == 0 ? tape.ld_input : net.layer[l - 1].ld,
+                       layer.ld,
+                       layer.ld,
+                       layer.inputs,
+                       layer.outputs,
+                       0,
+                       0,
+                       rate};
     for (task.row0 = 0; task.row0 < layer.inputs; task.row0 += WeightTile::m)
       for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += WeightTile::n) tasks.push_back(task);
     if (!layer.has_bias) continue;
