@@ -8,7 +8,7 @@ ROOMS = ["base", "tensor", "data", "target", "family", "mcmc", "objective", "opt
          "run", "report", "cli"]
 root = pathlib.Path(__file__).resolve().parent.parent
 faults = []
-for path in sorted((root / "hone").rglob("*.*")):
+for path in sorted(p for p in (root / "hone").rglob("*.*") if p.suffix in (".cpp", ".hpp", ".cu", ".cuh")):
     name = path.relative_to(root)
     room = name.parts[1]
     if room not in ROOMS:

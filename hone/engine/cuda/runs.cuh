@@ -51,7 +51,7 @@ int padded_width(int units);
 struct PathOptions {
   bool clusters = true;
   int chains = 0;  // of a cluster: 8, 16, 32; 0: chosen
-  int blocks = 0;  // of a cluster: 1, 2, 4, 8, 16; 0: chosen
+  int blocks = 0;  // of a cluster: 2, 4, 8, 16; 0: chosen
 };
 
 // Some runs of one configuration that differ by their seeds, side by side on one device. All make the same iterations

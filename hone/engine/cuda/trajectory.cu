@@ -946,7 +946,7 @@ std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density densit
   Shape shape = {decoder.depth, {decoder.inputs()}};
   for (int l = 0; l < decoder.depth; ++l) shape.width[l + 1] = decoder.layer[l].outputs;
   const Activation activation = decoder.depth > 1 ? decoder.activation : Activation::relu;
-  for (const int cluster : {8, 16, 4, 2, 1}) {
+  for (const int cluster : {8, 16, 4, 2}) {
     if (blocks > 0 && cluster != blocks) continue;
     TrajectoryPlan plan = layout(shape, chains, cluster);
     const bool usual = math == Math::tf32 && chains == 8 && cluster == 8 && activation == Activation::relu &&
