@@ -40,9 +40,9 @@ IndexedName split_name(const std::string& name) {
 }
 
 // The elements of one base name as an array, if their indices fill a rectangle, each once.
-std::optional<NamedArray> as_array(const std::string& base, const std::vector<IndexedName>& names,
+std::optional<NamedVariable> as_array(const std::string& base, const std::vector<IndexedName>& names,
                                    const std::vector<std::size_t>& entries) {
-  NamedArray array{base, names[entries.front()].indices, std::vector<std::size_t>(entries.size(), names.size())};
+  NamedVariable array{base, names[entries.front()].indices, std::vector<std::size_t>(entries.size(), names.size())};
   for (const std::size_t entry : entries) {
     const auto& indices = names[entry].indices;
     if (indices.size() != array.dims.size()) return std::nullopt;
@@ -76,7 +76,7 @@ void append_number(fmt::memory_buffer& text, double value) {
 }
 
 // An array of a point's natural values, nested as its dimensions are.
-Json nested(const NamedArray& array, const std::function<double(std::size_t)>& value, std::size_t depth = 0,
+Json nested(const NamedVariable& array, const std::function<double(std::size_t)>& value, std::size_t depth = 0,
             std::size_t offset = 0) {
   if (depth == array.dims.size()) return value(array.entries[offset]);
   Json list = Json::array();
@@ -103,14 +103,14 @@ bool flatten(const Json& value, std::size_t depth, DataArray& array) {
 
 }  // namespace
 
-std::vector<NamedArray> group_names(std::span<const std::string> names) {
+std::vector<NamedVariable> group_names(std::span<const std::string> names) {
   std::vector<IndexedName> parts;
   std::map<std::string, std::vector<std::size_t>> by_base;
   for (const std::string& name : names) {
     parts.push_back(split_name(name));
     by_base[parts.back().base].push_back(parts.size() - 1);
   }
-  std::vector<NamedArray> arrays;
+  std::vector<NamedVariable> arrays;
   std::set<std::string> done;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& base = parts[i].base;
@@ -168,10 +168,10 @@ void write_warm_start(const fs::path& folder, const WarmStart& start) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (!fs::is_directory(folder)) throw Error(fmt::format("{}: this folder cannot be made", folder.string()));
-  const std::vector<NamedArray> arrays = group_names(start.names);
+  const std::vector<NamedVariable> arrays = group_names(start.names);
   for (int chain = 0; chain < start.inits.cols(); ++chain) {
     Json inits = Json::object();
-    for (const NamedArray& array : arrays)
+    for (const NamedVariable& array : arrays)
       inits[array.name] = nested(array, [&](std::size_t i) { return start.inits(static_cast<int>(i), chain); });
     write_file(folder / fmt::format("inits_{}.json", chain + 1), inits.dump(1) + "\n");
   }

@@ -19,7 +19,7 @@ struct DrawTable {
 };
 
 // A variable of one or more entries among names in Stan's CSV form: "K.1.1", "K.2.1", … are one of two dimensions.
-struct NamedArray {
+struct NamedVariable {
   std::string name;
   std::vector<std::size_t> dims;     // empty for a number
   std::vector<std::size_t> entries;  // which of the names each element is, the last index fastest
@@ -27,7 +27,7 @@ struct NamedArray {
 
 // Names put together to variables, in order of first appearance. Names whose indices do not fill a rectangle each stay
 // a variable of their own.
-std::vector<NamedArray> group_names(std::span<const std::string> names);
+std::vector<NamedVariable> group_names(std::span<const std::string> names);
 
 // Stan CSV: comments as CmdStan writes them, so that its readers open the file, then lp__,log_p__,log_q__ and the
 // names. lp__ is log_p__ again: readers expect it. `comments` are further lines (without '#'). Throws Error.

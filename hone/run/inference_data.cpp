@@ -94,7 +94,7 @@ ChainDimensions add_chains(int group, int chains, int draws) {
 void put_draws(int group, const DrawTable& draws, int chains) {
   const int count = draws.values.cols();
   const ChainDimensions shared = add_chains(group, chains, count);
-  for (const NamedArray& array : group_names(draws.names)) {
+  for (const NamedVariable& array : group_names(draws.names)) {
     std::vector<int> dimensions = {shared.chain, shared.draw};
     add_own_dimensions(group, array.name, array.dims, dimensions);
     std::vector<double> values;

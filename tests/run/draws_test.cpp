@@ -42,7 +42,7 @@ TEST(GroupNames, PutsElementsTogetherTheLastIndexFastest) {
 TEST(GroupNames, LeavesWhatIsNoRectangleAlone) {
   const auto names_of = [](const std::vector<std::string>& names) {
     std::vector<std::string> result;
-    for (const NamedArray& array : group_names(names)) result.push_back(array.name);
+    for (const NamedVariable& array : group_names(names)) result.push_back(array.name);
     return result;
   };
   for (const std::vector<std::string>& names :
