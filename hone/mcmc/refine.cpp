@@ -9,20 +9,19 @@
 namespace hone {
 
 StepSizeController::StepSizeController(double step_size, double acceptance, double gain)
-    : step_size_(step_size), start_(step_size), target_(acceptance), gain_(gain) {
+    : step_size_(step_size), rule_{step_size, acceptance, gain} {
   if (!(gain >= 0 && gain < 1)) throw InputError("the gain of the step size must lie in [0, 1)");
   if (!(step_size > 0) || !std::isfinite(step_size)) throw InputError("the step size must be positive");
   if (!(acceptance > 0 && acceptance < 1)) throw InputError("the acceptance to aim at must lie between 0 and 1");
 }
 
 void StepSizeController::update(double acceptance) {
-  step_size_ = std::clamp(step_size_ * (1 + gain_ * (acceptance - target_) / target_), 1e-6 * start_, 1e6 * start_);
+  step_size_ = rule_.next(step_size_, acceptance);
 }
 
 Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team)
     : config_(config), controller_(config.step_size, config.acceptance, config.gain), team_(team) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
-  if (config_.adapting < 0) config_.adapting = config.steps - 1;
   for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(make_kernel(kernel));
 }
 
@@ -58,7 +57,7 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
       proposals += chains.outcome[chain] != Outcome::outside;
     }
     total.proposals += proposals;
-    if (config_.adapt == Adapt::inside && step < config_.adapting && proposals > 0)
+    if (config_.adapt == Adapt::inside && step < config_.adapting_steps() && proposals > 0)
       controller_.update(static_cast<double>(accepted) / proposals);
   }
 }

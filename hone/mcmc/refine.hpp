@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "hone/base/clones.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/mcmc/kernel.hpp"
 
@@ -24,9 +25,23 @@ struct RefineConfig {
   double acceptance = 0.7;     // a*, what the controller aims at
   int adapting = -1;           // inside: steps that are followed by an adaptation; −1: all but the last
   double gain = 0.01;          // how fast the controller follows
+
+  int adapting_steps() const { return adapting < 0 ? steps - 1 : adapting; }
 };
 
-// ε ← ε (1 + gain (a − a*) / a*), kept within a factor of 10⁶ of where it started
+// ε ← ε (1 + gain (a − a*) / a*), kept within a factor of 10⁶ of where it started: on both engines
+struct StepSizeRule {
+  double start;
+  double target;  // a*
+  double gain;
+
+  HONE_INLINE double next(double step_size, double acceptance) const {
+    const double moved = step_size * (1 + gain * (acceptance - target) / target);
+    const double least = 1e-6 * start, most = 1e6 * start;
+    return moved < least ? least : most < moved ? most : moved;
+  }
+};
+
 class StepSizeController {
  public:
   StepSizeController(double step_size, double acceptance, double gain = 0.01);
@@ -36,9 +51,7 @@ class StepSizeController {
 
  private:
   double step_size_;
-  double start_;
-  double target_;
-  double gain_;
+  StepSizeRule rule_;
 };
 
 // What happened to all proposals of a refinement, those of chains outside the support left out.

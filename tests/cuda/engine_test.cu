@@ -4,20 +4,13 @@
 #include <algorithm>
 
 #include "tests/cuda/support.cuh"
+#include "tests/engine/support.hpp"
 
 namespace hone::test {
 namespace {
 
 using cuda::PathOptions;
 using cuda::Runs;
-
-void expect_same(const TrainState& a, const TrainState& b) {
-  EXPECT_EQ(a.iteration, b.iteration);
-  EXPECT_EQ(a.step_size, b.step_size);
-  ASSERT_EQ(a.arrays.size(), b.arrays.size());
-  for (std::size_t i = 0; i < a.arrays.size(); ++i)
-    EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
-}
 
 class CudaEngineTest : public CudaTest {
  protected:

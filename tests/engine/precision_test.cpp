@@ -89,11 +89,7 @@ TEST(EngineThreads, SameBits) {
         config.optimizer = optimizer;
         const TrainState one = trained(config, data, 1);
         for (const int threads : {2, 3}) {
-          const TrainState several = trained(config, data, threads);
-          EXPECT_EQ(one.step_size, several.step_size);
-          ASSERT_EQ(one.arrays.size(), several.arrays.size());
-          for (std::size_t i = 0; i < one.arrays.size(); ++i)
-            EXPECT_EQ(one.arrays[i].values, several.arrays[i].values) << one.arrays[i].name;
+          expect_same(one, trained(config, data, threads));
         }
       }
 }
@@ -117,11 +113,7 @@ TEST(EngineState, GoesOnAsIfItHadNeverStopped) {
           first->train(stop, metrics);
           second->restore(first->save());
           second->train(15 - stop, metrics);
-          const TrainState found = second->save();
-          EXPECT_EQ(expected.step_size, found.step_size);
-          ASSERT_EQ(expected.arrays.size(), found.arrays.size());
-          for (std::size_t i = 0; i < expected.arrays.size(); ++i)
-            EXPECT_EQ(expected.arrays[i].values, found.arrays[i].values) << expected.arrays[i].name;
+          expect_same(expected, second->save());
         }
       }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -29,6 +31,15 @@ inline DataSet binary_data(const std::vector<double>& values, int pixels) {
 template <class Real>
 std::vector<Real>& array_of(TrainState& state, const std::string& name) {
   return std::get<std::vector<Real>>(std::ranges::find(state.arrays, name, &NamedArray::name)->values);
+}
+
+// Bit for bit.
+inline void expect_same(const TrainState& expected, const TrainState& found) {
+  EXPECT_EQ(expected.iteration, found.iteration);
+  EXPECT_EQ(expected.step_size, found.step_size);
+  ASSERT_EQ(expected.arrays.size(), found.arrays.size());
+  for (std::size_t i = 0; i < expected.arrays.size(); ++i)
+    EXPECT_EQ(expected.arrays[i].values, found.arrays[i].values) << expected.arrays[i].name;
 }
 
 inline bool is_parameter(const NamedArray& array) {

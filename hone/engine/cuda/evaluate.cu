@@ -273,7 +273,8 @@ class Evaluator {
     r.tape.ld_input = ld_;
     const std::vector<double> step_sizes(ceil_div(points_, evaluation_group), step_size_);
     Memory<double> sizes_memory{std::span<const double>(step_sizes)};
-    const StepSizeArrays sizes{sizes_memory.data(), step_size_, config_.refine.acceptance, evaluation_group, 0};
+    const StepSizeRule rule{step_size_, config_.refine.acceptance, config_.refine.gain};
+    const StepSizeArrays sizes{sizes_memory.data(), rule, evaluation_group, 0};
     const Sides sides{1, 1, 0, 0, n, 0};
     const Products decoder(decoder_, parameters_, sides, queue_);
     const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};

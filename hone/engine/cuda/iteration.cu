@@ -219,7 +219,7 @@ __device__ void write_figures(const Space& space, const ObjectiveSpec& spec, Run
   }
   space.of(space.metrics, run)[state.iteration - state.chunk_first] = row;
   if (refines && spec.adapt == Adapt::between && row.proposals > 0)
-    state.step_size = spec.sizes.followed(state.step_size, row.acceptance / row.proposals);
+    state.step_size = spec.sizes.rule.next(state.step_size, row.acceptance / row.proposals);
   state.next = state.iteration + 1;
 }
 

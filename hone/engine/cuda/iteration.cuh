@@ -54,7 +54,7 @@ struct Space {
 
   template <class T>
   __device__ T* of(T* pointer, int run) const {
-    return ChainArrays::at(pointer, run * stride);
+    return at(pointer, run * stride);
   }
 };
 

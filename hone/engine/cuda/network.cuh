@@ -86,7 +86,7 @@ struct Sloped {
   }
 };
 
-template <Math math, int tile_n>
+template <Math math>
 struct Compared {
   static constexpr bool sums_rows = true;
   Comparison data;
@@ -142,7 +142,7 @@ class Networks {
     const Layer& layer = net_.layer[last];
     launch_product<T, Along::k, Along::n, math>(
         below(tape, rows, last), 1, {}, sides_.runs, run_side(),
-        Compared<math, T::n>{data, tape.delta[last], bias(layer), layer.ld, rows, sides_.run}, stream_);
+        Compared<math>{data, tape.delta[last], bias(layer), layer.ld, rows, sides_.run}, stream_);
   }
 
   // the last layer's delta → those of the hidden layers

@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(accept_threads)
   __syncthreads();
   if (threadIdx.x != 0 || !adapt || proposals == 0) return;
   double& size = sizes.of(run)[blockIdx.x];
-  size = sizes.followed(size, static_cast<double>(accepted) / proposals);
+  size = sizes.rule.next(size, static_cast<double>(accepted) / proposals);
 }
 
 dim3 grid_of(const ChainArrays& chains, int runs) {

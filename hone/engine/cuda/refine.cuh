@@ -8,6 +8,12 @@
 
 namespace hone::cuda {
 
+// A pointer so many floats further on: from a run's array to another's.
+template <class T>
+__device__ T* at(T* pointer, std::size_t floats) {
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);
+}
+
 // Which random numbers chains use: run r those of seed[r]; chain c those of datum first_datum + c.
 struct Numbers {
   const std::uint64_t* seed;
@@ -15,8 +21,7 @@ struct Numbers {
   std::uint32_t fixed_iteration, first_datum;
 
   __device__ std::uint32_t iteration_of(int run, std::size_t stride) const {
-    return iteration ? *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const float*>(iteration) + run * stride)
-                     : fixed_iteration;
+    return iteration ? *at(iteration, run * stride) : fixed_iteration;
   }
 };
 
@@ -34,10 +39,6 @@ struct ChainArrays {
   const double* constant;  // of log p(x | z); null: 0
   std::size_t run;         // floats from a run to the next
 
-  template <class T>
-  __device__ static T* at(T* pointer, std::size_t floats) {
-    return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);
-  }
   __device__ ChainArrays of(int r) const {
     ChainArrays c = *this;
     const std::size_t floats = r * run;
@@ -56,14 +57,11 @@ struct ChainArrays {
 // Step sizes, one a group of chains, and how they follow the acceptance.
 struct StepSizeArrays {
   double* step_size;  // one a group
-  double start, target;
+  StepSizeRule rule;
   int group;  // chains
   std::size_t run;
 
-  __device__ double* of(int run_index) const { return ChainArrays::at(step_size, run_index * run); }
-  __device__ double followed(double now, double acceptance) const {  // as StepSizeController
-    return fmin(fmax(now * (1 + 0.01 * (acceptance - target) / target), 1e-6 * start), 1e6 * start);
-  }
+  __device__ double* of(int run_index) const { return at(step_size, run_index * run); }
 };
 
 __device__ __forceinline__ philox_detail::Pair random_pair(std::uint64_t seed, const Stream& stream_name,

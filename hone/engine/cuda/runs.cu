@@ -1,10 +1,7 @@
 #include "hone/engine/cuda/runs.cuh"
 
-#include <math.h>
-
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "hone/engine/train_state.hpp"
 
@@ -12,6 +9,7 @@ namespace hone::cuda {
 namespace {
 
 constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and figures lie on the device
+constexpr Term terms[2] = {Term::first, Term::second};  // of which each may have a control variate
 constexpr int large_batch = 1024;      // from here on products are cut into large tiles
 
 // While it lives, work in the side queue runs beside that in the main one, which then waits for it.
@@ -287,8 +285,7 @@ void Runs::refine_by_products() {
   const Density density = config_.model.density();
   const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
   const Numbers numbers{seed_memory_.data(), &space_.state->iteration, 0, 0};
-  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch,
-                             space_.stride};
+  const StepSizeArrays sizes = step_sizes();
   const auto gradient = [&](bool value) {
     decoder.compare(
         decoder_tape_, batch,
@@ -300,7 +297,6 @@ void Runs::refine_by_products() {
   launch_begin(chains, runs, queue_);
   launch_settle(space_, runs, queue_);
   const int steps = refines() ? config_.refine.steps : 0;
-  const int adapting = config_.refine.adapting < 0 ? config_.refine.steps - 1 : config_.refine.adapting;
   for (int step = 0; step < steps; ++step) {
     launch_start(chains, numbers, sizes, shape, static_cast<std::uint32_t>(step), runs, queue_);
     for (int leap = 1; leap <= shape.leapfrog + shape.jitter; ++leap) {
@@ -308,7 +304,7 @@ void Runs::refine_by_products() {
       launch_leap(chains, sizes, leap, runs, queue_);
     }
     launch_accept(chains, numbers, sizes, static_cast<std::uint32_t>(step),
-                  config_.refine.adapt == Adapt::inside && step < adapting, runs, queue_);
+                  config_.refine.adapt == Adapt::inside && step < config_.refine.adapting_steps(), runs, queue_);
   }
   launch_refined_input(space_, runs, queue_);
   decoder.compare(decoder_tape_, batch, {density, space_.x, space_.ld_pixels, 1, space_.alive, nullptr, true});
@@ -320,21 +316,19 @@ void Runs::capture_iteration() {
   const int batch = config_.batch, runs = count();
   const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64),
                       data_.dimension()};
-  const StepSizeArrays sizes{&space_.state->step_size, config_.refine.step_size, config_.refine.acceptance, batch,
-                             space_.stride};
+  const StepSizeArrays sizes = step_sizes();
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
   launch_gather(space_, data, {config_.rate_decay, config_.decay_every}, runs, queue_);
   encoder.forward(encoder_tape_, batch, mean_net_.depth);
   launch_draw(space_, seed_memory_.data(), runs, queue_);
   if (plan_) {
-    const int adapting = config_.refine.adapting < 0 ? config_.refine.steps - 1 : config_.refine.adapting;
     const TrajectorySpec spec{decoder_net_,
                               config_.model.density(),
                               decoder_tape_,
                               {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter},
                               refines() ? config_.refine.steps : 0,
-                              adapting,
+                              config_.refine.adapting_steps(),
                               config_.refine.adapt,
                               sizes,
                               seed_memory_.data(),
@@ -449,7 +443,7 @@ TrainState Runs::save(int run) const {
       check(cudaMemcpy(values.data(), of(space_.baseline[term], run), values.size() * sizeof(double),
                        cudaMemcpyDeviceToHost),
             "reading control variates");
-    add_array(state, baseline_name(term == 0 ? Term::first : Term::second), values);
+    add_array(state, baseline_name(terms[term]), values);
   }
   return state;
 }
@@ -463,7 +457,7 @@ void Runs::restore(int run, const TrainState& state) {
   for (int term = 0; term < 2; ++term) {
     if (!space_.baseline[term]) continue;
     std::vector<double> values(space_.data);
-    take_array(state, baseline_name(term == 0 ? Term::first : Term::second), values);
+    take_array(state, baseline_name(terms[term]), values);
     device.shared[term] = values.front();
     check(cudaMemcpy(of(space_.baseline[term], run), values.data(), values.size() * sizeof(double),
                      cudaMemcpyHostToDevice),

@@ -73,8 +73,6 @@ class Runs {
   std::vector<PointEvaluation> evaluate(int run, const DataSet& data, const EvaluationConfig& config,
                                         const std::function<void(int)>& progress);
 
-  int batch() const { return config_.batch; }
-
   // What the last iteration held, for tests: doubles, (batch, D) or (batch).
   bool clusters() const { return plan_.has_value(); }
   struct Probe {
@@ -98,6 +96,12 @@ class Runs {
   void add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics);
   RunState state_of(int run) const;
   void set_state(int run, const RunState& state);
+  StepSizeArrays step_sizes() const {  // one for all chains of a run
+    return {&space_.state->step_size,
+            {config_.refine.step_size, config_.refine.acceptance, config_.refine.gain},
+            config_.batch,
+            space_.stride};
+  }
   bool refines() const { return config_.objective.kind != ObjectiveKind::kl; }
   std::size_t bytes_of_run() const { return 4 * space_.stride; }
   template <class T>

@@ -51,18 +51,18 @@ constexpr TrajectoryPlan layout(const Shape& shape, int chains, int cluster) {
   plan.cluster = cluster;
   plan.chains = chains;
   const int last = shape.depth - 1, latent = shape.width[0];
+  // outputs of a layer that a block holds: all of the first hidden one's
+  const auto held = [&](int l) { return l == 0 && last > 0 ? shape.width[1] : plan.slice[l]; };
   Layouter place;
   for (int l = 0; l <= last; ++l) {
-    const int units = shape.width[l + 1];
-    plan.slice[l] = ceil_div(units, cluster);
+    plan.slice[l] = ceil_div(shape.width[l + 1], cluster);
     plan.slice_reciprocal[l] = static_cast<unsigned>(((1ull << 32) + plan.slice[l] - 1) / plan.slice[l]);
-    const int cols = l == 0 && last > 0 ? units : plan.slice[l];
-    plan.weight_stride[l] = odd_stride(cols);
+    plan.weight_stride[l] = odd_stride(held(l));
     plan.weight[l] = place.take(round_up(shape.width[l], 8) * plan.weight_stride[l]);
   }
   int received = 0;
   for (int l = 0; l <= last; ++l) {
-    plan.bias[l] = place.take(l == 0 && last > 0 ? shape.width[l + 1] : plan.slice[l]);
+    plan.bias[l] = place.take(held(l));
     if (l == last) break;
     received = std::max(received, plan.slice[l]);
     plan.value_stride[l] = pair_stride(round_up(shape.width[l + 1], 8));
@@ -95,9 +95,8 @@ constexpr TrajectoryPlan layout(const Shape& shape, int chains, int cluster) {
     return p;
   };
   for (int l = 0; l <= last; ++l) {
-    const int outputs = l == 0 && last > 0 ? shape.width[l + 1] : plan.slice[l];
-    plan.forward[l] = shared_out(outputs, shape.width[l]);
-    plan.backward[l] = shared_out(shape.width[l], outputs);
+    plan.forward[l] = shared_out(held(l), shape.width[l]);
+    plan.backward[l] = shared_out(shape.width[l], held(l));
   }
   plan.boxes = place.take(2 * 4);
   plan.schedule = place.take(2 * shape.depth * warps * static_cast<int>(sizeof(Share) / sizeof(float)));
@@ -106,8 +105,8 @@ constexpr TrajectoryPlan layout(const Shape& shape, int chains, int cluster) {
   const int doubles = 5 * latent * chains + (5 + 2 * cluster) * chains + 1;
   plan.bytes = round_up(4 * plan.doubles + 8 * doubles + 4 * (3 * chains + 2), 16);
   for (int l = 0; l <= last; ++l) {  // fragments of the last rows read beyond the weights
-    const int inputs = shape.width[l], outputs = l == 0 && last > 0 ? shape.width[l + 1] : plan.slice[l];
-    const int end = plan.weight[l] + 16 * tiles_of(inputs) * plan.weight_stride[l] + 16 * tiles_of(outputs) + 8;
+    const int rows = 16 * tiles_of(shape.width[l]), cols = 16 * tiles_of(held(l));
+    const int end = plan.weight[l] + rows * plan.weight_stride[l] + cols + 8;
     plan.bytes = std::max(plan.bytes, round_up(4 * end, 16));
   }
   return plan;
@@ -792,7 +791,7 @@ __device__ void Block<Decoder, depth, NT, math>::meet(int step) {
       asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(place) : "memory");
     } while (seen >> 40 < static_cast<unsigned long long>(spec_.clusters));
     const auto accepted = static_cast<double>(seen & 0xFFFFF), proposals = static_cast<double>(seen >> 20 & 0xFFFFF);
-    if (proposals > 0) *epsilon_ = spec_.sizes.followed(*epsilon_, accepted / proposals);
+    if (proposals > 0) *epsilon_ = spec_.sizes.rule.next(*epsilon_, accepted / proposals);
   }
   __syncthreads();
 }
