@@ -63,7 +63,7 @@ void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
   for (int chain = 0; chain < count; ++chain) {
     double uniform = 0;
     move.random.uniforms({Purpose::leapfrog, move.iteration, chains.datum(chain), move.step}, {&uniform, 1});
-    length_[chain] += static_cast<int>(uniform * (2 * jitter_ + 1)) - jitter_;
+    length_[chain] = jittered(leapfrog_, jitter_, uniform);
   }
   std::sort(order_.begin(), order_.begin() + count, [this](int a, int b) {
     return length_[a] != length_[b] ? length_[a] > length_[b] : a < b;

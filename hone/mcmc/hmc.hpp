@@ -2,9 +2,15 @@
 
 #include <vector>
 
+#include "hone/base/clones.hpp"
 #include "hone/mcmc/kernel.hpp"
 
 namespace hone {
+
+// Leapfrog steps of a trajectory, uniform on leapfrog − jitter … leapfrog + jitter: on both engines.
+HONE_INLINE int jittered(int leapfrog, int jitter, double uniform) {
+  return leapfrog - jitter + static_cast<int>(uniform * (2 * jitter + 1));
+}
 
 // Hamiltonian Monte Carlo with the identity mass matrix and fresh momenta at every step. A trajectory of L leapfrog
 // steps costs L gradients, since the gradient at the accepted point is kept. With jitter every chain draws its own

@@ -79,12 +79,7 @@ __global__ void start(ChainArrays all, Numbers numbers, StepSizeArrays sizes, Hm
   energy = warp_sum(energy);
   if (h.lane != 0) return;
   c.energy[h.chain] = energy;
-  int length = shape.leapfrog;
-  if (shape.jitter > 0) {
-    const double u = random_pair(seed, {Purpose::leapfrog, iteration, datum, step}, 0, false).first;
-    length += static_cast<int>(u * (2 * shape.jitter + 1)) - shape.jitter;
-  }
-  c.length[h.chain] = length;
+  c.length[h.chain] = trajectory_length(shape, seed, iteration, datum, step);
 }
 
 __global__ void leap(ChainArrays all, StepSizeArrays sizes, int index) {
@@ -136,7 +131,7 @@ __global__ void __launch_bounds__(accept_threads)
     const std::uint32_t datum = numbers.first_datum + static_cast<std::uint32_t>(chain);
     const double uniform = random_pair(numbers.seed[run], {Purpose::accept, iteration, datum, step}, 0, false).first;
     const Decision decision =
-        decide(proposed - c.value[chain] + c.energy[chain] - kinetic, proposed, c.value[chain], uniform);
+        decide(proposed - c.value[chain] + c.energy[chain] - kinetic, proposed, c.value[chain], log(uniform));
     const bool moves = decision.outcome == Outcome::accepted;
     __syncwarp();
     for (int d = lane; moves && d < c.latent; d += 32) {

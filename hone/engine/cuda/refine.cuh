@@ -4,6 +4,7 @@
 
 #include "hone/base/philox.hpp"
 #include "hone/engine/cuda/network.cuh"
+#include "hone/mcmc/hmc.hpp"
 #include "hone/mcmc/refine.hpp"
 
 namespace hone::cuda {
@@ -84,17 +85,25 @@ struct Decision {
   double acceptance;
   Outcome outcome;
 };
-__device__ __forceinline__ Decision decide(double log_ratio, double proposed, double value, double uniform) {
+__device__ __forceinline__ Decision decide(double log_ratio, double proposed, double value, double log_uniform) {
   if (value == -infinity) return {0, Outcome::outside};
   if (!isfinite(proposed) || isnan(log_ratio)) return {0, Outcome::nonfinite};
-  return {exp(fmin(0.0, log_ratio)), log(uniform) < log_ratio ? Outcome::accepted : Outcome::rejected};
+  return {exp(fmin(0.0, log_ratio)), log_uniform < log_ratio ? Outcome::accepted : Outcome::rejected};
+}
+
+struct HmcShape {
+  int leapfrog, jitter;
+};
+// Leapfrog steps of a chain's trajectory.
+__device__ __forceinline__ int trajectory_length(const HmcShape& shape, std::uint64_t seed, std::uint32_t iteration,
+                                                 std::uint32_t datum, std::uint32_t step) {
+  if (shape.jitter == 0) return shape.leapfrog;
+  return jittered(shape.leapfrog, shape.jitter,
+                  random_pair(seed, {Purpose::leapfrog, iteration, datum, step}, 0, false).first);
 }
 
 // Launches of the general path. Every chain's momenta and first drift; after a gradient at `input`, the next kick and
 // drift; after the last one the Metropolis step.
-struct HmcShape {
-  int leapfrog, jitter;
-};
 void launch_place(const ChainArrays& chains, int runs, cudaStream_t stream);  // z → input
 void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream);  // answer at z → value, gradient
 void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape,

@@ -260,7 +260,7 @@ void Runs::plan_refinement(const PathOptions& options) {
   for (const int chains : {8, 16, 32}) {
     if (!options.clusters || (options.chains > 0 && chains != options.chains)) continue;
     const auto plan =
-        plan_trajectory(decoder_net_, config_.model.density(), config_.batch, chains, options.blocks, math_);
+        plan_trajectory({decoder_net_, config_.model.density(), math_}, config_.batch, chains, options.blocks);
     if (!plan) continue;
     // a gradient takes about as long as 16 chains' products and 3 more meetings
     const double cost = waves(*plan).first * (1.0 + chains / 16.0);

@@ -9,9 +9,8 @@ namespace hone::cuda {
 // A whole refinement as one kernel: value and gradient at z0, all HMC steps with their Metropolis decisions and, in the
 // authors' mode, the step size's adaptation, and the pass through the decoder that the model's gradient needs.
 //
-// A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights in shared memory
-// for the whole time: the first layer whole (its values are computed by every block, since that costs less than
-// waiting), the others by slices of their outputs. A gradient goes so, for layers 0 … last:
+// A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights for the whole time.
+// A gradient goes so, for layers 0 … last:
 //   h_0 = act(W_0ᵀ z + b)           every block
 //   h_l slice → all blocks          one meeting of the cluster a layer, 0 < l < last
 //   residual of the pixel slice, d_last = W r: partial sums for all units of h_{last−1}
@@ -27,22 +26,29 @@ struct ProductPlan {
   int tiles = 1, parts = 0;  // parts = 0: not split
 };
 
-// Decoders whose kernels the compiler has shaped.
-enum class KnownDecoder { none, vae, factorization };
-
-struct TrajectoryPlan {
-  KnownDecoder known = KnownDecoder::none;
-  int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
+// Where a block keeps a decoder in shared memory: places in floats.
+struct SharedPlan {
+  int cluster = 0;
   ProductPlan forward[trajectory_layers], backward[trajectory_layers];
   int slice[trajectory_layers] = {};                  // outputs of a layer that a block holds
   unsigned slice_reciprocal[trajectory_layers] = {};  // 2³² / slice, rounded up
-  int weight[trajectory_layers] = {}, weight_stride[trajectory_layers] = {},
-      bias[trajectory_layers] = {};  // places in shared memory, floats
+  int weight[trajectory_layers] = {}, weight_stride[trajectory_layers] = {}, bias[trajectory_layers] = {};
   int value[trajectory_layers] = {}, value_stride[trajectory_layers] = {};
   int z = 0, z_stride = 0, x = 0, x_stride = 0, residual = 0, residual_stride = 0;
   int slice_delta[trajectory_layers] = {}, slice_delta_stride[trajectory_layers] = {}, delta = 0, delta_stride = 0;
-  int received = 0, received_size = 0, schedule = 0, boxes = 0, answer = 0, log_p = 0, scratch = 0, doubles = 0,
-      bytes = 0;
+  int received = 0, received_size = 0, schedule = 0, boxes = 0, answer = 0, log_p = 0, scratch = 0;
+  int partial_values = 0, received_values = 0;  // doubles
+  int bytes = 0;                                // of these; then come the chains
+};
+
+// Where the weights are: in registers (as halves: ReLU, Bernoulli, sizes within RegisterShape's) or in shared memory.
+enum class WeightPlace { registers, shared };
+
+struct TrajectoryPlan {
+  WeightPlace weights = WeightPlace::shared;
+  int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
+  int bytes = 0;                           // of shared memory
+  SharedPlan shared;
 };
 
 struct TrajectorySpec {
@@ -57,11 +63,22 @@ struct TrajectorySpec {
   TrajectoryPlan plan;
   int clusters;  // of a run
 };
+using TrajectoryKernel = void (*)(Space, TrajectorySpec, int);
 
-// How the decoder fits the device's shared memory with so many chains a cluster; nothing where it does not, or where
-// the device knows no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
-std::optional<TrajectoryPlan> plan_trajectory(const Net& decoder, Density density, int batch, int chains, int blocks,
-                                              Math math);
+// How the decoder fits the device with so many chains a cluster; nothing where it does not, or where the device knows
+// no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
+struct DecoderShape {
+  Net net;
+  Density density;
+  Math math;
+};
+std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks);
+
+// The kernels of both kinds: sizes of a plan (0 bytes where it does not fit), and what executes it.
+TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains);
+TrajectoryKernel register_kernel(const TrajectoryPlan& plan);
+TrajectoryPlan plan_shared(const DecoderShape& decoder, int chains, int blocks);
+TrajectoryKernel shared_kernel(const TrajectoryPlan& plan, Math math);
 
 // How many clusters of a plan the device holds at a time.
 int resident_clusters(const TrajectoryPlan& plan, Math math);

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cooperative_groups.h>
+
+namespace hone::cuda {
+
+// What a refinement's kernel runs on: blocks of so many warps, some blocks a cluster.
+inline constexpr int warps = 16, threads = 32 * warps;
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters
+
+// Addresses in the shared memory of the cluster's blocks.
+__device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
+  unsigned address;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(address)
+      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(mine))), "r"(rank));
+  return address;
+}
+
+// A place where a block waits for numbers that the blocks of its cluster, itself among them, store into its shared
+// memory: each announces its bytes when it has arrived. Lighter than a meeting of the cluster, which is a fence for all
+// memory. A store for the next time must never be made before every block has waited for the last: else bytes of two
+// times are counted together.
+class Mailbox {
+ public:
+  __device__ void set_up() const { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory"); }
+  __device__ void expect(int bytes) const {  // one thread, once each time
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
+  }
+  __device__ void wait(int phase) const {
+    asm volatile(
+        "{\n .reg .pred done;\n again:\n"
+        " mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n @!done bra again;\n}" ::"r"(
+            address()),
+        "r"(phase)
+        : "memory");
+  }
+  __device__ unsigned address() const { return static_cast<unsigned>(__cvta_generic_to_shared(this)); }
+
+ private:
+  unsigned long long words_;
+};
+
+// Some mailboxes of a block, and how often each was emptied.
+template <int count>
+class Mailboxes {
+ public:
+  explicit __device__ Mailboxes(Mailbox* boxes) : boxes_(boxes) {}
+
+  __device__ void set_up() const {  // then the cluster must meet
+    if (threadIdx.x < count) boxes_[threadIdx.x].set_up();
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __device__ const Mailbox& operator[](int box) const { return boxes_[box]; }
+  __device__ void receive(int box, int bytes) {  // all threads: what was sent to all has come
+    if (threadIdx.x == 0) boxes_[box].expect(bytes);
+    boxes_[box].wait(phases_ >> box & 1);
+    phases_ ^= 1u << box;
+  }
+
+ private:
+  Mailbox* boxes_;
+  unsigned phases_ = 0;  // a bit a box
+};
+
+__device__ __forceinline__ void send(float* place, const Mailbox& box, int rank, float value) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote_address(place, rank)),
+      "r"(__float_as_uint(value)), "r"(remote_address(&box, rank))
+      : "memory");
+}
+__device__ __forceinline__ void send(double* place, const Mailbox& box, int rank, double value) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_address(place, rank)),
+      "l"(__double_as_longlong(value)), "r"(remote_address(&box, rank))
+      : "memory");
+}
+// Four words at once: what costs is the number of stores, not of bytes.
+__device__ __forceinline__ void send(void* place, const Mailbox& box, int rank, uint4 words) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+          remote_address(place, rank)),
+      "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "r"(remote_address(&box, rank))
+      : "memory");
+}
+
+#endif
+
+}  // namespace hone::cuda
