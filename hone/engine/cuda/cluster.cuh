@@ -76,12 +76,11 @@ __device__ __forceinline__ void send(double* place, const Mailbox& box, int rank
       "l"(__double_as_longlong(value)), "r"(remote_address(&box, rank))
       : "memory");
 }
-// Four words at once: what costs is the number of stores, not of bytes.
-__device__ __forceinline__ void send(void* place, const Mailbox& box, int rank, uint4 words) {
+// Four words at once, to addresses of another block's: what costs is the number of stores, not of bytes.
+__device__ __forceinline__ void send(unsigned place, unsigned box, uint4 words) {
   asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
-          remote_address(place, rank)),
-      "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "r"(remote_address(&box, rank))
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(place),
+      "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "r"(box)
       : "memory");
 }
 

@@ -52,6 +52,31 @@ __global__ void draw(Space space, const std::uint64_t* seed) {
   }
 }
 
+// One warp a datum and step.
+__global__ void draw_steps(Space space, const std::uint64_t* seed, HmcShape shape) {
+  const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
+  const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
+  if (column >= space.batch) return;
+  const auto datum = static_cast<std::uint32_t>(column), step = static_cast<std::uint32_t>(blockIdx.z);
+  const std::uint32_t iteration = space.of(space.state, run)->iteration;
+  const std::size_t at = static_cast<std::size_t>(blockIdx.z) * space.batch + column;
+  double* momentum = space.of(space.drawn_momentum, run) + at * space.latent;
+  const int pairs = (space.latent + 1) / 2;
+  for (int task = lane; task < pairs + 2; task += 32) {
+    if (task < pairs) {
+      const auto normal = random_pair(seed[run], {Purpose::momentum, iteration, datum, step},
+                                      static_cast<std::uint32_t>(task), true);
+      momentum[2 * task] = normal.first;
+      if (2 * task + 1 < space.latent) momentum[2 * task + 1] = normal.second;
+    } else if (task == pairs) {
+      space.of(space.drawn_log_uniform, run)[at] =
+          log(random_pair(seed[run], {Purpose::accept, iteration, datum, step}, 0, false).first);
+    } else {
+      space.of(space.drawn_length, run)[at] = trajectory_length(shape, seed[run], iteration, datum, step);
+    }
+  }
+}
+
 __global__ void settle(Space space) {
   const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
   const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
@@ -277,6 +302,14 @@ void launch_gather(const Space& space, const DataView& data, const RateSpec& rat
 void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream) {
   draw<<<grid_of(space, runs), 32 * data_a_block, 0, stream>>>(space, seed);
   check(cudaGetLastError(), "drawing");
+}
+
+void launch_draw_steps(const Space& space, const std::uint64_t* seed, const HmcShape& shape, int runs,
+                       cudaStream_t stream) {
+  dim3 grid = grid_of(space, runs);
+  grid.z = static_cast<unsigned>(space.steps);
+  draw_steps<<<grid, 32 * data_a_block, 0, stream>>>(space, seed, shape);
+  check(cudaGetLastError(), "drawing momenta");
 }
 
 void launch_settle(const Space& space, int runs, cudaStream_t stream) {

@@ -50,6 +50,8 @@ struct Space {
   double* figures;                                    // (4, batch): of the objective's kernel
   unsigned long long* meeting;                        // (steps): where clusters meet after an HMC step
   int steps;
+  double *drawn_momentum, *drawn_log_uniform;  // (steps, batch, D), (steps, batch): of the HMC steps to come
+  int* drawn_length;                           // (steps, batch)
   ChainArrays chains;
 
   template <class T>
@@ -67,6 +69,10 @@ void launch_gather(const Space& space, const DataView& data, const RateSpec& rat
 
 // q's means and standard deviations from the encoder's answer, noise, z0; the chains stand there.
 void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream);
+
+// The random numbers of all HMC steps of the refinement, for the cluster kernel.
+void launch_draw_steps(const Space& space, const std::uint64_t* seed, const HmcShape& shape, int runs,
+                       cudaStream_t stream);
 
 // After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
 void launch_settle(const Space& space, int runs, cudaStream_t stream);

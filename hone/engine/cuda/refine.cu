@@ -130,9 +130,9 @@ __global__ void __launch_bounds__(accept_threads)
     const double proposed = finite ? c.proposed[chain] : -infinity;
     const std::uint32_t datum = numbers.first_datum + static_cast<std::uint32_t>(chain);
     const double uniform = random_pair(numbers.seed[run], {Purpose::accept, iteration, datum, step}, 0, false).first;
-    const Decision decision =
-        decide(proposed - c.value[chain] + c.energy[chain] - kinetic, proposed, c.value[chain], log(uniform));
-    const bool moves = decision.outcome == Outcome::accepted;
+    const double log_ratio = proposed - c.value[chain] + c.energy[chain] - kinetic;
+    const Outcome outcome = decide(log_ratio, proposed, c.value[chain], log(uniform));
+    const bool moves = outcome == Outcome::accepted;
     __syncwarp();
     for (int d = lane; moves && d < c.latent; d += 32) {
       c.z[first + d] = c.position[first + d];
@@ -140,11 +140,11 @@ __global__ void __launch_bounds__(accept_threads)
     }
     if (lane != 0) continue;
     if (moves) c.value[chain] = proposed;
-    c.acceptance[chain] += decision.acceptance;
-    c.proposals[chain] += decision.outcome != Outcome::outside;
-    c.nonfinite[chain] += decision.outcome == Outcome::nonfinite;
+    c.acceptance[chain] += acceptance_of(outcome, log_ratio);
+    c.proposals[chain] += outcome != Outcome::outside;
+    c.nonfinite[chain] += outcome == Outcome::nonfinite;
     atomicAdd(&accepted, moves);
-    atomicAdd(&proposals, decision.outcome != Outcome::outside);
+    atomicAdd(&proposals, outcome != Outcome::outside);
   }
   __syncthreads();
   if (threadIdx.x != 0 || !adapt || proposals == 0) return;

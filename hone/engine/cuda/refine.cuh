@@ -80,15 +80,14 @@ __device__ __forceinline__ double warp_sum(double x) {
   return x;
 }
 
-// A Metropolis decision, as metropolis() of the cpu engine.
-struct Decision {
-  double acceptance;
-  Outcome outcome;
-};
-__device__ __forceinline__ Decision decide(double log_ratio, double proposed, double value, double log_uniform) {
-  if (value == -infinity) return {0, Outcome::outside};
-  if (!isfinite(proposed) || isnan(log_ratio)) return {0, Outcome::nonfinite};
-  return {exp(fmin(0.0, log_ratio)), log_uniform < log_ratio ? Outcome::accepted : Outcome::rejected};
+// A Metropolis decision and its probability, as metropolis() of the cpu engine.
+__device__ __forceinline__ Outcome decide(double log_ratio, double proposed, double value, double log_uniform) {
+  if (value == -infinity) return Outcome::outside;
+  if (!isfinite(proposed) || isnan(log_ratio)) return Outcome::nonfinite;
+  return log_uniform < log_ratio ? Outcome::accepted : Outcome::rejected;
+}
+__device__ __forceinline__ double acceptance_of(Outcome outcome, double log_ratio) {
+  return outcome == Outcome::accepted || outcome == Outcome::rejected ? exp(fmin(0.0, log_ratio)) : 0;
 }
 
 struct HmcShape {

@@ -16,6 +16,7 @@ struct RegisterShape {
   static constexpr bool hidden = first_tiles > 0;
   static constexpr int second_pairs = blocks * slice_pairs, second_tiles = second_pairs / 8;
   static constexpr int slice_tiles = (slice_pairs + 7) / 8;
+  static constexpr int small_fragments = hidden ? 2 * latent_tiles + 2 * slice_tiles : 0;  // a warp's, of the hidden layers
   static_assert(second_pairs % 8 == 0 && first_tiles <= warps && second_tiles <= warps);
   static_assert(pixel_tiles * (hidden ? 2 : 1) <= warps && (hidden || warps % latent_tiles == 0));
 
@@ -33,8 +34,8 @@ using NoHiddenLayers = RegisterShape<4, 4, 0, 0, 13>;    // up to 64, 832
 template <class Shape, int NT>
 struct RegisterPlaces {
   static constexpr int NC = 8 * NT;
-  int input = 0, values = 0, residual = 0, delta = 0, bias = 0, parts = 0, staging = 0, sums = 0, answers = 0,
-      log_likelihoods = 0, partial_values = 0, boxes = 0, bytes = 0;
+  int input = 0, values = 0, residual = 0, delta = 0, bias = 0, parts = 0, outbox = 0, sums = 0, answers = 0,
+      log_likelihoods = 0, partial_values = 0, boxes = 0, fragments = 0, bytes = 0;
 
   __host__ __device__ constexpr RegisterPlaces() {
     Places places;
@@ -46,15 +47,34 @@ struct RegisterPlaces {
     const int first = Shape::first_tiles * Shape::slice_tiles, halves = Shape::hidden ? Shape::pixel_tiles : 0;
     const int last = Shape::hidden ? Shape::first_tiles * Shape::latent_tiles : warps;
     parts = places.take<float>(128 * NT * max_of(first, max_of(halves, last)));
-    staging = places.take<float>(64 * warps);
+    outbox = places.take<float>(NC * max_of(Shape::slice_pairs, 16 * Shape::latent_tiles));
     sums = places.take<float>(2 * NC * Shape::blocks * Shape::slice_pairs);
     answers = places.take<float>(2 * Shape::blocks * NC * 16 * Shape::latent_tiles);
     log_likelihoods = places.take<double>(2 * Shape::blocks * NC);
     partial_values = places.take<double>(Shape::pixel_tiles * NC);
     boxes = places.take<unsigned long long>(4);
+    fragments = places.take<uint4>(threads * Shape::small_fragments);
     bytes = places.bytes();
   }
   static __host__ __device__ constexpr int max_of(int a, int b) { return a > b ? a : b; }
+};
+
+// Where weights wait on their way to the registers, (inputs, stride) a layer: floats of a stride that is 20 or 4 more
+// than a multiple of 32, so that few fragments' words share a bank.
+template <class Shape>
+struct RegisterStaging {
+  static constexpr int second_width = Shape::hidden ? 2 * Shape::slice_pairs : 1;
+  static constexpr int first_stride = 16 * Shape::first_tiles + 4, second_stride = (second_width + 3) / 32 * 32 + 36,
+                       last_stride = 16 * Shape::pixel_tiles + 4;
+  int first = 0, second = 0, last = 0, bytes = 0;
+
+  __host__ __device__ constexpr RegisterStaging() {
+    Places places;
+    first = places.take<float>(Shape::hidden ? 16 * Shape::latent_tiles * first_stride : 0);
+    second = places.take<float>(16 * Shape::first_tiles * second_stride);
+    last = places.take<float>((Shape::hidden ? 2 * Shape::second_pairs : 16 * Shape::latent_tiles) * last_stride);
+    bytes = places.bytes();
+  }
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -75,7 +95,7 @@ __device__ __forceinline__ float2 where_positive(unsigned halves, float low, flo
 
 // (16, 16) weights of a product, lane = 4 g + t: row 2 g of the tile at k, row 2 g + 1 at k, and both at the second k's.
 // So the sums that a lane gets belong to a pair of neighbouring units.
-struct Fragment {
+struct alignas(16) Fragment {
   unsigned a[4];
 };
 // c (pair of units g, two chains): (low, 2 t), (low, 2 t + 1), (high, 2 t), (high, 2 t + 1); b: (k, chain g)
@@ -91,8 +111,16 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   return result;
 }
 
-// A block's part of a Bernoulli decoder with ReLUs. All weights lie in registers, as fragments, for both directions:
-// a product reads nothing but activations. Where the results of a tile are what the same warp needs next (first layer →
+// A slice of a layer's weights as it came, (inputs, stride).
+template <int stride>
+struct StagedWeights {
+  const float* weights;
+  __device__ float operator()(int row, int local) const { return weights[row * stride + local]; }
+};
+
+// A block's part of a Bernoulli decoder with ReLUs. The last layer's weights lie in registers, as fragments, for both
+// directions: its products read nothing but activations. The hidden layers' fragments, which are few, lie in shared
+// memory: the registers are better used for addresses. Where the results of a tile are what the same warp needs next (first layer →
 // second forward, first hidden → z backward) they never leave the warp.
 template <class Shape, int NT>
 class RegisterDecoder {
@@ -104,6 +132,10 @@ class RegisterDecoder {
         rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())), run_(run), first_(first) {}
 
   __device__ int rank() const { return rank_; }
+  static __host__ __device__ constexpr int point_stride() { return 16 * Shape::latent_tiles; }
+  static __host__ __device__ constexpr ChainPlaces places() {
+    return {RegisterPlaces<Shape, NT>().bytes, NC, point_stride()};
+  }
   __device__ void load();
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const unsigned word = packed(z, z);
@@ -135,7 +167,8 @@ class RegisterDecoder {
                        second_pairs = Shape::second_pairs, second_tiles = Shape::second_tiles,
                        slice_tiles = Shape::slice_tiles;
   // steps of k of the last layer's forward product that a warp makes: with hidden layers two warps share a tile
-  static constexpr int half_steps = hidden ? (second_tiles + 1) / 2 : latent_tiles;
+  static constexpr int last_steps = hidden ? second_tiles : latent_tiles,
+                       half_steps = hidden ? (second_tiles + 1) / 2 : latent_tiles;
   // without hidden layers, so many warps share a tile of the product back to z
   static constexpr int back_parts = hidden ? 1 : warps / latent_tiles,
                        back_steps = hidden ? pixel_tiles : (pixel_tiles + back_parts - 1) / back_parts;
@@ -143,22 +176,30 @@ class RegisterDecoder {
   enum Box { values_box, sums_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
 
   static __host__ __device__ constexpr RegisterPlaces<Shape, NT> at() { return {}; }
+  // A warp's task of so many for each tile of chains.
+  struct Task {
+    int n, item;
+  };
+  template <int items>
+  static __device__ __forceinline__ Task split(int task) {
+    if constexpr (NT == 1)
+      return {0, task};
+    else
+      return {task / items, task % items};
+  }
   __device__ unsigned* words(int place) const { return reinterpret_cast<unsigned*>(shared_ + place); }
   __device__ float* floats(int place) const { return reinterpret_cast<float*>(shared_ + place); }
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
-  // Where a unit of a slice stands in its layer; −1: it is not there.
-  __device__ int unit_of(int layer, int rank, int local) const {
-    const int units = spec_.decoder.layer[layer].outputs, slice = ceil_div(units, blocks);
-    const int unit = rank * slice + local;
-    return local < slice && unit < units ? unit : -1;
+  // This block's slice of a layer's outputs.
+  __device__ int slice_of(int layer) const { return ceil_div(spec_.decoder.layer[layer].outputs, blocks); }
+  __device__ int begin_of(int layer) const { return rank_ * slice_of(layer); }
+  __device__ int count_of(int layer) const {
+    return min(slice_of(layer), spec_.decoder.layer[layer].outputs - begin_of(layer));
   }
-  __device__ int last_input(int padded) const {  // what the last layer reads there
-    if constexpr (hidden)
-      return unit_of(1, padded / (2 * slice_pairs), padded % (2 * slice_pairs));
-    else
-      return padded;
+  __device__ int unit_of(int layer, int local) const {  // −1: it is not there
+    return local < count_of(layer) ? begin_of(layer) + local : -1;
   }
-  __device__ int pixel(int local) const { return unit_of(hidden ? 2 : 0, rank_, local); }
+  __device__ int pixel(int local) const { return unit_of(hidden ? 2 : 0, local); }
   __device__ float* recorded(float* const (&arrays)[max_layers], int l, int chain, int unit) const {  // of the tape
     return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld +
            unit;
@@ -168,6 +209,12 @@ class RegisterDecoder {
   struct Columns {
     int k[4];
   };
+  // Fragments of the hidden layers: warp = tile of the first layer, be it results or k.
+  enum Small { first_forward = 0, second_forward = latent_tiles, second_back = second_forward + slice_tiles,
+               first_back = second_back + slice_tiles };
+  __device__ __forceinline__ Fragment& small(int i) const {
+    return reinterpret_cast<Fragment*>(shared_ + at().fragments)[i * threads + static_cast<int>(threadIdx.x)];
+  }
   __device__ Columns in_order(int step) const {
     const int k = 16 * step + 2 * t_;
     return {{k, k + 1, k + 8, k + 9}};
@@ -192,8 +239,23 @@ class RegisterDecoder {
     *reinterpret_cast<float4*>(floats(at().parts) + 128 * part + 4 * lane_) = make_float4(c[0], c[2], c[1], c[3]);
   }
 
-  __device__ void load_last();
-  __device__ void load_hidden();
+  template <int rows, int stride, class UnitOfRow>
+  __device__ StagedWeights<stride> stage(const Layer& layer, int begin, int cols, int place,
+                                         UnitOfRow unit_of_row) const;
+  __device__ void load_vectors();
+  // The outbox' packets of four words → all blocks, at place_of(packet), or nowhere where that is negative. A warp sends
+  // to one block at a time, to neighbouring places: what costs is the number of blocks and places of an instruction.
+  template <int packets, class PlaceOf>
+  __device__ __forceinline__ void send_outbox(int box, PlaceOf place_of) const {
+    constexpr int parts = (packets + 31) / 32;
+    for (int task = warp_; task < parts * blocks; task += warps) {
+      const int packet = task / blocks * 32 + lane_;
+      const int place = packet < packets ? place_of(packet) : -1;
+      const unsigned remote = remote_address(shared_, task % blocks);
+      if (place >= 0)
+        send(remote + place, remote + at().boxes + 8 * box, reinterpret_cast<const uint4*>(shared_ + at().outbox)[packet]);
+    }
+  }
   template <bool records>
   __device__ void forward_hidden();
   template <bool records>
@@ -219,87 +281,118 @@ class RegisterDecoder {
   const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32, g_ = lane_ / 4,
             t_ = lane_ % 4;
 
-  Fragment first_forward_[latent_tiles];                // warp = tile of the first layer
-  Fragment second_forward_[hidden ? slice_tiles : 1];   // warp = step of k: the first layer's tile
-  Fragment last_forward_[half_steps];                   // warp = tile of pixels, and half of k
-  Fragment last_back_[back_steps];                      // warp = tile of the second layer, or of z and part of k
-  Fragment second_back_[hidden ? slice_tiles : 1];      // warp = tile of the first layer
-  Fragment first_back_[latent_tiles];                   // warp = step of k: the first layer's tile
+  Fragment last_forward_[half_steps];  // warp = tile of pixels, and half of k
+  Fragment last_back_[back_steps];     // warp = tile of the second layer, or of z and part of k
   float first_bias_[2], last_bias_[2], x_[NT][hidden ? 2 : 4];
   unsigned first_value_[NT][2];  // the first layer's tile: (low, chains), (high, chains)
 };
 
+// Columns [begin, begin + cols) of a layer on their way to shared memory: `rows` rows, row r holds unit unit_of_row(r), or
+// zeros where that is negative or beyond. Copies are of 16 bytes, so some columns more come along.
+template <class Shape, int NT>
+template <int rows, int stride, class UnitOfRow>
+__device__ StagedWeights<stride> RegisterDecoder<Shape, NT>::stage(const Layer& layer, int begin, int cols, int place,
+                                                                   UnitOfRow unit_of_row) const {
+  const int shift = begin % 4, chunks = (shift + max(cols, 0) + 3) / 4;
+  const float* from = space_.parameters + run_ * space_.stride + layer.weight + begin - shift;
+  float* to = floats(place);
+#pragma unroll 4
+  for (int row = warp_; row < rows; row += warps) {
+    const int unit = unit_of_row(row);
+    const bool there = unit >= 0 && unit < layer.inputs;
+    const float* source = from + static_cast<std::size_t>(there ? unit : 0) * layer.ld;
+    for (int chunk = lane_; chunk < chunks; chunk += 32)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<unsigned>(
+                       __cvta_generic_to_shared(to + row * stride + 4 * chunk))),
+                   "l"(source + 4 * chunk), "r"(there ? 16 : 0)
+                   : "memory");
+  }
+  return {to + shift};
+}
+
+// The weights come through shared memory, where later everything else lies.
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::load() {
-  auto* all = reinterpret_cast<float4*>(shared_);
-  for (int i = threadIdx.x; i < at().bytes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
-  if constexpr (hidden) load_hidden();
-  load_last();
+  using Staging = RegisterStaging<Shape>;
+  constexpr Staging staging;
+  const Layer& last = spec_.decoder.layer[hidden ? 2 : 0];
+  const int pixels = count_of(hidden ? 2 : 0), slice = hidden ? count_of(1) : 0;
+  const int second_slice = hidden ? slice_of(1) : 0;
+  const auto as_it_is = [](int row) { return row; };
+  const auto padded = [&](int row) {  // of the second hidden layer
+    const int local = row % Staging::second_width;
+    return local < second_slice ? row / Staging::second_width * second_slice + local : -1;
+  };
+  StagedWeights<Staging::first_stride> first_weights{};
+  StagedWeights<Staging::second_stride> second_weights{};
+  StagedWeights<Staging::last_stride> last_weights{};
+  if constexpr (hidden) {
+    const Layer &first = spec_.decoder.layer[0], &second = spec_.decoder.layer[1];
+    first_weights = stage<16 * latent_tiles, Staging::first_stride>(first, 0, first.outputs, staging.first, as_it_is);
+    second_weights = stage<16 * first_tiles, Staging::second_stride>(second, begin_of(1), slice, staging.second, as_it_is);
+    last_weights = stage<2 * second_pairs, Staging::last_stride>(last, begin_of(2), pixels, staging.last, padded);
+  } else {
+    last_weights = stage<16 * latent_tiles, Staging::last_stride>(last, begin_of(0), pixels, staging.last, as_it_is);
+  }
+  load_vectors();
+  asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
-  boxes_.set_up();
-}
-
-template <class Shape, int NT>
-__device__ void RegisterDecoder<Shape, NT>::load_hidden() {
-  const float* parameters = space_.parameters + run_ * space_.stride;
-  const Layer &first = spec_.decoder.layer[0], &second = spec_.decoder.layer[1];
-  const auto of_first = [&](int unit, int d) {
-    return unit < first.outputs && d < first.inputs
-               ? parameters[first.weight + static_cast<std::size_t>(d) * first.ld + unit]
-               : 0.0f;
-  };
-  const auto of_second = [&](int local, int unit) {
-    const int to = unit_of(1, rank_, local);
-    return to >= 0 && unit < second.inputs
-               ? parameters[second.weight + static_cast<std::size_t>(unit) * second.ld + to]
-               : 0.0f;
-  };
+  Fragment small_ones[hidden ? Shape::small_fragments : 1];
+  if constexpr (hidden) {
+    const int units = spec_.decoder.layer[0].outputs;
+    const auto of_first = [&](int unit, int d) { return unit < units ? first_weights(d, unit) : 0.0f; };
+    const auto of_second = [&](int local, int unit) { return local < slice ? second_weights(unit, local) : 0.0f; };
 #pragma unroll
-  for (int s = 0; s < latent_tiles; ++s) {
-    first_forward_[s] = fragment(warp_, in_order(s), of_first);
-    first_back_[s] = fragment(s, by_parity(warp_), [&](int d, int unit) { return of_first(unit, d); });
-  }
+    for (int s = 0; s < latent_tiles; ++s) {
+      small_ones[first_forward + s] = fragment(warp_, in_order(s), of_first);
+      small_ones[first_back + s] = fragment(s, by_parity(warp_), [&](int d, int unit) { return of_first(unit, d); });
+    }
 #pragma unroll
-  for (int m = 0; m < slice_tiles; ++m) {
-    second_forward_[m] = fragment(m, by_parity(warp_), of_second);
-    second_back_[m] = fragment(warp_, in_order(m), [&](int unit, int local) { return of_second(local, unit); });
+    for (int m = 0; m < slice_tiles; ++m) {
+      small_ones[second_forward + m] = fragment(m, by_parity(warp_), of_second);
+      small_ones[second_back + m] = fragment(warp_, in_order(m), [&](int unit, int local) { return of_second(local, unit); });
+    }
   }
-#pragma unroll
-  for (int e = 0; e < 2; ++e) {
-    const int unit = 16 * warp_ + 2 * g_ + e;
-    first_bias_[e] = first.has_bias && unit < first.outputs ? parameters[first.bias + unit] : 0.0f;
-  }
-  __syncthreads();
-  for (int local = threadIdx.x; local < 2 * slice_pairs; local += threads) {
-    const int unit = unit_of(1, rank_, local);
-    if (second.has_bias && unit >= 0) floats(at().bias)[local] = parameters[second.bias + unit];
-  }
-}
-
-template <class Shape, int NT>
-__device__ void RegisterDecoder<Shape, NT>::load_last() {
-  const float* parameters = space_.parameters + run_ * space_.stride;
-  const Layer& layer = spec_.decoder.layer[hidden ? 2 : 0];
-  const auto weight = [&](int local, int from) {  // from: in the padded order of the second layer
-    const int to = pixel(local), unit = last_input(from);
-    return to >= 0 && unit >= 0 && unit < layer.inputs
-               ? parameters[layer.weight + static_cast<std::size_t>(unit) * layer.ld + to]
-               : 0.0f;
-  };
+  const auto of_last = [&](int local, int from) { return local < pixels ? last_weights(from, local) : 0.0f; };
   const int tile = hidden ? warp_ % pixel_tiles : warp_, half = hidden ? warp_ / pixel_tiles : 0;
 #pragma unroll
-  for (int i = 0; i < half_steps; ++i)
-    last_forward_[i] = fragment(tile, in_order(half * half_steps + i), weight);
+  for (int i = 0; i < half_steps; ++i) {
+    const int step = half * half_steps + i;
+    last_forward_[i] = step < last_steps ? fragment(tile, in_order(step), of_last) : Fragment{};
+  }
   const int back_tile = hidden ? warp_ : warp_ % latent_tiles, part = hidden ? 0 : warp_ / latent_tiles;
 #pragma unroll
   for (int i = 0; i < back_steps; ++i)
-    last_back_[i] =
-        fragment(back_tile, in_order(part + i * back_parts), [&](int from, int local) { return weight(local, from); });
+    last_back_[i] = back_tile < last_steps ? fragment(back_tile, in_order(part + i * back_parts),
+                                                      [&](int from, int local) { return of_last(local, from); })
+                                           : Fragment{};
+  __syncthreads();
+  auto* all = reinterpret_cast<float4*>(shared_);
+  for (int i = threadIdx.x; i < at().bytes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
+  __syncthreads();
+  if constexpr (hidden) {
+#pragma unroll
+    for (int i = 0; i < Shape::small_fragments; ++i) small(i) = small_ones[i];
+    const Layer& second = spec_.decoder.layer[1];
+    const float* biases = space_.parameters + run_ * space_.stride + second.bias + begin_of(1);
+    for (int local = threadIdx.x; second.has_bias && local < slice; local += threads)
+      floats(at().bias)[local] = biases[local];
+  }
+  boxes_.set_up();
+}
+
+// Biases and data of what a lane computes.
+template <class Shape, int NT>
+__device__ void RegisterDecoder<Shape, NT>::load_vectors() {
+  const float* parameters = space_.parameters + run_ * space_.stride;
+  const Layer &first = spec_.decoder.layer[0], &last = spec_.decoder.layer[hidden ? 2 : 0];
+  const int tile = hidden ? warp_ % pixel_tiles : warp_, half = hidden ? warp_ / pixel_tiles : 0;
   const float* x = space_.of(space_.x, run_);
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
-    const int to = pixel(16 * tile + 2 * g_ + e);
-    last_bias_[e] = layer.has_bias && to >= 0 ? parameters[layer.bias + to] : 0.0f;
+    const int unit = 16 * warp_ + 2 * g_ + e, to = pixel(16 * tile + 2 * g_ + e);
+    first_bias_[e] = hidden && first.has_bias && unit < first.outputs ? parameters[first.bias + unit] : 0.0f;
+    last_bias_[e] = last.has_bias && to >= 0 ? parameters[last.bias + to] : 0.0f;
 #pragma unroll
     for (int n = 0; n < NT; ++n)
 #pragma unroll
@@ -321,14 +414,14 @@ __device__ void RegisterDecoder<Shape, NT>::forward_hidden() {
       float c[4] = {};
 #pragma unroll
       for (int s = 0; s < latent_tiles; ++s)
-        add_product(c, first_forward_[s], words(at().input), 8 * latent_tiles, n, s);
+        add_product(c, small(first_forward + s), words(at().input), 8 * latent_tiles, n, s);
       first_value_[n][0] = packed(positive(c[0] + first_bias_[0]), positive(c[1] + first_bias_[0]));
       first_value_[n][1] = packed(positive(c[2] + first_bias_[1]), positive(c[3] + first_bias_[1]));
       const unsigned b0 = transposed(first_value_[n][0]), b1 = transposed(first_value_[n][1]);
 #pragma unroll
       for (int m = 0; m < slice_tiles; ++m) {
         float d[4] = {};
-        multiply_add(d, second_forward_[m], b0, b1);
+        multiply_add(d, small(second_forward + m), b0, b1);
         leave((warp_ * NT + n) * slice_tiles + m, d);
       }
       if constexpr (records)
@@ -348,43 +441,54 @@ __device__ void RegisterDecoder<Shape, NT>::forward_hidden() {
   boxes_.receive(values_box, second_pairs * NC * 4);
 }
 
-// The slice of the second layer → all blocks.
+// Sums over `parts` arrays of pairs of numbers, `distance` floats apart, of which the lane reads every fourth: lanes of
+// one number mod 8 get the same sums.
+template <int parts, int distance>
+__device__ __forceinline__ float2 sum_of_parts(const float* from) {
+  const int quarter = static_cast<int>(threadIdx.x) % 32 / 8;
+  float2 sum = {0, 0};
+#pragma unroll
+  for (int i = 0; i < (parts + 3) / 4; ++i)
+    if (4 * i + 3 < parts || 4 * i + quarter < parts) {
+      const float2 two = *reinterpret_cast<const float2*>(from + (4 * i + quarter) * distance);
+      sum.x += two.x;
+      sum.y += two.y;
+    }
+#pragma unroll
+  for (int offset = 8; offset < 32; offset *= 2) {
+    sum.x += __shfl_xor_sync(0xFFFFFFFFu, sum.x, offset);
+    sum.y += __shfl_xor_sync(0xFFFFFFFFu, sum.y, offset);
+  }
+  return sum;
+}
+
+// The slice of the second layer → all blocks: a pair of units a warp.
 template <class Shape, int NT>
 template <bool records>
 __device__ void RegisterDecoder<Shape, NT>::spread_second() {
-  constexpr int quads = (slice_pairs + 3) / 4;  // of pairs: a warp's task
-  unsigned* staging = words(at().staging) + 64 * warp_;
-  for (int task = warp_; task < NT * quads; task += warps) {
-    const int n = task / quads, quad = task % quads, pair = 4 * quad + lane_ / 8, chain = lane_ % 8;
-    const float* parts =
-        floats(at().parts) + (n * slice_tiles + pair / 8) * 128 + pair % 8 * 16 + 2 * chain;
-    const float* bias = floats(at().bias) + 2 * pair;
-    float low = bias[0], high = bias[1];
-#pragma unroll
-    for (int part = 0; part < first_tiles; ++part) {
-      const float2 two = *reinterpret_cast<const float2*>(parts + part * NT * slice_tiles * 128);
-      low += two.x;
-      high += two.y;
-    }
-    const unsigned word = packed(positive(low), positive(high));
-    staging[lane_] = word;
-    __syncwarp();
-    const int packet = lane_ % 8, packet_pair = 4 * quad + packet / 2;
-    const uint4 four = reinterpret_cast<const uint4*>(staging)[packet];
-    unsigned* to = words(at().values) + (n * second_pairs + rank_ * slice_pairs + packet_pair) * 8 + 4 * (packet % 2);
-    if (packet_pair < slice_pairs)
-#pragma unroll
-      for (int rank = lane_ / 8; rank < blocks; rank += 4) send(to, boxes_[values_box], rank, four);
-    __syncwarp();
+  for (int task = warp_; task < NT * slice_pairs; task += warps) {
+    const auto [n, pair] = split<slice_pairs>(task);
+    const int chain = lane_ % 8;
+    const float2 sum = sum_of_parts<first_tiles, NT * slice_tiles * 128>(
+        floats(at().parts) + (n * slice_tiles + pair / 8) * 128 + pair % 8 * 16 + 2 * chain);
+    const float2 bias = *reinterpret_cast<const float2*>(floats(at().bias) + 2 * pair);
+    const unsigned word = packed(positive(sum.x + bias.x), positive(sum.y + bias.y));
+    if (lane_ < 8) words(at().outbox)[task * 8 + chain] = word;
     if constexpr (records) {
       const float2 h = unpacked(word);
+      if (lane_ < 8 && real(8 * n + chain))
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const int unit = pair < slice_pairs ? unit_of(1, rank_, 2 * pair + e) : -1;
-        if (unit >= 0 && real(8 * n + chain)) *recorded(spec_.tape.value, 1, 8 * n + chain, unit) = e == 0 ? h.x : h.y;
-      }
+        for (int e = 0; e < 2; ++e)
+          if (const int unit = unit_of(1, 2 * pair + e); unit >= 0)
+            *recorded(spec_.tape.value, 1, 8 * n + chain, unit) = e == 0 ? h.x : h.y;
     }
   }
+  __syncthreads();
+  constexpr int packets = 2 * slice_pairs;  // of a tile of chains, for one block
+  send_outbox<NT * packets>(values_box, [&](int packet) {
+    const auto [n, place] = split<packets>(packet);
+    return at().values + ((n * second_pairs + rank_ * slice_pairs) * 8 + 4 * place) * 4;
+  });
 }
 
 // A pair of pixels of a chain: the residual and, where wanted, log p. x: where its data are.
@@ -423,7 +527,7 @@ __device__ void RegisterDecoder<Shape, NT>::compare(bool wants_value, const doub
       float odd[4] = {};  // two sums at a time: a product waits for the one before it
 #pragma unroll
       for (int i = 0; i < half_steps; ++i)
-        if (!hidden || i + 1 < half_steps || half * half_steps + i < second_tiles)
+        if (!hidden || i + 1 < half_steps || half * half_steps + i < last_steps)
           add_product(i % 2 ? odd : c[n], last_forward_[i], below, pairs, n, half * half_steps + i);
 #pragma unroll
       for (int e = 0; e < 4; ++e) c[n][e] += odd[e];
@@ -472,14 +576,15 @@ template <bool records>
 __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
   if (warp_ < second_tiles) {
     const int pair = 8 * warp_ + g_, owner = pair / slice_pairs, local = pair % slice_pairs;
+    const unsigned remote = remote_address(shared_, owner);
 #pragma unroll
     for (int n = 0; n < NT; ++n) {
       float c[4] = {}, odd[4] = {};
 #pragma unroll
       for (int s = 0; s < pixel_tiles; ++s)
         add_product(s % 2 ? odd : c, last_back_[s], words(at().residual), 8 * pixel_tiles, n, s);
-      float* to = floats(at().sums) + ((rank_ * NT + n) * slice_pairs + local) * 16 + 4 * t_;
-      send(to, boxes_[sums_box], owner,
+      send(remote + at().sums + (((rank_ * NT + n) * slice_pairs + local) * 16 + 4 * t_) * 4,
+           remote + at().boxes + 8 * sums_box,
            make_uint4(__float_as_uint(c[0] + odd[0]), __float_as_uint(c[2] + odd[2]), __float_as_uint(c[1] + odd[1]),
                       __float_as_uint(c[3] + odd[3])));
     }
@@ -493,7 +598,7 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
       float c[4] = {};
 #pragma unroll
       for (int m = 0; m < slice_tiles; ++m)
-        add_product(c, second_back_[m], words(at().delta), 8 * slice_tiles, n, m);
+        add_product(c, small(second_back + m), words(at().delta), 8 * slice_tiles, n, m);
       const float2 low = where_positive(first_value_[n][0], c[0], c[1]);
       const float2 high = where_positive(first_value_[n][1], c[2], c[3]);
       if constexpr (records) {
@@ -503,7 +608,7 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
 #pragma unroll
         for (int m = 0; m < latent_tiles; ++m) {
           float d[4] = {};
-          multiply_add(d, first_back_[m], b0, b1);
+          multiply_add(d, small(first_back + m), b0, b1);
           leave((warp_ * NT + n) * latent_tiles + m, d);
         }
       }
@@ -512,29 +617,23 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
   if constexpr (records) write_first_delta();
 }
 
-// The slice's deltas from all blocks' sums.
+// The slice's deltas from all blocks' sums: a pair of units a warp.
 template <class Shape, int NT>
 template <bool records>
 __device__ void RegisterDecoder<Shape, NT>::gather_deltas() {
-  constexpr int quads = (slice_pairs + 3) / 4;
-  for (int task = warp_; task < NT * quads; task += warps) {
-    const int n = task / quads, pair = 4 * (task % quads) + lane_ / 8, chain = lane_ % 8;
-    if (pair >= slice_pairs) continue;
-    const float* sums = floats(at().sums) + (n * slice_pairs + pair) * 16 + 2 * chain;
-    float low = 0, high = 0;
-#pragma unroll
-    for (int rank = 0; rank < blocks; ++rank) {
-      const float2 two = *reinterpret_cast<const float2*>(sums + rank * NT * slice_pairs * 16);
-      low += two.x;
-      high += two.y;
-    }
+  for (int task = warp_; task < NT * slice_pairs; task += warps) {
+    const auto [n, pair] = split<slice_pairs>(task);
+    const int chain = lane_ % 8;
     const unsigned h = words(at().values)[(n * second_pairs + rank_ * slice_pairs + pair) * 8 + chain];
-    const float2 delta = where_positive(h, low, high);
+    const float2 sum = sum_of_parts<blocks, NT * slice_pairs * 16>(floats(at().sums) + (n * slice_pairs + pair) * 16 +
+                                                                   2 * chain);
+    const float2 delta = where_positive(h, sum.x, sum.y);
+    if (lane_ >= 8) continue;
     words(at().delta)[(n * 8 * slice_tiles + pair) * 8 + chain] = packed(delta.x, delta.y);
     if constexpr (records)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const int unit = unit_of(1, rank_, 2 * pair + e);
+        const int unit = unit_of(1, 2 * pair + e);
         if (unit >= 0 && real(8 * n + chain))
           *recorded(spec_.tape.delta, 1, 8 * n + chain, unit) = e == 0 ? delta.x : delta.y;
       }
@@ -592,39 +691,29 @@ __device__ void RegisterDecoder<Shape, NT>::backward_last() {
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::answer(bool wants_value) {
   __syncthreads();
-  constexpr int eights = 2 * latent_tiles;  // of dimensions: a warp's task
-  const Mailbox& box = boxes_[answer_box + parity_];
-  float* staging = floats(at().staging) + 64 * warp_;
-  for (int task = warp_; task < NT * eights; task += warps) {
-    const int n = task / eights, eight = task % eights, pair = 4 * eight + lane_ / 8, chain = lane_ % 8;
-    if (8 * eight >= space_.latent) continue;
-    const float* parts = floats(at().parts) + (n * latent_tiles + pair / 8) * 128 + pair % 8 * 16 + 2 * chain;
-    float2 sum = {0, 0};
-#pragma unroll
-    for (int part = 0; part < answer_parts; ++part) {
-      const float2 two = *reinterpret_cast<const float2*>(parts + part * NT * latent_tiles * 128);
-      sum.x += two.x;
-      sum.y += two.y;
-    }
-    *reinterpret_cast<float2*>(staging + 8 * chain + 2 * (lane_ / 8)) = sum;
-    __syncwarp();
-    const int packet = lane_ % 16, d = 8 * eight + 4 * (packet % 2);
-    const uint4 four = reinterpret_cast<const uint4*>(staging)[packet];
-    float* to = floats(at().answers) + ((parity_ * blocks + rank_) * NC + 8 * n + packet / 2) * 16 * latent_tiles + d;
-    if (d < space_.latent)
-#pragma unroll
-      for (int rank = lane_ / 16; rank < blocks; rank += 2) send(to, box, rank, four);
-    __syncwarp();
+  for (int task = warp_; task < NT * 8 * latent_tiles; task += warps) {  // a pair of dimensions a warp
+    const auto [n, pair] = split<8 * latent_tiles>(task);
+    const int chain = lane_ % 8;
+    if (2 * pair >= space_.latent) continue;
+    const float2 sum = sum_of_parts<answer_parts, NT * latent_tiles * 128>(
+        floats(at().parts) + (n * latent_tiles + pair / 8) * 128 + pair % 8 * 16 + 2 * chain);
+    if (lane_ < 8)
+      *reinterpret_cast<float2*>(floats(at().outbox) + (8 * n + chain) * 16 * latent_tiles + 2 * pair) = sum;
   }
+  __syncthreads();
+  send_outbox<NC * 4 * latent_tiles>(answer_box + parity_, [&](int packet) {
+    const bool used = 4 * (packet % (4 * latent_tiles)) < space_.latent;
+    return used ? at().answers + ((parity_ * blocks + rank_) * NC * 16 * latent_tiles + 4 * packet) * 4 : -1;
+  });
   if (wants_value) {
-    const int i = threads - 1 - static_cast<int>(threadIdx.x);  // not the warps that are busy above
-    if (i < NC * blocks) {
-      const auto* partial = reinterpret_cast<const double*>(shared_ + at().partial_values) + i % NC;
+    const int to = warps - 1 - warp_;  // a block a warp
+    if (to < blocks && lane_ < NC) {
+      const auto* partial = reinterpret_cast<const double*>(shared_ + at().partial_values) + lane_;
       double sum = 0;
 #pragma unroll
       for (int tile = 0; tile < pixel_tiles; ++tile) sum += partial[tile * NC];
-      send(reinterpret_cast<double*>(shared_ + at().log_likelihoods) + (parity_ * blocks + rank_) * NC + i % NC, box,
-           i / NC, sum);
+      send(reinterpret_cast<double*>(shared_ + at().log_likelihoods) + (parity_ * blocks + rank_) * NC + lane_,
+           boxes_[answer_box + parity_], to, sum);
     }
   }
   boxes_.receive(answer_box + parity_, blocks * NC * ((space_.latent + 3) / 4 * 16 + (wants_value ? 8 : 0)));

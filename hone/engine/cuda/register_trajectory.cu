@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "hone/engine/cuda/register_decoder.cuh"
 
 namespace hone::cuda {
@@ -11,7 +13,7 @@ __global__ void __launch_bounds__(threads, 1)
   const int cluster = static_cast<int>(blockIdx.x) / Shape::blocks;
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
   RegisterDecoder<Shape, NT> decoder(space, spec, shared, run, first);
-  Refinement refinement(decoder, space, spec, shared, RegisterPlaces<Shape, NT>().bytes, run, first);
+  Refinement refinement(decoder, space, spec, shared, run, first);
   refinement.run();
 #endif
 }
@@ -32,10 +34,10 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
   plan.depth = decoder.net.depth;
   plan.cluster = Shape::blocks;
   plan.chains = chains;
-  const int begin = chains == 8    ? RegisterPlaces<Shape, 1>().bytes
-                    : chains == 16 ? RegisterPlaces<Shape, 2>().bytes
-                                   : RegisterPlaces<Shape, 4>().bytes;
-  plan.bytes = ChainPlaces(begin, chains, decoder.net.inputs()).bytes;
+  plan.places = chains == 8    ? RegisterDecoder<Shape, 1>::places()
+                : chains == 16 ? RegisterDecoder<Shape, 2>::places()
+                               : RegisterDecoder<Shape, 4>::places();
+  plan.bytes = std::max(plan.places.bytes, RegisterStaging<Shape>().bytes);
   return plan;
 }
 

@@ -179,6 +179,10 @@ void Runs::place(Arena arena) {
   s.log_p0 = arena.take<double>(batch);
   s.figures = arena.take<double>(4 * static_cast<std::size_t>(batch));
   s.meeting = arena.take<unsigned long long>(s.steps);
+  const std::size_t drawn = refines() ? static_cast<std::size_t>(s.steps) : 0;
+  s.drawn_momentum = arena.take<double>(drawn * points);
+  s.drawn_log_uniform = arena.take<double>(drawn * batch);
+  s.drawn_length = arena.take<int>(drawn * batch);
   const bool first =
       config_.objective.first_term == FirstTerm::score && config_.objective.kind != ObjectiveKind::li2017;
   const bool second = config_.objective.kind == ObjectiveKind::vcd && config_.objective.estimator == Estimator::full;
@@ -320,18 +324,22 @@ void Runs::capture_iteration() {
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
   launch_gather(space_, data, {config_.rate_decay, config_.decay_every}, runs, queue_);
-  encoder.forward(encoder_tape_, batch, mean_net_.depth);
-  launch_draw(space_, seed_memory_.data(), runs, queue_);
+  const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
+  {
+    const Beside beside(queue_, side_);
+    if (plan_ && refines()) launch_draw_steps(space_, seed_memory_.data(), shape, runs, side_);
+    encoder.forward(encoder_tape_, batch, mean_net_.depth);
+    launch_draw(space_, seed_memory_.data(), runs, queue_);
+  }
   if (plan_) {
     const TrajectorySpec spec{decoder_net_,
                               config_.model.density(),
                               decoder_tape_,
-                              {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter},
+                              shape,
                               refines() ? config_.refine.steps : 0,
                               config_.refine.adapting_steps(),
                               config_.refine.adapt,
                               sizes,
-                              seed_memory_.data(),
                               *plan_,
                               ceil_div(batch, plan_->chains)};
     for (int run = 0; run < runs; run += wave_)

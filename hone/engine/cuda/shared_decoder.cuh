@@ -29,6 +29,8 @@ class SharedDecoder {
         rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())), run_(run), first_(first) {}
 
   __device__ int rank() const { return rank_; }
+  __device__ const ChainPlaces& places() const { return spec_.plan.places; }
+  __device__ int point_stride() const { return space_.latent; }
   __device__ void load();
   __device__ void set_input(int chain, int d, float z) {
     shared_[plan_.z + chain * plan_.z_stride + d] = rounded<math>(z);

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(threads, 1)
   const int cluster = static_cast<int>(blockIdx.x) / spec.plan.cluster;
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
   SharedDecoder<depth, NT, math> decoder(space, spec, shared, run, first);
-  Refinement refinement(decoder, space, spec, shared, spec.plan.shared.bytes, run, first);
+  Refinement refinement(decoder, space, spec, shared, run, first);
   refinement.run();
 #endif
 }
@@ -114,7 +114,8 @@ TrajectoryPlan plan_shared(const DecoderShape& decoder, int chains, int blocks) 
   plan.cluster = blocks;
   plan.chains = chains;
   plan.shared = layout(decoder.net, chains, blocks);
-  plan.bytes = ChainPlaces(plan.shared.bytes, chains, decoder.net.inputs()).bytes;
+  plan.places = ChainPlaces(plan.shared.bytes, chains, decoder.net.inputs());
+  plan.bytes = plan.places.bytes;
   return plan;
 }
 

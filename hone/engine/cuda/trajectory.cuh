@@ -41,6 +41,43 @@ struct SharedPlan {
   int bytes = 0;                                // of these; then come the chains
 };
 
+// Places in a block's shared memory, one after the other.
+class Places {
+ public:
+  explicit __host__ __device__ constexpr Places(int begin = 0) : size_(begin) {}
+  template <class T>
+  __host__ __device__ constexpr int take(int count) {  // its first byte
+    const int at = (size_ + 15) / 16 * 16;
+    size_ = at + count * static_cast<int>(sizeof(T));
+    return at;
+  }
+  __host__ __device__ constexpr int bytes() const { return (size_ + 15) / 16 * 16; }
+
+ private:
+  int size_;
+};
+
+// Where the chains of a cluster keep their state: points are (chain, D).
+struct ChainPlaces {
+  int z = 0, gradient = 0, position = 0, momentum = 0, slope = 0, drawn = 0;
+  int value = 0, proposed = 0, energy = 0, acceptance = 0, constant = 0, log_uniform = 0, next_log_uniform = 0,
+      epsilon = 0;
+  int length = 0, next_length = 0, proposals = 0, nonfinite = 0, counts = 0;
+  int bytes = 0;  // with what lies before
+
+  constexpr ChainPlaces() = default;
+  __host__ __device__ constexpr ChainPlaces(int begin, int chains, int latent) {
+    Places places(begin);
+    for (int* p : {&z, &gradient, &position, &momentum, &slope, &drawn}) *p = places.take<double>(chains * latent);
+    for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform})
+      *p = places.take<double>(chains);
+    epsilon = places.take<double>(1);
+    for (int* p : {&length, &next_length, &proposals, &nonfinite}) *p = places.take<int>(chains);
+    counts = places.take<unsigned>(1);
+    bytes = places.bytes();
+  }
+};
+
 // Where the weights are: in registers (as halves: ReLU, Bernoulli, sizes within RegisterShape's) or in shared memory.
 enum class WeightPlace { registers, shared };
 
@@ -48,6 +85,7 @@ struct TrajectoryPlan {
   WeightPlace weights = WeightPlace::shared;
   int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
   int bytes = 0;                           // of shared memory
+  ChainPlaces places;
   SharedPlan shared;
 };
 
@@ -59,7 +97,6 @@ struct TrajectorySpec {
   int steps, adapting;
   Adapt adapt;
   StepSizeArrays sizes;
-  const std::uint64_t* seed;
   TrajectoryPlan plan;
   int clusters;  // of a run
 };
