@@ -28,10 +28,12 @@ class Mailbox {
   __device__ void expect(int bytes) const {  // one thread, once each time
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
   }
+  // What was stored is in this block's own shared memory: acquiring for the whole cluster would empty the cache of
+  // global and local memory, and cost more than the wait.
   __device__ void wait(int phase) const {
     asm volatile(
         "{\n .reg .pred done;\n again:\n"
-        " mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n @!done bra again;\n}" ::"r"(
+        " mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n @!done bra again;\n}" ::"r"(
             address()),
         "r"(phase)
         : "memory");

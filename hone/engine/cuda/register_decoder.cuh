@@ -180,6 +180,15 @@ class RegisterDecoder {
   struct Task {
     int n, item;
   };
+  // do_one(task) for `count` tasks, shared out over the warps: without a loop where each has one at most.
+  template <int count, class DoOne>
+  __device__ __forceinline__ void by_warps(DoOne do_one) const {
+    if constexpr (count <= warps) {
+      if (warp_ < count) do_one(warp_);
+    } else {
+      for (int task = warp_; task < count; task += warps) do_one(task);
+    }
+  }
   template <int items>
   static __device__ __forceinline__ Task split(int task) {
     if constexpr (NT == 1)
@@ -248,13 +257,14 @@ class RegisterDecoder {
   template <int packets, class PlaceOf>
   __device__ __forceinline__ void send_outbox(int box, PlaceOf place_of) const {
     constexpr int parts = (packets + 31) / 32;
-    for (int task = warp_; task < parts * blocks; task += warps) {
-      const int packet = task / blocks * 32 + lane_;
+    by_warps<parts * blocks>([&](int task) {
+      const int packet = parts == 1 ? lane_ : task / blocks * 32 + lane_;
       const int place = packet < packets ? place_of(packet) : -1;
-      const unsigned remote = remote_address(shared_, task % blocks);
+      const unsigned remote = remote_address(shared_, parts == 1 ? task : task % blocks);
       if (place >= 0)
-        send(remote + place, remote + at().boxes + 8 * box, reinterpret_cast<const uint4*>(shared_ + at().outbox)[packet]);
-    }
+        send(remote + place, remote + at().boxes + 8 * box,
+             reinterpret_cast<const uint4*>(shared_ + at().outbox)[packet]);
+    });
   }
   template <bool records>
   __device__ void forward_hidden();
@@ -466,7 +476,7 @@ __device__ __forceinline__ float2 sum_of_parts(const float* from) {
 template <class Shape, int NT>
 template <bool records>
 __device__ void RegisterDecoder<Shape, NT>::spread_second() {
-  for (int task = warp_; task < NT * slice_pairs; task += warps) {
+  by_warps<NT * slice_pairs>([&](int task) {
     const auto [n, pair] = split<slice_pairs>(task);
     const int chain = lane_ % 8;
     const float2 sum = sum_of_parts<first_tiles, NT * slice_tiles * 128>(
@@ -476,13 +486,14 @@ __device__ void RegisterDecoder<Shape, NT>::spread_second() {
     if (lane_ < 8) words(at().outbox)[task * 8 + chain] = word;
     if constexpr (records) {
       const float2 h = unpacked(word);
-      if (lane_ < 8 && real(8 * n + chain))
+      if (lane_ < 8 && real(8 * n + chain)) {
 #pragma unroll
         for (int e = 0; e < 2; ++e)
           if (const int unit = unit_of(1, 2 * pair + e); unit >= 0)
             *recorded(spec_.tape.value, 1, 8 * n + chain, unit) = e == 0 ? h.x : h.y;
+      }
     }
-  }
+  });
   __syncthreads();
   constexpr int packets = 2 * slice_pairs;  // of a tile of chains, for one block
   send_outbox<NT * packets>(values_box, [&](int packet) {
@@ -621,23 +632,24 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
 template <class Shape, int NT>
 template <bool records>
 __device__ void RegisterDecoder<Shape, NT>::gather_deltas() {
-  for (int task = warp_; task < NT * slice_pairs; task += warps) {
+  by_warps<NT * slice_pairs>([&](int task) {
     const auto [n, pair] = split<slice_pairs>(task);
     const int chain = lane_ % 8;
     const unsigned h = words(at().values)[(n * second_pairs + rank_ * slice_pairs + pair) * 8 + chain];
     const float2 sum = sum_of_parts<blocks, NT * slice_pairs * 16>(floats(at().sums) + (n * slice_pairs + pair) * 16 +
                                                                    2 * chain);
     const float2 delta = where_positive(h, sum.x, sum.y);
-    if (lane_ >= 8) continue;
+    if (lane_ >= 8) return;
     words(at().delta)[(n * 8 * slice_tiles + pair) * 8 + chain] = packed(delta.x, delta.y);
-    if constexpr (records)
+    if constexpr (records) {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         const int unit = unit_of(1, 2 * pair + e);
         if (unit >= 0 && real(8 * n + chain))
           *recorded(spec_.tape.delta, 1, 8 * n + chain, unit) = e == 0 ? delta.x : delta.y;
       }
-  }
+    }
+  });
 }
 
 // The first layer's deltas are sums over the cluster: tile m's are made by block m mod blocks.
@@ -691,15 +703,15 @@ __device__ void RegisterDecoder<Shape, NT>::backward_last() {
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::answer(bool wants_value) {
   __syncthreads();
-  for (int task = warp_; task < NT * 8 * latent_tiles; task += warps) {  // a pair of dimensions a warp
+  by_warps<NT * 8 * latent_tiles>([&](int task) {  // a pair of dimensions a warp
     const auto [n, pair] = split<8 * latent_tiles>(task);
     const int chain = lane_ % 8;
-    if (2 * pair >= space_.latent) continue;
+    if (2 * pair >= space_.latent) return;
     const float2 sum = sum_of_parts<answer_parts, NT * latent_tiles * 128>(
         floats(at().parts) + (n * latent_tiles + pair / 8) * 128 + pair % 8 * 16 + 2 * chain);
     if (lane_ < 8)
       *reinterpret_cast<float2*>(floats(at().outbox) + (8 * n + chain) * 16 * latent_tiles + 2 * pair) = sum;
-  }
+  });
   __syncthreads();
   send_outbox<NC * 4 * latent_tiles>(answer_box + parity_, [&](int packet) {
     const bool used = 4 * (packet % (4 * latent_tiles)) < space_.latent;
