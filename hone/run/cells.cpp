@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <mutex>
 
 #include "hone/base/error.hpp"
@@ -30,7 +29,7 @@ bool CellList::is_done(std::size_t cell) const {
          read_file(folder / "config.toml") == cells_[cell].config;
 }
 
-void CellList::run(int threads, Progress& progress) const {
+void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
   std::error_code error;
   fs::create_directories(folder_ / "cells", error);
   if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", folder_.string(), error.message()));
@@ -47,6 +46,7 @@ void CellList::run(int threads, Progress& progress) const {
     while (!failed) {
       const std::size_t i = next++;
       if (i >= todo.size()) return;
+      if (stop && *stop != 0) throw Stopped();
       const fs::path folder = folder_of(todo[i]);
       const fs::path partial = folder.string() + ".partial";
       fs::remove_all(partial);
