@@ -10,6 +10,7 @@ namespace {
 constexpr int data_count = 2000;
 constexpr int paper_test_points = 10000;
 constexpr double enough_seconds = 0.1;
+constexpr double loading_seconds = 0.5;  // of the data, before a training or an evaluation
 
 // What the time of an iteration depends on.
 std::string kind_of(const TrainRunConfig& given, int runs) {
@@ -67,9 +68,10 @@ double Pace::seconds(const TrainingCell& cell, const TrainingState& state) {
   const auto seeds = static_cast<int>(cell.seeds.size());
   double total = 0;
   if (state.iterations_left > 0)
-    total += static_cast<double>(state.iterations_left) / seeds * seconds_per_iteration(cell.config, seeds);
+    total += loading_seconds +
+             static_cast<double>(state.iterations_left) / seeds * seconds_per_iteration(cell.config, seeds);
   if (cell.evaluation && state.evaluations_left > 0)
-    total += state.evaluations_left * evaluation_seconds(cell.config, *cell.evaluation);
+    total += state.evaluations_left * (loading_seconds + evaluation_seconds(cell.config, *cell.evaluation));
   return total;
 }
 

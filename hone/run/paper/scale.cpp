@@ -33,10 +33,10 @@ ScaleSettings settings_of(Scale scale) {
       s.fig2_iterations = 3000;
       s.fig1_seeds = 8;
       s.fig3_iterations = 200;
-      s.toy_seeds = 8;
+      s.toy_seeds = 16;
       s.toy_iterations = 20000;
       s.gradient_draws = 40000;
-      s.training_seeds = 3;
+      s.training_seeds = 5;
       s.claim_training_iterations = 6000;
       s.claim_timed_iterations = 200;
       return s;
@@ -45,10 +45,10 @@ ScaleSettings settings_of(Scale scale) {
       s.table1_iterations = s.fig2_iterations = paper_iterations;
       s.fig1_seeds = 8;
       s.fig3_iterations = 2000;
-      s.toy_seeds = 16;
+      s.toy_seeds = 64;
       s.toy_iterations = 20000;
       s.gradient_draws = 400000;
-      s.training_seeds = 5;
+      s.training_seeds = 8;
       s.claim_training_iterations = 20000;
       s.claim_timed_iterations = 2000;
       return s;
