@@ -41,11 +41,13 @@ void SettingFlags::apply() const {
 std::vector<std::uint64_t> seeds_of(const std::string& text) {
   constexpr std::uint64_t most = 10000;
   const auto refuse = [&](const std::string& why) {
-    throw InputError(fmt::format("--seeds: '{}' is not allowed{}; expected a number of runs from 1 to {}, or a list of "
-                                 "different seeds such as 3,5,8", text, why, most));
+    throw InputError(
+        fmt::format("--seeds: '{}' is not allowed{}; expected a number of runs from 1 to {}, or a list of "
+                    "different seeds such as 3,5,8",
+                    text, why, most));
   };
   std::vector<std::uint64_t> seeds;
-  for (const char* at = text.data(); ; ++at) {
+  for (const char* at = text.data();; ++at) {
     std::uint64_t seed = 0;
     const auto [end, error] = std::from_chars(at, text.data() + text.size(), seed);
     if (error != std::errc()) refuse("");

@@ -20,7 +20,8 @@ struct ReproduceCommand {
  private:
   void find_data();
   void make_experiments();
-  double list(std::FILE* to, bool every_cell);
+  void list(std::FILE* to, bool every_cell);
+  bool anything_left() const;
   void run_cells(const std::vector<Cell>& cells, const std::string& label, int at_a_time);
   void run_trainings(const Experiment& experiment);
   void work();
@@ -52,22 +53,32 @@ const std::vector<std::pair<std::string, std::string>> experiments_and_help = {
     {"all", "All of these"}};
 
 ReproduceCommand::ReproduceCommand(CLI::App& command, std::string name) : what(std::move(name)) {
-  command.add_option("--out", out, "folder of the experiments; started again there, the command goes on with what is missing")
+  command
+      .add_option("--out", out,
+                  "folder of the experiments; started again there, the command goes on with what is missing")
       ->option_text("DIR [runs/paper]");
-  command.add_option("--scale", scale_text,
-                     "smoke: about a minute; short: about half an hour for table1; full: the paper's 400,000 iterations")
+  command
+      .add_option("--scale", scale_text,
+                  "smoke: about a minute; short: about half an hour for table1; full: the paper's 400,000 iterations")
       ->option_text("smoke|short|full [short]");
-  command.add_option("--seeds", seeds_text, "so many seeds of everything that has seeds [by scale]")->option_text("n");
-  if (what != "fig1" && what != "fig3") {
+  if (what != "fig3")
+    command.add_option("--seeds", seeds_text, "so many seeds of everything that has seeds [by scale]")->option_text("n");
+  if (what != "fig1" && what != "fig3")
     command.add_option("--engine", engine_text, "what trains: auto, cpu or cuda")->option_text("NAME [auto]");
-  }
   if (what != "fig1")
-    command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")->option_text("DIR");
-  command.add_option("--threads", threads, "threads of training and evaluation, and toys at a time; results do not depend on it")
-      ->check(CLI::Range(1, 1024))
-      ->option_text("n [all cores]");
-  command.add_option("--cells", pattern, "only the cells whose names fit, such as 'vae-mnist-*'")->option_text("PATTERN");
-  command.add_option("--stop-after", stop_after, "stop after so many seconds, at a checkpoint; the same command goes on later")
+    command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")
+        ->option_text("DIR");
+  if (what != "fig3")
+    command
+        .add_option("--threads", threads,
+                    "threads of training and evaluation, and toys at a time; results do not depend on it")
+        ->check(CLI::Range(1, 1024))
+        ->option_text("n [all cores]");
+  command.add_option("--cells", pattern, "only the cells whose names fit, such as 'vae-mnist-*'")
+      ->option_text("PATTERN");
+  command
+      .add_option("--stop-after", stop_after,
+                  "stop after so many seconds, at a checkpoint; the same command goes on later")
       ->check(CLI::Range(1u, 100'000'000u))
       ->option_text("SECONDS");
   command.add_flag("--dry-run", dry_run, "list the cells, what is done and how long the rest will take, and stop");
@@ -99,8 +110,10 @@ void ReproduceCommand::make_experiments() {
   TrainRunConfig config;  // whose table knows the names of engines
   train_settings(config).set("engine", engine_text, "--engine");
   ExperimentOptions options;
-  options.choice = {scale, seeds_text.empty() ? std::vector<std::uint64_t>{} : seeds_of(seeds_text), config.engine, threads};
-  options.timing = {[this](const std::string& name) -> const DataSplits& { return shelf->get(name); }, &stop_signal, pace.get()};
+  options.choice = {scale, seeds_text.empty() ? std::vector<std::uint64_t>{} : seeds_of(seeds_text), config.engine,
+                    threads};
+  options.timing = {[this](const std::string& name) -> const DataSplits& { return shelf->get(name); }, &stop_signal,
+                    pace.get()};
   options.missing = missing;
   std::size_t cells = 0;
   for (const std::string& name : experiment_names()) {
@@ -110,11 +123,25 @@ void ReproduceCommand::make_experiments() {
     cells += experiments.back().cells.size() + experiments.back().timed.size() + experiments.back().trainings.size();
   }
   if (!pattern.empty() && cells == 0)
-    throw InputError(fmt::format("--cells: no cell fits '{}'; --dry-run without --cells lists them", pattern));
+    throw InputError(fmt::format("--cells: no cell fits '{}'{}; --dry-run without --cells lists them", pattern,
+                                 missing.empty() ? "" : " among those whose data are here"));
 }
 
-// What there is, how far it is, and about how long the rest takes: in all.
-double ReproduceCommand::list(std::FILE* to, bool every_cell) {
+bool ReproduceCommand::anything_left() const {
+  for (const Experiment& experiment : experiments) {
+    for (const auto* cells : {&experiment.cells, &experiment.timed}) {
+      const CellList list(out, *cells);
+      for (std::size_t i = 0; i < list.size(); ++i)
+        if (!list.is_done(i)) return true;
+    }
+    for (const TrainingCell& cell : experiment.trainings)
+      if (!state_of(out, cell).done()) return true;
+  }
+  return false;
+}
+
+// What there is, how far it is, and about how long the rest takes.
+void ReproduceCommand::list(std::FILE* to, bool every_cell) {
   double total = 0;
   for (const Experiment& experiment : experiments) {
     for (const auto* cells : {&experiment.cells, &experiment.timed}) {
@@ -145,7 +172,6 @@ double ReproduceCommand::list(std::FILE* to, bool every_cell) {
     }
   }
   fmt::print(to, "left to do: about {} here\n", duration_text(total));
-  return total;
 }
 
 void ReproduceCommand::run_cells(const std::vector<Cell>& cells, const std::string& label, int at_a_time) {
@@ -204,22 +230,26 @@ void ReproduceCommand::run() {
   scale = scale_named(scale_text);
   if (!seeds_text.empty() && seeds_text.find(',') != std::string::npos)
     throw InputError(fmt::format("--seeds: '{}' is not allowed; expected a number of seeds", seeds_text));
+  const SignalNote note(stop_after);
   CellList(out, {});  // refuses a folder of something else
   check_can_make_folder(out);
   if (dry_run || !quiet) pace = std::make_unique<Pace>();
   find_data();
   make_experiments();
-  if (dry_run) return static_cast<void>(list(stdout, true));
+  if (dry_run) return list(stdout, true);
   if (!quiet) list(stderr, false);
-  std::filesystem::create_directories(std::filesystem::path(out) / "cells");
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(out) / "cells", error);
+  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", out, error.message()));
   const FolderLock lock(out);
   const std::string commit = HONE_COMMIT;
-  note_provenance(out, "hone " HONE_VERSION + (commit.empty() ? "" : ", commit " + commit), command_line());
-  const SignalNote note(stop_after);
+  if (anything_left())
+    note_provenance(out, "hone " HONE_VERSION + (commit.empty() ? "" : ", commit " + commit), command_line());
   try {
     work();
   } catch (const Stopped&) {
-    say(stop_signal == SIGALRM ? "the time is up; the same command goes on" : "stopped by a signal; the same command goes on");
+    say(stop_signal == SIGALRM ? "the time is up; the same command goes on"
+                               : "stopped by a signal; the same command goes on");
     throw Ended{128 + stop_signal};
   }
   print_reports();

@@ -42,18 +42,21 @@ TrainCommand::TrainCommand(CLI::App& command) {
   command.add_option("config", file, "TOML file of settings, such as those in configs/paper, or a run's config.toml")
       ->required()
       ->option_text("CONFIG.toml");
-  command.add_option("--set", assignments, "set a key of the configuration; wins over the file; may come several times")
+  command
+      .add_option("--set", assignments, "set a key of the configuration; wins over the file; may come several times")
       ->option_text("key=value")
       ->allow_extra_args(false);
   for (auto& [key, text] : shortcuts)
-    command.add_option("--" + key, text, "the same as --set " + key + "=…")
-        ->type_name(key == "engine" ? "NAME" : "N");
-  command.add_option("--seeds", seeds,
-                     "several runs that differ by their seeds: so many (seeds 1, 2, …), or a list of seeds; on a device "
-                     "they train side by side. Each has its own run folder, DIR/seed-N")
+    command.add_option("--" + key, text, "the same as --set " + key + "=…")->type_name(key == "engine" ? "NAME" : "N");
+  command
+      .add_option("--seeds", seeds,
+                  "several runs that differ by their seeds: so many (seeds 1, 2, …), or a list of seeds; on a device "
+                  "they train side by side. Each has its own run folder, DIR/seed-N")
       ->option_text("n | 3,5,8");
-  command.add_option("--out", out, "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]; with --seeds, the folder of the run "
-                                   "folders [runs/MODEL-DATA-OBJECTIVE]")
+  command
+      .add_option("--out", out,
+                  "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]; with --seeds, the folder of the run "
+                  "folders [runs/MODEL-DATA-OBJECTIVE]")
       ->option_text("DIR");
   command.add_flag("--resume", resume,
                    "go on with the run in the folder, or with each of --seeds, from its checkpoint; with none, start");
@@ -106,15 +109,17 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
   fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", first.model, first.data, first.objective, first.engine,
              outcomes.size());
   fmt::print("  {:<14}{}\n", "binarization", first.binarization);
-  fmt::print("  {:>8}{:>12}{}{:>14}{:>14}  {}\n", "seed", "ELBO", refines ? "         VCD  acceptance" : "", "iterations",
-             "µs/iteration", "side by side");
+  fmt::print("  {:>8}{:>12}{}{:>14}{:>14}  {}\n", "seed", "ELBO", refines ? "         VCD  acceptance" : "",
+             "iterations", "µs/iteration", "side by side");
   Moments elbo, vcd;
   for (const TrainOutcome& outcome : outcomes) {
     const TrainSummary& s = outcome.summary;
     fmt::print("  {:>8}{:>12.3f}", s.seed, s.elbo.mean);
     if (refines) fmt::print("{:>12.3f}{:>12.3f}", s.vcd.mean, s.acceptance);
     fmt::print("{:>14}{:>14.0f}  {}{}\n", s.iterations, s.us_per_iteration, s.runs_side_by_side,
-               !outcome.failure.empty() ? "  failed" : s.finished ? "" : "  not finished");
+               !outcome.failure.empty() ? "  failed"
+               : s.finished             ? ""
+                                        : "  not finished");
     if (!s.finished || !outcome.failure.empty()) continue;
     elbo.add(s.elbo.mean);
     vcd.add(s.vcd.mean);
@@ -173,7 +178,8 @@ void TrainCommand::run() {
   for (const TrainOutcome& outcome : outcomes) {
     finished = finished && outcome.summary.finished;
     if (outcome.failure.empty()) continue;
-    failures += (failures.empty() ? "" : "\n") + (seeds.empty() ? "" : outcome.run.folder.string() + ": ") + outcome.failure;
+    failures +=
+        (failures.empty() ? "" : "\n") + (seeds.empty() ? "" : outcome.run.folder.string() + ": ") + outcome.failure;
   }
   if (seeds.empty() && !failures.empty()) throw Error(failures);
   if (json)

@@ -15,7 +15,8 @@ EngineKind chosen_engine(EngineKind kind, const TrainConfig& config);
 std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train,
                                     EngineOptions options);
 
-// How many of so many runs an engine should train side by side: cuda all, cpu one (its threads share out one minibatch).
+// How many of so many runs an engine should train side by side: cuda all, cpu one, since its threads share out one
+// minibatch.
 int side_by_side(EngineKind kind, int runs);
 
 // A group of so many runs, one a seed, of a kind that has been chosen; config.seed is not used.

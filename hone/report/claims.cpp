@@ -14,15 +14,16 @@ namespace {
 
 constexpr double decisive = 3;  // standard errors, of estimates whose standard error is well known
 
-// How many standard errors away from zero a mean of n values must be: Student's t, 99 % on both sides, for n − 1 degrees
-// of freedom; between the entries that of the fewer.
+// How many standard errors away from zero a mean of n values must be: Student's t, 99 % on both sides, for n − 1
+// degrees of freedom; between the entries that of the fewer.
 double decisive_for(std::uint64_t n) {
   struct Entry {
     std::uint64_t degrees;
     double quantile;
   };
-  static constexpr Entry table[] = {{1, 63.66}, {2, 9.925}, {3, 5.841}, {4, 4.604},  {5, 4.032},  {6, 3.707}, {7, 3.499},
-                                    {8, 3.355}, {9, 3.250}, {10, 3.169}, {15, 2.947}, {20, 2.845}, {30, 2.750}, {60, 2.660}};
+  static constexpr Entry table[] = {{1, 63.66},  {2, 9.925},  {3, 5.841},  {4, 4.604}, {5, 4.032},
+                                    {6, 3.707},  {7, 3.499},  {8, 3.355},  {9, 3.250}, {10, 3.169},
+                                    {15, 2.947}, {20, 2.845}, {30, 2.750}, {60, 2.660}};
   double result = table[0].quantile;
   for (const Entry& entry : table)
     if (entry.degrees < n) result = entry.quantile;
@@ -46,8 +47,8 @@ struct Claim {
 };
 
 std::string section(const Claim& claim, const ReportContext& context) {
-  return fmt::format("## {}\n\nThe paper: {}\n\nThe experiment: {}\n\n{}\n**Verdict: {}.**\n\n", claim.title, claim.paper,
-                     claim.experiment, claim.judged.text, verdict_text(claim.judged, context));
+  return fmt::format("## {}\n\nThe paper: {}\n\nThe experiment: {}\n\n{}\n**Verdict: {}.**\n\n", claim.title,
+                     claim.paper, claim.experiment, claim.judged.text, verdict_text(claim.judged, context));
 }
 
 std::optional<Json> summary_of(const std::string& id, const ReportContext& context) {
@@ -98,7 +99,8 @@ Moments log_ratios(const ToyGroup& a, const ToyGroup& b) {
 
 Judged judge_alpha(const std::vector<ToyRun>& runs, const ReportContext& context) {
   const auto groups = toy_groups(runs, context);
-  Judged judged{"| mixing | α | KL(q ‖ p), geometric mean | log of its ratio to α = 1 | failed |\n|---|---|---|---|---|\n", {}};
+  Judged judged{
+      "| mixing | α | KL(q ‖ p), geometric mean | log of its ratio to α = 1 | failed |\n|---|---|---|---|---|\n", {}};
   bool complete = true;
   for (const auto& [key, group] : groups) {
     const auto& [mixing, alpha, steps] = key;
@@ -109,10 +111,12 @@ Judged judge_alpha(const std::vector<ToyRun>& runs, const ReportContext& context
                                ratio.mean, ratio.se, group.failed);
     complete = complete && group.complete;
   }
-  judged.text += "\nIt holds if, under slow mixing, KL(q ‖ p) is smaller for α = 0.5 than for α = 1 (log ratio over "
-                 "seeds, 99 % by Student's t), or if fits by α = 1 fail where none by α = 0.5 does.\n";
+  judged.text +=
+      "\nIt holds if, under slow mixing, KL(q ‖ p) is smaller for α = 0.5 than for α = 1 (log ratio over "
+      "seeds, 99 % by Student's t), or if fits by α = 1 fail where none by α = 0.5 does.\n";
   if (!complete) return judged;
-  const ToyGroup &half = groups.at({"slow", 0.5, runs.front().steps}), &one = groups.at({"slow", 1.0, runs.front().steps});
+  const ToyGroup &half = groups.at({"slow", 0.5, runs.front().steps}),
+                 &one = groups.at({"slow", 1.0, runs.front().steps});
   judged.verdict = one.failed > 0 && half.failed == 0 ? ClaimVerdict::holds : judge_positive(log_ratios(one, half));
   return judged;
 }
@@ -123,8 +127,8 @@ Moments log_sds(const ToyGroup& group) {
   return moments;
 }
 
-// Whether the spread over seeds is larger in a than in b; it is not where it is surely less than twice as large. The log
-// of a standard deviation from n values has a standard error of about √(1 / (2n − 2)).
+// Whether the spread over seeds is larger in a than in b; it is not where it is surely less than twice as large. The
+// log of a standard deviation from n values has a standard error of about √(1 / (2n − 2)).
 ClaimVerdict judge_spread(const Moments& a, const Moments& b) {
   if (a.count() < 2 || b.count() < 2) return ClaimVerdict::undecided;
   const double log_ratio = std::log(a.sd() / b.sd());
@@ -145,8 +149,10 @@ ClaimVerdict all_of(std::initializer_list<ClaimVerdict> verdicts) {
 
 Judged judge_li2017(const std::vector<ToyRun>& runs, const ReportContext& context) {
   const auto groups = toy_groups(runs, context);
-  Judged judged{"| objective | t | sd of q (geometric mean over seeds) | spread over seeds of its log | KL(p ‖ q) | failed |\n"
-                "|---|---|---|---|---|---|\n", {}};
+  Judged judged{
+      "| objective | t | sd of q (geometric mean over seeds) | spread over seeds of its log | KL(p ‖ q) | failed |\n"
+      "|---|---|---|---|---|---|\n",
+      {}};
   bool complete = true;
   int least = 1000, most = 0;
   for (const auto& [key, group] : groups) {
@@ -160,16 +166,19 @@ Judged judge_li2017(const std::vector<ToyRun>& runs, const ReportContext& contex
     least = std::min(least, steps);
     most = std::max(most, steps);
   }
-  judged.text += fmt::format("\nIt holds if fits by li2017 fail at t = {0} and none by vcd does; or if the spread over seeds of "
-                             "li2017's log sd at t = {0} is larger than vcd's there and than its own at t = {1}, each by more "
-                             "than three standard errors of the log ratio; it does not if one of the two is surely less than twice the other.\n",
-                             least, most);
+  judged.text += fmt::format(
+      "\nIt holds if fits by li2017 fail at t = {0} and none by vcd does; or if the spread over seeds of "
+      "li2017's log sd at t = {0} is larger than vcd's there and than its own at t = {1}, each by more "
+      "than three standard errors of the log ratio; it does not if one of the two is surely less than twice the "
+      "other.\n",
+      least, most);
   if (!complete) return judged;
   const ToyGroup &small = groups.at({"li2017", 1.0, least}), &large = groups.at({"li2017", 1.0, most}),
                  &vcd = groups.at({"vcd", 1.0, least});
-  judged.verdict = small.failed > 0 && vcd.failed == 0
-                       ? ClaimVerdict::holds
-                       : all_of({judge_spread(log_sds(small), log_sds(vcd)), judge_spread(log_sds(small), log_sds(large))});
+  judged.verdict =
+      small.failed > 0 && vcd.failed == 0
+          ? ClaimVerdict::holds
+          : all_of({judge_spread(log_sds(small), log_sds(vcd)), judge_spread(log_sds(small), log_sds(large))});
   return judged;
 }
 
@@ -189,7 +198,8 @@ GradientRow gradient_row(const Json& json) {
   const auto estimate = [&](const char* key) {
     return Estimate{json[key]["variance"].get<double>(), json[key]["variance_se"].get<double>()};
   };
-  const auto full = json["with"]["mean"].get<std::vector<double>>(), short_one = json["large_t"]["mean"].get<std::vector<double>>();
+  const auto full = json["with"]["mean"].get<std::vector<double>>(),
+             short_one = json["large_t"]["mean"].get<std::vector<double>>();
   double difference = 0, length = 0;
   for (std::size_t i = 0; i < full.size(); ++i) {
     difference += (full[i] - short_one[i]) * (full[i] - short_one[i]);
@@ -199,7 +209,9 @@ GradientRow gradient_row(const Json& json) {
 }
 
 Judged judge_gradient(const std::vector<GradientPoint>& points, const ReportContext& context) {
-  Judged judged{"| q | t | variance without C | with C | large-t estimator | its bias, relative |\n|---|---|---|---|---|---|\n", {}};
+  Judged judged{
+      "| q | t | variance without C | with C | large-t estimator | its bias, relative |\n|---|---|---|---|---|---|\n",
+      {}};
   std::map<std::string, std::map<int, GradientRow>> rows;
   bool complete = true;
   for (const GradientPoint& point : points) {
@@ -208,12 +220,15 @@ Judged judge_gradient(const std::vector<GradientPoint>& points, const ReportCont
     if (!json) continue;
     const GradientRow row = rows[point.q][point.steps] = gradient_row(*json);
     judged.text += fmt::format("| {} | {} | {:.4g} ± {:.2g} | {:.4g} ± {:.2g} | {:.4g} ± {:.2g} | {:.2f} |\n", point.q,
-                               point.steps, row.without.mean, row.without.se, row.with.mean, row.with.se, row.large_t.mean,
-                               row.large_t.se, row.bias);
+                               point.steps, row.without.mean, row.without.se, row.with.mean, row.with.se,
+                               row.large_t.mean, row.large_t.se, row.bias);
   }
-  judged.text += "\nThree parts, each judged at three standard errors. (a) C lowers the variance at every t. (b) The full estimator "
-                 "without C has a lower variance at the largest t than at the smallest. (c) The large-t estimator has a lower variance "
-                 "than the full one with C at every t. The claim holds if all do, for both q.\n";
+  judged.text +=
+      "\nThree parts, each judged at three standard errors. (a) C lowers the variance at every t. (b) The full "
+      "estimator "
+      "without C has a lower variance at the largest t than at the smallest. (c) The large-t estimator has a lower "
+      "variance "
+      "than the full one with C at every t. The claim holds if all do, for both q.\n";
   if (!complete) return judged;
   ClaimVerdict with_c = ClaimVerdict::holds, large_t = ClaimVerdict::holds, falls = ClaimVerdict::holds;
   for (const auto& [q, by_steps] : rows) {
@@ -243,17 +258,19 @@ Judged judge_local(const LocalBaselineCells& cells, const ReportContext& context
   Moments differences;
   bool complete = true;
   for (const std::uint64_t seed : cells.from_start.seeds) {
-    const auto start = final_elbo(cells.from_start, seed, context), shared = final_elbo(cells.shared_first, seed, context);
+    const auto start = final_elbo(cells.from_start, seed, context),
+               shared = final_elbo(cells.shared_first, seed, context);
     complete = complete && start && shared;
     const auto text = [](const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "—"; };
     const std::string difference = start && shared ? fmt::format("{:+.3f}", *shared - *start) : "—";
     judged.text += fmt::format("| {} | {} | {} | {} |\n", seed, text(start), text(shared), difference);
     if (start && shared) differences.add(*shared - *start);
   }
-  judged.text += fmt::format("\nELBO of training over the last twentieth of {} iterations; shared up to iteration {}, on {}. It holds if a "
-                             "shared beginning ends higher (99 % by Student's t); it does not if the difference is within one nat of zero as "
-                             "surely, or if the local ones end higher.\n",
-                             cells.from_start.config.iterations, cells.shared_first.config.local_from, cells.from_start.config.data);
+  judged.text += fmt::format(
+      "\nELBO of training over the last twentieth of {} iterations; shared up to iteration {}, on {}. It holds if a "
+      "shared beginning ends higher (99 % by Student's t); it does not if the difference is within one nat of zero as "
+      "surely, or if the local ones end higher.\n",
+      cells.from_start.config.iterations, cells.shared_first.config.local_from, cells.from_start.config.data);
   if (!complete) return judged;
   judged.verdict = judge_positive(differences);
   const Estimate d = differences.estimate();
@@ -278,8 +295,10 @@ Judged judge_seconds(const std::vector<SecondsPoint>& points, const ReportContex
                                1e3 * quantile(hoffman, 0.5), -logs.mean(), logs.estimate().se);
     faster = all_of({faster, judge_positive(logs)});
   }
-  judged.text += "\nMedians over blocks that took turns; the log of vcd's time over hoffman's, ± its standard error over blocks. It holds if "
-                 "vcd is faster for both models (99 % by Student's t), and does not if it is slower for one.\n";
+  judged.text +=
+      "\nMedians over blocks that took turns; the log of vcd's time over hoffman's, ± its standard error over blocks. "
+      "It holds if "
+      "vcd is faster for both models (99 % by Student's t), and does not if it is slower for one.\n";
   if (complete) judged.verdict = faster;
   return judged;
 }
@@ -287,7 +306,9 @@ Judged judge_seconds(const std::vector<SecondsPoint>& points, const ReportContex
 }  // namespace
 
 std::string name_of(ClaimVerdict verdict) {
-  return verdict == ClaimVerdict::holds ? "holds" : verdict == ClaimVerdict::does_not_hold ? "does not hold" : "undecided";
+  return verdict == ClaimVerdict::holds           ? "holds"
+         : verdict == ClaimVerdict::does_not_hold ? "does not hold"
+                                                  : "undecided";
 }
 
 ClaimVerdict judge_positive(const Moments& differences) {
@@ -311,33 +332,41 @@ ToyDivergences gaussian_toy_divergences(std::span<const double> mean, std::span<
 std::string report_claims(const ClaimCells& cells, const ReportContext& context) {
   const Claim claims[] = {
       {"α against slow mixing",
-       "a chain that mixes slowly makes the VCD small for any q, while the α-generalized VCD keeps (1 − α) of the KL divergence, and "
+       "a chain that mixes slowly makes the VCD small for any q, while the α-generalized VCD keeps (1 − α) of the KL "
+       "divergence, and "
        "so may be more robust (appendix 2).",
-       "the Gaussian toy, fitted from the paper's start. Slow: three HMC steps with a step size of 0.002, frozen; mixing: adapted to "
+       "the Gaussian toy, fitted from the paper's start. Slow: three HMC steps with a step size of 0.002, frozen; "
+       "mixing: adapted to "
        "an acceptance of 0.7.",
        judge_alpha(cells.alpha, context)},
       {"li2017 at small t",
-       "a gradient that ignores how the refined distribution depends on θ can be unstable, mostly for small t, and is stable for "
+       "a gradient that ignores how the refined distribution depends on θ can be unstable, mostly for small t, and is "
+       "stable for "
        "large t; that of the VCD is stable (section 3).",
        "the Gaussian toy, fitted by both objectives from the same starts, step size adapted between refinements.",
        judge_li2017(cells.li2017, context)},
       {"The gradient's variance",
-       "the control variate C lowers it; for very large t it is much lower by itself, and lower still where the score at z0 is "
+       "the control variate C lowers it; for very large t it is much lower by itself, and lower still where the score "
+       "at z0 is "
        "dropped (section 2.4).",
-       "one-draw gradients at a q that stands still, on the Gaussian toy: at the start of a fit (mean (1, −1), sd 0.1) and near the "
+       "one-draw gradients at a q that stands still, on the Gaussian toy: at the start of a fit (mean (1, −1), sd 0.1) "
+       "and near the "
        "VCD's optimum (mean 0, sd 0.56). Variances summed over θ, ± standard error over 20 batches.",
        judge_gradient(cells.gradient, context)},
       {"Local control variates from the start",
-       "one C_n a datum from the beginning may lead to instabilities, so that they are shared for 3,000 iterations (section 4.2).",
+       "one C_n a datum from the beginning may lead to instabilities, so that they are shared for 3,000 iterations "
+       "(section 4.2).",
        "logistic matrix factorization by the VCD, the same seeds with and without a shared beginning.",
        judge_local(cells.local, context)},
       {"Seconds of VCD and of Hoffman's method",
-       "the VCD was slightly faster for all models and data sets, which its authors put down to the implementation (section 4.2).",
+       "the VCD was slightly faster for all models and data sets, which its authors put down to the implementation "
+       "(section 4.2).",
        "the paper's configurations, timed in turns on one CPU thread.", judge_seconds(cells.seconds, context)}};
   std::string text = fmt::format("# What the paper says in words, scale {}\n\n", context.scale);
   for (const Claim& claim : claims) text += section(claim, context);
   text += "| claim | verdict |\n|---|---|\n";
-  for (const Claim& claim : claims) text += fmt::format("| {} | {} |\n", claim.title, verdict_text(claim.judged, context));
+  for (const Claim& claim : claims)
+    text += fmt::format("| {} | {} |\n", claim.title, verdict_text(claim.judged, context));
   write_report(context, "claims.md", text);
   return text;
 }

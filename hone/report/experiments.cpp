@@ -23,9 +23,10 @@ Experiment make_fig1(const ExperimentOptions& options) {
     for (std::size_t i = 0; i < list.size(); ++i)
       if (!list.is_done(i)) return "# Figure 1\n\nNot all of its cells are done.\n";
     const Fig1Report fig1 = report_fig1(context.folder, seeds);
-    return fig1.text + (fig1.picture.empty()
-                            ? "No picture: gnuplot is not installed (Debian: apt-get install gnuplot-nox); run this again then.\n"
-                            : fmt::format("Picture: {}\n", fig1.picture.string()));
+    return fig1.text +
+           (fig1.picture.empty()
+                ? "No picture: gnuplot is not installed (Debian: apt-get install gnuplot-nox); run this again then.\n"
+                : fmt::format("Picture: {}\n", fig1.picture.string()));
   };
   return {"fig1", cells, {}, {}, report};
 }
@@ -62,8 +63,10 @@ Experiment make_claims(const ExperimentOptions& options) {
   const ClaimCells claims{alpha_runs(choice.scale, choice.seeds), li2017_runs(choice.scale, choice.seeds),
                           gradient_points(choice.scale), local_baseline_cells(choice, data),
                           seconds_points(choice.scale, data, options.timing)};
-  Experiment experiment{"claims", {}, {}, {claims.local.from_start, claims.local.shared_first},
-                        [claims](const ReportContext& c) { return report_claims(claims, c); }};
+  Experiment experiment{
+      "claims", {}, {}, {claims.local.from_start, claims.local.shared_first}, [claims](const ReportContext& c) {
+        return report_claims(claims, c);
+      }};
   const auto add = [](const auto& items, std::vector<Cell>& to) {
     for (const auto& item : items) to.push_back(item.cell);
   };

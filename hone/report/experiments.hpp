@@ -14,8 +14,8 @@ namespace hone {
 class DataShelf {
  public:
   explicit DataShelf(std::filesystem::path data_dir) : data_dir_(std::move(data_dir)) {}
-  const DataSplits& get(const std::string& name);     // InputError where it is not found
-  std::string missing(const std::string& name);       // why it cannot be had; empty: it can
+  const DataSplits& get(const std::string& name);  // InputError where it is not found
+  std::string missing(const std::string& name);    // why it cannot be had; empty: it can
 
  private:
   std::filesystem::path data_dir_;
@@ -31,9 +31,9 @@ struct ExperimentOptions {
 // An experiment of the paper: what is to be run, and what is said of it at the end.
 struct Experiment {
   std::string name;
-  std::vector<Cell> cells;              // short ones, which may run at the same time
-  std::vector<Cell> timed;              // each alone
-  std::vector<TrainingCell> trainings;  // one after the other
+  std::vector<Cell> cells;                                  // short ones, which may run at the same time
+  std::vector<Cell> timed;                                  // each alone
+  std::vector<TrainingCell> trainings;                      // one after the other
   std::function<std::string(const ReportContext&)> report;  // of all cells, done or not
 };
 

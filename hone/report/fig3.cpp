@@ -28,13 +28,16 @@ std::optional<Json> summary_of(const Fig3Point& point, const ReportContext& cont
 }
 
 std::string script_of(const Curves& curves) {
-  std::string script = fmt::format("set multiplot layout 1,{}\nset xlabel 't, HMC steps'\nset ylabel 'ms an iteration'\n"
-                                   "set key top left\nset xrange [0:27]\nset yrange [0:*]\n", std::max<std::size_t>(1, curves.size()));
+  std::string script = fmt::format(
+      "set multiplot layout 1,{}\nset xlabel 't, HMC steps'\nset ylabel 'ms an iteration'\n"
+      "set key top left\nset xrange [0:27]\nset yrange [0:*]\n",
+      std::max<std::size_t>(1, curves.size()));
   for (const auto& [name, curve] : curves) {
     const Line line = fit_line(curve.steps, curve.milliseconds);
-    script += fmt::format("$points << EOD\n{}EOD\nset title 'VAE, {}, {}'\nplot {:.6g} + {:.6g} * x lw 2 lc '#888888' title "
-                          "'straight line', $points using 1:2:3:4 with yerrorbars pt 7 lc '#c8201e' title 'median, quartiles'\n",
-                          curve.rows, name.first, name.second, line.intercept, line.slope);
+    script += fmt::format(
+        "$points << EOD\n{}EOD\nset title 'VAE, {}, {}'\nplot {:.6g} + {:.6g} * x lw 2 lc '#888888' title "
+        "'straight line', $points using 1:2:3:4 with yerrorbars pt 7 lc '#c8201e' title 'median, quartiles'\n",
+        curve.rows, name.first, name.second, line.intercept, line.slope);
   }
   return script + "unset multiplot\n";
 }
@@ -43,8 +46,8 @@ std::string lines_text(const Curves& curves) {
   std::string text = "| data | engine | straight line, ms | R² | largest deviation |\n|---|---|---|---|---|\n";
   for (const auto& [name, curve] : curves) {
     const Line line = fit_line(curve.steps, curve.milliseconds);
-    text += fmt::format("| {} | {} | {:.3f} + {:.3f} t | {:.4f} | {:.1f} % |\n", name.first, name.second, line.intercept,
-                        line.slope, line.r_squared, 100 * line.largest_deviation);
+    text += fmt::format("| {} | {} | {:.3f} + {:.3f} t | {:.4f} | {:.1f} % |\n", name.first, name.second,
+                        line.intercept, line.slope, line.r_squared, 100 * line.largest_deviation);
   }
   return text;
 }
@@ -83,8 +86,8 @@ std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContex
     const auto milliseconds = [&](const char* key) { return 1e3 * (*summary)[key].get<double>(); };
     const double median = milliseconds("seconds_per_iteration"), low = milliseconds("lower_quartile"),
                  high = milliseconds("upper_quartile");
-    table += fmt::format("| {} | {} | {} | {:.3f} | {:.3f} to {:.3f} |\n", point.data, point.engine, point.steps, median,
-                         low, high);
+    table += fmt::format("| {} | {} | {} | {:.3f} | {:.3f} to {:.3f} |\n", point.data, point.engine, point.steps,
+                         median, low, high);
     csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{}\n", point.data, point.engine, point.steps, median, low, high,
                        (*summary)["iterations"].get<std::int64_t>());
     Curve& curve = curves[{point.data, point.engine}];
@@ -95,10 +98,11 @@ std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContex
   const std::filesystem::path folder = context.folder / "figures";
   std::filesystem::create_directories(folder);
   write_file(folder / "fig3.csv", csv);
-  std::string text = fmt::format("# Figure 3: time an iteration of the VAE by VCD against t, scale {}\n\n{}\n{}\n", context.scale,
-                                 table, lines_text(curves));
-  text += "The paper has a picture without numbers, and says that time grows linearly with t. cpu: one thread, as in the "
-          "paper. Every point was timed alone.\n";
+  std::string text = fmt::format("# Figure 3: time an iteration of the VAE by VCD against t, scale {}\n\n{}\n{}\n",
+                                 context.scale, table, lines_text(curves));
+  text +=
+      "The paper has a picture without numbers, and says that time grows linearly with t. cpu: one thread, as in the "
+      "paper. Every point was timed alone.\n";
   if (const std::string missing = cuda_support().missing; !missing.empty())
     text += fmt::format("No device ({}): the CPU's part alone.\n", missing);
   if (!curves.empty() && draw({"fig3", 1100, 450, script_of(curves)}, folder)) text += "Picture: figures/fig3.svg\n";

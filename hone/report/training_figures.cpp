@@ -21,7 +21,8 @@ std::string remark(const TrainingCell& cell, const CellFigures& figures, const R
 }  // namespace
 
 void write_report(const ReportContext& context, const std::string& name, const std::string& text) {
-  write_file(context.folder / name, fmt::format("{}\nComputed by\n\n```\n{}```\n", text, read_provenance(context.folder)));
+  write_file(context.folder / name,
+             fmt::format("{}\nComputed by\n\n```\n{}```\n", text, read_provenance(context.folder)));
 }
 
 std::string mean_and_sd(const Moments& moments, int digits) {
@@ -47,9 +48,12 @@ CellFigures figures_of(const TrainingCell& cell, const ReportContext& context) {
 const char* const figure_headings = "ours | difference | mixture | AIS | se | seeds |";
 
 const char* const figure_headings_text =
-    "Average test log-likelihood in nats. *paper*: as printed. *ours*: the paper's figure, the best of three proposals for each "
-    "datum (no lower bound), mean ± standard deviation over seeds. *mixture*: one proposal, the equal mixture of the three, a lower "
-    "bound in the mean. *AIS*: annealed importance sampling, where `hone eval --ais` was run. *se*: standard error of our figure "
+    "Average test log-likelihood in nats. *paper*: as printed. *ours*: the paper's figure, the best of three proposals "
+    "for each "
+    "datum (no lower bound), mean ± standard deviation over seeds. *mixture*: one proposal, the equal mixture of the "
+    "three, a lower "
+    "bound in the mean. *AIS*: annealed importance sampling, where `hone eval --ais` was run. *se*: standard error of "
+    "our figure "
     "over test data.\n";
 
 std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
@@ -57,8 +61,8 @@ std::string figure_columns(const TrainingCell& cell, const CellFigures& figures,
   const std::string why = remark(cell, figures, context);
   if (figures.seeds.empty()) return fmt::format("{} | — | — | — | — | 0 |", why);
   return fmt::format("{} | {} | {} | {} | {} | {} |", mean_and_sd(figures.best, 2),
-                     paper ? fmt::format("{:+.2f}", figures.best.mean() - *paper) : "—", mean_and_sd(figures.mixture, 2),
-                     mean_and_sd(figures.ais, 2),
+                     paper ? fmt::format("{:+.2f}", figures.best.mean() - *paper) : "—",
+                     mean_and_sd(figures.mixture, 2), mean_and_sd(figures.ais, 2),
                      figures.se.count() > 0 ? fmt::format("{:.2f}", figures.se.mean()) : "—",
                      why.empty() ? std::to_string(figures.seeds.size()) : why);
 }

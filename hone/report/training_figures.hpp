@@ -37,7 +37,7 @@ CellFigures figures_of(const TrainingCell& cell, const ReportContext& context);
 // done" or "2 of 3 seeds" where something is missing.
 std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
                            const ReportContext& context);
-extern const char* const figure_headings;  // of these columns: "| ours | …"
+extern const char* const figure_headings;       // of these columns: "| ours | …"
 extern const char* const figure_headings_text;  // what they mean
 
 // Lines of a CSV file, one a seed, that begin with `head`, and the names of the columns after it.

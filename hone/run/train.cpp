@@ -84,8 +84,10 @@ class Training {
       if (!seen.insert(run.folder).second)
         throw InputError(fmt::format("{}: two runs cannot share a folder", run.folder.string()));
       if (options_.resume == Resume::no && fs::exists(run.folder / "config.toml"))
-        throw InputError(fmt::format("{}: there is a run in this folder already; go on with it by --resume, or name "
-                                     "another folder by --out", run.folder.string()));
+        throw InputError(
+            fmt::format("{}: there is a run in this folder already; go on with it by --resume, or name "
+                        "another folder by --out",
+                        run.folder.string()));
     }
   }
 

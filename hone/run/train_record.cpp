@@ -162,11 +162,10 @@ std::string TrainRecord::with_evaluation(const TrainSummary& summary) const {
   const std::string text = summary.to_json();
   if (!fs::exists(path)) return text;
   const Json old = parse_json(read_file(path));
-  if (!old.is_object() || !old.contains("test_log_likelihood") || !old.contains("iterations") ||
-      old["iterations"] != summary.iterations)
-    return text;
+  if (!old.is_object() || !old.contains("iterations") || old["iterations"] != summary.iterations) return text;
   Json json = parse_json(text);
-  json["test_log_likelihood"] = old["test_log_likelihood"];
+  for (const char* key : {"test_log_likelihood", "evaluation"})
+    if (old.contains(key)) json[key] = old[key];
   return json.dump(2) + "\n";
 }
 

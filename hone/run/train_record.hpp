@@ -27,8 +27,8 @@ class TrainRecord {
   std::uint64_t seed() const { return config_.seed; }
   std::uint32_t iteration() const { return checkpoint_.state.iteration; }
   bool finished() const { return iteration() == config_.iterations; }
-  const TrainState& state() const { return checkpoint_.state; }  // that an engine goes on from
-  const std::string& checkpoint() const { return good_; }        // the last good one, in words
+  const TrainState& state() const { return checkpoint_.state; }                   // that an engine goes on from
+  const std::string& checkpoint() const { return good_; }                         // the last good one, in words
   const TrainMetrics& interval() const { return checkpoint_.counters.interval; }  // since the last report
   TrainMetrics& interval() { return checkpoint_.counters.interval; }
 
@@ -37,8 +37,8 @@ class TrainRecord {
 
   // So many seconds of training, of so many runs side by side, have led here.
   void advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side);
-  void report();                // a row of metrics.csv
-  void save(TrainState state);  // a checkpoint
+  void report();                                                         // a row of metrics.csv
+  void save(TrainState state);                                           // a checkpoint
   void hold(TrainState state) { checkpoint_.state = std::move(state); }  // for an engine to go on from
 
   // The last row, checkpoint (of the state, where something was trained) and summary.json; the first time only.

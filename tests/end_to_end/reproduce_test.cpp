@@ -10,7 +10,9 @@ using test::Outcome;
 
 class Reproduce : public test::Program {
  protected:
-  static bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+  static bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
   bool has(const char* data) const { return hone("data verify " + std::string(data)).code == 0; }
 };
 
@@ -28,7 +30,8 @@ TEST_F(Reproduce, BadFlagsAreRefusedByName) {
 }
 
 TEST_F(Reproduce, EverythingAtTheSmallestScale) {
-  if (!has("fashion-mnist")) GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
+  if (!has("fashion-mnist"))
+    GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
   const bool mnist = has("mnist");
   const Outcome listed = hone("reproduce all --scale smoke --out r --dry-run");
   EXPECT_EQ(listed.code, 0) << listed.err;
@@ -45,9 +48,9 @@ TEST_F(Reproduce, EverythingAtTheSmallestScale) {
   EXPECT_TRUE(contains(first.out, "| lmf | fashion | vcd | -121.11 | -"));
   EXPECT_EQ(contains(first.out, "| vae | mnist | vcd | -95.86 | no data |"), !mnist);
   EXPECT_EQ(contains(first.err, "data set 'mnist' is not found"), !mnist);
-  for (const char* name : {"fig1.md", "table1.md", "table1.csv", "fig2.md", "fig3.md", "claims.md", "provenance.txt",
-                           "figures/fig2.csv", "figures/fig2.gp", "figures/fig3.csv", "figures/fig3.gp",
-                           "cells/vae-fashion-kl-8-seed1/summary.json"})
+  for (const char* name :
+       {"fig1.md", "table1.md", "table1.csv", "fig2.md", "fig3.md", "claims.md", "provenance.txt", "figures/fig2.csv",
+        "figures/fig2.gp", "figures/fig3.csv", "figures/fig3.gp", "cells/vae-fashion-kl-8-seed1/summary.json"})
     EXPECT_TRUE(fs::exists(folder.path() / "r" / name)) << name;
   EXPECT_TRUE(contains(read_file(folder.path() / "r/table1.md"), "hone reproduce all --scale smoke"));
 
@@ -61,13 +64,14 @@ TEST_F(Reproduce, EverythingAtTheSmallestScale) {
 }
 
 TEST_F(Reproduce, KilledOrStoppedAnywhereItGivesTheSameTable) {
-  if (!has("fashion-mnist")) GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
+  if (!has("fashion-mnist"))
+    GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
   const std::string command = "reproduce table1 --scale smoke --seeds 2 --cells 'lmf-fashion-*' --quiet --out ";
   const Outcome whole = hone(command + "whole");
   EXPECT_EQ(whole.code, 0) << whole.err;
-  const std::string kill =
-      "\"$HONE\" " + command + "killed & pid=$!\nuntil ls killed/cells/$cell*/$file >/dev/null 2>&1; do sleep 0.01; done\n"
-      "kill -KILL $pid; wait $pid";
+  const std::string kill = "\"$HONE\" " + command +
+                           "killed & pid=$!\nuntil ls killed/cells/$cell*/$file >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.01; done\n"
+                           "kill -KILL $pid; wait $pid";
   EXPECT_EQ(shell("cell=lmf-fashion-kl file=config.toml\n" + kill).code, 137);                  // in training
   EXPECT_EQ(shell("cell=lmf-fashion-hoffman file=checkpoint.safetensors\n" + kill).code, 137);  // between the seeds
   EXPECT_EQ(shell("cell=lmf-fashion-vcd-8-seed2 file=summary.json\n" + kill).code, 137);        // before evaluation
@@ -76,7 +80,8 @@ TEST_F(Reproduce, KilledOrStoppedAnywhereItGivesTheSameTable) {
   EXPECT_EQ(killed.out, whole.out);
   EXPECT_EQ(read_file(folder.path() / "killed/table1.md"), read_file(folder.path() / "whole/table1.md"));
 
-  const Outcome timed = hone("reproduce table1 --scale smoke --seeds 2 --cells 'lmf-fashion-*' --stop-after 1 --out stopped");
+  const Outcome timed =
+      hone("reproduce table1 --scale smoke --seeds 2 --cells 'lmf-fashion-*' --stop-after 1 --out stopped");
   EXPECT_EQ(timed.code, 142) << timed.err;
   EXPECT_TRUE(contains(timed.err, "the time is up; the same command goes on")) << timed.err;
   EXPECT_EQ(hone(command + "stopped").out, whole.out);

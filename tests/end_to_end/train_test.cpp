@@ -261,8 +261,9 @@ TEST_F(Train, SeveralSeedsHaveARunFolderEach) {
 
 TEST_F(Train, AGroupThatWasStoppedOrKilledGoesOn) {
   const std::string common = "train c.toml --seeds 2 --quiet --set checkpoint.every=100 --iterations ";
-  const Outcome stopped = shell("\"$HONE\" " + common + "2000000 --out run & pid=$!\n"
-                                "while [ ! -s run/seed-1/metrics.csv ]; do sleep 0.05; done; kill -TERM $pid; wait $pid");
+  const Outcome stopped =
+      shell("\"$HONE\" " + common + "2000000 --out run & pid=$!\n"
+            "while [ ! -s run/seed-1/metrics.csv ]; do sleep 0.05; done; kill -TERM $pid; wait $pid");
   EXPECT_EQ(stopped.code, 143) << stopped.err;
   const unsigned reached = nlohmann::json::parse(read("run/seed-1/summary.json"))["iterations"];
   const std::string goal = std::to_string(reached + 1000);
@@ -280,7 +281,8 @@ TEST_F(Train, AGroupThatWasStoppedOrKilledGoesOn) {
 
 TEST_F(Train, BenchPrintsJson) {
   const Outcome outcome =
-      hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --runs 2 --json");
+      hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --runs 2 "
+           "--json");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   for (const char* key : {"us_per_iteration", "gflops", "peak_gflops", "fraction_of_peak"})

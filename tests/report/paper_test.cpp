@@ -27,16 +27,20 @@ void plant(const fs::path& folder, const json& summary) {
 }
 
 void plant(const ReportContext& context, const TrainingCell& cell, std::uint64_t seed, double value) {
-  plant(cell.folder(context.folder, seed),
-        {{"iterations", cell.config.iterations},
-         {"finished", true},
-         {"binarization", "made as bits"},
-         {"engine", "cpu"},
-         {"seconds", 1},
-         {"runs_side_by_side", 1},
-         {"test_log_likelihood",
-          {{"value", value}, {"se", 0.5}, {"mixture", value - 1}, {"mixture_se", 0.5}, {"points", cell.evaluation->points.value_or(10000)},
-           {"samples", cell.evaluation->samples}, {"iteration", cell.config.iterations}}}});
+  plant(cell.folder(context.folder, seed), {{"iterations", cell.config.iterations},
+                                            {"finished", true},
+                                            {"binarization", "made as bits"},
+                                            {"engine", "cpu"},
+                                            {"seconds", 1},
+                                            {"runs_side_by_side", 1},
+                                            {"test_log_likelihood",
+                                             {{"value", value},
+                                              {"se", 0.5},
+                                              {"mixture", value - 1},
+                                              {"mixture_se", 0.5},
+                                              {"points", cell.evaluation->points.value_or(10000)},
+                                              {"samples", cell.evaluation->samples},
+                                              {"iteration", cell.config.iterations}}}});
 }
 
 TEST(Table1Report, HasThePapersFigureOursAndTheDifference) {
@@ -51,14 +55,19 @@ TEST(Table1Report, HasThePapersFigureOursAndTheDifference) {
   one["evaluation"]["ais"] = {{"log_likelihood", -109.125}, {"se", 0.1}};
   plant(rows[0].cell.folder(folder.path(), 1), one);
   const std::string text = report_table1(rows, context);
-  EXPECT_TRUE(contains(text, "| lmf | mnist | vcd | -101.26 | -102.00 ± 1.00 | -0.74 | -103.00 ± 1.00 | — | 0.50 | 3 |")) << text;
-  EXPECT_TRUE(contains(text, "| lmf | mnist | kl | -111.20 | -110.00 | +1.20 | -111.00 | -109.12 | 0.50 | 1 of 3 |")) << text;
+  EXPECT_TRUE(
+      contains(text, "| lmf | mnist | vcd | -101.26 | -102.00 ± 1.00 | -0.74 | -103.00 ± 1.00 | — | 0.50 | 3 |"))
+      << text;
+  EXPECT_TRUE(contains(text, "| lmf | mnist | kl | -111.20 | -110.00 | +1.20 | -111.00 | -109.12 | 0.50 | 1 of 3 |"))
+      << text;
   EXPECT_TRUE(contains(text, "| lmf | mnist | hoffman | -103.61 | not done |")) << text;
   EXPECT_TRUE(contains(text, "| vae | fashion | vcd | -117.65 | no data |")) << text;
   EXPECT_TRUE(contains(text, "hone data get fashion-mnist"));
   EXPECT_TRUE(contains(read_file(folder.path() / "table1.md"), "Computed by"));
   const std::string csv = read_file(folder.path() / "table1.csv");
-  EXPECT_TRUE(contains(csv, "lmf,mnist,vcd,-101.26,2,400000,-103.0000,0.5000,-104.0000,0.5000,,,made as bits,cpu,1.000,1\n")) << csv;
+  EXPECT_TRUE(
+      contains(csv, "lmf,mnist,vcd,-101.26,2,400000,-103.0000,0.5000,-104.0000,0.5000,,,made as bits,cpu,1.000,1\n"))
+      << csv;
   EXPECT_TRUE(contains(csv, ",-109.1250,0.1000,")) << csv;
 }
 
@@ -66,8 +75,8 @@ TEST(Fig2Report, ComparesWithKlAndDrawsWhatIsThere) {
   const test::TemporaryFolder folder;
   const ReportContext context{folder.path(), {}, "full"};
   const auto points = fig2_points({.scale = Scale::full});
-  plant(context, points[0].cell, 1, -98);   // kl
-  plant(context, points[1].cell, 1, -97);   // t = 2
+  plant(context, points[0].cell, 1, -98);    // kl
+  plant(context, points[1].cell, 1, -97);    // t = 2
   plant(context, points[7].cell, 1, -95.5);  // t = 25
   const std::string text = report_fig2(points, context);
   EXPECT_TRUE(contains(text, "| mnist | kl | -98.46 | -98.00 | +0.46 |")) << text;
@@ -93,8 +102,10 @@ TEST(Fig3Report, FitsAStraightLine) {
   for (const Fig3Point& point : points)
     if (point.data == "fashion") {
       const double seconds = 0.003 + 0.002 * point.steps;
-      plant(folder.path() / "cells" / point.cell.id,
-            {{"seconds_per_iteration", seconds}, {"lower_quartile", seconds}, {"upper_quartile", seconds}, {"iterations", 200}});
+      plant(folder.path() / "cells" / point.cell.id, {{"seconds_per_iteration", seconds},
+                                                      {"lower_quartile", seconds},
+                                                      {"upper_quartile", seconds},
+                                                      {"iterations", 200}});
     }
   const std::string text = report_fig3(points, context);
   EXPECT_TRUE(contains(text, "| fashion | cpu | 3.000 + 2.000 t | 1.0000 | 0.0 % |")) << text;
@@ -174,8 +185,9 @@ class PlantedClaims : public testing::Test {
     for (const std::uint64_t seed : choice_.seeds)
       for (const TrainingCell* cell : {&cells_.local.from_start, &cells_.local.shared_first}) {
         const double ahead = cell == &cells_.local.shared_first && good ? 3 : 0;
-        plant(cell->folder(folder_.path(), seed),
-              {{"finished", true}, {"elbo", {{"mean", -100 + ahead + 0.01 * static_cast<double>(seed % 3)}, {"se", 1}}}});
+        plant(
+            cell->folder(folder_.path(), seed),
+            {{"finished", true}, {"elbo", {{"mean", -100 + ahead + 0.01 * static_cast<double>(seed % 3)}, {"se", 1}}}});
       }
     for (const SecondsPoint& point : cells_.seconds) {
       const double fast = good ? 0.9 : 1.1;

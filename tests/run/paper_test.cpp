@@ -73,7 +73,8 @@ TEST(PaperCells, Figure2SharesTheCellsOfTable1ThatAreTheSame) {
 }
 
 TEST(PaperCells, ScalesGrowAndAreNamed) {
-  const ScaleSettings smoke = settings_of(Scale::smoke), brief = settings_of(Scale::brief), full = settings_of(Scale::full);
+  const ScaleSettings smoke = settings_of(Scale::smoke), brief = settings_of(Scale::brief),
+                      full = settings_of(Scale::full);
   EXPECT_LT(smoke.table1_iterations, brief.table1_iterations);
   EXPECT_LT(brief.table1_iterations, full.table1_iterations);
   EXPECT_LT(smoke.fig3_iterations, brief.fig3_iterations);

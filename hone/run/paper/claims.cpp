@@ -151,7 +151,8 @@ std::vector<GradientPoint> gradient_points(Scale scale) {
     for (const int steps : {1, 2, 4, 8, 16, 32, 64}) {
       const std::string text = fmt::format("q = \"{}\"\nsteps = {}\ndraws = {}\n", q, steps, draws);
       const auto run = [=](const RunFolder& folder) { measure_gradients(q, steps, draws, text, folder); };
-      points.push_back({q, steps, {fmt::format("claim-gradient-{}-t{}", q, steps), text, run, 3 * toy_seconds(draws, steps)}});
+      points.push_back(
+          {q, steps, {fmt::format("claim-gradient-{}-t{}", q, steps), text, run, 3 * toy_seconds(draws, steps)}});
     }
   return points;
 }
@@ -168,8 +169,10 @@ LocalBaselineCells local_baseline_cells(const TrainingChoice& choice, const std:
     config.engine = choice.engine;
     config.threads = choice.threads;
     resolve(config);
-    return TrainingCell{fmt::format("claim-local-{}-{}", name, config.iterations), config,
-                        seeds_or(choice.seeds, s.training_seeds), {}};
+    return TrainingCell{fmt::format("claim-local-{}-{}", name, config.iterations),
+                        config,
+                        seeds_or(choice.seeds, s.training_seeds),
+                        {}};
   };
   return {cell("from-start", 0), cell("shared-first", std::min(3000u, s.claim_training_iterations / 2))};
 }
@@ -194,7 +197,8 @@ std::vector<SecondsPoint> seconds_points(Scale scale, const std::string& data, c
     }
     const auto run = [=](const RunFolder& folder) {
       const auto timings = time_in_turns(configs, options.load(data).train, iterations, options.stop);
-      const Json json = {{"iterations", timings[0].iterations}, {"vcd", timings[0].seconds}, {"hoffman", timings[1].seconds}};
+      const Json json = {
+          {"iterations", timings[0].iterations}, {"vcd", timings[0].seconds}, {"hoffman", timings[1].seconds}};
       folder.write("config.toml", text);
       folder.write("summary.json", json.dump(2) + "\n");
     };

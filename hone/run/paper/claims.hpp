@@ -32,7 +32,8 @@ struct GradientPoint {
 };
 std::vector<GradientPoint> gradient_points(Scale scale);
 
-// Local C_n from iteration 0, or only after a shared beginning (section 4.2): trainings of logistic matrix factorization.
+// Local C_n from iteration 0, or only after a shared beginning (section 4.2): trainings of logistic matrix
+// factorization.
 struct LocalBaselineCells {
   TrainingCell from_start, shared_first;
 };

@@ -17,9 +17,8 @@ std::string kind_of(const TrainRunConfig& given, int runs) {
   TrainRunConfig config = given;
   const Settings settings = train_settings(config);
   std::string text = std::to_string(runs);
-  for (const char* key :
-       {"model", "objective", "kernel", "steps", "leapfrog", "latent", "hidden", "encoder_hidden", "batch", "precision",
-        "engine", "threads"})
+  for (const char* key : {"model", "objective", "kernel", "steps", "leapfrog", "latent", "hidden", "encoder_hidden",
+                          "batch", "precision", "engine", "threads"})
     text += "," + settings.text(key);
   return text;
 }

@@ -56,9 +56,7 @@ ScaleSettings settings_of(Scale scale) {
   throw Error("unknown scale");
 }
 
-std::string name_of(Scale scale) {
-  return scale == Scale::smoke ? "smoke" : scale == Scale::brief ? "short" : "full";
-}
+std::string name_of(Scale scale) { return scale == Scale::smoke ? "smoke" : scale == Scale::brief ? "short" : "full"; }
 
 Scale scale_named(const std::string& name) {
   for (const Scale scale : {Scale::smoke, Scale::brief, Scale::full})

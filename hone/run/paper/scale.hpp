@@ -22,14 +22,14 @@ struct ScaleSettings {
   std::uint32_t fig3_iterations;  // timed, of each point
   int toy_seeds;                  // of a claim that is tried on toys
   std::uint32_t toy_iterations;
-  int gradient_draws;                     // of the gradient's variance
-  int training_seeds;                     // of a claim that is tried by training
+  int gradient_draws;  // of the gradient's variance
+  int training_seeds;  // of a claim that is tried by training
   std::uint32_t claim_training_iterations;
-  std::uint32_t claim_timed_iterations;   // of each objective
+  std::uint32_t claim_timed_iterations;  // of each objective
 };
 ScaleSettings settings_of(Scale scale);
 
-std::string name_of(Scale scale);  // "smoke", "short", "full"
+std::string name_of(Scale scale);            // "smoke", "short", "full"
 Scale scale_named(const std::string& name);  // InputError
 
 }  // namespace hone

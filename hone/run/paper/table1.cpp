@@ -69,8 +69,8 @@ std::vector<Fig2Point> fig2_points(const TrainingChoice& choice) {
   const std::uint32_t iterations = settings_of(choice.scale).fig2_iterations;
   std::vector<Fig2Point> points;
   for (const std::string data : {"mnist", "fashion"}) {
-    points.push_back({data, {}, paper_figure("vae", data, "kl"),
-                      cell_of("vae-" + data + "-kl", usual_steps, iterations, choice)});
+    points.push_back(
+        {data, {}, paper_figure("vae", data, "kl"), cell_of("vae-" + data + "-kl", usual_steps, iterations, choice)});
     for (const int steps : paper_steps) {
       std::optional<double> paper;
       if (steps == usual_steps) paper = paper_figure("vae", data, "vcd");

@@ -17,8 +17,7 @@ constexpr std::uint32_t blocks = 40;
 
 void time_point(const TrainRunConfig& config, const std::string& text, std::uint32_t iterations,
                 const TimingOptions& options, const RunFolder& folder) {
-  const Timing timing =
-      time_in_turns({config}, options.load(config.data).train, iterations, options.stop).front();
+  const Timing timing = time_in_turns({config}, options.load(config.data).train, iterations, options.stop).front();
   const Json json = {{"iterations", timing.iterations},
                      {"blocks", timing.seconds.size()},
                      {"seconds_per_iteration", quantile(timing.seconds, 0.5)},
@@ -74,10 +73,15 @@ std::vector<Fig3Point> fig3_points(Scale scale, const TimingOptions& options) {
         config.threads = 1;
         resolve(config);
         const std::string engine = kind == EngineKind::cpu ? "cpu" : "cuda";
-        const std::string text = fmt::format("# timed: {} iterations\n{}", iterations, train_settings(config).to_toml());
+        const std::string text =
+            fmt::format("# timed: {} iterations\n{}", iterations, train_settings(config).to_toml());
         const auto run = [=](const RunFolder& folder) { time_point(config, text, iterations, options, folder); };
         const double seconds = options.pace ? options.pace->seconds_per_iteration(config, 1) * iterations : 0;
-        points.push_back({data, engine, config.data, steps, {fmt::format("fig3-{}-{}-t{}", data, engine, steps), text, run, seconds}});
+        points.push_back({data,
+                          engine,
+                          config.data,
+                          steps,
+                          {fmt::format("fig3-{}-{}-t{}", data, engine, steps), text, run, seconds}});
       }
   return points;
 }

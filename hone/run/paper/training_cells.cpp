@@ -63,8 +63,10 @@ TrainingState state_of(const fs::path& experiment, const TrainingCell& cell) {
     const Json summary = summary_of(cell.folder(experiment, seed), cell, seed);
     const std::uint32_t made = iterations_made(summary);
     if (made > cell.config.iterations)
-      throw InputError(fmt::format("{}: has made {} iterations already, and {} are asked for; name another folder by "
-                                   "--out", cell.folder(experiment, seed).string(), made, cell.config.iterations));
+      throw InputError(
+          fmt::format("{}: has made {} iterations already, and {} are asked for; name another folder by "
+                      "--out",
+                      cell.folder(experiment, seed).string(), made, cell.config.iterations));
     state.seeds_begun += made > 0;
     state.iterations_left += cell.config.iterations - made;
     state.evaluations_left += needs_evaluation(summary, cell);
