@@ -62,7 +62,8 @@ ReproduceCommand::ReproduceCommand(CLI::App& command, std::string name) : what(s
                   "smoke: about a minute; short: about half an hour for table1; full: the paper's 400,000 iterations")
       ->option_text("smoke|short|full [short]");
   if (what != "fig3")
-    command.add_option("--seeds", seeds_text, "so many seeds of everything that has seeds [by scale]")->option_text("n");
+    command.add_option("--seeds", seeds_text, "so many seeds of everything that has seeds [by scale]")
+        ->option_text("n");
   if (what != "fig1" && what != "fig3")
     command.add_option("--engine", engine_text, "what trains: auto, cpu or cuda")->option_text("NAME [auto]");
   if (what != "fig1")
@@ -166,8 +167,9 @@ void ReproduceCommand::list(std::FILE* to, bool every_cell) {
     for (const TrainingCell& cell : experiment.trainings) {
       const TrainingState state = state_of(out, cell);
       const double seconds = state.done() ? 0 : pace->seconds(cell, state);
-      fmt::print(to, "{:<40}{:<18}{}\n", fmt::format("{} ({} seeds)", cell.id, cell.seeds.size()), state.text(cell),
-                 state.done() ? "" : "about " + duration_text(seconds));
+      fmt::print(to, "{:<40}{:<18}{}\n",
+                 fmt::format("{}, {} seed{}", cell.id, cell.seeds.size(), cell.seeds.size() > 1 ? "s" : ""),
+                 state.text(cell), state.done() ? "" : "about " + duration_text(seconds));
       total += seconds;
     }
   }

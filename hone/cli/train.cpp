@@ -109,14 +109,15 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
   fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", first.model, first.data, first.objective, first.engine,
              outcomes.size());
   fmt::print("  {:<14}{}\n", "binarization", first.binarization);
-  fmt::print("  {:>8}{:>12}{}{:>14}{:>14}  {}\n", "seed", "ELBO", refines ? "         VCD  acceptance" : "",
-             "iterations", "µs/iteration", "side by side");
+  fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}\n", "seed", "ELBO",
+             refines ? fmt::format(" {:>13} {:>11}", "VCD", "acceptance") : "", "iterations", "µs/iteration",
+             "side by side");
   Moments elbo, vcd;
   for (const TrainOutcome& outcome : outcomes) {
     const TrainSummary& s = outcome.summary;
-    fmt::print("  {:>8}{:>12.3f}", s.seed, s.elbo.mean);
-    if (refines) fmt::print("{:>12.3f}{:>12.3f}", s.vcd.mean, s.acceptance);
-    fmt::print("{:>14}{:>14.0f}  {}{}\n", s.iterations, s.us_per_iteration, s.runs_side_by_side,
+    fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
+               refines ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
+               s.us_per_iteration, s.runs_side_by_side,
                !outcome.failure.empty() ? "  failed"
                : s.finished             ? ""
                                         : "  not finished");
@@ -125,11 +126,8 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
     vcd.add(s.vcd.mean);
   }
   if (elbo.count() < 2) return;
-  fmt::print("  {:>8}{:>12.3f}", "mean", elbo.mean());
-  if (refines) fmt::print("{:>12.3f}", vcd.mean());
-  fmt::print("\n  {:>8}{:>12.3f}", "sd", elbo.sd());
-  if (refines) fmt::print("{:>12.3f}", vcd.sd());
-  fmt::print("\n");
+  fmt::print("  {:>8} {:>13.3f}{}\n", "mean", elbo.mean(), refines ? fmt::format(" {:>13.3f}", vcd.mean()) : "");
+  fmt::print("  {:>8} {:>13.3f}{}\n", "sd", elbo.sd(), refines ? fmt::format(" {:>13.3f}", vcd.sd()) : "");
 }
 
 void TrainCommand::print_json(const std::vector<TrainOutcome>& outcomes) const {

@@ -35,6 +35,7 @@ class CpuGroup final : public EngineGroup {
   void restore(int run, const TrainState& state) override {
     engines_[run]->restore(state);
     iteration_ = state.iteration;
+    failure_[run].clear();
   }
 
  private:

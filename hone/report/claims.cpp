@@ -51,10 +51,9 @@ std::string section(const Claim& claim, const ReportContext& context) {
                      claim.paper, claim.experiment, claim.judged.text, verdict_text(claim.judged, context));
 }
 
-std::optional<Json> summary_of(const std::string& id, const ReportContext& context) {
-  const auto path = context.folder / "cells" / id / "summary.json";
-  if (!std::filesystem::exists(path)) return {};
-  return parse_json(read_file(path));
+std::optional<Json> summary_of(const Cell& cell, const ReportContext& context) {
+  if (!is_done(context.folder, cell)) return {};
+  return parse_json(read_file(context.folder / "cells" / cell.id / "summary.json"));
 }
 
 // What toys of one variant, α and t found, by seed.
@@ -71,11 +70,11 @@ std::map<ToyKey, ToyGroup> toy_groups(const std::vector<ToyRun>& runs, const Rep
   std::map<ToyKey, ToyGroup> groups;
   for (const ToyRun& run : runs) {
     ToyGroup& group = groups[{run.variant, run.alpha, run.steps}];
-    const auto path = context.folder / "cells" / run.cell.id / "summary.json";
-    if (!std::filesystem::exists(path)) {
+    if (!is_done(context.folder, run.cell)) {
       group.complete = false;
       continue;
     }
+    const auto path = context.folder / "cells" / run.cell.id / "summary.json";
     const std::string text = read_file(path);
     if (parse_json(text).contains("failure")) {
       ++group.failed;
@@ -215,7 +214,7 @@ Judged judge_gradient(const std::vector<GradientPoint>& points, const ReportCont
   std::map<std::string, std::map<int, GradientRow>> rows;
   bool complete = true;
   for (const GradientPoint& point : points) {
-    const auto json = summary_of(point.cell.id, context);
+    const auto json = summary_of(point.cell, context);
     complete = complete && json;
     if (!json) continue;
     const GradientRow row = rows[point.q][point.steps] = gradient_row(*json);
@@ -285,7 +284,7 @@ Judged judge_seconds(const std::vector<SecondsPoint>& points, const ReportContex
   ClaimVerdict faster = ClaimVerdict::holds;
   bool complete = true;
   for (const SecondsPoint& point : points) {
-    const auto json = summary_of(point.cell.id, context);
+    const auto json = summary_of(point.cell, context);
     complete = complete && json;
     if (!json) continue;
     const auto vcd = (*json)["vcd"].get<std::vector<double>>(), hoffman = (*json)["hoffman"].get<std::vector<double>>();

@@ -22,9 +22,8 @@ struct Curve {
 using Curves = std::map<std::pair<std::string, std::string>, Curve>;  // (data, engine)
 
 std::optional<Json> summary_of(const Fig3Point& point, const ReportContext& context) {
-  const auto path = context.folder / "cells" / point.cell.id / "summary.json";
-  if (!std::filesystem::exists(path)) return {};
-  return parse_json(read_file(path));
+  if (!is_done(context.folder, point.cell)) return {};
+  return parse_json(read_file(context.folder / "cells" / point.cell.id / "summary.json"));
 }
 
 std::string script_of(const Curves& curves) {

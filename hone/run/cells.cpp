@@ -10,6 +10,13 @@
 namespace hone {
 namespace fs = std::filesystem;
 
+bool is_done(const fs::path& experiment, const Cell& cell) {
+  const fs::path folder = experiment / "cells" / cell.id;
+  std::error_code error;
+  return fs::exists(folder / "summary.json", error) && fs::exists(folder / "config.toml", error) &&
+         read_file(folder / "config.toml") == cell.config;
+}
+
 CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
   std::error_code error;
   if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
@@ -21,13 +28,6 @@ CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move
 }
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
-
-bool CellList::is_done(std::size_t cell) const {
-  const fs::path folder = folder_of(cell);
-  std::error_code error;
-  return fs::exists(folder / "summary.json", error) && fs::exists(folder / "config.toml", error) &&
-         read_file(folder / "config.toml") == cells_[cell].config;
-}
 
 void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
   std::error_code error;

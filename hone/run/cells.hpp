@@ -19,6 +19,9 @@ struct Cell {
   double seconds = 0;                         // that it takes, about
 };
 
+// Whether a cell is done under an experiment's folder, with the configuration that it has now.
+bool is_done(const std::filesystem::path& experiment, const Cell& cell);
+
 // A resumable list of cells under one folder. A cell is run in ID.partial and renamed when it is finished, so that a
 // folder ID holds a whole run: stopped anywhere and started again, the list goes on with what is missing.
 class CellList {
@@ -27,7 +30,7 @@ class CellList {
 
   std::size_t size() const { return cells_.size(); }
   const Cell& operator[](std::size_t cell) const { return cells_[cell]; }
-  bool is_done(std::size_t cell) const;
+  bool is_done(std::size_t cell) const { return hone::is_done(folder_, cells_[cell]); }
   std::filesystem::path folder_of(std::size_t cell) const;
 
   // Runs what is not done, `threads` cells at a time. A cell's exception ends the list after the cells under way; so

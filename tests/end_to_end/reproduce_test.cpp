@@ -69,9 +69,10 @@ TEST_F(Reproduce, KilledOrStoppedAnywhereItGivesTheSameTable) {
   const std::string command = "reproduce table1 --scale smoke --seeds 2 --cells 'lmf-fashion-*' --quiet --out ";
   const Outcome whole = hone(command + "whole");
   EXPECT_EQ(whole.code, 0) << whole.err;
-  const std::string kill = "\"$HONE\" " + command +
-                           "killed & pid=$!\nuntil ls killed/cells/$cell*/$file >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.01; done\n"
-                           "kill -KILL $pid; wait $pid";
+  const std::string kill =
+      "\"$HONE\" " + command +
+      "killed & pid=$!\nuntil ls killed/cells/$cell*/$file >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.01; done\n"
+      "kill -KILL $pid; wait $pid";
   EXPECT_EQ(shell("cell=lmf-fashion-kl file=config.toml\n" + kill).code, 137);                  // in training
   EXPECT_EQ(shell("cell=lmf-fashion-hoffman file=checkpoint.safetensors\n" + kill).code, 137);  // between the seeds
   EXPECT_EQ(shell("cell=lmf-fashion-vcd-8-seed2 file=summary.json\n" + kill).code, 137);        // before evaluation

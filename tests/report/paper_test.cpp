@@ -26,6 +26,11 @@ void plant(const fs::path& folder, const json& summary) {
   std::ofstream(folder / "summary.json") << summary.dump();
 }
 
+void plant(const fs::path& experiment, const Cell& cell, const json& summary) {
+  plant(experiment / "cells" / cell.id, summary);
+  std::ofstream(experiment / "cells" / cell.id / "config.toml") << cell.config;
+}
+
 void plant(const ReportContext& context, const TrainingCell& cell, std::uint64_t seed, double value) {
   plant(cell.folder(context.folder, seed), {{"iterations", cell.config.iterations},
                                             {"finished", true},
@@ -102,10 +107,11 @@ TEST(Fig3Report, FitsAStraightLine) {
   for (const Fig3Point& point : points)
     if (point.data == "fashion") {
       const double seconds = 0.003 + 0.002 * point.steps;
-      plant(folder.path() / "cells" / point.cell.id, {{"seconds_per_iteration", seconds},
-                                                      {"lower_quartile", seconds},
-                                                      {"upper_quartile", seconds},
-                                                      {"iterations", 200}});
+      plant(folder.path(), point.cell,
+            {{"seconds_per_iteration", seconds},
+             {"lower_quartile", seconds},
+             {"upper_quartile", seconds},
+             {"iterations", 200}});
     }
   const std::string text = report_fig3(points, context);
   EXPECT_TRUE(contains(text, "| fashion | cpu | 3.000 + 2.000 t | 1.0000 | 0.0 % |")) << text;
@@ -159,7 +165,6 @@ class PlantedClaims : public testing::Test {
   test::TemporaryFolder folder_;
   const ReportContext context_{folder_.path(), {}, "short"};
 
-  fs::path of(const Cell& cell) const { return folder_.path() / "cells" / cell.id; }
   static json toy(double sd) {
     ToyResult result;
     result.mean = {0, 0};
@@ -169,18 +174,20 @@ class PlantedClaims : public testing::Test {
   void plant_all(bool good) {
     for (const ToyRun& run : cells_.alpha) {  // KL(q ‖ p) is least at sd 0.312
       const bool poor = (run.alpha == 1) == good;
-      plant(of(run.cell), toy(0.312 + (poor ? 0.3 : 0.05) + 0.002 * static_cast<double>(run.seed)));
+      plant(folder_.path(), run.cell, toy(0.312 + (poor ? 0.3 : 0.05) + 0.002 * static_cast<double>(run.seed)));
     }
     for (const ToyRun& run : cells_.li2017) {
       const bool spread = (run.variant == "li2017" && run.steps == 1) && good;
-      plant(of(run.cell), toy(0.6 * std::exp((spread ? 0.5 : 0.01) * (static_cast<double>(run.seed) - 4.5))));
+      plant(folder_.path(), run.cell,
+            toy(0.6 * std::exp((spread ? 0.5 : 0.01) * (static_cast<double>(run.seed) - 4.5))));
     }
     for (const GradientPoint& point : cells_.gradient) {
       const double base = good ? 100.0 / point.steps : 100.0 * point.steps;
       const auto figures = [&](double factor) {
         return json{{"variance", base * factor}, {"variance_se", base * 0.001}, {"mean", {1, 2}}};
       };
-      plant(of(point.cell), {{"without", figures(3)}, {"with", figures(good ? 2 : 4)}, {"large_t", figures(1)}});
+      plant(folder_.path(), point.cell,
+            {{"without", figures(3)}, {"with", figures(good ? 2 : 4)}, {"large_t", figures(1)}});
     }
     for (const std::uint64_t seed : choice_.seeds)
       for (const TrainingCell* cell : {&cells_.local.from_start, &cells_.local.shared_first}) {
@@ -191,7 +198,7 @@ class PlantedClaims : public testing::Test {
       }
     for (const SecondsPoint& point : cells_.seconds) {
       const double fast = good ? 0.9 : 1.1;
-      plant(of(point.cell), {{"vcd", {fast, fast * 1.01, fast, fast}}, {"hoffman", {1, 1, 1.01, 1}}});
+      plant(folder_.path(), point.cell, {{"vcd", {fast, fast * 1.01, fast, fast}}, {"hoffman", {1, 1, 1.01, 1}}});
     }
   }
 };
@@ -219,7 +226,7 @@ TEST_F(PlantedClaims, AreNotJudgedFromPartOfTheCellsOrASmokeTest) {
   plant_all(true);
   const std::string smoke = report_claims(cells_, {folder_.path(), {}, "smoke"});
   EXPECT_TRUE(contains(smoke, "| α against slow mixing | not judged at this scale |")) << smoke;
-  plant(of(cells_.alpha.front().cell), {{"failure", "not finite"}});
+  plant(folder_.path(), cells_.alpha.front().cell, {{"failure", "not finite"}});
   EXPECT_TRUE(contains(report_claims(cells_, context_), "| 1 |"));
 }
 

@@ -64,7 +64,7 @@ TEST(PaperCells, Figure2SharesTheCellsOfTable1ThatAreTheSame) {
   for (const Fig2Point& point : points) {
     shared += table1.contains(point.cell.id);
     EXPECT_EQ(point.cell.seeds, (std::vector<std::uint64_t>{4, 6}));
-    if (point.steps) EXPECT_EQ(point.cell.config.steps, *point.steps);
+    EXPECT_EQ(point.cell.config.steps, point.steps.value_or(8));
     EXPECT_EQ(point.paper.has_value(), !point.steps || *point.steps == 8);
   }
   EXPECT_EQ(shared, 4);  // t = 8 and KL, of two data sets

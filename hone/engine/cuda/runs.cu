@@ -478,6 +478,7 @@ void Runs::restore(int run, const TrainState& state) {
   if (space_.first) upload(space_.first, first);
   iteration_ = state.iteration;
   step_size_[run] = state.step_size;
+  failure_[run].clear();
   set_state(run, device);
 }
 
