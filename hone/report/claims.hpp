@@ -20,9 +20,9 @@ struct ClaimCells {
 enum class ClaimVerdict { holds, does_not_hold, undecided };
 std::string name_of(ClaimVerdict verdict);
 
-// Whether a difference, given by independent values of it, is above zero: decided where its mean is further away from
-// zero than 99 % of Student's t reach. Undecided from fewer than two values.
-ClaimVerdict judge_positive(const Moments& differences);
+// Whether a quantity, given by independent values of it, lies above a margin: decided where its mean is further away
+// from the margin than 99 % of Student's t reach. Undecided from fewer than two values.
+ClaimVerdict judge_above(const Moments& values, double margin);
 
 // Divergences between q = N(mean, diag(sd²)) and the Gaussian toy, in closed form.
 struct ToyDivergences {

@@ -141,11 +141,11 @@ TEST(Claims, DivergencesFromTheGaussianToyAreThoseOfQuadrature) {
   EXPECT_NEAR(exact.of_p, of_p, 1e-6);
 }
 
-TEST(Claims, ADifferenceIsDecidedByStudentsT) {
+TEST(Claims, AMarginIsDecidedByStudentsT) {
   const auto judged = [](std::initializer_list<double> values) {
     Moments moments;
     for (const double value : values) moments.add(value);
-    return judge_positive(moments);
+    return judge_above(moments, 0);
   };
   EXPECT_EQ(judged({}), ClaimVerdict::undecided);
   EXPECT_EQ(judged({5}), ClaimVerdict::undecided);
@@ -153,6 +153,10 @@ TEST(Claims, ADifferenceIsDecidedByStudentsT) {
   EXPECT_EQ(judged({1, 1.2, 1.1, 0.9, 1}), ClaimVerdict::holds);
   EXPECT_EQ(judged({-1, -1.2, -1.1, -0.9, -1}), ClaimVerdict::does_not_hold);
   EXPECT_EQ(judged({-1, 1, 0.5, -0.4, 0.1}), ClaimVerdict::undecided);
+  Moments near_one;
+  for (const double value : {1.0, 1.2, 1.1, 0.9, 1.0}) near_one.add(value);
+  EXPECT_EQ(judge_above(near_one, 1), ClaimVerdict::undecided);
+  EXPECT_EQ(judge_above(near_one, 2), ClaimVerdict::does_not_hold);
 }
 
 // All cells of the claims, planted: `better` scales what speaks for a claim.

@@ -39,7 +39,8 @@ Cell toy_cell(const std::string& id, ToyConfig config) {
       folder.write("summary.json", Json{{"failure", error.what()}}.dump(2) + "\n");
     }
   };
-  return {id, toy_settings(config).to_toml(), run, toy_seconds(*config.iterations, config.steps)};
+  return {id, toy_settings(config).to_toml(), run,
+          toy_seconds(*config.iterations, config.steps) * config.draws_per_iteration};
 }
 
 // The figures of one estimator: the variance of a one-draw gradient, summed over θ, by batches; the mean.
@@ -111,13 +112,15 @@ void measure_gradients(const std::string& q_name, int steps, int draws, const st
 std::vector<ToyRun> alpha_runs(Scale scale, const std::vector<std::uint64_t>& seeds) {
   const ScaleSettings s = settings_of(scale);
   std::vector<ToyRun> runs;
-  for (const std::string mixing : {"slow", "mixing"})
+  for (const std::string mixing : {"slow", "slow-16", "mixing"})
     for (const double alpha : {0.0, 0.25, 0.5, 0.75, 0.9, 1.0})
       for (const std::uint64_t seed : seeds_or(seeds, s.toy_seeds)) {
         ToyConfig config;
         config.objective.alpha = alpha;
-        config.adapt = mixing == "slow" ? Adapt::off : Adapt::between;
-        if (mixing == "slow") config.step_size = 0.002;  // a refinement moves by hundredths
+        const bool slow = mixing != "mixing";
+        config.adapt = slow ? Adapt::off : Adapt::between;
+        if (slow) config.step_size = 0.002;  // a refinement moves by hundredths
+        if (mixing == "slow-16") config.draws_per_iteration = 16;
         config.iterations = s.toy_iterations;
         config.seed = seed;
         runs.push_back({mixing, alpha, config.steps, seed,

@@ -14,7 +14,7 @@ namespace hone {
 
 // α against slow mixing (appendix 2), and li2017 at small t (section 3): fits of the Gaussian toy.
 struct ToyRun {
-  std::string variant;  // "slow", "mixing"; "li2017", "vcd"
+  std::string variant;  // "slow", "slow-16" (with 16 draws an iteration), "mixing"; "li2017", "vcd"
   double alpha;
   int steps;
   std::uint64_t seed;
