@@ -12,6 +12,12 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Work was ended because somebody asked for it; it can be taken up again.
+class Stopped : public Error {
+ public:
+  Stopped() : Error("stopped") {}
+};
+
 // The user's input is wrong. The message names the file, line, key or flag and what was expected;
 // the program ends with exit code 2 and has written nothing.
 class InputError : public Error {

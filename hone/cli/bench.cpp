@@ -25,6 +25,9 @@ struct BenchCommand {
     fmt::print("{}, {} objective, t = {}, {}, {}\n", b.model, b.objective, b.steps, b.precision, where);
     fmt::print("  {:.0f} µs an iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration,
                b.iterations);
+    if (b.runs > 1)
+      fmt::print("  of one of {} runs {}: an iteration of all takes {:.0f} µs\n", b.runs,
+                 b.engine == "cpu" ? "in turn" : "side by side", b.us_per_iteration * b.runs);
     if (b.engine != "cpu") {
       fmt::print("  {:.1f} GFLOP/s\n", b.gflops);
       return;

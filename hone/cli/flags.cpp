@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "hone/base/error.hpp"
 
 namespace hone {
 
@@ -32,6 +36,32 @@ void SettingFlags::apply() const {
   for (std::size_t i = 0; i < state_->option.size(); ++i)
     if (state_->option[i]->count() > 0)
       settings_.set(settings_.entries()[i].key, state_->text[i], settings_.entries()[i].flag());
+}
+
+std::vector<std::uint64_t> seeds_of(const std::string& text) {
+  constexpr std::uint64_t most = 10000;
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(
+        fmt::format("--seeds: '{}' is not allowed{}; expected a number of runs from 1 to {}, or a list of "
+                    "different seeds such as 3,5,8",
+                    text, why, most));
+  };
+  std::vector<std::uint64_t> seeds;
+  for (const char* at = text.data();; ++at) {
+    std::uint64_t seed = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), seed);
+    if (error != std::errc()) refuse("");
+    if (std::ranges::find(seeds, seed) != seeds.end()) refuse(fmt::format(": {} comes twice", seed));
+    seeds.push_back(seed);
+    at = end;
+    if (at == text.data() + text.size()) break;
+    if (*at != ',') refuse("");
+  }
+  if (seeds.size() > 1) return seeds;
+  if (seeds.front() < 1 || seeds.front() > most) refuse("");
+  seeds.resize(seeds.front());
+  std::iota(seeds.begin(), seeds.end(), std::uint64_t{1});
+  return seeds;
 }
 
 }  // namespace hone

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "hone/run/settings.hpp"
 
@@ -21,5 +24,8 @@ class SettingFlags {
   Settings& settings_;
   std::shared_ptr<State> state_;
 };
+
+// What --seeds says: "3" is the seeds 1, 2, 3; "3,5,8" are these. Each once; InputError that names the flag.
+std::vector<std::uint64_t> seeds_of(const std::string& text);
 
 }  // namespace hone

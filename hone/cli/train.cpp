@@ -3,48 +3,28 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <csignal>
 #include <memory>
 
 #include "hone/base/error.hpp"
 #include "hone/cli/commands.hpp"
+#include "hone/cli/flags.hpp"
+#include "hone/cli/signals.hpp"
 
 namespace hone {
 namespace {
-
-std::atomic<int> stop_signal = 0;
-
-// While it lives, Ctrl-C and SIGTERM are noted, for the run to end well; a second one ends the program at once.
-class SignalNote {
- public:
-  SignalNote() {
-    struct sigaction action = {};
-    action.sa_handler = [](int signal) { stop_signal = signal; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-    sigaction(SIGINT, &action, &interrupt_);
-    sigaction(SIGTERM, &action, &terminate_);
-  }
-  ~SignalNote() {
-    sigaction(SIGINT, &interrupt_, nullptr);
-    sigaction(SIGTERM, &terminate_, nullptr);
-  }
-  SignalNote(const SignalNote&) = delete;
-  SignalNote& operator=(const SignalNote&) = delete;
-
- private:
-  struct sigaction interrupt_ = {}, terminate_ = {};
-};
 
 struct TrainCommand {
   explicit TrainCommand(CLI::App& command);
   void apply();
   void run();
-  TrainSummary trained(const TrainOptions& options) const;
-  void print_table(const TrainSummary& summary) const;
+  std::filesystem::path folder() const;
+  std::vector<SeedRun> runs() const;
+  std::vector<TrainOutcome> trained(const std::vector<SeedRun>& runs) const;
+  void print_json(const std::vector<TrainOutcome>& outcomes) const;
 
   TrainRunConfig config;
   Settings settings = train_settings(config);
-  std::string file, out, data_dir;
+  std::string file, out, data_dir, seeds;
   std::vector<std::string> assignments;
   std::vector<std::pair<std::string, std::string>> shortcuts{
       {"engine", ""}, {"threads", ""}, {"iterations", ""}, {"seed", ""}};
@@ -62,18 +42,28 @@ TrainCommand::TrainCommand(CLI::App& command) {
   command.add_option("config", file, "TOML file of settings, such as those in configs/paper, or a run's config.toml")
       ->required()
       ->option_text("CONFIG.toml");
-  command.add_option("--set", assignments, "set a key of the configuration; wins over the file; may come several times")
+  command
+      .add_option("--set", assignments, "set a key of the configuration; wins over the file; may come several times")
       ->option_text("key=value")
       ->allow_extra_args(false);
   for (auto& [key, text] : shortcuts)
-    command.add_option("--" + key, text, "the same as --set " + key + "=…")
-        ->type_name(key == "engine" ? "NAME" : "N");
-  command.add_option("--out", out, "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]")->option_text("DIR");
-  command.add_flag("--resume", resume, "go on with the run in the folder from its checkpoint; with none, start");
+    command.add_option("--" + key, text, "the same as --set " + key + "=…")->type_name(key == "engine" ? "NAME" : "N");
+  command
+      .add_option("--seeds", seeds,
+                  "several runs that differ by their seeds: so many (seeds 1, 2, …), or a list of seeds; on a device "
+                  "they train side by side. Each has its own run folder, DIR/seed-N")
+      ->option_text("n | 3,5,8");
+  command
+      .add_option("--out", out,
+                  "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]; with --seeds, the folder of the run "
+                  "folders [runs/MODEL-DATA-OBJECTIVE]")
+      ->option_text("DIR");
+  command.add_flag("--resume", resume,
+                   "go on with the run in the folder, or with each of --seeds, from its checkpoint; with none, start");
   command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")
       ->option_text("DIR");
   command.add_flag("--quiet", quiet, "no progress, no remarks");
-  command.add_flag("--json", json, "print summary.json on stdout instead of the table");
+  command.add_flag("--json", json, "print summary.json on stdout instead of the table; with --seeds, a list of them");
   command.footer(key_list(settings));
 }
 
@@ -85,11 +75,14 @@ void TrainCommand::apply() {
     const std::string key = assignment.substr(0, equals);
     settings.set(key, assignment.substr(equals + 1), "--set " + key);
   }
-  for (const auto& [key, text] : shortcuts)
+  for (const auto& [key, text] : shortcuts) {
+    if (key == "seed" && !text.empty() && !seeds.empty())
+      throw InputError("--seed and --seeds: only one of them; a list names the seeds, such as --seeds 3,5,8");
     if (!text.empty()) settings.set(key, text, "--" + key);
+  }
 }
 
-void TrainCommand::print_table(const TrainSummary& s) const {
+void print_table(const TrainSummary& s) {
   fmt::print("{} on {}, {} objective, {} engine, seed {}\n", s.model, s.data, s.objective, s.engine, s.seed);
   fmt::print("  {:<14}{}\n", "binarization", s.binarization);
   const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
@@ -103,27 +96,63 @@ void TrainCommand::print_table(const TrainSummary& s) const {
   }
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
   if (s.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", s.dropped_draws);
-  fmt::print("  {} iterations in {} ({:.0f} µs each)\n", s.iterations, duration_text(s.seconds), s.us_per_iteration);
+  const std::string beside =
+      s.runs_side_by_side > 1 ? fmt::format(" with {} runs side by side", s.runs_side_by_side) : "";
+  fmt::print("  {} iterations in {} ({:.0f} µs each{})\n", s.iterations, duration_text(s.seconds), s.us_per_iteration,
+             beside);
 }
 
-TrainSummary TrainCommand::trained(const TrainOptions& options) const {
-  const SignalNote note;
-  try {
-    return train(config, options);
-  } catch (const KeyError& error) {
-    throw settings.located(error);
+// A line a run, and mean and standard deviation over those that are finished.
+void print_group_table(const std::vector<TrainOutcome>& outcomes) {
+  const TrainSummary& first = outcomes.front().summary;
+  const bool refines = first.objective != "kl";
+  fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", first.model, first.data, first.objective, first.engine,
+             outcomes.size());
+  fmt::print("  {:<14}{}\n", "binarization", first.binarization);
+  fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}\n", "seed", "ELBO",
+             refines ? fmt::format(" {:>13} {:>11}", "VCD", "acceptance") : "", "iterations", "µs/iteration",
+             "side by side");
+  Moments elbo, vcd;
+  for (const TrainOutcome& outcome : outcomes) {
+    const TrainSummary& s = outcome.summary;
+    fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
+               refines ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
+               s.us_per_iteration, s.runs_side_by_side,
+               !outcome.failure.empty() ? "  failed"
+               : s.finished             ? ""
+                                        : "  not finished");
+    if (!s.finished || !outcome.failure.empty()) continue;
+    elbo.add(s.elbo.mean);
+    vcd.add(s.vcd.mean);
   }
+  if (elbo.count() < 2) return;
+  fmt::print("  {:>8} {:>13.3f}{}\n", "mean", elbo.mean(), refines ? fmt::format(" {:>13.3f}", vcd.mean()) : "");
+  fmt::print("  {:>8} {:>13.3f}{}\n", "sd", elbo.sd(), refines ? fmt::format(" {:>13.3f}", vcd.sd()) : "");
 }
 
-void TrainCommand::run() {
-  apply();
+void TrainCommand::print_json(const std::vector<TrainOutcome>& outcomes) const {
+  if (seeds.empty()) return fmt::print("{}", outcomes.front().summary.to_json());
+  std::string text;
+  for (const TrainOutcome& outcome : outcomes) text += (text.empty() ? "[" : ",") + outcome.summary.to_json();
+  fmt::print("{}]\n", text);
+}
+
+std::filesystem::path TrainCommand::folder() const {
+  if (!out.empty()) return out;
+  const std::string data = std::filesystem::path(config.data).filename().string();
+  const std::string name = fmt::format("{}-{}-{}", settings.text("model"), data, settings.text("objective"));
+  return std::filesystem::path("runs") / (seeds.empty() ? fmt::format("{}-seed{}", name, config.seed) : name);
+}
+
+std::vector<SeedRun> TrainCommand::runs() const {
+  if (seeds.empty()) return {{config.seed, folder()}};
+  std::vector<SeedRun> list;
+  for (const std::uint64_t seed : seeds_of(seeds)) list.push_back({seed, folder() / fmt::format("seed-{}", seed)});
+  return list;
+}
+
+std::vector<TrainOutcome> TrainCommand::trained(const std::vector<SeedRun>& list) const {
   TrainOptions options;
-  options.folder = out;
-  if (out.empty()) {
-    const std::string data = std::filesystem::path(config.data).filename().string();
-    options.folder = std::filesystem::path("runs") / fmt::format("{}-{}-{}-seed{}", settings.text("model"), data,
-                                                                 settings.text("objective"), config.seed);
-  }
   options.data_dir = data_dir;
   options.resume = resume ? Resume::yes : Resume::no;
   options.stop = &stop_signal;
@@ -131,13 +160,35 @@ void TrainCommand::run() {
     options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
     options.progress = Progress::style_for(stderr, false);
   }
-  const TrainSummary summary = trained(options);
+  const SignalNote note;
+  try {
+    return train(config, list, options);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
+}
+
+void TrainCommand::run() {
+  apply();
+  const std::vector<TrainOutcome> outcomes = trained(runs());
+  std::string failures;
+  bool finished = true;
+  for (const TrainOutcome& outcome : outcomes) {
+    finished = finished && outcome.summary.finished;
+    if (outcome.failure.empty()) continue;
+    failures +=
+        (failures.empty() ? "" : "\n") + (seeds.empty() ? "" : outcome.run.folder.string() + ": ") + outcome.failure;
+  }
+  if (seeds.empty() && !failures.empty()) throw Error(failures);
   if (json)
-    fmt::print("{}", summary.to_json());
+    print_json(outcomes);
+  else if (seeds.empty())
+    print_table(outcomes.front().summary);
   else
-    print_table(summary);
-  if (!quiet) fmt::print(stderr, "run folder: {}\n", options.folder.string());
-  if (summary.finished || stop_signal == 0) return;
+    print_group_table(outcomes);
+  if (!failures.empty()) throw Error(failures);
+  if (!quiet) fmt::print(stderr, "run folder{}: {}\n", seeds.empty() ? "" : "s in", folder().string());
+  if (finished || stop_signal == 0) return;
   if (!quiet) fmt::print(stderr, "stopped by a signal; --resume goes on\n");
   throw Ended{128 + stop_signal};
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,6 +56,24 @@ class Engine {
 
   virtual TrainState save() const = 0;
   virtual void restore(const TrainState& state) = 0;  // InputError where it is of another model
+};
+
+// Runs of one configuration that differ by their seeds and make the same iterations side by side.
+class EngineGroup {
+ public:
+  virtual ~EngineGroup() = default;
+
+  virtual std::string device() const = 0;  // as Engine::device
+  virtual std::uint32_t iteration() const = 0;
+  virtual double step_size(int run) const = 0;
+
+  // Makes so many iterations of every run, whose figures go to metrics[run]. What ends a run (a parameter that is no
+  // longer finite) ends it alone: the others go on, and its metrics and state mean nothing from then on.
+  virtual void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) = 0;
+  virtual const std::string& failure(int run) const = 0;  // what ended a run; empty: nothing did
+
+  virtual TrainState save(int run) const = 0;
+  virtual void restore(int run, const TrainState& state) = 0;  // all at the same iteration, before training
 };
 
 // Which data make up a minibatch. A function of the iteration alone, so that resuming needs no state.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <mutex>
 
 #include "hone/base/error.hpp"
@@ -10,6 +9,13 @@
 
 namespace hone {
 namespace fs = std::filesystem;
+
+bool is_done(const fs::path& experiment, const Cell& cell) {
+  const fs::path folder = experiment / "cells" / cell.id;
+  std::error_code error;
+  return fs::exists(folder / "summary.json", error) && fs::exists(folder / "config.toml", error) &&
+         read_file(folder / "config.toml") == cell.config;
+}
 
 CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
   std::error_code error;
@@ -23,14 +29,7 @@ CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
 
-bool CellList::is_done(std::size_t cell) const {
-  const fs::path folder = folder_of(cell);
-  std::error_code error;
-  return fs::exists(folder / "summary.json", error) && fs::exists(folder / "config.toml", error) &&
-         read_file(folder / "config.toml") == cells_[cell].config;
-}
-
-void CellList::run(int threads, Progress& progress) const {
+void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
   std::error_code error;
   fs::create_directories(folder_ / "cells", error);
   if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", folder_.string(), error.message()));
@@ -47,6 +46,7 @@ void CellList::run(int threads, Progress& progress) const {
     while (!failed) {
       const std::size_t i = next++;
       if (i >= todo.size()) return;
+      if (stop && *stop != 0) throw Stopped();
       const fs::path folder = folder_of(todo[i]);
       const fs::path partial = folder.string() + ".partial";
       fs::remove_all(partial);

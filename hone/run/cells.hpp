@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -15,7 +16,11 @@ struct Cell {
   std::string id;      // also the name of its folder
   std::string config;  // its config.toml: a finished cell counts only if it was run with the same
   std::function<void(const RunFolder&)> run;  // writes config.toml and summary.json, among others
+  double seconds = 0;                         // that it takes, about
 };
+
+// Whether a cell is done under an experiment's folder, with the configuration that it has now.
+bool is_done(const std::filesystem::path& experiment, const Cell& cell);
 
 // A resumable list of cells under one folder. A cell is run in ID.partial and renamed when it is finished, so that a
 // folder ID holds a whole run: stopped anywhere and started again, the list goes on with what is missing.
@@ -24,11 +29,13 @@ class CellList {
   CellList(std::filesystem::path folder, std::vector<Cell> cells);
 
   std::size_t size() const { return cells_.size(); }
-  bool is_done(std::size_t cell) const;
+  const Cell& operator[](std::size_t cell) const { return cells_[cell]; }
+  bool is_done(std::size_t cell) const { return hone::is_done(folder_, cells_[cell]); }
   std::filesystem::path folder_of(std::size_t cell) const;
 
-  // Runs what is not done, `threads` cells at a time. A cell's exception ends the list after the cells under way.
-  void run(int threads, Progress& progress) const;
+  // Runs what is not done, `threads` cells at a time. A cell's exception ends the list after the cells under way; so
+  // does `stop`, where it is there and not 0, by a Stopped.
+  void run(int threads, Progress& progress, const std::atomic<int>* stop = nullptr) const;
 
  private:
   std::filesystem::path folder_;

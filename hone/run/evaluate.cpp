@@ -72,7 +72,10 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
   Progress progress(stderr, options.progress, "evaluate", "points", points);
   try {
     result.summary = summarize(
-        model->engine->evaluate(data, options.evaluation, [&](int done) { progress.update(done, ""); }));
+        model->engine->evaluate(data, options.evaluation, [&](int done) {
+          progress.update(done, "");
+          if (options.stop && *options.stop != 0) throw Stopped();
+        }));
   } catch (const DataError& error) {
     throw InputError(fmt::format("{} data of {} ({}): {}", options.split, model->data.name, model->data.origin,
                                  error.what()));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -15,6 +16,7 @@ struct EvaluateOptions {
   std::string split = "test";  // train, validation or test
   std::filesystem::path data_dir = {};
   int threads = 1;
+  const std::atomic<int>* stop = nullptr;  // not 0: ends by a Stopped, and nothing is written
   std::function<void(const std::string&)> say = {};
   ProgressStyle progress = ProgressStyle::quiet;
 };

@@ -30,13 +30,15 @@ ToyConfig fig1_config(const Fig1Panel& panel, ObjectiveKind objective, int seed)
 }
 
 std::vector<Cell> fig1_cells(int seeds) {
+  constexpr double seconds_per_iteration = 2e-6;  // about, with the picture's share
   std::vector<Cell> cells;
   for (int seed = 1; seed <= seeds; ++seed)
     for (const Fig1Panel& panel : fig1_panels())
       for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
         ToyConfig config = fig1_config(panel, objective, seed);
         const auto run = [config](const RunFolder& folder) { run_toy(config, &folder, nullptr); };
-        cells.push_back({fig1_cell_id(panel, objective, seed), toy_settings(config).to_toml(), run});
+        cells.push_back({fig1_cell_id(panel, objective, seed), toy_settings(config).to_toml(), run,
+                         seconds_per_iteration * *config.iterations});
       }
   return cells;
 }

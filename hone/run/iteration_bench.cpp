@@ -1,6 +1,7 @@
 #include "hone/run/iteration_bench.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "hone/data/synthetic.hpp"
@@ -61,6 +62,7 @@ Settings iteration_bench_settings(IterationBenchConfig& config) {
       if (entry.key == key) s.add(entry);
   s.add("iterations", config.iterations, Bounds::between(repeats, 1e9), "iterations to time, in nine repeats",
         "as many as take two seconds");
+  s.add("runs", config.runs, Bounds::between(1, 1000), "runs that differ by their seeds, side by side on a device");
   return s;
 }
 
@@ -77,7 +79,9 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   resolve(config.run);
   const DataSet data = synthetic_data(1, 0, data_count);
   const TrainConfig train = engine_config(config.run);
-  const auto engine = make_engine(config.run.engine, train, data, {.threads = *config.run.threads});
+  std::vector<std::uint64_t> seeds(config.runs);
+  std::iota(seeds.begin(), seeds.end(), config.run.seed);
+  const auto engines = make_engine_group(config.run.engine, train, data, seeds, *config.run.threads);
   const IterationFlops flops = iteration_flops(train, data.dimension());
   const bool on_cpu = config.run.engine == EngineKind::cpu;
   const auto peaks = [&] {
@@ -85,11 +89,11 @@ IterationBench bench_iteration(IterationBenchConfig config) {
     return std::pair(measure_fma_peak(), flops.bf16 > 0 ? measure_bf16_peak() : 0.0);
   };
   const auto before = peaks();
-  TrainMetrics ignored;
+  std::vector<TrainMetrics> ignored(config.runs);
   const auto time = [&](std::uint32_t iterations) {
     const Stopwatch watch;
-    engine->train(iterations, ignored);
-    return watch.seconds() / iterations;
+    engines->train(iterations, ignored);
+    return watch.seconds() / iterations;  // of an iteration of all runs
   };
   time(3);
   const double pace = time(10);
@@ -108,7 +112,8 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.steps = config.run.steps;
   result.threads = *config.run.threads;
   result.iterations = each * repeats;
-  result.us_per_iteration = 1e6 * median(seconds);
+  result.runs = config.runs;
+  result.us_per_iteration = 1e6 * median(seconds) / config.runs;
   result.gflops = flops.all() / result.us_per_iteration * 1e-3;
   const auto after = peaks();
   result.float_peak_gflops = result.threads * std::max(before.first, after.first);
@@ -129,8 +134,10 @@ std::string IterationBench::to_json() const {
                {"engine", engine},
                {"level", level},
                {"threads", threads},
+               {"runs", runs},
                {"iterations", iterations},
                {"us_per_iteration", us_per_iteration},
+               {"us_per_iteration_of_all_runs", us_per_iteration * runs},
                {"gflops", gflops}};
   if (peak_gflops == 0) {
     json["peak_gflops"] = json["fraction_of_peak"] = nullptr;

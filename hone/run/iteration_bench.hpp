@@ -13,18 +13,19 @@ namespace hone {
 // How long an iteration of training takes, on synthetic data.
 struct IterationBenchConfig {
   TrainRunConfig run;                       // of which the settings below are offered
-  std::optional<std::uint32_t> iterations;  // in all
+  std::optional<std::uint32_t> iterations;  // in all, of each run
+  int runs = 1;                             // that differ by their seeds: side by side on a device, else in turn
 };
 
-// model, objective, steps, leapfrog, latent, hidden, batch, precision, engine, threads, iterations
+// model, objective, steps, leapfrog, latent, hidden, batch, precision, engine, threads, iterations, runs
 Settings iteration_bench_settings(IterationBenchConfig& config);
 
 struct IterationBench {
   std::string model, objective, precision, engine;
   std::string level;  // instruction level of the cpu engine, or the device's name
-  int steps = 0, threads = 1;
-  std::uint32_t iterations = 0;  // timed, in all
-  double us_per_iteration = 0;   // median over repeats
+  int steps = 0, threads = 1, runs = 1;
+  std::uint32_t iterations = 0;  // timed, in all, of each run
+  double us_per_iteration = 0;   // of one run: that of all runs divided by their number; median over repeats
   double gflops = 0;
   // What as many threads reach with fused multiply-adds, measured in the same run. The peak of an iteration that has
   // products of both kinds is what it would reach if each kind ran at its own peak.

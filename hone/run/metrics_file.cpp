@@ -21,13 +21,16 @@ void MetricsFile::row(std::uint32_t iteration, double seconds, const TrainMetric
 }
 
 ClockFile::ClockFile(const std::filesystem::path& path, std::uint32_t restored)
-    : file_(path, "iteration,seconds", restored) {
+    : file_(path, "iteration,seconds,runs", restored) {
   double seconds = 0;
-  if (std::sscanf(file_.last_kept().c_str(), "%*u,%lf", &seconds) == 1 && seconds > 0) seconds_ = seconds;
+  int runs = 1;  // where the row does not say
+  const int read = std::sscanf(file_.last_kept().c_str(), "%*u,%lf,%d", &seconds, &runs);
+  if (read >= 1 && seconds > 0) seconds_ = seconds;
+  if (read == 2 && runs > 0) runs_ = runs;
 }
 
-void ClockFile::row(std::uint32_t iteration, double seconds) {
-  file_.row(fmt::format("{},{:.6f}", iteration, seconds));
+void ClockFile::row(std::uint32_t iteration, double seconds, int runs) {
+  file_.row(fmt::format("{},{:.6f},{}", iteration, seconds, runs));
   file_.sync();
 }
 

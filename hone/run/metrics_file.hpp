@@ -21,19 +21,22 @@ class MetricsFile {
   CsvFile file_;
 };
 
-// clock.csv of a training run: how long it had trained at every checkpoint, over all its stretches. Checkpoints
-// themselves hold no times, so that their bytes depend on nothing but the run.
+// clock.csv of a training run: how long it had trained at every checkpoint, over all its stretches, and how many runs
+// trained side by side in the last of them. Checkpoints themselves hold no times, so that their bytes depend on nothing
+// but the run.
 class ClockFile {
  public:
   // Goes on from the checkpoint of iteration `restored`; with 0 it begins anew.
   ClockFile(const std::filesystem::path& path, std::uint32_t restored);
 
   double seconds() const { return seconds_; }  // of training up to the checkpoint that the run went on from
-  void row(std::uint32_t iteration, double seconds);  // on the disk when it returns
+  int runs() const { return runs_; }           // side by side, likewise
+  void row(std::uint32_t iteration, double seconds, int runs);  // on the disk when it returns
 
  private:
   CsvFile file_;
   double seconds_ = 0;
+  int runs_ = 1;
 };
 
 }  // namespace hone

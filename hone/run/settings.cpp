@@ -11,6 +11,7 @@
 
 #include <toml++/toml.h>
 
+#include "hone/base/file.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/base/spelling.hpp"
 
@@ -255,12 +256,16 @@ InputError Settings::located(const KeyError& error) const {
 
 void Settings::read_file(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) throw InputError(fmt::format("{}: is a folder, not a file", path.string()));
+  read_text(hone::read_file(path), path.string());
+}
+
+void Settings::read_text(const std::string& content, const std::string& name_of_file) {
   toml::table file;
   try {
-    file = toml::parse_file(path.string());
+    file = toml::parse(content);
   } catch (const toml::parse_error& error) {
     const auto line = error.source().begin.line;
-    const std::string where = line > 0 ? fmt::format("{}:{}", path.string(), line) : path.string();
+    const std::string where = line > 0 ? fmt::format("{}:{}", name_of_file, line) : name_of_file;
     throw InputError(fmt::format("{}: {}", where, error.description()));
   }
   const auto has_keys = [&](const std::string& table) {
@@ -274,8 +279,8 @@ void Settings::read_file(const std::filesystem::path& path) {
         read(*inner, key + ".");
         continue;
       }
-      const std::string origin = fmt::format("{}:{}: {}", path.string(), node.source().begin.line, key);
-      const Entry& entry = find(key, fmt::format("{}:{}", path.string(), node.source().begin.line));
+      const std::string origin = fmt::format("{}:{}: {}", name_of_file, node.source().begin.line, key);
+      const Entry& entry = find(key, fmt::format("{}:{}", name_of_file, node.source().begin.line));
       std::string text;
       try {
         text = text_of(node, entry.kind);

@@ -96,6 +96,7 @@ class Settings {
   // Reads a TOML file. A key that does not exist, has the wrong type or an impossible value is an InputError that names
   // file, line, key and what is allowed.
   void read_file(const std::filesystem::path& path);
+  void read_text(const std::string& text, const std::string& origin);  // the same for a file's content
 
   // The whole configuration as TOML, each key with its help as a comment.
   std::string to_toml() const;

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <deque>
+#include <set>
 
 #include "hone/base/error.hpp"
-#include "hone/data/fingerprint.hpp"
 #include "hone/engine/engines.hpp"
-#include "hone/run/json.hpp"
-#include "hone/run/metrics_file.hpp"
-#include "hone/run/run_folder.hpp"
+#include "hone/run/train_record.hpp"
 
 namespace hone {
 namespace {
@@ -18,13 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // of training between looks at the clock and at `stop`
-
-// What defines a run: its configuration, and the data that this led to on this machine.
-std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train) {
-  std::map<std::string, std::string> identity = identity_of(config);
-  identity["data.sha256"] = fingerprint(train);
-  return identity;
-}
 
 // Whatever is wrong with the data is a KeyError of the key that asks for them.
 DataSplits load(const TrainRunConfig& config, const fs::path& data_dir) {
@@ -37,247 +28,285 @@ DataSplits load(const TrainRunConfig& config, const fs::path& data_dir) {
   }
 }
 
-std::unique_ptr<Engine> make_engine(const TrainRunConfig& config, const DataSplits& data) {
+// make(), an engine of some kind, with errors that say which key asks for what cannot be.
+template <class Make>
+auto made_engine(const TrainRunConfig& config, const DataSplits& data, const Make& make) {
   if (config.batch > data.train.size())
     throw KeyError("batch", fmt::format("{} is more than the {} training data", config.batch, data.train.size()));
   try {
-    return make_engine(config.engine, engine_config(config), data.train, {.threads = *config.threads});
+    return make();
   } catch (const DataError& error) {
     throw KeyError(config.binarization == Binarization::none ? "binarization" : "data",
                    fmt::format("{} ({}): {}", data.name, data.origin, error.what()));
   }
 }
 
-// The resolved configuration of a run folder.
-TrainRunConfig read_config(const fs::path& path, int threads) {
-  TrainRunConfig config;
-  Settings settings = train_settings(config);
-  settings.read_file(path);
-  config.threads = threads;
-  try {
-    resolve(config);
-  } catch (const KeyError& error) {
-    throw settings.located(error);
-  }
-  return config;
-}
-
-class Run {
+// Runs of one configuration. Those that an engine can train side by side at the moment are the squad: of the runs that
+// are not finished those that are furthest behind, and of these as many as the engine takes.
+class Training {
  public:
-  Run(const TrainRunConfig& given, const TrainOptions& options) : config_(resolved(given)), options_(options) {
-    if (options.resume == Resume::no && fs::exists(options.folder / "config.toml"))
-      throw InputError(fmt::format("{}: there is a run in this folder already; go on with it by --resume, or name "
-                                   "another folder by --out", options.folder.string()));
+  Training(const TrainRunConfig& config, const std::vector<SeedRun>& runs, const TrainOptions& options)
+      : config_(config), runs_(runs), options_(options) {
+    resolve(config_);
+    check_folders();
     data_ = load(config_, options.data_dir);
     say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
-    engine_ = make_engine(config_, data_);
-    if (const std::string device = engine_->device(); !device.empty()) say("engine: " + device);
-    checkpoint_.identity = identity_of(config_, data_.train);
-    folder_.emplace(options.folder, options.resume == Resume::yes ? Reuse::run : Reuse::nothing);
-    lock_.emplace(folder_->path());
-    if (options.resume == Resume::yes) restore();
-    started_at_ = engine_->iteration();
-    folder_->remove_unfinished();
-    if (damaged_) set_aside_damaged(folder_->path());
-    folder_->write("config.toml", train_settings(config_).to_toml());
-    metrics_.emplace(folder_->path() / "metrics.csv", counters().reported);
-    clock_.emplace(folder_->path() / "clock.csv", started_at_);
+    for (const SeedRun& run : runs_) {
+      TrainRunConfig own = config_;
+      own.seed = run.seed;
+      records_.emplace_back(own, data_, run.folder, options);
+    }
+    failure_.resize(runs_.size());
+    choose_squad();
+    if (squad_.empty()) squad_.push_back(0);  // all are finished: the engine still says whether it could go on
+    make_squad();
+    for (TrainRecord& record : records_)
+      if (record.iteration() > 0) record.open();
+    open_squad();
   }
 
-  TrainSummary run() {
-    try {
-      return train_to_the_end();
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}\nthe last good checkpoint: {}", error.what(), good_));
+  std::vector<TrainOutcome> run() {
+    train_to_the_end();
+    std::vector<TrainOutcome> outcomes;
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      guarded(i, [&] {
+        if (records_[i].is_open()) records_[i].close(state_of(i));
+      });
+      outcomes.push_back({runs_[i], records_[i].summary(), failure_[i]});
     }
+    return outcomes;
   }
 
  private:
-  TrainSummary train_to_the_end() {
-    Progress progress(stderr, options_.progress, "train", "iterations", config_.iterations);
-    progress.start_at(started_at_);
-    while (engine_->iteration() < config_.iterations && !stopped()) {
-      advance();
-      progress.update(engine_->iteration(), note());
-      if (engine_->iteration() % config_.report_every == 0) report();
-      if (checkpoint_due()) save();
+  void check_folders() const {
+    std::set<fs::path> seen;
+    for (const SeedRun& run : runs_) {
+      if (!seen.insert(run.folder).second)
+        throw InputError(fmt::format("{}: two runs cannot share a folder", run.folder.string()));
+      if (options_.resume == Resume::no && fs::exists(run.folder / "config.toml"))
+        throw InputError(
+            fmt::format("{}: there is a run in this folder already; go on with it by --resume, or name "
+                        "another folder by --out",
+                        run.folder.string()));
     }
-    if (counters().interval.elbo.count() > 0)  // a row of what there is; the interval itself goes on when resumed
-      metrics_->row(engine_->iteration(), seconds(), counters().interval, engine_->step_size());
-    if (engine_->iteration() != saved_at_) save();
-    const TrainSummary result = summary();
-    if (engine_->iteration() > started_at_ || !fs::exists(folder_->path() / "summary.json"))  // else all is said
-      folder_->write("summary.json", with_evaluation(result));
-    return result;
   }
 
-  static TrainRunConfig resolved(TrainRunConfig config) {
-    resolve(config);
-    return config;
-  }
-
-  RunCounters& counters() { return checkpoint_.counters; }
-  const RunCounters& counters() const { return checkpoint_.counters; }
   bool stopped() const { return options_.stop && *options_.stop != 0; }
-  double seconds() const { return clock_->seconds() + trained_seconds_; }
   void say(const std::string& text) const {
     if (options_.say) options_.say(text);
   }
+  std::int64_t iterations_made() const {
+    std::int64_t sum = 0;
+    for (const TrainRecord& record : records_) sum += record.iteration();
+    return sum;
+  }
 
-  void restore() {
-    const auto found = find_checkpoint(options_.folder, [this](const std::string& text) { say(text); });
-    if (!found) return start_anew();
-    check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
-    if (found->checkpoint.state.iteration > config_.iterations)
-      throw KeyError("iterations", fmt::format("{} has made {} iterations already, and {} are asked for",
-                                               found->path.string(), found->checkpoint.state.iteration,
-                                               config_.iterations));
+  // What fails in one run is kept for its outcome, and the run is left as it is.
+  template <class Do>
+  void guarded(std::size_t run, Do work) {
+    if (!failure_[run].empty()) return;
     try {
-      engine_->restore(found->checkpoint.state);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: {}", found->path.string(), error.what()));
+      work();
+    } catch (const Error& error) {
+      fail(run, error.what());
     }
-    checkpoint_ = found->checkpoint;
-    saved_at_ = engine_->iteration();
-    damaged_ = found->path.filename() == previous_checkpoint_name;
-    good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
-    say(fmt::format("going on from {}", good_));
+  }
+  void fail(std::size_t run, const std::string& why) {
+    failure_[run] = fmt::format("{}\nthe last good checkpoint: {}", why, records_[run].checkpoint());
+    if (runs_.size() > 1) say(fmt::format("{}: {}", runs_[run].folder.string(), failure_[run]));
   }
 
-  // A run that was ended before its first checkpoint may begin again, but not as another one.
-  void start_anew() const {
-    const fs::path path = options_.folder / "config.toml";
-    if (fs::exists(path)) check_identity(path, identity_of(read_config(path, *config_.threads)), identity_of(config_));
-    say("no checkpoint: starting anew");
+  bool under_way(std::size_t run) const { return failure_[run].empty() && !records_[run].finished(); }
+
+  void choose_squad() {
+    squad_.clear();
+    std::uint32_t least = config_.iterations;
+    goal_ = config_.iterations;
+    for (std::size_t i = 0; i < records_.size(); ++i)
+      if (under_way(i)) least = std::min(least, records_[i].iteration());
+    for (std::size_t i = 0; i < records_.size(); ++i)
+      if (under_way(i) && records_[i].iteration() == least) squad_.push_back(i);
+    if (squad_.empty()) return;
+    const int all = static_cast<int>(records_.size());
+    const int most = options_.side_by_side > 0 ? options_.side_by_side : side_by_side(config_.engine, all);
+    if (static_cast<int>(squad_.size()) >= most) return squad_.resize(most);  // no other can join
+    for (std::size_t i = 0; i < records_.size(); ++i)
+      if (under_way(i) && records_[i].iteration() > least) goal_ = std::min(goal_, records_[i].iteration());
   }
 
-  // Trains up to the next report, checkpoint, end, or look at the clock.
+  void make_squad() {
+    std::vector<std::uint64_t> seeds;
+    for (const std::size_t i : squad_) seeds.push_back(records_[i].seed());
+    engines_.reset();  // its memory, before the next takes some
+    engines_ = made_engine(config_, data_, [&] {
+      return make_engine_group(config_.engine, engine_config(config_), data_.train, seeds, *config_.threads);
+    });
+    if (const std::string device = engines_->device(); device_ != device) say("engine: " + device);
+    device_ = engines_->device();
+    for (std::size_t k = 0; k < squad_.size(); ++k) {
+      const TrainRecord& record = records_[squad_[k]];
+      if (record.iteration() == 0) continue;
+      try {
+        engines_->restore(static_cast<int>(k), record.state());
+      } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: {}", record.checkpoint(), error.what()));
+      }
+    }
+    since_checkpoint_ = {};
+  }
+
+  void open_squad() {
+    for (const std::size_t i : squad_)
+      guarded(i, [&] {
+        if (!records_[i].is_open()) records_[i].open();
+      });
+  }
+
+  // The state of a run that the engine holds and that is sound.
+  std::optional<TrainState> state_of(std::size_t run) const {
+    const auto found = std::ranges::find(squad_, run);
+    if (found == squad_.end() || !failure_[run].empty()) return {};
+    return engines_->save(static_cast<int>(found - squad_.begin()));
+  }
+
+  void train_to_the_end() {
+    const auto count = static_cast<std::int64_t>(records_.size());
+    Progress progress(stderr, options_.progress, "train", count > 1 ? "iterations of all runs" : "iterations",
+                      count * config_.iterations);
+    progress.start_at(iterations_made());
+    while (!stopped() && !squad_.empty()) {
+      train_squad(progress);
+      if (!stopped()) change_squad();
+    }
+  }
+
+  void change_squad() {
+    for (const std::size_t i : squad_)
+      guarded(i, [&] {
+        if (records_[i].finished())
+          records_[i].close(state_of(i));
+        else if (auto state = state_of(i))
+          records_[i].hold(std::move(*state));
+      });
+    choose_squad();
+    if (squad_.empty()) return;
+    try {
+      make_squad();
+      open_squad();
+    } catch (const Error& error) {
+      for (const std::size_t i : squad_) fail(i, error.what());
+    }
+  }
+
+  void train_squad(Progress& progress) {
+    const auto sound = [&](std::size_t i) { return failure_[i].empty(); };
+    while (std::ranges::any_of(squad_, sound) && engines_->iteration() < goal_ && !stopped()) {
+      advance();
+      progress.update(iterations_made(), note());
+      const bool report = engines_->iteration() % config_.report_every == 0, save = checkpoint_due();
+      for (const std::size_t i : squad_)
+        guarded(i, [&] {
+          if (report) records_[i].report();
+          if (save) records_[i].save(*state_of(i));
+        });
+      if (save) since_checkpoint_ = {};
+    }
+  }
+
+  // Trains up to the next report, checkpoint, goal, or look at the clock.
   void advance() {
-    const std::uint32_t now = engine_->iteration();
-    std::uint32_t count = std::min(stretch_, config_.iterations - now);
+    const std::uint32_t now = engines_->iteration();
+    std::uint32_t count = std::min(stretch_, goal_ - now);
     for (const std::uint32_t every : {config_.report_every, config_.checkpoint_every})
       if (every > 0) count = std::min(count, every - now % every);
+    std::vector<TrainMetrics> metrics;
+    for (const std::size_t i : squad_) metrics.push_back(records_[i].interval());
     const Stopwatch watch;
-    engine_->train(count, counters().interval);
+    try {
+      engines_->train(count, metrics);
+    } catch (const Error& error) {  // the device itself
+      for (const std::size_t i : squad_)
+        if (failure_[i].empty()) fail(i, error.what());
+      return;
+    }
     const double took = watch.seconds();
-    trained_seconds_ += took;
+    for (std::size_t k = 0; k < squad_.size(); ++k) {
+      const std::size_t i = squad_[k];
+      if (!failure_[i].empty()) continue;
+      const int run = static_cast<int>(k);
+      if (const std::string& why = engines_->failure(run); !why.empty()) {
+        fail(i, why);
+        continue;
+      }
+      records_[i].interval() = metrics[k];
+      records_[i].advance(engines_->iteration(), engines_->step_size(run), took, static_cast<int>(squad_.size()));
+    }
     if (took < stretch_seconds / 2) stretch_ = std::min(2 * stretch_, 1u << 20);
     if (took > stretch_seconds) stretch_ = std::max(stretch_ / 2, 1u);
   }
 
+  // Means over the squad.
   std::string note() const {
-    const TrainMetrics& now = counters().interval;
-    std::string text = fmt::format("elbo {:.5g}", now.elbo.mean());
-    if (now.vcd.count() > 0)
-      text += fmt::format(", vcd {:.4g}, acceptance {:.2f}", now.vcd.mean(), now.acceptance.mean());
+    Moments elbo, vcd, acceptance;
+    for (const std::size_t i : squad_) {
+      if (!failure_[i].empty()) continue;
+      const TrainMetrics& now = records_[i].interval();
+      elbo.add(now.elbo.mean());
+      if (now.vcd.count() == 0) continue;
+      vcd.add(now.vcd.mean());
+      acceptance.add(now.acceptance.mean());
+    }
+    std::string text = fmt::format("elbo {:.5g}", elbo.mean());
+    if (vcd.count() > 0) text += fmt::format(", vcd {:.4g}, acceptance {:.2f}", vcd.mean(), acceptance.mean());
     return text;
   }
 
-  void report() {
-    RunCounters& c = counters();
-    metrics_->row(engine_->iteration(), seconds(), c.interval, engine_->step_size());
-    c.rejected_nonfinite += c.interval.rejected_nonfinite;
-    c.dropped_draws += c.interval.dropped_draws;
-    c.last = c.interval;
-    c.interval = {};
-    c.reported = engine_->iteration();
-  }
-
   bool checkpoint_due() const {
-    if (config_.checkpoint_every > 0 && engine_->iteration() % config_.checkpoint_every == 0) return true;
+    if (config_.checkpoint_every > 0 && engines_->iteration() % config_.checkpoint_every == 0) return true;
     return config_.checkpoint_minutes > 0 && since_checkpoint_.seconds() > 60 * config_.checkpoint_minutes;
   }
 
-  void save() {
-    checkpoint_.state = engine_->save();
-    metrics_->sync();  // a checkpoint claims the rows before it
-    clock_->row(engine_->iteration(), seconds());
-    write_checkpoint(folder_->path(), checkpoint_);
-    checkpoint_.state.arrays.clear();
-    saved_at_ = engine_->iteration();
-    good_ = fmt::format("{}, iteration {}", (folder_->path() / checkpoint_name).string(), saved_at_);
-    since_checkpoint_ = {};
-  }
-
-  TrainSummary summary() const {
-    TrainRunConfig copy = config_;
-    const Settings settings = train_settings(copy);
-    const RunCounters& c = counters();
-    const TrainMetrics& shown = c.interval.elbo.count() > 0 ? c.interval : c.last;
-    const Estimate unknown{std::nan(""), std::nan("")};
-    TrainSummary s;
-    s.model = settings.text("model");
-    s.data = data_.name;
-    s.binarization = data_.binarization;
-    s.objective = settings.text("objective");
-    s.kernel = settings.text("kernel");
-    s.precision = settings.text("precision");
-    s.engine = settings.text("engine");
-    s.alpha = config_.objective.alpha;
-    s.latent = *config_.latent;
-    s.steps = config_.steps;
-    s.leapfrog = config_.kernel.leapfrog;
-    s.batch = config_.batch;
-    s.threads = *config_.threads;
-    s.seed = config_.seed;
-    s.iterations = engine_->iteration();
-    s.finished = s.iterations == config_.iterations;
-    s.seconds = seconds();
-    s.us_per_iteration = s.iterations > 0 ? 1e6 * s.seconds / s.iterations : std::nan("");
-    s.elbo = shown.elbo.count() > 0 ? shown.elbo.estimate() : unknown;
-    s.vcd = shown.vcd.count() > 0 ? shown.vcd.estimate() : unknown;
-    s.acceptance = shown.acceptance.count() > 0 ? shown.acceptance.mean() : std::nan("");
-    s.step_size = engine_->step_size();
-    s.rejected_nonfinite = c.rejected_nonfinite + c.interval.rejected_nonfinite;
-    s.dropped_draws = c.dropped_draws + c.interval.dropped_draws;
-    return s;
-  }
-
-  // summary.json, with what `hone eval` found of the same state.
-  std::string with_evaluation(const TrainSummary& summary) const {
-    const fs::path path = folder_->path() / "summary.json";
-    const std::string text = summary.to_json();
-    if (!fs::exists(path)) return text;
-    const Json old = parse_json(read_file(path));
-    if (!old.is_object() || !old.contains("test_log_likelihood") || !old.contains("iterations") ||
-        old["iterations"] != summary.iterations)
-      return text;
-    Json json = parse_json(text);
-    json["test_log_likelihood"] = old["test_log_likelihood"];
-    return json.dump(2) + "\n";
-  }
-
   TrainRunConfig config_;
+  const std::vector<SeedRun>& runs_;
   const TrainOptions& options_;
   DataSplits data_;
-  std::unique_ptr<Engine> engine_;
-  Checkpoint checkpoint_;  // its state is filled in for saving alone
-  std::optional<RunFolder> folder_;
-  std::optional<FolderLock> lock_;
-  std::optional<MetricsFile> metrics_;
-  std::optional<ClockFile> clock_;
-  std::uint32_t started_at_ = 0, saved_at_ = 0, stretch_ = 1;
-  double trained_seconds_ = 0;
+  std::deque<TrainRecord> records_;   // one a run
+  std::vector<std::string> failure_;  // likewise
+  std::vector<std::size_t> squad_;    // the runs that the engine holds
+  std::uint32_t goal_ = 0;            // where others join it, or the end
+  std::unique_ptr<EngineGroup> engines_;
+  std::string device_;
+  std::uint32_t stretch_ = 1;
   Stopwatch since_checkpoint_;
-  std::string good_ = "none yet";
-  bool damaged_ = false;
 };
 
 }  // namespace
 
-TrainSummary train(const TrainRunConfig& config, const TrainOptions& options) { return Run(config, options).run(); }
+std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<SeedRun>& runs,
+                                const TrainOptions& options) {
+  if (runs.empty()) throw InputError("no run was asked for");
+  return Training(config, runs, options).run();
+}
+
+TrainSummary train(const TrainRunConfig& config, const fs::path& folder, const TrainOptions& options) {
+  const TrainOutcome outcome = train(config, {{config.seed, folder}}, options).front();
+  if (!outcome.failure.empty()) throw Error(outcome.failure);
+  return outcome.summary;
+}
 
 std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads,
                                          const std::function<void(const std::string&)>& say) {
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
   auto model = std::make_unique<TrainedModel>();
-  model->config = read_config(folder / "config.toml", threads);
+  model->config = read_train_config(folder / "config.toml", threads);
   const auto found = find_checkpoint(folder, say);
   if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
   model->data = load(model->config, data_dir);
   check_identity(found->path, found->checkpoint.identity, identity_of(model->config, model->data.train));
-  model->engine = make_engine(model->config, model->data);
+  model->engine = made_engine(model->config, model->data, [&] {
+    return make_engine(model->config.engine, engine_config(model->config), model->data.train, {.threads = threads});
+  });
   model->engine->restore(found->checkpoint.state);
   return model;
 }

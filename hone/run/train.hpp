@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "hone/base/statistics.hpp"
 #include "hone/run/checkpoint.hpp"
@@ -16,9 +17,9 @@ namespace hone {
 enum class Resume { no, yes };
 
 struct TrainOptions {
-  std::filesystem::path folder;         // the run's
   std::filesystem::path data_dir = {};  // looked at first for data, unless empty
   Resume resume = Resume::no;
+  int side_by_side = 0;  // so many runs at a time; 0: as many as suits the engine
   const std::atomic<int>* stop = nullptr;            // not 0: end after the iterations under way
   std::function<void(const std::string&)> say = {};  // hears what a person should know
   ProgressStyle progress = ProgressStyle::quiet;
@@ -34,6 +35,7 @@ struct TrainSummary {
   bool finished = false;         // as many as the configuration asks for
   double seconds = 0;            // of training, over all stretches of a run that was stopped and resumed
   double us_per_iteration = 0;   // of them all; NaN where there are none
+  int runs_side_by_side = 1;     // that made each iteration in this time, in the last stretch
   Estimate elbo, vcd;  // over the last report interval; vcd is NaN where nothing is refined
   double acceptance = 0, step_size = 0;
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
@@ -41,10 +43,28 @@ struct TrainSummary {
   std::string to_json() const;
 };
 
-// Trains a model as `config` says and keeps its run folder: config.toml, metrics.csv, summary.json, checkpoints. Bad
-// input is an InputError (a KeyError where it is about one key), and nothing is written. A parameter that is no longer
-// finite, or a disk that is full, is an Error that names the last good checkpoint.
-TrainSummary train(const TrainRunConfig& config, const TrainOptions& options);
+// One of some runs that differ by their seeds.
+struct SeedRun {
+  std::uint64_t seed = 1;
+  std::filesystem::path folder;
+};
+
+struct TrainOutcome {
+  SeedRun run;
+  TrainSummary summary;
+  std::string failure;  // what ended the run, and the last good checkpoint; empty: nothing did
+};
+
+// Trains runs of one configuration, whose own seed is not used, and keeps a run folder of each: config.toml,
+// metrics.csv, summary.json, checkpoints. An engine that can trains them side by side, another one after the other; on
+// the cpu each has the bits that it would have alone. Bad input is an InputError (a KeyError where it is about one key),
+// and nothing is written. A parameter that is no longer finite, or a disk that is full, ends that run, and the others go
+// on. With Resume::yes every run goes on from its own checkpoint; those that are behind catch up first.
+std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<SeedRun>& runs,
+                                const TrainOptions& options);
+
+// Trains one run, with the configuration's own seed. What ends it is an Error that names the last good checkpoint.
+TrainSummary train(const TrainRunConfig& config, const std::filesystem::path& folder, const TrainOptions& options);
 
 // A run folder's model as it was trained last, with its data.
 struct TrainedModel {

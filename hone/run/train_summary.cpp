@@ -22,6 +22,7 @@ std::string TrainSummary::to_json() const {
                      {"finished", finished},
                      {"seconds", seconds},
                      {"us_per_iteration", us_per_iteration},
+                     {"runs_side_by_side", runs_side_by_side},
                      {"elbo", json_of(elbo)},
                      {"vcd", json_of(vcd)},
                      {"acceptance", acceptance},

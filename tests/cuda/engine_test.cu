@@ -134,6 +134,24 @@ TEST_F(CudaEngineTest, ParametersThatAreNotFiniteEndTheRun) {
   EXPECT_THROW(cuda->train(50, metrics), Error);
 }
 
+// One run of a group is given weights that are not finite; the other is as it would be alone.
+TEST_F(CudaEngineTest, OneRunThatFailsLeavesTheOthersAlone) {
+  const std::vector<std::uint64_t> seeds = {1, 2};
+  const auto group = make_cuda_group(config(), data_, seeds);
+  TrainState broken = group->save(0);
+  for (NamedArray& array : broken.arrays)
+    if (array.name == "decoder.weight[0]")
+      for (float& value : std::get<std::vector<float>>(array.values)) value = std::nanf("");
+  group->restore(0, broken);
+  std::vector<TrainMetrics> metrics(2);
+  group->train(20, metrics);
+  EXPECT_NE(group->failure(0).find("no longer finite"), std::string::npos);
+  EXPECT_EQ(group->failure(1), "");
+  Runs together(config(), data_, {3, 2});
+  together.train(20, metrics);
+  expect_same(together.save(1), group->save(1));
+}
+
 TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
   for (const ModelKind model : {ModelKind::vae, ModelKind::gaussian_mf, ModelKind::poisson_mf}) {
     TrainConfig c = config_of(model, ObjectiveKind::vcd);

@@ -44,7 +44,7 @@ TEST_F(Train, HelpListsEveryKey) {
         "checkpoint.every", "checkpoint.minutes", "engine", "threads"})
     EXPECT_NE(help.out.find(std::string("\n  ") + word + "\n"), std::string::npos) << word;
   for (const char* flag :
-       {"--set", "--engine", "--threads", "--iterations", "--seed", "--out", "--resume", "--data-dir"})
+       {"--set", "--engine", "--threads", "--iterations", "--seed", "--seeds", "--out", "--resume", "--data-dir"})
     EXPECT_NE(help.out.find(flag), std::string::npos) << flag;
 }
 
@@ -237,9 +237,52 @@ print("good")
   EXPECT_EQ(loaded.out, "good\n") << loaded.err;
 }
 
+TEST_F(Train, SeveralSeedsHaveARunFolderEach) {
+  const Outcome trained = hone("train c.toml --seeds 3,5 --out group --json --quiet");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  const auto list = nlohmann::json::parse(trained.out);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1], nlohmann::json::parse(read("group/seed-5/summary.json")));
+  EXPECT_EQ(list[1]["runs_side_by_side"], 1);
+  EXPECT_EQ(hone("train c.toml --seed 5 --out alone --quiet").code, 0);
+  EXPECT_EQ(checkpoint("group/seed-5"), checkpoint("alone"));
+  EXPECT_EQ(hone("eval group/seed-3 --samples 50 --points 20 --quiet").code, 0);
+  const Outcome table = hone("train c.toml --seeds 2");
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("mean"), std::string::npos) << table.out;
+  EXPECT_NE(table.err.find("run folders in: runs/vae-synthetic-vcd"), std::string::npos) << table.err;
+  EXPECT_TRUE(fs::exists(folder.path() / "runs/vae-synthetic-vcd/seed-2/summary.json"));
+  expect_error("train c.toml --seeds 2", 2, "seed-1: there is a run in this folder already");
+  for (const char* bad : {"0", "x", "3,", "3,3", "-1", "1;2"})
+    expect_error("train c.toml --out bad --seeds " + ("'" + std::string(bad) + "'"), 2, "--seeds: ");
+  expect_error("train c.toml --out bad --seeds 2 --seed 1", 2, "--seed and --seeds");
+  EXPECT_FALSE(fs::exists(folder.path() / "bad"));
+}
+
+TEST_F(Train, AGroupThatWasStoppedOrKilledGoesOn) {
+  const std::string common = "train c.toml --seeds 2 --quiet --set checkpoint.every=100 --iterations ";
+  const Outcome stopped =
+      shell("\"$HONE\" " + common + "2000000 --out run & pid=$!\n"
+            "while [ ! -s run/seed-1/metrics.csv ]; do sleep 0.05; done; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(stopped.code, 143) << stopped.err;
+  const unsigned reached = nlohmann::json::parse(read("run/seed-1/summary.json"))["iterations"];
+  const std::string goal = std::to_string(reached + 1000);
+  EXPECT_EQ(hone(common + goal + " --out run --resume").code, 0);
+  EXPECT_EQ(hone(common + goal + " --out whole").code, 0);
+  shell("\"$HONE\" " + common + goal + " --out killed & pid=$!\n"
+        "while [ ! -s killed/seed-2/checkpoint.safetensors ]; do sleep 0.01; done; kill -KILL $pid; wait $pid");
+  const Outcome went_on = hone(common + goal + " --out killed --resume");
+  EXPECT_EQ(went_on.code, 0) << went_on.err;
+  for (const std::string run : {"/seed-1", "/seed-2"}) {
+    EXPECT_EQ(checkpoint("whole" + run), checkpoint("run" + run));
+    EXPECT_EQ(checkpoint("whole" + run), checkpoint("killed" + run));
+  }
+}
+
 TEST_F(Train, BenchPrintsJson) {
   const Outcome outcome =
-      hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --json");
+      hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --runs 2 "
+           "--json");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   for (const char* key : {"us_per_iteration", "gflops", "peak_gflops", "fraction_of_peak"})

@@ -38,6 +38,9 @@ TEST(IterationBench, Measures) {
   EXPECT_GT(result.peak_gflops, 0);
   EXPECT_EQ(result.fraction_of_peak, result.gflops / result.peak_gflops);
   EXPECT_EQ(result.iterations, 18u);
+  EXPECT_EQ(result.runs, 1);
+  config.runs = 2;
+  EXPECT_EQ(bench_iteration(config).runs, 2);
   EXPECT_DOUBLE_EQ(result.peak_gflops, result.float_peak_gflops);
   EXPECT_EQ(result.bf16_share, 0);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -30,7 +31,7 @@ TrainRunConfig small() {
 }
 
 TrainSummary run(const TrainRunConfig& config, const fs::path& folder, Resume resume = Resume::no) {
-  return train(config, {.folder = folder, .resume = resume});
+  return train(config, folder, {.resume = resume});
 }
 
 std::string error_of(const TrainRunConfig& config, const fs::path& folder, Resume resume = Resume::no) {
@@ -44,7 +45,7 @@ std::string error_of(const TrainRunConfig& config, const fs::path& folder, Resum
 
 std::string without_times(const fs::path& summary) {
   auto json = nlohmann::json::parse(read_file(summary));
-  for (const char* key : {"seconds", "us_per_iteration", "threads"}) json.erase(key);
+  for (const char* key : {"seconds", "us_per_iteration", "threads", "runs_side_by_side"}) json.erase(key);
   return json.dump();
 }
 
@@ -151,7 +152,7 @@ TEST(Train, TimesAreOfAllStretches) {
   EXPECT_GT(first.seconds, 0);
   EXPECT_EQ(first.us_per_iteration, 1e6 * first.seconds / 10);
   std::string clock = read_file(path / "clock.csv");
-  EXPECT_TRUE(clock.starts_with("iteration,seconds\n10,"));
+  EXPECT_TRUE(clock.starts_with("iteration,seconds,runs\n10,"));
   write_file(path / "clock.csv", "iteration,seconds\n10,1000.5\n20,5000\n");  // of the last row there is no checkpoint
   config.iterations = 40;
   config.checkpoint_every = 15;
@@ -160,7 +161,7 @@ TEST(Train, TimesAreOfAllStretches) {
   EXPECT_LT(second.seconds, 5000);
   EXPECT_EQ(second.us_per_iteration, 1e6 * second.seconds / 40);
   clock = read_file(path / "clock.csv");
-  EXPECT_TRUE(clock.starts_with("iteration,seconds\n10,1000.5\n15,1000.")) << clock;
+  EXPECT_TRUE(clock.starts_with("iteration,seconds,runs\n10,1000.5\n15,1000.")) << clock;
   EXPECT_NE(clock.find("\n40,100"), std::string::npos) << clock;
   EXPECT_NE(read_file(path / "metrics.csv").find("\n14,1000."), std::string::npos);
   EXPECT_EQ(run(config, path, Resume::yes).seconds, std::stod(clock.substr(clock.find("\n40,") + 4)));
@@ -304,7 +305,7 @@ TEST(Train, ADamagedCheckpointIsNamedAndTheOneBeforeUsed) {
   write_file(current, read_file(current).substr(0, 5000));
   std::string heard;
   const auto say = [&](const std::string& text) { heard += text; };
-  train(config, {.folder = folder.path() / "run", .resume = Resume::yes, .say = say});
+  train(config, folder.path() / "run", {.resume = Resume::yes, .say = say});
   EXPECT_NE(heard.find(current.string()), std::string::npos);
   EXPECT_NE(heard.find("checkpoint.previous.safetensors, iteration 30"), std::string::npos) << heard;
   expect_same_run(folder.path() / "whole", folder.path() / "run");
@@ -332,10 +333,117 @@ TEST(Train, AParameterThatIsNotFiniteEndsTheRunAndNamesTheCheckpoint) {
 TEST(Train, AStopIsHeardBeforeTheEnd) {
   const test::TemporaryFolder folder;
   const std::atomic<int> stop = SIGTERM;
-  const TrainSummary summary = train(small(), {.folder = folder.path() / "run", .stop = &stop});
+  const TrainSummary summary = train(small(), folder.path() / "run", {.stop = &stop});
   EXPECT_FALSE(summary.finished);
   EXPECT_EQ(summary.iterations, 0u);
   EXPECT_TRUE(fs::exists(folder.path() / "run/summary.json"));
+}
+
+std::vector<SeedRun> seeds_in(const fs::path& folder, const std::vector<std::uint64_t>& seeds) {
+  std::vector<SeedRun> runs;
+  for (const std::uint64_t seed : seeds) runs.push_back({seed, folder / ("seed-" + std::to_string(seed))});
+  return runs;
+}
+
+// Seeds 3, 5 and 8 of small(), each trained alone in its own folder.
+class TrainGroup : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const SeedRun& single : alone_) {
+      TrainRunConfig config = small();
+      config.seed = single.seed;
+      run(config, single.folder);
+    }
+  }
+  void expect_as_alone(const std::vector<SeedRun>& runs) const {
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      expect_same_run(alone_[i].folder, runs[i].folder);
+      TrainRunConfig config;
+      train_settings(config).read_file(runs[i].folder / "config.toml");
+      EXPECT_EQ(config.seed, runs[i].seed);
+    }
+  }
+
+  test::TemporaryFolder folder_;
+  const std::vector<SeedRun> alone_ = seeds_in(folder_.path() / "alone", {3, 5, 8});
+};
+
+TEST_F(TrainGroup, HasTheBitsOfTheRunsAlone) {
+  for (const int side_by_side : {0, 2, 3}) {
+    const auto runs = seeds_in(folder_.path() / std::to_string(side_by_side), {3, 5, 8});
+    const auto outcomes = train(small(), runs, {.side_by_side = side_by_side});
+    ASSERT_EQ(outcomes.size(), 3u);
+    for (const TrainOutcome& outcome : outcomes) {
+      EXPECT_TRUE(outcome.summary.finished);
+      EXPECT_EQ(outcome.failure, "");
+      EXPECT_EQ(read_file(outcome.run.folder / "summary.json"), outcome.summary.to_json());
+    }
+    EXPECT_EQ(outcomes.front().summary.runs_side_by_side, std::max(1, side_by_side));
+    EXPECT_EQ(outcomes.back().summary.runs_side_by_side, side_by_side == 3 ? 3 : 1);
+    expect_as_alone(runs);
+  }
+}
+
+// Runs that stand at different iterations, one of them not begun: whoever is behind catches up first.
+TEST_F(TrainGroup, GoesOnFromUnevenCheckpoints) {
+  for (const int side_by_side : {1, 2, 3}) {
+    const auto runs = seeds_in(folder_.path() / std::to_string(side_by_side), {3, 5, 8});
+    for (const auto& [run_index, iterations] : {std::pair(0, 22u), std::pair(2, 10u)}) {
+      TrainRunConfig config = small();
+      config.seed = runs[run_index].seed;
+      config.iterations = iterations;
+      run(config, runs[run_index].folder);
+    }
+    train(small(), runs, {.resume = Resume::yes, .side_by_side = side_by_side});
+    expect_as_alone(runs);
+    const auto again = train(small(), runs, {.resume = Resume::yes});
+    expect_as_alone(runs);
+    for (const TrainOutcome& outcome : again) {  // clock.csv has whole microseconds
+      const auto stored = nlohmann::json::parse(read_file(outcome.run.folder / "summary.json"));
+      EXPECT_NEAR(stored["seconds"], outcome.summary.seconds, 1e-6);
+      EXPECT_EQ(stored["runs_side_by_side"], outcome.summary.runs_side_by_side);
+      EXPECT_TRUE(outcome.summary.finished);
+    }
+  }
+}
+
+TEST_F(TrainGroup, OneThatFailsDoesNotEndTheOthers) {
+  for (const int side_by_side : {1, 3}) {
+    const auto runs = seeds_in(folder_.path() / std::to_string(side_by_side), {3, 5, 8});
+    TrainRunConfig config = small();
+    config.iterations = 10;
+    train(config, runs, {.side_by_side = side_by_side});
+    auto found = find_checkpoint(runs[1].folder, [](const std::string&) {});
+    for (NamedArray& array : found->checkpoint.state.arrays)
+      if (array.name == "decoder.weight[0]")
+        for (float& value : std::get<std::vector<float>>(array.values)) value = std::nanf("");
+    write_checkpoint(runs[1].folder, found->checkpoint);
+    const auto outcomes = train(small(), runs, {.resume = Resume::yes, .side_by_side = side_by_side});
+    EXPECT_NE(outcomes[1].failure.find("no longer finite after iteration 1"), std::string::npos) << outcomes[1].failure;
+    EXPECT_NE(outcomes[1].failure.find("seed-5/checkpoint.safetensors, iteration 10"), std::string::npos);
+    for (const int sound : {0, 2}) {
+      EXPECT_EQ(outcomes[sound].failure, "");
+      expect_same_run(alone_[sound].folder, runs[sound].folder);
+    }
+    EXPECT_TRUE(find_checkpoint(runs[1].folder, [](const std::string&) {}));
+  }
+}
+
+TEST_F(TrainGroup, BadInputWritesNothing) {
+  const auto runs = seeds_in(folder_.path() / "group", {3, 5});
+  fs::create_directories(runs[1].folder);
+  write_file(runs[1].folder / "thesis.txt", "precious");
+  EXPECT_THROW(train(small(), runs, {}), InputError);
+  EXPECT_THROW(train(small(), runs, {.resume = Resume::yes}), InputError);
+  EXPECT_FALSE(fs::exists(runs[0].folder));
+  fs::remove(runs[1].folder / "thesis.txt");
+  TrainRunConfig other = small();
+  other.seed = 7;  // another run than the group's second
+  run(other, runs[1].folder);
+  EXPECT_THROW(train(small(), runs, {.resume = Resume::yes}), KeyError);
+  EXPECT_FALSE(fs::exists(runs[0].folder));
+  EXPECT_THROW(train(small(), {{1, runs[0].folder}, {2, runs[0].folder}}, {}), InputError);
+  EXPECT_THROW(train(small(), std::vector<SeedRun>{}, {}), InputError);
 }
 
 TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {

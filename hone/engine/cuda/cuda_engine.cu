@@ -5,14 +5,19 @@
 namespace hone {
 namespace {
 
+std::string described(const cuda::Runs& runs) { return cuda_support().devices.front().name + ", " + runs.path(); }
+
 class CudaEngine final : public Engine {
  public:
   CudaEngine(const TrainConfig& config, const DataSet& train) : runs_(config, train, {config.seed}) {}
 
-  std::string device() const override { return cuda_support().devices.front().name + ", " + runs_.path(); }
+  std::string device() const override { return described(runs_); }
   std::uint32_t iteration() const override { return runs_.iteration(); }
   double step_size() const override { return runs_.step_size(0); }
-  void train(std::uint32_t iterations, TrainMetrics& metrics) override { runs_.train(iterations, {&metrics, 1}); }
+  void train(std::uint32_t iterations, TrainMetrics& metrics) override {
+    runs_.train(iterations, {&metrics, 1});
+    if (!runs_.failure(0).empty()) throw Error(runs_.failure(0));
+  }
   std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
                                         const std::function<void(int)>& progress) override {
     return runs_.evaluate(0, data, config, progress);
@@ -23,6 +28,29 @@ class CudaEngine final : public Engine {
  private:
   cuda::Runs runs_;
 };
+
+class CudaGroup final : public EngineGroup {
+ public:
+  CudaGroup(const TrainConfig& config, const DataSet& train, const std::vector<std::uint64_t>& seeds)
+      : runs_(config, train, seeds) {}
+
+  std::string device() const override { return described(runs_); }
+  std::uint32_t iteration() const override { return runs_.iteration(); }
+  double step_size(int run) const override { return runs_.step_size(run); }
+  void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) override { runs_.train(iterations, metrics); }
+  const std::string& failure(int run) const override { return runs_.failure(run); }
+  TrainState save(int run) const override { return runs_.save(run); }
+  void restore(int run, const TrainState& state) override { runs_.restore(run, state); }
+
+ private:
+  cuda::Runs runs_;
+};
+
+void check_possible(const TrainConfig& config) {
+  if (const CudaSupport support = cuda_support(); !support.missing.empty())
+    throw KeyError("engine", "cuda: " + support.missing);
+  check(config, EngineKind::cuda);
+}
 
 }  // namespace
 
@@ -47,10 +75,14 @@ CudaSupport cuda_support() {
 }
 
 std::unique_ptr<Engine> make_cuda_engine(const TrainConfig& config, const DataSet& train) {
-  if (const CudaSupport support = cuda_support(); !support.missing.empty())
-    throw KeyError("engine", "cuda: " + support.missing);
-  check(config, EngineKind::cuda);
+  check_possible(config);
   return std::make_unique<CudaEngine>(config, train);
+}
+
+std::unique_ptr<EngineGroup> make_cuda_group(const TrainConfig& config, const DataSet& train,
+                                             const std::vector<std::uint64_t>& seeds) {
+  check_possible(config);
+  return std::make_unique<CudaGroup>(config, train, seeds);
 }
 
 }  // namespace hone

@@ -26,4 +26,8 @@ CudaSupport cuda_support();
 // float32. InputError where there is no device or the configuration is one that only the cpu engine takes.
 std::unique_ptr<Engine> make_cuda_engine(const TrainConfig& config, const DataSet& train);
 
+// Likewise for runs side by side, one a seed; config.seed is not used.
+std::unique_ptr<EngineGroup> make_cuda_group(const TrainConfig& config, const DataSet& train,
+                                             const std::vector<std::uint64_t>& seeds);
+
 }  // namespace hone

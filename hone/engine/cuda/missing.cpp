@@ -10,4 +10,8 @@ std::unique_ptr<Engine> make_cuda_engine(const TrainConfig&, const DataSet&) {
   throw KeyError("engine", "cuda: " + cuda_support().missing);
 }
 
+std::unique_ptr<EngineGroup> make_cuda_group(const TrainConfig&, const DataSet&, const std::vector<std::uint64_t>&) {
+  throw KeyError("engine", "cuda: " + cuda_support().missing);
+}
+
 }  // namespace hone

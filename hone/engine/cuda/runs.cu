@@ -86,7 +86,8 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       decoder_net_(net_of("decoder", config.model.latent, config.model.hidden, train.dimension())),
       mean_net_(net_of("mean", train.dimension(), config.model.encoder_hidden, config.model.latent)),
       net_parameters_(padded_.offset("sd.weight[0]") - padded_.offset("mean.weight[0]")),
-      step_size_(seeds_.size(), config.refine.step_size) {
+      step_size_(seeds_.size(), config.refine.step_size),
+      failure_(seeds_.size()) {
   for (const std::uint64_t seed : seeds_) minibatches_.push_back(permuted_minibatches(train.size(), seed));
   Arena count(nullptr);
   place(count);
@@ -406,26 +407,30 @@ void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
 void Runs::add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics) {
   std::vector<MetricsRow> rows(count);
   for (int run = 0; run < this->count(); ++run) {
+    if (!failure_[run].empty()) continue;
     check(cudaMemcpy(rows.data(), of(space_.metrics, run), count * sizeof(MetricsRow), cudaMemcpyDeviceToHost),
           "reading figures");
-    const RunState state = state_of(run);
-    step_size_[run] = state.step_size;
-    TrainMetrics& m = metrics[run];
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const MetricsRow& row = rows[i];
-      const std::uint32_t made = iteration_ - count + i;
-      if (state.bad != 0 && state.bad <= made) throw not_finite("a parameter", state.bad);
-      if (row.dropped == config_.batch) throw not_finite("log p(x, z)", made);
-      m.dropped_draws += row.dropped;
-      m.rejected_nonfinite += row.nonfinite;
-      if (row.refined && row.proposals > 0) {
-        m.acceptance.add(row.acceptance / row.proposals);
-        m.vcd.add(row.vcd);
-      }
-      if (!std::isnan(row.elbo)) m.elbo.add(row.elbo);
-    }
-    if (state.bad != 0) throw not_finite("a parameter", state.bad);
+    failure_[run] = add_metrics(run, rows, metrics[run]);
   }
+}
+
+std::string Runs::add_metrics(int run, std::span<const MetricsRow> rows, TrainMetrics& m) {
+  const RunState state = state_of(run);
+  step_size_[run] = state.step_size;
+  std::uint32_t made = iteration_ - static_cast<std::uint32_t>(rows.size());
+  for (const MetricsRow& row : rows) {
+    if (state.bad != 0 && state.bad <= made) break;
+    if (row.dropped == config_.batch) return not_finite("log p(x, z)", made).what();
+    m.dropped_draws += row.dropped;
+    m.rejected_nonfinite += row.nonfinite;
+    if (row.refined && row.proposals > 0) {
+      m.acceptance.add(row.acceptance / row.proposals);
+      m.vcd.add(row.vcd);
+    }
+    if (!std::isnan(row.elbo)) m.elbo.add(row.elbo);
+    ++made;
+  }
+  return state.bad != 0 ? not_finite("a parameter", state.bad).what() : "";
 }
 
 TrainState Runs::save(int run) const {
@@ -481,6 +486,7 @@ void Runs::restore(int run, const TrainState& state) {
   if (space_.first) upload(space_.first, first);
   iteration_ = state.iteration;
   step_size_[run] = state.step_size;
+  failure_[run].clear();
   set_state(run, device);
 }
 

@@ -68,6 +68,7 @@ class Runs {
   double step_size(int run) const { return step_size_[run]; }
   std::string path() const { return path_; }  // how refinements are executed, in words
   void train(std::uint32_t iterations, std::span<TrainMetrics> metrics);
+  const std::string& failure(int run) const { return failure_[run]; }  // as EngineGroup::failure
   TrainState save(int run) const;
   void restore(int run, const TrainState& state);
   std::vector<PointEvaluation> evaluate(int run, const DataSet& data, const EvaluationConfig& config,
@@ -94,6 +95,7 @@ class Runs {
   void capture();
   void train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics);
   void add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics);
+  std::string add_metrics(int run, std::span<const MetricsRow> rows, TrainMetrics& metrics);  // what ended the run
   RunState state_of(int run) const;
   void set_state(int run, const RunState& state);
   StepSizeArrays step_sizes() const {  // one for all chains of a run
@@ -122,6 +124,7 @@ class Runs {
   std::vector<std::unique_ptr<Minibatches>> minibatches_;
   std::uint32_t iteration_ = 0;
   std::vector<double> step_size_;
+  std::vector<std::string> failure_;
   std::string path_;
 
   Queue queue_, side_;

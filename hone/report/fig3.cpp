@@ -1,0 +1,112 @@
+#include "hone/report/fig3.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "hone/base/file.hpp"
+#include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/report/gnuplot.hpp"
+#include "hone/run/json.hpp"
+
+namespace hone {
+namespace {
+
+struct Curve {
+  std::vector<double> steps, milliseconds;
+  std::string rows;  // for gnuplot: t, median, quartiles
+};
+
+using Curves = std::map<std::pair<std::string, std::string>, Curve>;  // (data, engine)
+
+std::optional<Json> summary_of(const Fig3Point& point, const ReportContext& context) {
+  if (!is_done(context.folder, point.cell)) return {};
+  return parse_json(read_file(context.folder / "cells" / point.cell.id / "summary.json"));
+}
+
+std::string script_of(const Curves& curves) {
+  std::string script = fmt::format(
+      "set multiplot layout 1,{}\nset xlabel 't, HMC steps'\nset ylabel 'ms an iteration'\n"
+      "set key top left\nset xrange [0:27]\nset yrange [0:*]\n",
+      std::max<std::size_t>(1, curves.size()));
+  for (const auto& [name, curve] : curves) {
+    const Line line = fit_line(curve.steps, curve.milliseconds);
+    script += fmt::format(
+        "$points << EOD\n{}EOD\nset title 'VAE, {}, {}'\nplot {:.6g} + {:.6g} * x lw 2 lc '#888888' title "
+        "'straight line', $points using 1:2:3:4 with yerrorbars pt 7 lc '#c8201e' title 'median, quartiles'\n",
+        curve.rows, name.first, name.second, line.intercept, line.slope);
+  }
+  return script + "unset multiplot\n";
+}
+
+std::string lines_text(const Curves& curves) {
+  std::string text = "| data | engine | straight line, ms | R² | largest deviation |\n|---|---|---|---|---|\n";
+  for (const auto& [name, curve] : curves) {
+    const Line line = fit_line(curve.steps, curve.milliseconds);
+    text += fmt::format("| {} | {} | {:.3f} + {:.3f} t | {:.4f} | {:.1f} % |\n", name.first, name.second,
+                        line.intercept, line.slope, line.r_squared, 100 * line.largest_deviation);
+  }
+  return text;
+}
+
+}  // namespace
+
+Line fit_line(std::span<const double> x, std::span<const double> y) {
+  Moments of_x, of_y;
+  for (const double value : x) of_x.add(value);
+  for (const double value : y) of_y.add(value);
+  double product = 0, left = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) product += (x[i] - of_x.mean()) * (y[i] - of_y.mean());
+  Line line;
+  line.slope = of_x.raw().squares > 0 ? product / of_x.raw().squares : 0;
+  line.intercept = of_y.mean() - line.slope * of_x.mean();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double at = line.intercept + line.slope * x[i];
+    left += (y[i] - at) * (y[i] - at);
+    line.largest_deviation = std::max(line.largest_deviation, std::abs(y[i] / at - 1));
+  }
+  line.r_squared = of_y.raw().squares > 0 ? 1 - left / of_y.raw().squares : 1;
+  return line;
+}
+
+std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContext& context) {
+  std::string table = "| data | engine | t | ms an iteration (median) | quartiles |\n|---|---|---|---|---|\n";
+  std::string csv = "data,engine,t,milliseconds,lower_quartile,upper_quartile,iterations\n";
+  Curves curves;
+  for (const Fig3Point& point : points) {
+    const auto summary = summary_of(point, context);
+    if (!summary) {
+      table += fmt::format("| {} | {} | {} | {} | — |\n", point.data, point.engine, point.steps,
+                           context.missing.contains(point.data_set) ? "no data" : "not done");
+      continue;
+    }
+    const auto milliseconds = [&](const char* key) { return 1e3 * (*summary)[key].get<double>(); };
+    const double median = milliseconds("seconds_per_iteration"), low = milliseconds("lower_quartile"),
+                 high = milliseconds("upper_quartile");
+    table += fmt::format("| {} | {} | {} | {:.3f} | {:.3f} to {:.3f} |\n", point.data, point.engine, point.steps,
+                         median, low, high);
+    csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{}\n", point.data, point.engine, point.steps, median, low, high,
+                       (*summary)["iterations"].get<std::int64_t>());
+    Curve& curve = curves[{point.data, point.engine}];
+    curve.steps.push_back(point.steps);
+    curve.milliseconds.push_back(median);
+    curve.rows += fmt::format("{} {:.6f} {:.6f} {:.6f}\n", point.steps, median, low, high);
+  }
+  const std::filesystem::path folder = context.folder / "figures";
+  std::filesystem::create_directories(folder);
+  write_file(folder / "fig3.csv", csv);
+  std::string text = fmt::format("# Figure 3: time an iteration of the VAE by VCD against t, scale {}\n\n{}\n{}\n",
+                                 context.scale, table, lines_text(curves));
+  text +=
+      "The paper has a picture without numbers, and says that time grows linearly with t. cpu: one thread, as in the "
+      "paper. Every point was timed alone.\n";
+  if (const std::string missing = cuda_support().missing; !missing.empty())
+    text += fmt::format("No device ({}): the CPU's part alone.\n", missing);
+  if (!curves.empty() && draw({"fig3", 1100, 450, script_of(curves)}, folder)) text += "Picture: figures/fig3.svg\n";
+  write_report(context, "fig3.md", text);
+  return text;
+}
+
+}  // namespace hone
