@@ -420,6 +420,12 @@ void Runs::add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics) {
   }
 }
 
+SimulatedData Runs::simulate(int run, int count) const {
+  save(run);  // brings the parameters to the host
+  model_.pack(0, 1);
+  return model_.simulate(PhiloxSource(seeds_[run]), count);
+}
+
 TrainState Runs::save(int run) const {
   TrainState state{iteration_, step_size_[run], {}};
   const auto download = [&](const float* from, std::span<float> to) {
