@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "hone/base/scalar.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
@@ -20,6 +20,12 @@ struct Scratch {
   }
   std::span<double> u, v;
 };
+
+// ∇_z log q where u is the whitened z
+void minus_precision(const Normal& q, std::span<const double> u, std::span<double> slope) {
+  q.precondition(u, slope);
+  for (double& x : slope) x = -x;
+}
 
 }  // namespace
 
@@ -57,15 +63,19 @@ void GaussianFamily::log_density(MatrixView<const double> z, Want want, std::spa
   const double log_normalizer = wants_value(want) ? q.log_normalizer() : 0;
   for (int chain = 0; chain < z.cols(); ++chain) {
     q.whiten(z.column(chain), scratch.u);
-    if (wants_value(want)) {
-      double quadratic = 0;
-      for (const double u : scratch.u) quadratic += square(u);
-      value[chain] = -0.5 * quadratic - log_normalizer;  // eq2:gaussian_pdf
-    }
-    if (wants_gradient(want)) {
-      q.precondition(scratch.u, gradient.column(chain));
-      for (double& slope : gradient.column(chain)) slope = -slope;
-    }
+    if (wants_value(want)) value[chain] = -0.5 * dot(scratch.u, scratch.u) - log_normalizer;  // eq2:gaussian_pdf
+    if (wants_gradient(want)) minus_precision(q, scratch.u, gradient.column(chain));
+  }
+}
+
+void GaussianFamily::log_density_at(const Draws& draws, Want want, std::span<double> value,
+                                    MatrixView<double> gradient) const {
+  const Normal q = normal();
+  const double log_normalizer = wants_value(want) ? q.log_normalizer() : 0;
+  for (int chain = 0; chain < draws.count(); ++chain) {
+    const std::span<const double> u = draws.noise.column(chain);
+    if (wants_value(want)) value[chain] = -0.5 * dot(u, u) - log_normalizer;
+    if (wants_gradient(want)) minus_precision(q, u, gradient.column(chain));
   }
 }
 
