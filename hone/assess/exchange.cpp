@@ -10,8 +10,11 @@
 namespace hone {
 namespace {
 
-HONE_CLONES void add_signed(double sign, const double* from, double* to, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) to[i] += sign * from[i];
+// to += Σ sign_k · column k of four neighbours, one after the other
+HONE_CLONES void add_signed(const double* sign, const double* from, double* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] = to[i] + sign[0] * from[i] + sign[1] * from[count + i] + sign[2] * from[2 * count + i] +
+            sign[3] * from[3 * count + i];
 }
 
 }  // namespace
@@ -19,7 +22,8 @@ HONE_CLONES void add_signed(double sign, const double* from, double* to, std::si
 double exchangeability_p_value(MatrixView<const double> difference, int flips, const RandomSource& random, Team& team) {
   const auto rows = static_cast<std::size_t>(difference.rows());
   const int pairs = difference.cols();
-  Matrix<double> scaled(difference.rows(), pairs);  // every h to Σ d² = 1: statistics are then maxima of |Σ|
+  // Every h to Σ d² = 1: statistics are then maxima of |Σ|. Pairs of zeros make their number a multiple of four.
+  Matrix<double> scaled(difference.rows(), (pairs + 3) / 4 * 4);
   std::vector<double> scale(rows);
   for (int i = 0; i < pairs; ++i)
     for (std::size_t h = 0; h < rows; ++h) scale[h] += square(difference.column(i)[h]);
@@ -30,13 +34,16 @@ double exchangeability_p_value(MatrixView<const double> difference, int flips, c
   // Sum number 0 has the signs as they are.
   std::vector<double> statistic(static_cast<std::size_t>(flips) + 1);
   team.for_shares(flips + 1, [&](int begin, int end, int) {
-    std::vector<double> sum(rows), uniform(pairs);
+    std::vector<double> sum(rows), uniform(pairs), sign(scaled.cols(), 1.0);
     for (int flip = begin; flip < end; ++flip) {
       std::ranges::fill(sum, 0.0);
-      if (flip > 0)
+      if (flip > 0) {
         random.uniforms({Purpose::shuffle, assessment_iteration, static_cast<std::uint32_t>(flip)}, uniform);
-      for (int i = 0; i < pairs; ++i)
-        add_signed(flip > 0 && uniform[i] < 0.5 ? -1 : 1, scaled.column(i).data(), sum.data(), rows);
+        for (int i = 0; i < pairs; ++i) sign[i] = uniform[i] < 0.5 ? -1 : 1;
+      } else {
+        std::ranges::fill(sign, 1.0);
+      }
+      for (int i = 0; i < scaled.cols(); i += 4) add_signed(&sign[i], scaled.column(i).data(), sum.data(), rows);
       for (const double s : sum) statistic[flip] = std::max(statistic[flip], std::abs(s));
     }
   });

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hone/assess/exchange.hpp"
+#include "hone/base/clones.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/scalar.hpp"
@@ -17,25 +18,35 @@ constexpr int most_directions = 300;  // dimensions in which directions are look
 
 // Marginal moments over z of points given over e.
 std::vector<Moments> moments_over_z(MatrixView<const double> e, const Whitening& whitening) {
+  constexpr int at_once = 64;
   std::vector<Moments> result(e.rows());
-  std::vector<double> z(e.rows());
-  for (int i = 0; i < e.cols(); ++i) {
-    whitening.to_z(e.column(i), z);
-    for (std::size_t k = 0; k < z.size(); ++k) result[k].add(z[k]);
+  Matrix<double> z(e.rows(), at_once);
+  for (int begin = 0; begin < e.cols(); begin += at_once) {
+    const int count = std::min(at_once, e.cols() - begin);
+    whitening.to_z(e.columns(begin, begin + count), z.view().columns(0, count));
+    for (int i = 0; i < count; ++i)
+      for (int k = 0; k < z.rows(); ++k) result[k].add(z(k, i));
   }
   return result;
 }
 
+// The lower half of sum (D, D) += Σ x xᵀ over four columns of x
+HONE_CLONES void add_outer(const double* x, std::size_t d, double* sum) {
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t k = j; k < d; ++k)
+      sum[j * d + k] += x[k] * x[j] + x[d + k] * x[d + j] + x[2 * d + k] * x[2 * d + j] + x[3 * d + k] * x[3 * d + j];
+}
+
 Matrix<double> covariance_of(MatrixView<const double> e) {
   const int d = e.rows();
-  std::vector<double> mean(d), x(d);
+  std::vector<double> mean(d);
   for (int i = 0; i < e.cols(); ++i)
     for (int k = 0; k < d; ++k) mean[k] += e(k, i) / e.cols();
-  Matrix<double> result(d, d);
-  for (int i = 0; i < e.cols(); ++i) {
-    for (int k = 0; k < d; ++k) x[k] = e(k, i) - mean[k];
-    for (int j = 0; j < d; ++j)
-      for (int k = j; k < d; ++k) result(k, j) += x[k] * x[j];
+  Matrix<double> result(d, d), x(d, 4);
+  for (int i = 0; i < e.cols(); i += 4) {
+    for (int c = 0; c < 4; ++c)  // beyond the last one: zeros
+      for (int k = 0; k < d; ++k) x(k, c) = i + c < e.cols() ? e(k, i + c) - mean[k] : 0;
+    add_outer(x.view().data(), static_cast<std::size_t>(d), result.view().data());
   }
   for (int j = 0; j < d; ++j)
     for (int k = j; k < d; ++k) result(j, k) = result(k, j) = result(k, j) / (e.cols() - 1);

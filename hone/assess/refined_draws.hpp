@@ -54,7 +54,7 @@ struct ChainChecks {
   double acceptance = 0;         // of the second half of the steps
   std::int64_t proposals = 0, divergences = 0;  // likewise
   double stuck = 0;              // share of chains that never moved
-  double bfmi = 0;               // D / (D/2 + Var log p): 1 for a Gaussian, small where energy mixes slowly
+  double bfmi = 0;  // D / (D/2 + Var log p): 1 for a Gaussian, small where energy mixes slowly (docs/decisions.md)
   int super_chains = 0;
 };
 

@@ -38,6 +38,12 @@ struct TrainMetrics {
   std::int64_t dropped_draws = 0;
 };
 
+// Data that a model itself has made, and what it made them of: exact draws of their posteriors.
+struct SimulatedData {
+  Matrix<double> z;  // (D, data)
+  DataSet data;
+};
+
 // Trains and evaluates a latent-variable model. Coarse on purpose: what an iteration consists of is the engine's own.
 class Engine {
  public:
@@ -53,6 +59,13 @@ class Engine {
   // The log-likelihood of data, as `evaluation.hpp` says; one result a point. `progress` hears how many are done.
   virtual std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
                                                 const std::function<void(int)>& progress) = 0;
+
+  // The log-likelihood of data by annealed importance sampling; likewise.
+  virtual std::vector<AnnealedPoint> anneal(const DataSet& data, const AnnealingTask& task,
+                                            const std::function<void(int)>& progress) = 0;
+
+  // So many fresh data of the model as it is.
+  virtual SimulatedData simulate(int count) const = 0;
 
   virtual TrainState save() const = 0;
   virtual void restore(const TrainState& state) = 0;  // InputError where it is of another model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
@@ -40,12 +41,13 @@ void check(const EvaluationConfig& config) {
   if (config.points && *config.points < 1) throw InputError("an evaluation needs at least one point");
 }
 
-ImportanceEstimate importance_estimate(std::span<const double> log_weight) {
-  const double total = log_sum_exp(log_weight);
-  if (total == -infinity) return {total, 0};
-  double squares = 0;
-  for (const double w : log_weight) squares += std::exp(2 * (w - total));
-  return {total - std::log(static_cast<double>(log_weight.size())), 1 / squares};
+void check(const AnnealingTask& task, int data) {
+  check(task.config);
+  if (task.points && *task.points < 1) throw InputError("an annealing needs at least one point");
+  if (static_cast<std::int64_t>(data) * task.config.chains > 0xFFFF'FFFFll)
+    throw InputError("an annealing can have at most 4,294,967,295 chains, those of all data counted");
+  if (task.backward() && task.posterior_draws.cols() != data)
+    throw std::logic_error("an annealing backward needs one draw a datum");
 }
 
 PointEvaluation combine(const std::array<ProposalDraws, proposal_count>& draws,

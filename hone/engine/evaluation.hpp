@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "hone/assess/annealing.hpp"
 #include "hone/base/statistics.hpp"
 
 namespace hone {
@@ -34,11 +35,6 @@ struct EvaluationConfig {
 // Throws InputError where an evaluation cannot be made so.
 void check(const EvaluationConfig& config);
 
-struct ImportanceEstimate {
-  double log_likelihood = 0;
-  double effective_samples = 0;  // (Σ w)² / Σ w²
-};
-
 struct PointEvaluation {
   std::array<ImportanceEstimate, proposal_count> proposal;  // of those asked for
   double best = 0;   // the highest of them, the paper's figure: no lower bound, since it is chosen after seeing
@@ -46,9 +42,6 @@ struct PointEvaluation {
   ImportanceEstimate mixture;  // all draws of all proposals as draws of their equal mixture: a lower bound
   std::optional<double> exact;  // gaussian-mf
 };
-
-// log weights log p(x, z) − log r(z) of S draws → the estimate; double, log-sum-exp.
-ImportanceEstimate importance_estimate(std::span<const double> log_weight);
 
 // Puts a point's figures together. draws[j] holds proposal j's draws: log p(x, z), and log r_i(z) of every proposal i.
 struct ProposalDraws {
@@ -70,5 +63,19 @@ struct EvaluationSummary {
   int points_without_weight = 0;  // of any proposal: all figures are −∞ there
 };
 EvaluationSummary summarize(std::span<const PointEvaluation> points);
+
+// The log-likelihood of data by annealed importance sampling (hone/assess/annealing.hpp). Step sizes are those of groups
+// of 50 data, always groups of all data, so that a point's figures do not depend on how many are asked for.
+struct AnnealingTask {
+  AnnealingConfig config = {};
+  std::optional<int> points = {};                 // as above
+  MatrixView<const double> posterior_draws = {};  // (D, data): where chains go backward from; empty: forward
+
+  bool backward() const { return posterior_draws.cols() > 0; }
+  AnnealingPass pass() const { return backward() ? AnnealingPass::backward : AnnealingPass::forward; }
+};
+
+// Throws InputError where so many data cannot be annealed so.
+void check(const AnnealingTask& task, int data);
 
 }  // namespace hone

@@ -59,6 +59,11 @@ class Family {
   virtual void log_density(MatrixView<const double> z, Want want, std::span<double> value,
                            MatrixView<double> gradient) const = 0;
 
+  // The same at draws of this q as it is; a Gaussian knows them whitened.
+  virtual void log_density_at(const Draws& draws, Want want, std::span<double> value, MatrixView<double> gradient) const {
+    log_density(draws.z, want, value, gradient);
+  }
+
   // Σ_i c_i dz_iᵀ ∇_θ h_θ(noise_i): the reparameterization gradient of eq. gradient_term1
   virtual void add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
                             std::span<double> gradient) const = 0;

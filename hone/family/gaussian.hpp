@@ -17,6 +17,8 @@ class GaussianFamily final : public Family {
 
   void draw(const RandomSource& random, std::uint32_t iteration, Draws& draws,
             std::uint32_t first_datum = 0) const override;
+  void log_density_at(const Draws& draws, Want want, std::span<double> value,
+                      MatrixView<double> gradient) const override;
   void log_density(MatrixView<const double> z, Want want, std::span<double> value,
                    MatrixView<double> gradient) const override;
   void add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,

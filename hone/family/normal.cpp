@@ -5,6 +5,7 @@
 
 #include "hone/base/scalar.hpp"
 #include "hone/family/family.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
@@ -76,11 +77,10 @@ double Normal::variance(std::size_t dimension) const {
 void NormalGradient::add_pathwise(double c, std::span<const double> dz, std::span<const double> noise) const {
   for (std::size_t i = 0; i < dz.size(); ++i) {
     mean[i] += c * dz[i];
-    if (covariance == Covariance::diagonal) {
+    if (covariance == Covariance::diagonal)
       scale[i] += c * dz[i] * noise[i];
-    } else {
-      for (std::size_t j = 0; j <= i; ++j) scale[packed(i, j)] += c * dz[i] * noise[j];
-    }
+    else
+      add_scaled(c * dz[i], noise.first(i + 1), scale.subspan(packed(i, 0), i + 1));
   }
 }
 
@@ -88,11 +88,10 @@ void NormalGradient::add_score(double c, const Normal& normal, std::span<const d
                                std::span<const double> v) const {
   for (std::size_t i = 0; i < u.size(); ++i) {
     mean[i] += c * v[i];  // ∇_μ log q = L⁻ᵀ L⁻¹ (z − μ)
-    if (covariance == Covariance::diagonal) {
+    if (covariance == Covariance::diagonal)
       scale[i] += c * v[i] * u[i];
-    } else {
-      for (std::size_t j = 0; j <= i; ++j) scale[packed(i, j)] += c * v[i] * u[j];
-    }
+    else
+      add_scaled(c * v[i], u.first(i + 1), scale.subspan(packed(i, 0), i + 1));
   }
   add_log_normalizer(-c, normal);  // ∇_L log q = −Ω + (v uᵀ) ⊙ M
 }

@@ -75,6 +75,16 @@ void Decoder<Real>::log_joint(const Points& points, Want want, std::span<double>
 }
 
 template <class Real>
+void Decoder<Real>::outputs(MatrixView<const double> z, MatrixView<double> out) const {
+  Tape<Real> tape;
+  tape.prepare(network_.config(), z.cols());
+  fill_columns(z, tape.own_input.view());
+  network_.layers().forward(tape, 0, z.cols());
+  for (int c = 0; c < z.cols(); ++c)
+    for (int p = 0; p < pixels(); ++p) out(p, c) = static_cast<double>(tape.value.back()(p, c));
+}
+
+template <class Real>
 void Decoder<Real>::record(const Points& points, int begin, int end, Tape<Real>& tape) const {
   fill_columns(points.z.columns(begin, end), tape.own_input.view().columns(begin, end));
   const LayerStack<Real>& layers = network_.layers();

@@ -3,23 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "hone/base/clones.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/planted.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
 
-double kinetic_energy(std::span<const double> momentum) {
-  double sum = 0;
-  for (const double p : momentum) sum += square(p);
-  return 0.5 * sum;
-}
-
-HONE_CLONES void add_scaled(double factor, std::span<const double> from, std::span<double> to) {
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] += factor * from[i];
-}
+double kinetic_energy(std::span<const double> momentum) { return 0.5 * dot(momentum, momentum); }
 
 }  // namespace
 

@@ -6,19 +6,10 @@
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/tensor/symmetric_eigen.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
-
-double dot(std::span<const double> x, std::span<const double> y) {
-  double sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-  return sum;
-}
-
-void add_scaled(double factor, std::span<const double> from, std::span<double> to) {
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] += factor * from[i];
-}
 
 struct Point {
   explicit Point(std::size_t size) : z(size), gradient(size) {}

@@ -1,6 +1,8 @@
 #include "hone/optim/optimizer.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <type_traits>
 
 #include "hone/base/error.hpp"
@@ -66,11 +68,10 @@ HONE_CLONES bool adam_update(const Elements& range, double rate, const AdamCorre
 
 Optimizer::Optimizer(const OptimizerConfig& config, const Family& family)
     : config_(config),
-      logarithmic_(family.parameters().size()),
       first_(family.parameters().size()),
       second_(family.parameters().size()) {
-  if (config.positive == PositiveSteps::logarithmic)
-    for (const std::size_t i : family.positive_parameters()) logarithmic_[i] = true;
+  if (config.positive == PositiveSteps::logarithmic) logarithmic_ = family.positive_parameters();
+  std::ranges::sort(logarithmic_);
   for (const Role role : {Role::location, Role::scale, Role::weight})
     if (!(rate(role) >= 0)) throw InputError("learning rates must not be negative");
   if (!(config.decay > 0 && config.decay <= 1)) throw InputError("the decay of the rates must lie in (0, 1]");
@@ -88,6 +89,15 @@ double Optimizer::rate(Role role) const {
   throw Error("unknown role");
 }
 
+void Optimizer::update(const Elements& range, double eta, std::span<const double> ascent, std::uint32_t iteration,
+                       std::span<double> theta) {
+  const UpdateArrays<double> arrays{ascent, first_, second_, theta};
+  if (config_.kind == OptimizerKind::rmsprop)
+    rmsprop_update(range, eta, iteration == 1, arrays);
+  else
+    adam_update(range, eta, AdamCorrection(iteration), arrays);
+}
+
 void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32_t iteration) {
   const double decayed = decay_factor(config_.decay, config_.decay_every, iteration);
   const AdamCorrection correction(iteration);
@@ -95,12 +105,19 @@ void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32
   for (const Slice& slice : family.slices()) {
     const bool still = slice.role == Role::weight && iteration <= config_.weights_from;
     const double eta = still ? 0 : decayed * rate(slice.role);
-    for (std::size_t i = slice.offset; i < slice.offset + slice.size; ++i) {
-      const double slope = logarithmic_[i] ? ascent[i] * theta[i] : ascent[i];  // d/d log θ = θ d/dθ
+    const std::size_t end = slice.offset + slice.size;
+    std::size_t i = slice.offset;
+    for (auto positive = std::ranges::lower_bound(logarithmic_, i); i < end; ++i) {
+      const std::size_t until = positive == logarithmic_.end() ? end : std::min(end, *positive);
+      update({i, until}, eta, ascent, iteration, theta);
+      i = until;
+      if (i == end) break;
+      ++positive;
+      const double slope = ascent[i] * theta[i];  // d/d log θ = θ d/dθ
       const double move = config_.kind == OptimizerKind::rmsprop
                               ? rmsprop_step(eta, slope, iteration == 1, second_[i])
                               : adam_step(eta, slope, correction, first_[i], second_[i]);
-      theta[i] = logarithmic_[i] ? theta[i] * std::exp(move) : theta[i] + move;
+      theta[i] *= std::exp(move);
     }
   }
   family.project();

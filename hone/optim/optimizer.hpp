@@ -78,9 +78,11 @@ class Optimizer {
 
  private:
   double rate(Role role) const;
+  void update(const Elements& range, double eta, std::span<const double> ascent, std::uint32_t iteration,
+              std::span<double> theta);
 
   OptimizerConfig config_;
-  std::vector<bool> logarithmic_;       // parameters that move by their logarithm
+  std::vector<std::size_t> logarithmic_;  // parameters that move by their logarithm, ascending
   std::vector<double> first_, second_;  // Adam's moments; RMSProp's G is second_
 };
 

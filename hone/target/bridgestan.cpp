@@ -227,7 +227,8 @@ class BridgeStanPosterior final : public Posterior {
     return text;
   }
   static std::string complaining(const fs::path& name, const fs::path& data) {
-    return data.empty() ? name.string() + ": the model, without data, says" : data.string() + ": the model says";
+    return data.empty() ? name.string() + ": the model was given no data (--data FILE.json) and says"
+                        : data.string() + ": the model says";
   }
 
   void read_shape(const fs::path& name) {

@@ -2,64 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
-#include "hone/base/clones.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
-namespace {
-
-HONE_CLONES void add_scaled(double factor, const double* from, double* to, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) to[i] += factor * from[i];
-}
-
-using Four = double __attribute__((vector_size(4 * sizeof(double))));
-
-// Rows row, row + 1, … of y_c = Σ_{begin ≤ j < end} m_j x_c[j] for vectors c = 0 … C − 1, which share what is read of the
-// matrix; V Lanes of rows stay in registers. Sums run over j upwards, whatever V and C are: so do the bits.
-template <class Lanes, int V, int C>
-HONE_INLINE void tile(const double* matrix, std::size_t d, std::size_t row, std::size_t begin, std::size_t end,
-                      const double* x, double* y) {
-  Lanes sum[C][V] = {};
-  for (std::size_t j = begin; j < end; ++j)
-    for (int v = 0; v < V; ++v) {
-      Lanes m;
-      std::memcpy(&m, matrix + j * d + row + v * (sizeof(Lanes) / sizeof(double)), sizeof(Lanes));
-      for (int c = 0; c < C; ++c) sum[c][v] += m * x[c * d + j];
-    }
-  for (int c = 0; c < C; ++c) std::memcpy(y + c * d + row, sum[c], sizeof sum[c]);
-}
-
-enum class Triangle { lower, upper };
-
-template <int C>
-HONE_INLINE void multiply_columns(Triangle triangle, const double* matrix, std::size_t d, const double* x, double* y) {
-  const auto begin = [=](std::size_t row) { return triangle == Triangle::lower ? 0 : row; };
-  const auto end = [=](std::size_t row, std::size_t rows) { return triangle == Triangle::lower ? row + rows : d; };
-  std::size_t row = 0;
-  for (; row + 16 <= d; row += 16) tile<Four, 4, C>(matrix, d, row, begin(row), end(row, 16), x, y);
-  for (; row + 4 <= d; row += 4) tile<Four, 1, C>(matrix, d, row, begin(row), end(row, 4), x, y);
-  for (; row < d; ++row) tile<double, 1, C>(matrix, d, row, begin(row), end(row, 1), x, y);
-}
-
-// y = M x for a triangular M of whole columns with zeros in its other half; x and y (D, n) must differ.
-HONE_CLONES void multiply_triangular(Triangle triangle, const double* matrix, std::size_t d, const double* x, double* y,
-                                     std::size_t count) {
-  std::size_t c = 0;
-  for (; c + 2 <= count; c += 2) multiply_columns<2>(triangle, matrix, d, x + c * d, y + c * d);
-  if (c < count) multiply_columns<1>(triangle, matrix, d, x + c * d, y + c * d);
-}
-
-double dot(std::span<const double> x, std::span<const double> y) {
-  double sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-  return sum;
-}
-
-}  // namespace
 
 Whitening Whitening::diagonal(std::vector<double> mean, std::vector<double> sd) {
   return low_rank(std::move(mean), std::move(sd), {}, {});
@@ -93,6 +41,8 @@ void Whitening::set_dense(std::span<const double> packed_lower) {
     for (int j = 0; j <= i; ++j) lower_(i, j) = upper_(j, i) = packed_lower[packed(i, j)];
     log_det_ += std::log(lower_(i, i));
   }
+  lower_panels_ = TriangularPanels(Triangle::lower, lower_);
+  upper_panels_ = TriangularPanels(Triangle::upper, upper_);
 }
 
 void Whitening::low_rank_product(std::span<double> x, bool inverse) const {
@@ -100,13 +50,13 @@ void Whitening::low_rank_product(std::span<double> x, bool inverse) const {
   part.resize(r_.size());
   for (int k = 0; k < u_.cols(); ++k)
     part[k] = ((inverse ? 1 / r_[k] : r_[k]) - 1) * dot(u_.column(k), x);
-  for (int k = 0; k < u_.cols(); ++k) add_scaled(part[k], u_.column(k).data(), x.data(), x.size());
+  for (int k = 0; k < u_.cols(); ++k) add_scaled(part[k], u_.column(k), x);
 }
 
 void Whitening::multiply(std::span<const double> e, std::span<double> z) const {
   const std::size_t d = mean_.size();
   if (is_dense()) {
-    multiply_triangular(Triangle::lower, lower_.view().data(), d, e.data(), z.data(), 1);
+    lower_panels_.multiply({e.data(), dimension(), 1}, {z.data(), dimension(), 1});
     return;
   }
   for (std::size_t i = 0; i < d; ++i) z[i] = b_[i] * e[i];
@@ -126,7 +76,7 @@ void Whitening::to_e(std::span<const double> z, std::span<double> e) const {
     for (std::size_t j = 0; j < d; ++j) {
       const auto column = lower_.column(static_cast<int>(j));
       e[j] /= column[j];
-      add_scaled(-e[j], column.data() + j + 1, e.data() + j + 1, d - j - 1);
+      add_scaled(-e[j], column.subspan(j + 1), e.subspan(j + 1));
     }
     return;
   }
@@ -138,7 +88,7 @@ void Whitening::to_e(std::span<const double> z, std::span<double> e) const {
 void Whitening::pull_back(std::span<const double> slope_z, std::span<double> slope_e) const {
   const std::size_t d = mean_.size();
   if (is_dense()) {
-    multiply_triangular(Triangle::upper, upper_.view().data(), d, slope_z.data(), slope_e.data(), 1);
+    upper_panels_.multiply({slope_z.data(), dimension(), 1}, {slope_e.data(), dimension(), 1});
     return;
   }
   for (std::size_t i = 0; i < d; ++i) slope_e[i] = a_[i] * slope_z[i];
@@ -151,16 +101,14 @@ void Whitening::to_z(MatrixView<const double> e, MatrixView<double> z) const {
     for (int c = 0; c < e.cols(); ++c) to_z(e.column(c), z.column(c));
     return;
   }
-  multiply_triangular(Triangle::lower, lower_.view().data(), mean_.size(), e.data(), z.data(),
-                      static_cast<std::size_t>(e.cols()));
+  lower_panels_.multiply(e, z);
   for (int c = 0; c < e.cols(); ++c)
     for (std::size_t i = 0; i < mean_.size(); ++i) z.column(c)[i] += mean_[i];
 }
 
 void Whitening::pull_back(MatrixView<const double> slope_z, MatrixView<double> slope_e) const {
   if (is_dense()) {
-    multiply_triangular(Triangle::upper, upper_.view().data(), mean_.size(), slope_z.data(), slope_e.data(),
-                        static_cast<std::size_t>(slope_z.cols()));
+    upper_panels_.multiply(slope_z, slope_e);
     return;
   }
   for (int c = 0; c < slope_z.cols(); ++c) pull_back(slope_z.column(c), slope_e.column(c));
@@ -185,6 +133,7 @@ double Whitening::variance(int i) const {
     for (int j = 0; j <= i; ++j) sum += square(upper_(j, i));
     return sum;
   }
+  if (is_diagonal()) return square(a_[i] * b_[i]);
   for (int j = 0; j < d; ++j) {
     double element = i == j ? 1 : 0;
     for (int k = 0; k < u_.cols(); ++k) element += u_(i, k) * (r_[k] - 1) * u_(j, k);

@@ -7,6 +7,7 @@
 
 #include "hone/target/target.hpp"
 #include "hone/tensor/matrix.hpp"
+#include "hone/tensor/triangular.hpp"
 
 namespace hone {
 
@@ -52,7 +53,8 @@ class Whitening {
   void low_rank_product(std::span<double> x, bool inverse) const;       // x ← (I + U diag(r − 1) Uᵀ) x, or its inverse
 
   std::vector<double> mean_;
-  Matrix<double> lower_, upper_;  // L and Lᵀ, whole columns, so that both products run along columns
+  Matrix<double> lower_, upper_;  // L and Lᵀ, whole columns
+  TriangularPanels lower_panels_, upper_panels_;
   std::vector<double> a_, b_, r_;
   Matrix<double> u_;
   double log_det_ = 0;

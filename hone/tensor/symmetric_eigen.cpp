@@ -4,17 +4,20 @@
 #include <cmath>
 #include <numeric>
 
+#include "hone/base/clones.hpp"
+
 namespace hone {
 namespace {
 
-void rotate_columns(MatrixView<double> m, int p, int q, double c, double s) {
-  double* const x = m.column(p).data();
-  double* const y = m.column(q).data();
-  for (int i = 0; i < m.rows(); ++i) {
+HONE_CLONES void rotate(double* __restrict x, double* __restrict y, int count, double c, double s) {
+  for (int i = 0; i < count; ++i) {
     const double old = x[i];
     x[i] = c * old - s * y[i];
     y[i] = s * old + c * y[i];
   }
+}
+void rotate_columns(MatrixView<double> m, int p, int q, double c, double s) {
+  rotate(m.column(p).data(), m.column(q).data(), m.rows(), c, s);
 }
 
 double off_diagonal(const Matrix<double>& a) {
@@ -38,14 +41,19 @@ SymmetricEigen symmetric_eigen(Matrix<double> a) {
     for (int p = 0; p < n; ++p)
       for (int q = p + 1; q < n; ++q) {
         if (std::abs(a(p, q)) < 1e-300) continue;
-        const double angle = 0.5 * std::atan2(2 * a(p, q), a(q, q) - a(p, p));
-        const double c = std::cos(angle), s = std::sin(angle);
+        // tan of the smaller of the angles that make a(p, q) vanish
+        const double half = 0.5 * (a(q, q) - a(p, p)), length = std::sqrt(half * half + a(p, q) * a(p, q));
+        const double tangent = a(p, q) / (half + std::copysign(length, half));
+        const double c = 1 / std::sqrt(1 + tangent * tangent), s = c * tangent;
+        const double at_p = a(p, p) - tangent * a(p, q), at_q = a(q, q) + tangent * a(p, q);
         rotate_columns(a, p, q, c, s);
-        for (int i = 0; i < n; ++i) {
-          const double old = a(p, i);
-          a(p, i) = c * old - s * a(q, i);
-          a(q, i) = s * old + c * a(q, i);
+        for (int i = 0; i < n; ++i) {  // rows as columns; the corners by themselves
+          a(p, i) = a(i, p);
+          a(q, i) = a(i, q);
         }
+        a(p, p) = at_p;
+        a(q, q) = at_q;
+        a(p, q) = a(q, p) = 0;
         rotate_columns(v, p, q, c, s);
       }
   std::vector<int> order(n);

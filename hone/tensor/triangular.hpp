@@ -16,6 +16,32 @@ void multiply_lower(std::span<const double> lower, std::span<const double> x, st
 void solve_lower(std::span<const double> lower, std::span<const double> b, std::span<double> x);          // L x = b
 void solve_lower_transposed(std::span<const double> lower, std::span<const double> b, std::span<double> x);  // Lᵀ x = b
 
+enum class Triangle { lower, upper };
+
+// A triangular matrix arranged for products with many vectors: panels of eight rows, each read once for four
+// vectors.
+class TriangularPanels {
+ public:
+  static constexpr std::size_t rows = 8;
+
+  TriangularPanels() = default;
+  TriangularPanels(Triangle triangle, MatrixView<const double> matrix);  // (D, D); its other half is not read
+
+  // y = M x for x (D, n), which must not be y. The bits of a column do not depend on the others.
+  void multiply(MatrixView<const double> x, MatrixView<double> y) const;
+
+ private:
+  // the columns that the panel from `row` on has
+  std::size_t begin(std::size_t row) const { return triangle_ == Triangle::lower ? 0 : row; }
+  std::size_t end(std::size_t row) const {
+    return triangle_ == Triangle::lower && row + rows < dimension_ ? row + rows : dimension_;
+  }
+
+  Triangle triangle_ = Triangle::lower;
+  std::size_t dimension_ = 0;
+  std::vector<double> values_;  // panel after panel, column after column, a column's rows next to each other
+};
+
 // The packed Cholesky factor of a symmetric positive definite matrix; throws InputError where it is not one.
 std::vector<double> cholesky(MatrixView<const double> matrix);
 

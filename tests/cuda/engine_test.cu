@@ -180,5 +180,114 @@ TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
   }
 }
 
+// The device in float32 and tf32 against the cpu engine in double, with the same random numbers.
+struct Annealed {
+  std::vector<AnnealedPoint> expected, found;
+  double size() const { return std::abs(expected.front().estimate.log_likelihood); }
+  // Points whose figures differ by more than rounding: a Metropolis decision fell to the other side, of a chain of the
+  // point or of one that tunes its group's step sizes.
+  int apart(double tolerance) const {
+    int count = 0;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      count += std::abs(expected[i].estimate.log_likelihood - found[i].estimate.log_likelihood) > tolerance * size();
+    return count;
+  }
+  double shift() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      sum += found[i].estimate.log_likelihood - expected[i].estimate.log_likelihood;
+    return sum / static_cast<double>(found.size());
+  }
+};
+
+class CudaAnnealingTest : public CudaEngineTest {
+ protected:
+  struct Engines {
+    std::unique_ptr<Engine> cpu, cuda;
+  };
+  static Engines engines(ModelKind model, Precision precision, const DataSet& data) {
+    TrainConfig c = config_of(model, ObjectiveKind::vcd), exact = c;
+    c.precision = precision;
+    exact.precision = Precision::float64;
+    Engines e{make_cpu_engine(exact, data, {.threads = 2}), make_cuda_engine(c, data)};
+    TrainMetrics metrics;
+    e.cuda->train(30, metrics);
+    e.cpu->restore(converted<double>(e.cuda->save()));
+    return e;
+  }
+  static Annealed annealed(const Engines& e, const DataSet& data, const AnnealingTask& task) {
+    return {e.cpu->anneal(data, task, {}), e.cuda->anneal(data, task, {})};
+  }
+  static void expect_close(const Annealed& a, double tolerance, std::size_t points) {
+    ASSERT_EQ(a.found.size(), points);
+    ASSERT_EQ(a.expected.size(), points);
+    EXPECT_LE(a.apart(tolerance), static_cast<int>(points) / 2);
+    EXPECT_EQ(a.apart(0.05), 0);
+    EXPECT_LT(std::abs(a.shift()), 10 * tolerance * a.size());
+    const AnnealingConfig any;
+    EXPECT_NEAR(summarize(a.expected, any).acceptance, summarize(a.found, any).acceptance, 0.02);
+    EXPECT_EQ(summarize(a.found, any).rejected_nonfinite, 0);
+  }
+};
+
+struct AnnealingTolerance {
+  Precision precision;
+  double relative;  // of log p(x), for points whose decisions are the same
+};
+constexpr AnnealingTolerance annealing_tolerances[] = {{Precision::float32, 1e-4}, {Precision::tf32, 3e-3}};
+
+TEST_F(CudaAnnealingTest, AnnealsAsTheCpuEngineDoes) {
+  for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf, ModelKind::gaussian_mf, ModelKind::poisson_mf})
+    for (const AnnealingTolerance& tolerance : annealing_tolerances) {
+      SCOPED_TRACE(static_cast<int>(model));
+      const DataSet data = made_up_data(model, 130, 101);
+      const Engines e = engines(model, tolerance.precision, data);
+      AnnealingTask task;
+      task.config = {15, 3, 2};
+      task.points = 60;
+      expect_close(annealed(e, data, task), tolerance.relative, 60);
+    }
+}
+
+TEST_F(CudaAnnealingTest, AnnealsBackwardAsTheCpuEngineDoes) {
+  const Engines e = engines(ModelKind::vae, Precision::float32, data_);
+  const SimulatedData made = e.cpu->simulate(70), same = e.cuda->simulate(70);
+  EXPECT_TRUE(std::ranges::equal(made.z.view().flat(), same.z.view().flat()));
+  AnnealingTask task;
+  task.config = {15, 3, 2};
+  task.posterior_draws = made.z;
+  expect_close(annealed(e, made.data, task), 1e-4, 70);
+}
+
+TEST_F(CudaAnnealingTest, TheSameBitsAgainAndHoweverManyPoints) {
+  const Engines e = engines(ModelKind::vae, Precision::tf32, data_);
+  AnnealingTask task;
+  task.config = {12, 2, 3};
+  const auto all = e.cuda->anneal(data_, task, {}), again = e.cuda->anneal(data_, task, {});
+  task.points = 73;
+  const auto fewer = e.cuda->anneal(data_, task, {});
+  ASSERT_EQ(all.size(), 150u);
+  ASSERT_EQ(fewer.size(), 73u);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].estimate.log_likelihood, again[i].estimate.log_likelihood);
+    if (i < fewer.size()) EXPECT_EQ(all[i].estimate.log_likelihood, fewer[i].estimate.log_likelihood);
+  }
+}
+
+// Against the exact evidence, by the default schedule.
+TEST_F(CudaAnnealingTest, ComesCloseToTheExactEvidence) {
+  const DataSet data = made_up_data(ModelKind::gaussian_mf, 100, 101);
+  const Engines e = engines(ModelKind::gaussian_mf, Precision::float32, data);
+  EvaluationConfig cheap;
+  cheap.samples = 10;
+  cheap.proposals = {true, false, false};
+  const auto exact = e.cuda->evaluate(data, cheap, {});
+  const auto found = e.cuda->anneal(data, {}, {});
+  Moments error;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    error.add(found[i].estimate.log_likelihood - exact[i].exact.value());
+  EXPECT_NEAR(error.mean(), 0, 0.1 + 4 * error.estimate().se);
+}
+
 }  // namespace
 }  // namespace hone::test

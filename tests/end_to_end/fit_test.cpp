@@ -73,6 +73,7 @@ TEST_F(FitProgram, BadInputIsRefusedByName) {
   expect_refused("fit " + model + " --draws 5", "--draws");
   expect_refused("fit " + model + " --family cauchy", "gaussian-full");
   expect_refused("fit " HONE_FAKES "/libfake_none.so", "libfake_none.so");
+  expect_refused("fit " HONE_FAKES "/libfake_needs_data.so", "--data");
   expect_refused("fit " HONE_FAKES "/libfake_version_1.so", "version 1");
   expect_refused("fit " HONE_FAKES "/libfake_empty.so", "parameter");
   expect_refused("check nowhere", "nowhere");

@@ -123,6 +123,20 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   EXPECT_TRUE(nlohmann::json::parse(read(run + "/summary.json"))["test_log_likelihood"]["se"].is_null());
   EXPECT_EQ(table.out.find("2  chain's mean, q's sd"), std::string::npos);
   expect_error("eval " + run + " --proposals 4", 2, "--proposals");
+  const Outcome annealed = hone("eval " + run + " --points 20 --ais-only --ais-steps 20 --ais-chains 3 --ais-check 5");
+  EXPECT_EQ(annealed.code, 0) << annealed.err;
+  EXPECT_NE(annealed.out.find("annealed, from the prior"), std::string::npos) << annealed.out;
+  EXPECT_NE(annealed.out.find("20 temperatures, 3 chains a datum"), std::string::npos) << annealed.out;
+  EXPECT_NE(annealed.out.find("on 5 data of the model itself: at least"), std::string::npos) << annealed.out;
+  EXPECT_EQ(annealed.out.find("equal mixture"), std::string::npos) << annealed.out;
+  const Outcome with_ais = hone("eval " + run + " --samples 50 --points 20 --ais --ais-steps 20 --json");
+  const auto after = nlohmann::json::parse(with_ais.out);
+  EXPECT_EQ(after["ais"]["steps"], 20);
+  EXPECT_EQ(after["ais"]["chains"], 8);
+  EXPECT_EQ(after["samples"], 50);
+  expect_error("eval " + run + " --ais-steps 20", 2, "--ais");
+  expect_error("eval " + run + " --ais-only --samples 20", 2, "--samples");
+  expect_error("eval " + run + " --ais --ais-steps 0", 2, "--ais-steps");
   expect_error("eval " + run + " --split other", 2, "train, validation or test");
 
   const auto kl = nlohmann::json::parse(hone("train c.toml --set objective=kl --out kl --json --quiet").out);

@@ -190,7 +190,47 @@ TEST_P(Families, ScalesAreFloored) {
     }
 }
 
+TEST_P(Families, DrawsAreKnownWhitened) {
+  std::vector<double> value(draws.count()), other(draws.count());
+  Matrix<double> slope(q->dimension(), draws.count()), other_slope = slope;
+  q->log_density(draws.z, Want::both, value, slope);
+  q->log_density_at(draws, Want::both, other, other_slope);
+  for (int c = 0; c < draws.count(); ++c) {
+    EXPECT_NEAR(value[c], other[c], 1e-12);
+    for (int i = 0; i < q->dimension(); ++i) EXPECT_NEAR(slope(i, c), other_slope(i, c), 1e-11);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(cases), [](const auto& test) { return test.param.name; });
+
+// Many points of a q whose Cholesky factor is diagonal are those of a diagonal q; one element off it changes that.
+TEST(GaussianFamily, DiagonalFactorsTakeTheShortWay) {
+  constexpr int d = 19, points = 40;
+  GaussianFamily full(d, Covariance::full), plain(d, Covariance::diagonal);
+  for (int i = 0; i < d; ++i) {
+    full.mean()[i] = plain.mean()[i] = 0.1 * i;
+    full.scale()[packed(i, i)] = plain.scale()[i] = 1 + 0.05 * i;
+  }
+  const PhiloxSource random(8);
+  Draws a(d, 1, points), b(d, 1, points), few(d, 1, 3);
+  const auto log_q = [](const Family& q, const Draws& draws) {
+    std::vector<double> value(draws.count());
+    q.log_density(draws.z, Want::value, value, {});
+    return value;
+  };
+  full.draw(random, 1, a);
+  plain.draw(random, 1, b);
+  EXPECT_TRUE(std::ranges::equal(a.z.view().flat(), b.z.view().flat()));
+  EXPECT_EQ(log_q(full, a), log_q(plain, b));
+  full.scale()[packed(18, 3)] = 0.4;
+  full.draw(random, 1, a);
+  full.draw(random, 1, few);
+  EXPECT_NE(a.z(18, 0), b.z(18, 0));
+  for (int c = 0; c < 3; ++c) {
+    EXPECT_EQ(a.z(18, c), few.z(18, c));
+    EXPECT_EQ(log_q(full, a)[c], log_q(full, few)[c]);
+  }
+}
 
 // ∫ q(z) dz = 1 in one dimension
 TEST(MixtureFamily, IsNormalised) {

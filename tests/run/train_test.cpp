@@ -453,14 +453,14 @@ TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {
   config.hidden.reset();
   run(config, folder.path() / "run");
   EvaluateOptions options;
-  options.evaluation.samples = 100;
-  options.evaluation.burn_in = options.evaluation.kept = 10;
-  options.evaluation.points = 60;
+  options.importance->samples = 100;
+  options.importance->burn_in = options.importance->kept = 10;
+  options.points = 60;
   const RunEvaluation one = evaluate_run(folder.path() / "run", options);
   options.threads = 2;
   const RunEvaluation two = evaluate_run(folder.path() / "run", options);
-  EXPECT_EQ(one.to_json(), two.to_json());
-  EXPECT_TRUE(one.summary.exact);
+  EXPECT_EQ(one.json, two.json);
+  EXPECT_TRUE(one.summary->exact);
   const auto summary = nlohmann::json::parse(read_file(folder.path() / "run/summary.json"));
   for (const char* key :
        {"value", "mixture", "pilot", "se", "proposals", "points", "samples", "effective_samples", "exact"})
@@ -468,6 +468,26 @@ TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {
   EXPECT_EQ(summary["model"], "gaussian-mf");
   EXPECT_EQ(summary["test_log_likelihood"]["points"], 60);
   EXPECT_EQ(summary["test_log_likelihood"]["proposals"].size(), 3u);
+  // annealing alone leaves the other figures, and they leave it
+  options.importance.reset();
+  options.annealing = AnnealingOptions{{20, 2, 2}, 5};
+  const RunEvaluation annealed = evaluate_run(folder.path() / "run", options);
+  EXPECT_FALSE(annealed.summary);
+  EXPECT_EQ(annealed.annealing->check->points, 5);
+  const auto both = nlohmann::json::parse(read_file(folder.path() / "run/summary.json"))["test_log_likelihood"];
+  EXPECT_EQ(both, nlohmann::json::parse(annealed.json));
+  EXPECT_EQ(both["mixture"], summary["test_log_likelihood"]["mixture"]);
+  for (const char* key : {"log_likelihood", "se", "chain_se", "ess", "acceptance", "steps", "chains", "leapfrog",
+                          "points", "points_without_weight", "rejected_nonfinite", "seconds", "check"})
+    EXPECT_TRUE(both["ais"].contains(key)) << key;
+  EXPECT_EQ(both["ais"]["points"], 60);
+  options.importance = EvaluationConfig{};
+  options.importance->samples = 50;
+  options.importance->proposals = {true, false, false};
+  options.annealing.reset();
+  const auto kept = nlohmann::json::parse(evaluate_run(folder.path() / "run", options).json);
+  EXPECT_EQ(kept["samples"], 50);
+  EXPECT_EQ(kept["ais"], both["ais"]);
   // resuming a run that is finished keeps it; training on does not
   run(config, folder.path() / "run", Resume::yes);
   EXPECT_NE(read_file(folder.path() / "run/summary.json").find("test_log_likelihood"), std::string::npos);

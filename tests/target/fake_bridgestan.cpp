@@ -57,6 +57,12 @@ PUBLIC bs_model* bs_model_construct(const char* data, unsigned, char** error) {
     fail(error, "Error in JSON parsing at offset 0");
     return nullptr;
   }
+#if defined(FAKE_NEEDS_DATA)
+  if (!data) {
+    fail(error, "variable does not exist; variable name=J; base type=int");
+    return nullptr;
+  }
+#endif
   return new bs_model{0};
 }
 PUBLIC void bs_model_destruct(bs_model* m) { delete m; }

@@ -7,6 +7,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
+#include "hone/engine/cpu/anneal.hpp"
 #include "hone/engine/cpu/evaluate.hpp"
 #include "hone/engine/cpu/iteration.hpp"
 #include "hone/engine/cpu/model.hpp"
@@ -30,6 +31,11 @@ class CpuEngine final : public Engine {
   void train(std::uint32_t iterations, TrainMetrics& metrics) override;
   std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
                                         const std::function<void(int)>& progress) override;
+  std::vector<AnnealedPoint> anneal(const DataSet& data, const AnnealingTask& task,
+                                    const std::function<void(int)>& progress) override {
+    return anneal_points(model_, data, task, random_, team_, progress);
+  }
+  SimulatedData simulate(int count) const override { return model_.simulate(random_, count); }
   TrainState save() const override;
   void restore(const TrainState& state) override;
 

@@ -1,22 +1,16 @@
 #include "hone/engine/cpu/evaluate.hpp"
 
-#include <atomic>
 #include <cmath>
-#include <mutex>
 #include <numeric>
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/engine/cpu/groups.hpp"
 #include "hone/latent/latent_target.hpp"
 #include "hone/mcmc/refine.hpp"
 
 namespace hone {
 namespace {
-
-struct Chunk {
-  int begin, end;  // of the data
-  int count() const { return end - begin; }
-};
 
 // Means and standard deviations of the three proposals, before widening; (D, n) each.
 struct Proposals {
@@ -31,21 +25,21 @@ struct Proposals {
 };
 
 template <class Real>
-class ChunkEvaluator {
+class GroupEvaluator {
  public:
-  ChunkEvaluator(const Model<Real>& model, const EvaluationConfig& config, const EvaluationChain& chain,
+  GroupEvaluator(const Model<Real>& model, const EvaluationConfig& config, const EvaluationChain& chain,
                  const RandomSource& random)
       : model_(model), config_(config), chain_(chain), random_(random) {}
 
-  // Of the chunk's data the first ones, as many as there are results.
-  void evaluate(const DataSet& data, const Chunk& chunk, std::span<PointEvaluation> out) {
-    Minibatch<Real> minibatch = model_.minibatch(chunk.count());
-    std::vector<int> indices(chunk.count());
-    std::iota(indices.begin(), indices.end(), chunk.begin);
-    model_.expand(data, indices, 0, chunk.count(), minibatch);
-    const Proposals proposals = find_proposals(minibatch, chunk);
+  // Of the group's data the wanted ones.
+  void evaluate(const DataSet& data, const DataGroup& group, std::span<PointEvaluation> out) {
+    Minibatch<Real> minibatch = model_.minibatch(group.count());
+    std::vector<int> indices(group.count());
+    std::iota(indices.begin(), indices.end(), group.begin);
+    model_.expand(data, indices, 0, group.count(), minibatch);
+    const Proposals proposals = find_proposals(minibatch, group);
     for (int i = 0; i < static_cast<int>(out.size()); ++i) {
-      out[i] = sample(minibatch, proposals, i, static_cast<std::uint32_t>(chunk.begin + i));
+      out[i] = sample(minibatch, proposals, i, static_cast<std::uint32_t>(group.begin + i));
       if (exact()) out[i].exact = model_.exact_log_likelihood(minibatch, i);
     }
   }
@@ -53,8 +47,8 @@ class ChunkEvaluator {
  private:
   bool exact() const { return model_.decoder().config().density == Density::gaussian; }
 
-  Proposals find_proposals(const Minibatch<Real>& minibatch, const Chunk& chunk) const {
-    const int latent = model_.decoder().latent(), count = chunk.count();
+  Proposals find_proposals(const Minibatch<Real>& minibatch, const DataGroup& group) const {
+    const int latent = model_.decoder().latent(), count = group.count();
     Proposals p{Matrix<double>(latent, count), Matrix<double>(latent, count), Matrix<double>(latent, count),
                 Matrix<double>(latent, count)};
     EncoderTape<Real> tape;
@@ -62,16 +56,16 @@ class ChunkEvaluator {
     model_.encoder().forward(tape, 0, count, p.q_mean, p.q_sd);
     p.chain_mean = p.q_mean;
     p.chain_sd = p.q_sd;
-    if (config_.proposals[1] || config_.proposals[2]) run_chains(minibatch, chunk, p);
+    if (config_.proposals[1] || config_.proposals[2]) run_chains(minibatch, group, p);
     return p;
   }
 
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
-  void run_chains(const Minibatch<Real>& minibatch, const Chunk& chunk, Proposals& p) const {
-    const auto first = static_cast<std::uint32_t>(chunk.begin);
+  void run_chains(const Minibatch<Real>& minibatch, const DataGroup& group, Proposals& p) const {
+    const auto first = static_cast<std::uint32_t>(group.begin);
     LatentTarget<Real> target(model_.decoder(), model_.gradients());
     target.set_data(minibatch, first);
-    const int count = chunk.count(), latent = target.dimension();
+    const int count = group.count(), latent = target.dimension();
     Chains chains(latent, count);
     chains.z = p.q_mean;
     std::vector<std::uint32_t> datum(count);
@@ -155,22 +149,10 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
   model.check(data);
   check(config);
   std::vector<PointEvaluation> points(std::min(data.size(), config.points.value_or(data.size())));
-  const int count = static_cast<int>(points.size());
-  std::atomic<int> next = 0;
-  std::mutex mutex;
-  int done = 0;
-  team.for_shares(team.threads(), [&](int, int, int) {
-    ChunkEvaluator<Real> evaluator(model, config, chain, random);
-    for (;;) {
-      const int begin = evaluation_group * next++;
-      if (begin >= count) return;
-      const Chunk chunk{begin, std::min(data.size(), begin + evaluation_group)};
-      const int wanted = std::min(count, chunk.end) - begin;
-      evaluator.evaluate(data, chunk, std::span(points).subspan(begin, wanted));
-      const std::lock_guard lock(mutex);
-      done += wanted;
-      if (progress) progress(done);
-    }
+  for_groups(team, evaluation_group, data.size(), static_cast<int>(points.size()), progress, [&] {
+    return [&, evaluator = GroupEvaluator<Real>(model, config, chain, random)](const DataGroup& group) mutable {
+      evaluator.evaluate(data, group, std::span(points).subspan(group.begin, group.wanted));
+    };
   });
   return points;
 }

@@ -53,6 +53,22 @@ std::vector<double> mean_of(const DataSet& data) {
   return mean;
 }
 
+// A draw of x with the natural parameter a, made of a uniform number (of a normal one for a Gaussian).
+double draw_of(Density density, double a, double noise) {
+  switch (density) {
+    case Density::bernoulli: return noise < sigmoid(a);
+    case Density::gaussian: return a + std::sqrt(gaussian_variance) * noise;
+    case Density::poisson: break;
+  }
+  const double rate = modified_softplus(a);
+  double x = 0, log_p = -rate, below = std::exp(log_p);  // P(X ≤ x)
+  while (below < noise && x < 10 * (rate + 10)) {
+    log_p += std::log(rate / ++x);
+    below += std::exp(log_p);
+  }
+  return x;
+}
+
 const DataSet& checked(const TrainConfig& config, const DataSet& data) {
   check(config);
   if (data.size() == 0) throw InputError("there are no data to train on");
@@ -71,7 +87,8 @@ Model<Real>::Model(const TrainConfig& config, const DataSet& train)
                 density_},
                parameters_, gradients_),
       encoder_({train.dimension(), config.model.encoder_hidden, config.model.latent, config.model.activation},
-               parameters_) {
+               parameters_),
+      shape_(train.shape()) {
   if (density_ == Density::gaussian) centre_ = mean_of(train);
 }
 
@@ -109,6 +126,32 @@ void Model<Real>::expand(const DataSet& data, std::span<const int> indices, int 
     for (std::size_t i = 0; i < centre_.size(); ++i) column[i] -= static_cast<Real>(centre_[i]);
     out.set(c, std::span<const Real>(column));
   }
+}
+
+template <class Real>
+SimulatedData Model<Real>::simulate(const RandomSource& random, int count) const {
+  SimulatedData made{Matrix<double>(decoder_.latent(), count), {}};
+  Matrix<double> x(decoder_.pixels(), count);
+  const auto stream = [](int datum, std::uint32_t step) {
+    return Stream{Purpose::synthesize, assessment_iteration, static_cast<std::uint32_t>(datum), step};
+  };
+  for (int n = 0; n < count; ++n) random.normals(stream(n, 0), made.z.column(n));
+  decoder_.outputs(made.z, x);
+  std::vector<double> noise(decoder_.pixels());
+  for (int n = 0; n < count; ++n) {
+    if (density_ == Density::gaussian)
+      random.normals(stream(n, 1), noise);
+    else
+      random.uniforms(stream(n, 1), noise);
+    for (std::size_t p = 0; p < noise.size(); ++p) {
+      double& value = x.column(n)[p];
+      value = draw_of(density_, value, noise[p]) + (centre_.empty() ? 0 : centre_[p]);
+    }
+  }
+  const auto values = x.view().flat();
+  made.data = DataSet(std::vector<double>(values.begin(), values.end()), shape_);
+  if (density_ == Density::bernoulli) made.data = packed_if_binary(std::move(made.data));
+  return made;
 }
 
 // x = Wᵀ z + noise with z ~ N(0, I_D): x ~ N(0, WᵀW + s² I_P). With M = I_D + W Wᵀ / s², by Woodbury's formula,

@@ -5,6 +5,7 @@
 
 #include "hone/data/data_set.hpp"
 #include "hone/engine/config.hpp"
+#include "hone/engine/engine.hpp"
 #include "hone/latent/decoder.hpp"
 #include "hone/latent/encoder.hpp"
 #include "hone/latent/minibatch.hpp"
@@ -34,6 +35,9 @@ class Model {
   Minibatch<Real> minibatch(int columns) const { return {density_, decoder_.pixels(), columns}; }
   void expand(const DataSet& data, std::span<const int> indices, int begin, int end, Minibatch<Real>& out) const;
 
+  // z ~ N(0, I), x ~ p(x | z): data of the model as it is, packed last.
+  SimulatedData simulate(const RandomSource& random, int count) const;
+
   // gaussian-mf: log p(x) of the data in a minibatch's column, exactly
   double exact_log_likelihood(const Minibatch<Real>& data, int column) const;
 
@@ -43,6 +47,7 @@ class Model {
   Parameters<Real> parameters_;
   Decoder<Real> decoder_;
   AmortizedGaussian<Real> encoder_;
+  ImageShape shape_;
   std::vector<double> centre_;  // the training data's mean; empty: none
 };
 

@@ -22,6 +22,11 @@ class CudaEngine final : public Engine {
                                         const std::function<void(int)>& progress) override {
     return runs_.evaluate(0, data, config, progress);
   }
+  std::vector<AnnealedPoint> anneal(const DataSet& data, const AnnealingTask& task,
+                                    const std::function<void(int)>& progress) override {
+    return runs_.anneal(0, data, task, progress);
+  }
+  SimulatedData simulate(int count) const override { return runs_.simulate(0, count); }
   TrainState save() const override { return runs_.save(0); }
   void restore(const TrainState& state) override { runs_.restore(0, state); }
 

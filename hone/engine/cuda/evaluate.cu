@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "hone/engine/cuda/runs.cuh"
+#include "hone/engine/cuda/chain_walk.cuh"
 
 namespace hone::cuda {
 namespace {
@@ -176,12 +176,12 @@ class Evaluator {
   }
 
   // The first `sampled` of the data, which are whole groups where there are so many.
-  std::vector<PointEvaluation> evaluate(const std::vector<float>& x, const std::vector<double>& constant, int sampled,
-                                        std::uint32_t first_datum, const std::function<void(int)>& progress) {
-    points_ = static_cast<int>(constant.size());
+  std::vector<PointEvaluation> evaluate(const PointData& data, int sampled, std::uint32_t first_datum,
+                                        const std::function<void(int)>& progress) {
+    points_ = static_cast<int>(data.constant.size());
     first_datum_ = first_datum;
-    x_ = Memory<float>(std::span<const float>(x));
-    constant_ = Memory<double>(std::span<const double>(constant));
+    x_ = Memory<float>(std::span<const float>(data.x));
+    constant_ = Memory<double>(std::span<const double>(data.constant));
     encode();
     if (evaluation_.proposals[1] || evaluation_.proposals[2]) run_chains();
     Memory<Accumulator> sums = sample(sampled, progress);
@@ -195,27 +195,8 @@ class Evaluator {
  private:
   int ld_pixels() const { return padded_width(decoder_.outputs()); }
 
-  // Room for a network's layers; deltas only where they are wanted.
-  struct Room {
-    std::vector<Memory<float>> memory;
-    Tape tape = {};
-  };
-  Room room(const Net& net, std::size_t rows, bool deltas, bool outputs) const {
-    Room r;
-    for (int l = 0; l < net.depth; ++l) {
-      if (l + 1 < net.depth || outputs) {
-        r.memory.emplace_back(rows * net.layer[l].ld);
-        r.tape.value[l] = r.memory.back().data();
-      }
-      if (!deltas) continue;
-      r.memory.emplace_back(rows * net.layer[l].ld);
-      r.tape.delta[l] = r.memory.back().data();
-    }
-    return r;
-  }
-
   void encode() {
-    Room r = room(encoder_, 2 * static_cast<std::size_t>(points_), false, true);
+    LayerRoom r = layer_room(encoder_, 2 * static_cast<std::size_t>(points_), false, true);
     r.tape.input = x_.data();
     r.tape.ld_input = ld_pixels();
     const Sides sides{2, 1, net_parameters_, 0, static_cast<std::size_t>(points_), 0};
@@ -239,70 +220,23 @@ class Evaluator {
 
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
   void run_chains() {
-    const std::size_t n = static_cast<std::size_t>(points_), size = n * latent_;
-    Memory<double> points(6 * size), figures(5 * n);
-    Memory<int> counts(3 * n);
-    const int tiles = Products::partial_tiles(decoder_.outputs());
-    Memory<float> floats(2 * n * ld_ + tiles * n);
-    Room r = room(decoder_, n, true, false);
-    double* p = points.data();
-    double* f = figures.data();
-    float* input = floats.data();
-    const ChainArrays chains{points_,
-                             latent_,
-                             ld_,
-                             p,
-                             f,
-                             p + size,
-                             p + 2 * size,
-                             p + 3 * size,
-                             p + 4 * size,
-                             f + n,
-                             f + 2 * n,
-                             f + 3 * n,
-                             counts.data(),
-                             counts.data() + n,
-                             counts.data() + 2 * n,
-                             input,
-                             input + n * ld_,
-                             input + 2 * n * ld_,
-                             tiles,
-                             constant_.data(),
-                             0};
-    r.tape.input = input;
-    r.tape.ld_input = ld_;
+    const std::size_t size = static_cast<std::size_t>(points_) * latent_;
+    ChainWalk<math> walk({decoder_, parameters_, config_.model.density(), x_.data(), constant_.data(), 1}, points_,
+                         {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter}, queue_);
     const std::vector<double> step_sizes(ceil_div(points_, evaluation_group), step_size_);
     Memory<double> sizes_memory{std::span<const double>(step_sizes)};
     const StepSizeRule rule{step_size_, config_.refine.acceptance, config_.refine.gain};
     const StepSizeArrays sizes{sizes_memory.data(), rule, evaluation_group, 0};
-    const Sides sides{1, 1, 0, 0, n, 0};
-    const Products decoder(decoder_, parameters_, sides, queue_);
-    const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
-    const auto gradient = [&](bool value) {
-      decoder.compare(
-          r.tape, points_,
-          {config_.model.density(), x_.data(), ld_pixels(), 1, nullptr, value ? input + 2 * n * ld_ : nullptr, true});
-      decoder.backward(r.tape, points_);
-      decoder.backward_input(r.tape, points_, chains.answer, ld_);
-    };
     const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
-      const Numbers numbers{seed_memory_.data(), nullptr, iteration, first_datum_};
-      launch_start(chains, numbers, sizes, shape, index, 1, queue_);
-      for (int leap = 1; leap <= shape.leapfrog + shape.jitter; ++leap) {
-        gradient(leap >= shape.leapfrog - shape.jitter);
-        launch_leap(chains, sizes, leap, 1, queue_);
-      }
-      launch_accept(chains, numbers, sizes, index, adapt, 1, queue_);
+      walk.step({seed_memory_.data(), nullptr, iteration, first_datum_}, sizes, index, adapt);
     };
-    points.upload(q_mean_);
-    launch_place(chains, 1, queue_);
-    gradient(true);
-    launch_begin(chains, 1, queue_);
+    walk.place(q_mean_);
+    walk.begin();
     for (int i = 0; i < evaluation_.burn_in; ++i) step(assessment_iteration, static_cast<std::uint32_t>(i), true);
     Memory<double> mean(size), squares(size);
     for (int i = 1; i <= evaluation_.kept; ++i) {
       step(assessment_iteration + static_cast<std::uint32_t>(i), 0, false);
-      add_moments<<<ceil_div(static_cast<int>(size), 256), 256, 0, queue_>>>(chains.z, static_cast<int>(size), i,
+      add_moments<<<ceil_div(static_cast<int>(size), 256), 256, 0, queue_>>>(walk.chains().z, static_cast<int>(size), i,
                                                                              mean.data(), squares.data());
       check(cudaGetLastError(), "summing moments");
     }
@@ -320,7 +254,7 @@ class Evaluator {
     const int tiles = Products::partial_tiles(decoder_.outputs());
     Memory<float> input(rows * ld_), partial(rows * tiles);
     Memory<DrawTerms> terms(rows);
-    Room r = room(decoder_, rows, false, false);
+    LayerRoom r = layer_room(decoder_, rows, false, false);
     r.tape.input = input.data();
     r.tape.ld_input = ld_;
     const Products decoder(decoder_, parameters_, {1, 1, 0, 0, rows, 0}, queue_);
@@ -374,11 +308,23 @@ class Evaluator {
 
 }  // namespace
 
+PointData Runs::load_points(const DataSet& data, int begin, int count) const {
+  const int ld = padded_width(data_.dimension());
+  PointData points{std::vector<float>(static_cast<std::size_t>(count) * ld), std::vector<double>(count)};
+  Minibatch<float> one = model_.minibatch(1);
+  for (int i = 0; i < count; ++i) {
+    const int n = begin + i;
+    model_.expand(data, std::span<const int>(&n, 1), 0, 1, one);
+    std::copy_n(one.view().column(0), data_.dimension(), points.x.begin() + static_cast<std::ptrdiff_t>(i) * ld);
+    points.constant[i] = one.constant(0);
+  }
+  return points;
+}
+
 std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const EvaluationConfig& config,
                                             const std::function<void(int)>& progress) {
   model_.check(data);
   hone::check(config);
-  const int ld = padded_width(data_.dimension());
   std::vector<PointEvaluation> result;
   if (config_.model.density() == Density::gaussian) save(run);  // brings the parameters to the host
   Minibatch<float> one = model_.minibatch(1);
@@ -386,25 +332,19 @@ std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const 
   for (int begin = 0; begin < wanted; begin += points_at_once) {
     const int moved = std::min(points_at_once, data.size() - begin), sampled = std::min(moved, wanted - begin);
     const int points = std::min(moved, round_up(sampled, evaluation_group));  // chains move in whole groups
-    std::vector<float> x(static_cast<std::size_t>(points) * ld);
-    std::vector<double> constant(points);
-    std::vector<double> exact;
-    for (int i = 0; i < points; ++i) {
-      const int n = begin + i;
-      model_.expand(data, std::span<const int>(&n, 1), 0, 1, one);
-      std::copy_n(one.view().column(0), data_.dimension(), x.begin() + static_cast<std::ptrdiff_t>(i) * ld);
-      constant[i] = one.constant(0);
-      if (i < sampled && config_.model.density() == Density::gaussian)
-        exact.push_back(model_.exact_log_likelihood(one, 0));
-    }
+    const PointData loaded = load_points(data, begin, points);
     const auto with = [&]<Math math>() {
       return Evaluator<math>(config_, config, decoder_net_, mean_net_, net_parameters_, of(space_.parameters, run),
                              seeds_[run], step_size_[run])
-          .evaluate(x, constant, sampled, static_cast<std::uint32_t>(begin), progress);
+          .evaluate(loaded, sampled, static_cast<std::uint32_t>(begin), progress);
     };
     std::vector<PointEvaluation> some =
         math_ == Math::tf32 ? with.template operator()<Math::tf32>() : with.template operator()<Math::fp32>();
-    for (std::size_t i = 0; i < exact.size(); ++i) some[i].exact = exact[i];
+    for (int i = 0; i < sampled && config_.model.density() == Density::gaussian; ++i) {
+      const int n = begin + i;
+      model_.expand(data, std::span<const int>(&n, 1), 0, 1, one);
+      some[i].exact = model_.exact_log_likelihood(one, 0);
+    }
     result.insert(result.end(), some.begin(), some.end());
   }
   return result;

@@ -16,13 +16,13 @@ __device__ Here here(const ChainArrays& all) {
           static_cast<int>(threadIdx.x) % 32};
 }
 
-// log p(x, z): the sums over tiles, in order, and the prior
+// β log p(x | z) + log p(z): the sums over tiles, in order, and the prior
 __device__ double value_of(const ChainArrays& c, int chain, const double* z, int lane) {
   double prior = 0, likelihood = c.constant ? c.constant[chain] : 0;
   for (int d = lane; d < c.latent; d += 32) prior -= 0.5 * (z[d] * z[d] + log_two_pi);
   prior = warp_sum(prior);
   for (int tile = 0; tile < c.tiles; ++tile) likelihood += c.partial[static_cast<std::size_t>(tile) * c.count + chain];
-  return likelihood + prior;
+  return c.beta * likelihood + prior;
 }
 
 __global__ void place(ChainArrays all) {
@@ -40,7 +40,7 @@ __global__ void begin(ChainArrays all) {
   const double* z = c.z + static_cast<std::size_t>(h.chain) * c.latent;
   bool finite = true;
   for (int d = h.lane; d < c.latent; d += 32) {
-    const double slope = static_cast<double>(c.answer[h.chain * c.ld + d]) - z[d];
+    const double slope = c.beta * static_cast<double>(c.answer[h.chain * c.ld + d]) - z[d];
     c.gradient[h.chain * c.latent + d] = slope;
     finite = finite && isfinite(slope);
   }
@@ -96,7 +96,7 @@ __global__ void leap(ChainArrays all, StepSizeArrays sizes, int index) {
   }
   for (int d = h.lane; d < c.latent; d += 32) {
     const std::size_t i = static_cast<std::size_t>(h.chain) * c.latent + d;
-    const double slope = static_cast<double>(c.answer[h.chain * c.ld + d]) - position[d];
+    const double slope = c.beta * static_cast<double>(c.answer[h.chain * c.ld + d]) - position[d];
     c.slope[i] = slope;
     c.momentum[i] += (index == length ? 0.5 : 1) * epsilon * slope;
     if (index == length) continue;

@@ -39,6 +39,7 @@ struct ChainArrays {
   int tiles;
   const double* constant;  // of log p(x | z); null: 0
   std::size_t run;         // floats from a run to the next
+  double beta = 1;         // the target is β log p(x | z) + log p(z)
 
   __device__ ChainArrays of(int r) const {
     ChainArrays c = *this;

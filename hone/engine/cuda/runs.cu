@@ -433,6 +433,12 @@ std::string Runs::add_metrics(int run, std::span<const MetricsRow> rows, TrainMe
   return state.bad != 0 ? not_finite("a parameter", state.bad).what() : "";
 }
 
+SimulatedData Runs::simulate(int run, int count) const {
+  save(run);  // brings the parameters to the host
+  model_.pack(0, 1);
+  return model_.simulate(PhiloxSource(seeds_[run]), count);
+}
+
 TrainState Runs::save(int run) const {
   TrainState state{iteration_, step_size_[run], {}};
   const auto download = [&](const float* from, std::span<float> to) {

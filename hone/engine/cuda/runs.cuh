@@ -54,6 +54,12 @@ struct PathOptions {
   int blocks = 0;  // of a cluster: 2, 4, 8, 16; 0: chosen
 };
 
+// Some data as the device wants them.
+struct PointData {
+  std::vector<float> x;          // (points, padded width)
+  std::vector<double> constant;  // of log p(x | z), one a point
+};
+
 // Some runs of one configuration that differ by their seeds, side by side on one device. All make the same iterations
 // at the same time.
 class Runs {
@@ -74,6 +80,10 @@ class Runs {
   std::vector<PointEvaluation> evaluate(int run, const DataSet& data, const EvaluationConfig& config,
                                         const std::function<void(int)>& progress);
 
+  std::vector<AnnealedPoint> anneal(int run, const DataSet& data, const AnnealingTask& task,
+                                    const std::function<void(int)>& progress);
+  SimulatedData simulate(int run, int count) const;
+
   // What the last iteration held, for tests: doubles, (batch, D) or (batch).
   bool clusters() const { return plan_.has_value(); }
   struct Probe {
@@ -86,6 +96,7 @@ class Runs {
   Net net_of(const std::string& name, int inputs, const std::vector<int>& hidden, int outputs) const;
   Tape tape_of(Arena& arena, const Net& net, const float* input, int ld_input, int copies) const;
   void upload_data();
+  PointData load_points(const DataSet& data, int begin, int count) const;
   void upload_parameters(int run);
   void plan_refinement(const PathOptions& options);
   template <Math math, class T>

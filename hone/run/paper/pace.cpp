@@ -47,7 +47,9 @@ double Pace::seconds_per_iteration(const TrainRunConfig& config, int runs) {
   return each * runs / together;
 }
 
-double Pace::evaluation_seconds(const TrainRunConfig& config, const EvaluationConfig& evaluation) {
+double Pace::evaluation_seconds(const TrainingCell& cell) {
+  const TrainRunConfig& config = cell.config;
+  const EvaluationConfig& evaluation = *cell.evaluation;
   const TrainConfig train = engine_config(config);
   const double rate = iteration_flops(train, data_.dimension()).all() / seconds_per_iteration(config, 1);
   double pass = 0;  // through the decoder, of one point
@@ -58,7 +60,8 @@ double Pace::evaluation_seconds(const TrainRunConfig& config, const EvaluationCo
     pass += 2.0 * below * width;
     below = width;
   }
-  const double chain = 2.0 * (evaluation.burn_in + evaluation.kept) * config.kernel.leapfrog;
+  double chain = 2.0 * (evaluation.burn_in + evaluation.kept) * config.kernel.leapfrog;
+  if (cell.annealing) chain += 2.0 * cell.annealing->steps * cell.annealing->leapfrog * cell.annealing->chains;
   const double draws = static_cast<double>(proposal_count) * evaluation.samples;
   return evaluation.points.value_or(paper_test_points) * pass * (chain + draws) / rate;
 }
@@ -70,7 +73,7 @@ double Pace::seconds(const TrainingCell& cell, const TrainingState& state) {
     total += loading_seconds +
              static_cast<double>(state.iterations_left) / seeds * seconds_per_iteration(cell.config, seeds);
   if (cell.evaluation && state.evaluations_left > 0)
-    total += state.evaluations_left * (loading_seconds + evaluation_seconds(cell.config, *cell.evaluation));
+    total += state.evaluations_left * (loading_seconds + evaluation_seconds(cell));
   return total;
 }
 

@@ -16,7 +16,7 @@ class Pace {
   Pace();
 
   double seconds_per_iteration(const TrainRunConfig& config, int runs);  // of all runs, on a resolved configuration
-  double evaluation_seconds(const TrainRunConfig& config, const EvaluationConfig& evaluation);
+  double evaluation_seconds(const TrainingCell& cell);
 
   // Of what is left to do.
   double seconds(const TrainingCell& cell, const TrainingState& state);

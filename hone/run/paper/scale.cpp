@@ -13,6 +13,7 @@ ScaleSettings settings_of(Scale scale) {
       s.evaluation.samples = 100;
       s.evaluation.burn_in = s.evaluation.kept = 10;
       s.evaluation.points = 50;
+      s.annealing = AnnealingConfig{.steps = 10, .chains = 2};
       s.seeds = 1;
       s.table1_iterations = 8;
       s.fig2_iterations = 3;
@@ -41,6 +42,7 @@ ScaleSettings settings_of(Scale scale) {
       s.claim_timed_iterations = 200;
       return s;
     case Scale::full:
+      s.annealing = AnnealingConfig();
       s.seeds = 3;
       s.table1_iterations = s.fig2_iterations = paper_iterations;
       s.fig1_seeds = 8;

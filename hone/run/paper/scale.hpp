@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "hone/engine/evaluation.hpp"
@@ -18,6 +19,7 @@ struct ScaleSettings {
   std::uint32_t table1_iterations;  // of a training
   std::uint32_t fig2_iterations;
   EvaluationConfig evaluation;
+  std::optional<AnnealingConfig> annealing;  // of Table 1's cells besides
   int fig1_seeds;
   std::uint32_t fig3_iterations;  // timed, of each point
   int toy_seeds;                  // of a claim that is tried on toys

@@ -40,7 +40,8 @@ TrainingCell cell_of(const std::string& name, int steps, std::uint32_t iteration
     seeds.resize(scale.seeds);
     std::iota(seeds.begin(), seeds.end(), std::uint64_t{1});
   }
-  return {training_cell_id(name, steps, iterations), config, seeds, scale.evaluation};
+  return {training_cell_id(name, steps, iterations), config, seeds, scale.evaluation,
+          steps == usual_steps ? scale.annealing : std::nullopt};
 }
 
 }  // namespace

@@ -44,7 +44,12 @@ const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
   if (number(*found, "iteration") != cell.config.iterations || number(*found, "samples") != cell.evaluation->samples)
     return nullptr;
   const auto& points = cell.evaluation->points;
-  return !points || number(*found, "points") == *points ? &*found : nullptr;
+  if (points && number(*found, "points") != *points) return nullptr;
+  if (!cell.annealing) return &*found;
+  const auto ais = found->find("ais");
+  const bool annealed = ais != found->end() && ais->is_object() && number(*ais, "steps") == cell.annealing->steps &&
+                        number(*ais, "chains") == cell.annealing->chains;
+  return annealed ? &*found : nullptr;
 }
 
 bool needs_evaluation(const Json& summary, const TrainingCell& cell) {
@@ -105,7 +110,9 @@ void run_cell(const fs::path& experiment, const TrainingCell& cell, const Traini
     const fs::path folder = cell.folder(experiment, seed);
     const Json summary = summary_of(folder, cell, seed);
     if (iterations_made(summary) != cell.config.iterations || !needs_evaluation(summary, cell)) continue;
-    evaluate_run(folder, {.evaluation = *cell.evaluation,
+    evaluate_run(folder, {.importance = *cell.evaluation,
+                          .annealing = cell.annealing ? std::optional(AnnealingOptions{*cell.annealing}) : std::nullopt,
+                          .points = cell.evaluation->points,
                           .data_dir = options.data_dir,
                           .threads = *cell.config.threads,
                           .stop = options.stop,
@@ -123,9 +130,8 @@ std::optional<TestFigures> test_figures(const fs::path& experiment, const Traini
   TestFigures figures;
   figures.best = {number(*found, "value"), number(*found, "se")};
   figures.mixture = {number(*found, "mixture"), number(*found, "mixture_se")};
-  if (summary.contains("evaluation") && summary["evaluation"].contains("ais")) {
-    const Json& ais = summary["evaluation"]["ais"];
-    figures.ais = {number(ais, "log_likelihood"), number(ais, "se")};
+  if (const auto ais = found->find("ais"); ais != found->end() && ais->is_object()) {
+    figures.ais = {number(*ais, "log_likelihood"), number(*ais, "se")};
   }
   figures.binarization = summary.value("binarization", "");
   figures.engine = summary.value("engine", "");

@@ -20,6 +20,7 @@ struct TrainingCell {
   TrainRunConfig config;  // resolved; its own seed is not used
   std::vector<std::uint64_t> seeds;
   std::optional<EvaluationConfig> evaluation;
+  std::optional<AnnealingConfig> annealing = {};  // beside the evaluation
 
   std::filesystem::path folder(const std::filesystem::path& experiment, std::uint64_t seed) const;
 };

@@ -1,0 +1,43 @@
+#include "hone/engine/cpu/anneal.hpp"
+
+#include <numeric>
+
+#include "hone/base/error.hpp"
+#include "hone/engine/cpu/groups.hpp"
+#include "hone/latent/latent_target.hpp"
+
+namespace hone {
+
+template <class Real>
+std::vector<AnnealedPoint> anneal_points(const Model<Real>& model, const DataSet& data, const AnnealingTask& task,
+                                         const RandomSource& random, Team& team,
+                                         const std::function<void(int)>& progress) {
+  model.check(data);
+  check(task, data.size());
+  std::vector<AnnealedPoint> points(std::min(data.size(), task.points.value_or(data.size())));
+  const int wanted = static_cast<int>(points.size());
+  for_groups(team, annealing_group, data.size(), wanted, progress, [&] {
+    return [&](const DataGroup& group) {
+      Minibatch<Real> minibatch = model.minibatch(group.count());
+      std::vector<int> indices(group.count());
+      std::iota(indices.begin(), indices.end(), group.begin);
+      model.expand(data, indices, 0, group.count(), minibatch);
+      const auto first = static_cast<std::uint32_t>(group.begin);
+      LatentTarget<Real> target(model.decoder());
+      target.set_data(minibatch, first);
+      Annealer annealer(target, task.config, random);
+      const MatrixView<const double> draws = task.posterior_draws.columns(group.begin, group.end);
+      const auto found = task.backward() ? annealer.backward(first, draws, group.wanted)
+                                         : annealer.forward(first, group.count(), group.wanted);
+      std::copy_n(found.begin(), group.wanted, points.begin() + group.begin);
+    };
+  });
+  return points;
+}
+
+template std::vector<AnnealedPoint> anneal_points(const Model<float>&, const DataSet&, const AnnealingTask&,
+                                                  const RandomSource&, Team&, const std::function<void(int)>&);
+template std::vector<AnnealedPoint> anneal_points(const Model<double>&, const DataSet&, const AnnealingTask&,
+                                                  const RandomSource&, Team&, const std::function<void(int)>&);
+
+}  // namespace hone

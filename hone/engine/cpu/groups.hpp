@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+
+#include "hone/base/parallel.hpp"
+
+namespace hone {
+
+// Of the data [begin, end), which belong together, the first `wanted`.
+struct DataGroup {
+  int begin, end, wanted;
+  int count() const { return end - begin; }
+};
+
+// Shares out the first `wanted` of `data` data, in groups of `size`, over the team. They are always groups of all data,
+// so that a datum's result depends neither on `wanted` nor on the number of threads. Every thread makes its worker
+// and hands it one group after the other; `progress` hears how many data are done.
+template <class MakeWorker>
+void for_groups(Team& team, int size, int data, int wanted, const std::function<void(int)>& progress,
+                MakeWorker&& make_worker) {
+  std::atomic<int> next = 0;
+  std::mutex mutex;
+  int done = 0;
+  team.for_shares(team.threads(), [&](int, int, int) {
+    auto worker = make_worker();
+    for (;;) {
+      const int begin = size * next++;
+      if (begin >= wanted) return;
+      const int end = std::min(data, begin + size);
+      const DataGroup group{begin, end, std::min(wanted, end) - begin};
+      worker(group);
+      const std::lock_guard lock(mutex);
+      done += group.wanted;
+      if (progress) progress(done);
+    }
+  });
+}
+
+}  // namespace hone

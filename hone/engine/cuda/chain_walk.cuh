@@ -1,0 +1,127 @@
+#pragma once
+
+#include <vector>
+
+#include "hone/engine/cuda/runs.cuh"
+
+namespace hone::cuda {
+
+// Room for the values of a network's layers; deltas, and the values of the last layer, only where they are wanted.
+struct LayerRoom {
+  std::vector<Memory<float>> memory;
+  Tape tape = {};
+};
+inline LayerRoom layer_room(const Net& net, std::size_t rows, bool deltas, bool outputs) {
+  LayerRoom room;
+  for (int l = 0; l < net.depth; ++l) {
+    if (l + 1 < net.depth || outputs) {
+      room.memory.emplace_back(rows * net.layer[l].ld);
+      room.tape.value[l] = room.memory.back().data();
+    }
+    if (!deltas) continue;
+    room.memory.emplace_back(rows * net.layer[l].ld);
+    room.tape.delta[l] = room.memory.back().data();
+  }
+  return room;
+}
+
+// What chains are chains of: p(x | z) of data on the device, which must outlive them.
+struct ChainTarget {
+  const Net& decoder;
+  const float* parameters;
+  Density density;
+  const float* x;          // (data, padded pixels)
+  const double* constant;  // of log p(x | z), one a chain
+  int chains_of_datum;     // one after the other
+};
+
+// Thousands of HMC chains that move together on a device, one kernel a product.
+template <Math math>
+class ChainWalk {
+ public:
+  using Products = Networks<math, LargeTile>;
+
+  ChainWalk(const ChainTarget& target, int count, const HmcShape& shape, cudaStream_t stream)
+      : target_(target),
+        shape_(shape),
+        stream_(stream),
+        tiles_(Products::partial_tiles(target.decoder.outputs())),
+        points_(5 * size_of(count)),
+        figures_(4 * static_cast<std::size_t>(count)),
+        counts_(3 * static_cast<std::size_t>(count)),
+        floats_(static_cast<std::size_t>(count) * (2 * ld() + tiles_)),
+        room_(layer_room(target.decoder, count, true, false)),
+        decoder_(target.decoder, target.parameters, {1, 1, 0, 0, static_cast<std::size_t>(count), 0}, stream) {
+    const std::size_t n = count, size = size_of(count);
+    double *p = points_.data(), *f = figures_.data();
+    for (double** array : {&chains_.z, &chains_.gradient, &chains_.position, &chains_.momentum, &chains_.slope})
+      *array = p, p += size;
+    for (double** array : {&chains_.value, &chains_.proposed, &chains_.energy, &chains_.acceptance}) *array = f, f += n;
+    chains_.count = count;
+    chains_.latent = target.decoder.inputs();
+    chains_.ld = ld();
+    chains_.length = counts_.data();
+    chains_.proposals = counts_.data() + n;
+    chains_.nonfinite = counts_.data() + 2 * n;
+    chains_.input = floats_.data();
+    chains_.answer = floats_.data() + n * ld();
+    chains_.partial = floats_.data() + 2 * n * ld();
+    chains_.tiles = tiles_;
+    chains_.constant = target.constant;
+    room_.tape.input = chains_.input;
+    room_.tape.ld_input = ld();
+    check(cudaStreamSynchronize(cudaStreamLegacy), "clearing memory");  // or it would follow what `stream` does first
+  }
+
+  const ChainArrays& chains() const { return chains_; }
+  void set_temperature(double beta) { chains_.beta = beta; }  // of the steps to come
+  void place(std::span<const double> z) { points_.upload(z); }
+  void copy_first_chains(int count, std::vector<double>& acceptance, std::vector<int>& nonfinite) const {
+    const auto n = static_cast<std::size_t>(chains_.count);
+    acceptance = figures_.download(3 * n, count);
+    nonfinite = counts_.download(2 * n, count);
+  }
+
+  // Value and gradient where the chains stand; counts begin anew.
+  void begin() {
+    launch_place(chains_, 1, stream_);
+    gradient(true);
+    launch_begin(chains_, 1, stream_);
+  }
+
+  // One HMC step of every chain; `index` is that of its random numbers.
+  void step(const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t index, bool adapt) {
+    launch_start(chains_, numbers, sizes, shape_, index, 1, stream_);
+    for (int leap = 1; leap <= shape_.leapfrog + shape_.jitter; ++leap) {
+      gradient(leap >= shape_.leapfrog - shape_.jitter);
+      launch_leap(chains_, sizes, leap, 1, stream_);
+    }
+    launch_accept(chains_, numbers, sizes, index, adapt, 1, stream_);
+  }
+
+ private:
+  int ld() const { return padded_width(target_.decoder.inputs()); }
+  std::size_t size_of(int count) const { return static_cast<std::size_t>(count) * target_.decoder.inputs(); }
+
+  void gradient(bool value) {
+    const int ld_pixels = padded_width(target_.decoder.outputs());
+    decoder_.compare(room_.tape, chains_.count,
+                     {target_.density, target_.x, ld_pixels, target_.chains_of_datum, nullptr,
+                      value ? const_cast<float*>(chains_.partial) : nullptr, true});
+    decoder_.backward(room_.tape, chains_.count);
+    decoder_.backward_input(room_.tape, chains_.count, chains_.answer, chains_.ld);
+  }
+
+  ChainTarget target_;
+  HmcShape shape_;
+  cudaStream_t stream_;
+  int tiles_;
+  Memory<double> points_, figures_;
+  Memory<int> counts_;
+  Memory<float> floats_;
+  LayerRoom room_;
+  Products decoder_;
+  ChainArrays chains_ = {};
+};
+
+}  // namespace hone::cuda
