@@ -6,6 +6,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/spelling.hpp"
 #include "hone/cli/commands.hpp"
+#include "hone/run/provenance.hpp"
 
 namespace {
 
@@ -43,7 +44,7 @@ int main(int argc, char** argv) {
   CLI::App program("Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
                    "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
                    "hone");
-  program.set_version_flag("--version", HONE_VERSION);
+  program.set_version_flag("--version", hone::hone_version());
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   hone::add_fit_command(program);
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
   hone::add_reproduce_command(program);
   hone::add_train_command(program);
   hone::add_eval_command(program);
+  hone::add_report_command(program);
   hone::add_data_command(program);
   hone::add_bench_command(program);
   hone::add_info_command(program);

@@ -75,6 +75,22 @@ void Decoder<Real>::log_joint(const Points& points, Want want, std::span<double>
 }
 
 template <class Real>
+void Decoder<Real>::mean(MatrixView<const double> z, MatrixView<double> out) const {
+  Tape<Real> tape;
+  tape.prepare(network_.config(), z.cols());
+  fill_columns(z, tape.own_input.view());
+  network_.layers().forward(tape, 0, z.cols());
+  const BatchView<const Real> natural = tape.value.back().view();
+  for (int c = 0; c < z.cols(); ++c)
+    for (int i = 0; i < pixels(); ++i) {
+      const double a = static_cast<double>(natural(i, c));
+      out(i, c) = config_.density == Density::bernoulli ? sigmoid(a)
+                  : config_.density == Density::poisson ? modified_softplus(a)
+                                                        : a;
+    }
+}
+
+template <class Real>
 void Decoder<Real>::record(const Points& points, int begin, int end, Tape<Real>& tape) const {
   fill_columns(points.z.columns(begin, end), tape.own_input.view().columns(begin, end));
   const LayerStack<Real>& layers = network_.layers();

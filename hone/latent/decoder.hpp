@@ -48,6 +48,9 @@ class Decoder {
   void log_joint(const Points& points, Want want, std::span<double> value, MatrixView<double> gradient,
                  Gradients gradients = Gradients::exact) const;
 
+  // E[x | z] for every column of z (D, n): out is (pixels, n).
+  void mean(MatrixView<const double> z, MatrixView<double> out) const;
+
   // ∇ log p(x | z) in the parameters, in two steps: every thread records columns of its own, then takes its part of the
   // sum over all columns. The tape must have been prepared for points.z.cols() columns.
   void prepare(Tape<Real>& tape, int columns) const { tape.prepare(network_.config(), columns); }

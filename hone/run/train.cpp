@@ -11,6 +11,7 @@
 #include "hone/run/json.hpp"
 #include "hone/run/metrics_file.hpp"
 #include "hone/run/run_folder.hpp"
+#include "hone/run/train_pictures.hpp"
 
 namespace hone {
 namespace {
@@ -108,6 +109,8 @@ class Run {
     const TrainSummary result = summary();
     if (engine_->iteration() > started_at_ || !fs::exists(folder_->path() / "summary.json"))  // else all is said
       folder_->write("summary.json", with_evaluation(result));
+    if (engine_->iteration() > started_at_ || !fs::exists(folder_->path() / "figures" / "images.json"))
+      write_pictures(*folder_, config_, data_, engine_->save());
     return result;
   }
 
@@ -230,6 +233,8 @@ class Run {
     s.step_size = engine_->step_size();
     s.rejected_nonfinite = c.rejected_nonfinite + c.interval.rejected_nonfinite;
     s.dropped_draws = c.dropped_draws + c.interval.dropped_draws;
+    s.training_data = data_.train.size();
+    s.device = engine_->device();
     return s;
   }
 

@@ -37,11 +37,14 @@ struct TrainSummary {
   Estimate elbo, vcd;  // over the last report interval; vcd is NaN where nothing is refined
   double acceptance = 0, step_size = 0;
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
+  int training_data = 0;  // how many
+  std::string device;     // of the engine, in words; empty: the machine's processor
 
   std::string to_json() const;
 };
 
-// Trains a model as `config` says and keeps its run folder: config.toml, metrics.csv, summary.json, checkpoints. Bad
+// Trains a model as `config` says and keeps its run folder: config.toml, metrics.csv, summary.json, checkpoints and,
+// where data are images, pictures (train_pictures.hpp). Bad
 // input is an InputError (a KeyError where it is about one key), and nothing is written. A parameter that is no longer
 // finite, or a disk that is full, is an Error that names the last good checkpoint.
 TrainSummary train(const TrainRunConfig& config, const TrainOptions& options);

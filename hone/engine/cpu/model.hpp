@@ -34,6 +34,9 @@ class Model {
   Minibatch<Real> minibatch(int columns) const { return {density_, decoder_.pixels(), columns}; }
   void expand(const DataSet& data, std::span<const int> indices, int begin, int end, Minibatch<Real>& out) const;
 
+  // E[x | z] for every column of z, (pixels, n), on the data's own scale
+  void mean(MatrixView<const double> z, MatrixView<double> out) const;
+
   // gaussian-mf: log p(x) of the data in a minibatch's column, exactly
   double exact_log_likelihood(const Minibatch<Real>& data, int column) const;
 

@@ -1,0 +1,446 @@
+#include "hone/report/report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+#include "hone/report/contours.hpp"
+#include "hone/report/curves.hpp"
+#include "hone/report/facts.hpp"
+#include "hone/report/fit_figures.hpp"
+#include "hone/report/page.hpp"
+#include "hone/report/paper_table.hpp"
+#include "hone/report/text.hpp"
+#include "hone/report/words.hpp"
+#include "hone/run/provenance.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_listed = 6;        // runs whose pictures and files are shown one by one
+constexpr std::size_t most_parameters = 40;  // rows of a fit's table
+
+fs::path default_page(const std::vector<fs::path>& folders) {
+  return folders.size() == 1 ? folders.front() / "report.html" : fs::path("report.html");
+}
+
+class Report {
+ public:
+  Report(const ReportRequest& request, fs::path page_file)
+      : request_(request), page_file_(std::move(page_file)), page_folder_(fs::absolute(page_file_).parent_path()) {
+    std::error_code ignored;
+    if (!fs::is_directory(page_folder_, ignored))
+      throw InputError(fmt::format("{}: there is no folder {}", page_file_.string(), page_folder_.string()));
+    if (fs::is_directory(page_file_, ignored))
+      throw InputError(fmt::format("{}: is a folder; expected a name for the page", page_file_.string()));
+  }
+
+  ReportResult write() {
+    read();
+    std::vector<Section> sections = sections_of(runs_);
+    Page body("");
+    for (Section& section : sections) write_section(section, sections.size() > 1 ? &section.problem : nullptr, body);
+    write_files(body);
+    Page page(title());
+    collect_faults();
+    if (!faults_.empty()) page.note("Not everything could be read", faults_);
+    if (!gnuplot_)
+      page.note("There are no figures", {"gnuplot is not installed (Debian: apt-get install gnuplot-nox); the data and "
+                                         "scripts are in place"});
+    page.html(body.body());
+    page.html(fmt::format("<footer>Written by hone {}. Data and gnuplot scripts of the figures lie in {}.</footer>\n",
+                          html_text(hone_version()), link_html(figures_folder(), page_folder_, "the folder of figures")));
+    write_file(page_file_, page.text());
+    return {page_file_, static_cast<int>(runs_.size()), faults_};
+  }
+
+ private:
+  void read();
+  std::string title() const;
+  void collect_faults();
+  void write_section(Section& section, const std::string* heading, Page& page);
+  void write_curves(const Section& section, Page& page);
+  void write_contours(const Section& section, Page& page);
+  void write_images(const RunRecord& run, Page& page);
+  void write_fit(RunRecord& run, Page& page);
+  void write_settings(const Section& section, Page& page);
+  void write_files(Page& page);
+  CurveFigure curves_of(const Section& section, const std::string& column, const std::string& title) const;
+  void add_curves(const CurveFigure& figure, const std::string& words, Page& page);
+  fs::path figures_folder() const;
+  fs::path figures_of(const RunRecord& run) const;
+  std::string figure_name(const std::string& name) const;
+  template <class Draw>
+  void guarded(const std::string& what, Draw&& draw_it);
+
+  const ReportRequest& request_;
+  fs::path page_file_, page_folder_;
+  std::vector<RunRecord> runs_;
+  std::vector<std::string> faults_;
+  int section_ = 0;
+  bool gnuplot_ = true;
+};
+
+bool can_write(const fs::path& folder) { return ::access(folder.c_str(), W_OK | X_OK) == 0; }
+
+void Report::read() {
+  std::vector<std::string> unreadable;
+  for (const fs::path& folder : request_.folders)
+    for (const fs::path& path : runs_under(folder)) try {
+        runs_.push_back(read_run(path));
+      } catch (const InputError& error) {
+        unreadable.push_back(error.what());
+      }
+  if (runs_.empty()) {
+    std::string text = "nothing can be reported on:";
+    for (const std::string& why : unreadable) text += "\n  " + why;
+    throw InputError(text);
+  }
+  faults_ = std::move(unreadable);
+}
+
+std::string Report::title() const {
+  if (runs_.size() == 1) return fmt::format("{}: {}", kind_text(runs_.front().kind), runs_.front().name());
+  return fmt::format("hone: {} runs", runs_.size());
+}
+
+void Report::collect_faults() {
+  for (const RunRecord& run : runs_)
+    for (const std::string& fault : run.faults) faults_.push_back(fmt::format("{}: {}", run.folder.string(), fault));
+}
+
+fs::path Report::figures_folder() const {
+  fs::path folder = request_.folders.size() == 1 ? request_.folders.front() : fs::path();
+  if (folder.empty() || !can_write(folder)) {
+    folder = page_folder_ / (page_file_.stem().string() + "_figures");
+    fs::create_directories(folder);
+    return folder;
+  }
+  fs::create_directories(folder / "figures");
+  return folder / "figures";
+}
+
+// Of one among several runs.
+fs::path Report::figures_of(const RunRecord& run) const {
+  if (request_.folders.size() == 1 && runs_.size() == 1) return figures_folder();
+  const fs::path folder = can_write(run.folder) ? run.folder / "figures" : figures_folder() / run.name();
+  fs::create_directories(folder);
+  return folder;
+}
+
+std::string Report::figure_name(const std::string& name) const {
+  return section_ == 1 ? name : fmt::format("{}_{}", name, section_);
+}
+
+// A figure that cannot be drawn is a fault, not the end of the report.
+template <class Draw>
+void Report::guarded(const std::string& what, Draw&& draw_it) {
+  try {
+    if (!draw_it()) gnuplot_ = false;
+  } catch (const Error& error) {
+    faults_.push_back(fmt::format("{}: {}", what, error.what()));
+  }
+}
+
+CurveFigure Report::curves_of(const Section& section, const std::string& column, const std::string& title) const {
+  CurveFigure figure{figure_name(column), title, {}};
+  for (const RunGroup& group : section.groups)
+    for (const RunRecord* run : group.runs) {
+      const auto *x = run->metrics.column("iteration"), *y = run->metrics.column(column),
+                 *se = run->metrics.column(column + "_se");
+      if (!x || !y || std::ranges::none_of(*y, [](double value) { return std::isfinite(value); })) continue;
+      Line line{group.label, group.colour, *x, *y, {}};
+      if (column == "vcd" && se && group.runs.size() == 1) line.se = *se;
+      figure.lines.push_back(std::move(line));
+    }
+  return figure;
+}
+
+// Where the lines of a figure begin and end, for those who do not see it.
+std::string lines_in_words(const CurveFigure& figure) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, figure.lines.size()); ++i) {
+    const Line& line = figure.lines[i];
+    const auto smooth = moving_average(line.y, smoothing_window(line.y.size()));
+    text += fmt::format("{}{}: from {} at iteration {} to {} at iteration {}", i ? "; " : "", line.label,
+                        number_text(smooth.front()), number_text(line.x.front()), number_text(smooth.back()),
+                        count_text(static_cast<std::int64_t>(line.x.back())));
+  }
+  if (figure.lines.size() > most) text += fmt::format("; and {} more", figure.lines.size() - most);
+  return text;
+}
+
+std::string smoothing_in_words(const CurveFigure& figure) {
+  int least = 1 << 30, most = 1;
+  for (const Line& line : figure.lines) {
+    least = std::min(least, smoothing_window(line.y.size()));
+    most = std::max(most, smoothing_window(line.y.size()));
+  }
+  if (most == 1) return "Not smoothed: there are few rows.";
+  return fmt::format("Thin: rows of metrics.csv; thick: mean over {} neighbouring rows.",
+                     least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
+}
+
+void Report::add_curves(const CurveFigure& figure, const std::string& words, Page& page) {
+  if (figure.lines.empty()) return;
+  guarded(figure.title, [&] {
+    if (!draw_curves(figure, figures_folder())) return false;
+    page.svg_figure(figures_folder() / (figure.name + ".svg"),
+                    fmt::format("{} against iterations. {}.", figure.title, lines_in_words(figure)), words);
+    return true;
+  });
+}
+
+CurveFigure likelihoods_of(const Section& section, const std::string& name) {
+  CurveFigure figure{name, "test log-likelihood (mixture of proposals)", {}, CurveStyle::marks};
+  for (const RunGroup& group : section.groups)
+    for (const RunRecord* run : group.runs) {
+      Line line{group.label, group.colour, {}, {}, {}};
+      const auto *x = run->evaluations.column("iteration"), *y = run->evaluations.column("mixture"),
+                 *se = run->evaluations.column("mixture_se");
+      for (std::size_t i = 0; x && y && se && i < x->size(); ++i) {
+        if (!std::isfinite((*y)[i])) continue;
+        if (!line.x.empty() && line.x.back() == (*x)[i]) {  // evaluated again: the last one counts
+          line.x.pop_back();
+          line.y.pop_back();
+          line.se.pop_back();
+        }
+        line.x.push_back((*x)[i]);
+        line.y.push_back((*y)[i]);
+        line.se.push_back((*se)[i]);
+      }
+      const double last = run->number({"test_log_likelihood", "mixture"}),
+                   iteration = run->number({"test_log_likelihood", "iteration"});
+      if (line.x.empty() && std::isfinite(last) && std::isfinite(iteration)) {
+        line.x = {iteration};
+        line.y = {last};
+        line.se = {run->number({"test_log_likelihood", "mixture_se"})};
+      }
+      if (!line.x.empty()) figure.lines.push_back(std::move(line));
+    }
+  return figure;
+}
+
+void Report::write_curves(const Section& section, Page& page) {
+  page.heading(3, "Learning curves");
+  page.open_figures();
+  const CurveFigure elbo = curves_of(section, "elbo", "ELBO");
+  const std::string smoothing = smoothing_in_words(elbo);
+  add_curves(elbo, "The ELBO of the training data, in nats a datum. " + smoothing, page);
+  add_curves(curves_of(section, "vcd", "VCD"),
+             "The VCD with a band of ± one standard error of each row. " + smoothing, page);
+  if (section.kind == RunKind::train) {
+    const CurveFigure figure = likelihoods_of(section, figure_name("test_log_likelihood"));
+    add_curves(figure, "Test log-likelihood in nats a datum, ± standard error over data: a mark for each hone eval.", page);
+  }
+  CurveFigure acceptance = curves_of(section, "acceptance", "acceptance");
+  const std::string aim = section.groups.front().first().setting("acceptance");
+  if (const double level = std::strtod(aim.c_str(), nullptr); level > 0) {
+    acceptance.reference = level;
+    acceptance.reference_label = "aimed at";
+  }
+  add_curves(acceptance, "Share of accepted proposals. " + smoothing, page);
+  add_curves(curves_of(section, "step_size", "step size"), "Step size of the kernel. " + smoothing, page);
+  page.close_figures();
+}
+
+// A panel for each family of q, with the first run of every group.
+void Report::write_contours(const Section& section, Page& page) {
+  std::vector<ContourPanel> panels;
+  for (const RunGroup& group : section.groups) {
+    const RunRecord& run = group.first();
+    const std::string family = run.text({"family"});
+    if (family.empty()) continue;
+    const std::string title = fmt::format("{}, q: {}", section.problem, family);
+    auto panel = std::ranges::find(panels, title, &ContourPanel::title);
+    if (panel == panels.end()) {
+      const std::string name = figure_name(panels.empty() ? "contours" : "contours_" + family);
+      panel = panels.insert(panels.end(), {name, title, {}, {}, {}});
+    }
+    panel->runs.push_back(run.folder);
+    panel->labels.push_back(group.label);
+    panel->colours.push_back(group.colour);
+  }
+  if (panels.empty()) return;
+  page.heading(3, "Target and q");
+  page.open_figures();
+  for (const ContourPanel& panel : panels)
+    guarded("contours", [&] {
+      if (!draw_contours(panel.name, {panel}, figures_folder())) return false;
+      std::string words;
+      for (const std::string& label : panel.labels) words += (words.empty() ? "" : ", ") + label;
+      page.svg_figure(figures_folder() / (panel.name + ".svg"),
+                      fmt::format("Contours of the target and of q for {}: {}. The tables give the means and standard "
+                                  "deviations of q.", panel.title, words),
+                      "Contours of the smallest regions that hold 50, 80 and 95 % of the probability. Of several seeds the "
+                      "first is shown.");
+      return true;
+    });
+  page.close_figures();
+}
+
+void Report::write_images(const RunRecord& run, Page& page) {
+  const fs::path figures = run.folder / "figures";
+  std::error_code ignored;
+  if (!fs::exists(figures / "images.json", ignored)) {
+    page.paragraph(run.name() + " has no pictures: its data are no images, or an earlier version of hone trained it.");
+    return;
+  }
+  guarded(run.folder.string(), [&] {
+    const Json json = parse_json(read_file(figures / "images.json"));
+    const auto number = [&](const char* key) {
+      if (!json.is_object() || !json.contains(key) || !json[key].is_number())
+        throw InputError(fmt::format("images.json: there is no number '{}'", key));
+      return json[key].get<double>();
+    };
+    const std::string split = json.is_object() && json.contains("split") && json["split"].is_string()
+                                  ? json["split"].get<std::string>() : "some";
+    const double count = number("count"), steps = number("steps"), iteration = number("iteration");
+    page.image_rows(
+        {{"data", figures / "images_data.png", fmt::format("The first {:.0f} images of the {} data.", count, split)},
+         {"reconstructed from draws of q", figures / "images_q.png",
+          fmt::format("What the model makes of one draw of q for each of the {:.0f} images above.", count)},
+         {fmt::format("reconstructed from the same draws, refined by {:.0f} steps", steps), figures / "images_refined.png",
+          fmt::format("What the model makes of the same draws, refined by {:.0f} MCMC steps.", steps)},
+         {"samples from the model", figures / "images_samples.png",
+          fmt::format("{:.0f} mean images of the model at draws of the prior.", count)}},
+        fmt::format("{}: {} data and mean images of the model after iteration {}.", run.name(), split,
+                    count_text(static_cast<std::int64_t>(iteration))));
+    return true;
+  });
+}
+
+std::string quantile_cell(const Json& values, const char* key) {
+  return number_text(values.is_object() && values.contains(key) && values[key].is_number() ? values[key].get<double>()
+                                                                                           : std::nan(""));
+}
+
+void write_parameters(const RunRecord& run, Page& page) {
+  const Json* parameters = run.find({"parameters"});
+  if (!parameters || !parameters->is_object()) return;
+  std::vector<std::vector<std::string>> rows = {
+      {"parameter", "q mean", "q sd", "mean", "sd", "mcse", "5 %", "50 %", "95 %"}};
+  for (const auto& [name, values] : parameters->items()) {
+    if (rows.size() > most_parameters) break;
+    rows.push_back({name});
+    for (const char* key : {"q_mean", "q_sd", "mean", "sd", "mcse", "q05", "q50", "q95"})
+      rows.back().push_back(quantile_cell(values, key));
+  }
+  page.table(rows, parameters->size() > most_parameters
+                       ? fmt::format("Of {} parameters the first {}; all are in summary.json. Right of q's columns: the "
+                                     "refined draws.", parameters->size(), most_parameters)
+                       : "Right of q's columns: the refined draws.");
+}
+
+void Report::write_fit(RunRecord& run, Page& page) {
+  for (const auto& [key, title] : {std::pair{"reasons", "Why"}, {"notes", "What else is worth knowing"}}) {
+    const Json* list = run.find({key});
+    if (!list || !list->is_array() || list->empty()) continue;
+    std::vector<std::string> items;
+    for (const Json& item : *list)
+      if (item.is_string()) items.push_back(item.get<std::string>());
+    page.heading(3, title);
+    page.list(items);
+  }
+  page.heading(3, "q and the refined draws");
+  page.open_figures();
+  guarded(run.folder.string(), [&] {
+    const fs::path folder = figures_of(run);
+    for (const DrawnFigure& figure : draw_fit_figures(run, folder, gnuplot_))
+      page.svg_figure(folder / (figure.name + ".svg"), figure.alternative, figure.caption);
+    return gnuplot_;
+  });
+  page.close_figures();
+  page.heading(3, "Parameters");
+  write_parameters(run, page);
+}
+
+void Report::write_settings(const Section& section, Page& page) {
+  const SettingsTable settings = settings_table(section);
+  if (settings.different.empty() && settings.common.empty()) return;
+  page.heading(3, "Configuration");
+  if (!settings.different.empty()) page.table(settings.different, "Settings that differ.");
+  std::string html;
+  for (const auto& [key, value] : settings.common)
+    html += fmt::format("<li><b>{} =</b> {}</li>\n", html_text(key), html_text(value));
+  if (!html.empty()) page.html("<ul class=\"settings\">\n" + html + "</ul>\n");
+}
+
+void Report::write_section(Section& section, const std::string* heading, Page& page) {
+  ++section_;
+  if (heading) page.heading(2, fmt::format("{}: {}", kind_text(section.kind), *heading));
+  page.heading(heading ? 3 : 2, "Verdict");
+  page.html("<div class=\"verdict\">\n");
+  if (const std::string text = comparison_of(section.runs()); !text.empty()) page.paragraph(text);
+  if (section.groups.size() == 1) {
+    const auto runs = section.runs();
+    page.paragraph(verdict_of(runs));
+  } else {
+    std::vector<std::string> items;
+    for (const RunGroup& group : section.groups)
+      items.push_back(fmt::format("{}: {}", group.label, verdict_of({group.runs.begin(), group.runs.end()})));
+    page.list(items);
+  }
+  page.html("</div>\n");
+  if (const auto rows = paper_rows(section); !rows.empty()) {
+    page.heading(3, "Beside the paper's Table 1");
+    page.table(rows, fmt::format("Test log-likelihood in nats a datum. The paper's figure is the best of three proposals for "
+                                 "each datum after {} iterations, and no lower bound.", count_text(paper_iterations)));
+  }
+  page.heading(3, "What was fitted, and how");
+  page.table(facts_table(section), section.runs().size() > section.groups.size()
+                                       ? "Of groups of runs: means ± standard deviations over seeds."
+                                       : "");
+  if (section.kind == RunKind::toy) write_contours(section, page);
+  if (section.kind != RunKind::fit) write_curves(section, page);
+  if (section.kind == RunKind::train) {
+    page.heading(3, "Images");
+    std::size_t shown = 0;
+    for (const RunGroup& group : section.groups)
+      if (shown++ < most_listed) write_images(group.first(), page);
+    if (shown > most_listed) page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));
+  }
+  if (section.kind == RunKind::fit)
+    for (const RunGroup& group : section.groups)
+      for (RunRecord* run : group.runs) {
+        if (section.runs().size() > 1) page.heading(2, run->name());
+        write_fit(*run, page);
+      }
+  write_settings(section, page);
+}
+
+void Report::write_files(Page& page) {
+  page.heading(2, "Files");
+  for (const RunRecord& run : runs_) {
+    page.html(fmt::format("<p>{}</p>\n", link_html(run.folder / "", page_folder_, run.name())));
+    if (runs_.size() > most_listed) continue;
+    std::vector<fs::path> files;
+    std::error_code ignored;
+    for (const fs::path& folder : {run.folder, run.folder / "figures"})
+      for (const auto& entry : fs::directory_iterator(folder, ignored))
+        if (entry.is_regular_file(ignored) && !is_unfinished(entry.path())) files.push_back(entry.path());
+    std::ranges::sort(files);
+    std::string html;
+    for (const fs::path& file : files) {
+      const std::string name = file.lexically_relative(run.folder).string();
+      html += fmt::format("<li>{} <small>{}</small></li>\n", link_html(file, page_folder_, name),
+                          size_text(fs::file_size(file, ignored)));
+    }
+    page.html("<ul class=\"files\">\n" + html + "</ul>\n");
+  }
+}
+
+}  // namespace
+
+ReportResult write_report(const ReportRequest& request) {
+  return Report(request, request.out.empty() ? default_page(request.folders) : request.out).write();
+}
+
+}  // namespace hone

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hone/report/run_record.hpp"
+
+namespace hone {
+
+// How the ELBO moved at the end of a run: the mean over the last fifth of the rows less that over the fifth before,
+// with its standard error. NaN below ten rows.
+Estimate elbo_trend(const CsvTable& metrics);
+
+// What became of a run, in two sentences.
+std::string verdict_of(const RunRecord& run);
+
+// The same for runs that differ in their seeds alone: means and standard deviations over them.
+std::string verdict_of(const std::vector<const RunRecord*>& seeds);
+
+// How runs of one kind on one problem compare, in one or two sentences; empty where nothing can be compared.
+std::string comparison_of(const std::vector<const RunRecord*>& runs);
+
+std::string kind_text(RunKind kind);  // "hone toy", …
+
+}  // namespace hone
