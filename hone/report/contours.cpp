@@ -140,6 +140,7 @@ std::string panel_commands(const ContourPanel& panel, const Loaded& loaded, bool
     text += fmt::format("{}$layer{} using 1:2 with lines lw {} lc rgb \"{}\" {}", i ? ", " : "", i, i == 0 ? 2.4 : 1.8,
                         loaded.layers[i].colour,
                         legend ? "title " + gnuplot_text(loaded.layers[i].label) : "notitle");
+  if (legend) text += fmt::format(", NaN with points ps 0 title '{}'", shares_text());
   return text + "\n";
 }
 
@@ -169,17 +170,14 @@ double density_level(std::vector<double> density, double share) {
 
 bool draw_contours(const std::string& name, const std::vector<ContourPanel>& panels,
                    const std::filesystem::path& folder) {
-  constexpr auto axes =
+  const std::string axes =
       "set size square\nset tics out nomirror scale 0.5\nset xlabel \"z_1\" offset 0,0.6\nset ylabel \"z_2\" offset "
       "1.2,0 norotate\nunset key\n";
   if (panels.size() == 1) {
     const Loaded loaded = load(panels.front());
     write_grid(loaded, folder / (panels.front().name + ".csv"));
-    const int keys = static_cast<int>(loaded.layers.size());
-    return draw({name, 460, 460 + 20 * keys,
-                 fmt::format("{}set label '{}' at graph 0.02,0.03 front\n{}unset label\nreset\n", axes, shares_text(),
-                             panel_commands(panels.front(), loaded, true))},
-                folder);
+    const int keys = static_cast<int>(loaded.layers.size()) + 1;
+    return draw({name, 440, 460 + 20 * keys, axes + panel_commands(panels.front(), loaded, true) + "reset\n"}, folder);
   }
   const int cells = static_cast<int>(panels.size()) + 1;  // the last is the legend
   const int columns = std::min(3, cells), rows = (cells + columns - 1) / columns;

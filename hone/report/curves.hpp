@@ -35,10 +35,16 @@ int smoothing_window(std::size_t rows);
 // The mean over `window` (odd) neighbours, fewer at the ends, and of those that are finite; NaN where none is.
 std::vector<double> moving_average(std::span<const double> values, int window);
 
-// What the y axis shows: of long lines all but the first twentieth, where a fit comes from far away. Finite and not empty.
+// What the y axis shows: of long lines not the first twentieth, where a fit comes from far away, nor what lies more than
+// half as far again from the middle 90 % of the values. Finite and not empty.
 struct Interval {
   double low, high;
 };
 Interval visible_interval(const CurveFigure& figure);
+
+// Values of one sign that differ by more than a factor of a hundred are shown on a logarithmic axis, negative ones by
+// −log(−y).
+enum class AxisScale { linear, logarithmic, negative_logarithmic };
+AxisScale axis_scale(const Interval& y, CurveStyle style);
 
 }  // namespace hone

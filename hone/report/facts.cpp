@@ -196,8 +196,10 @@ std::vector<Fact> train_facts() {
       number("µs an iteration", "us_per_iteration"),
       {"engine", [](const RunRecord& run) {
          const std::string engine = run.text({"engine"});
-         return engine.empty() ? "" : fmt::format("{}, {} thread(s), {}", engine, number_text(run.number({"threads"})),
-                                                  run.text({"precision"}));
+         const double threads = run.number({"threads"});
+         return engine.empty() ? ""
+                               : fmt::format("{}, {} thread{}, precision {}", engine, number_text(threads),
+                                             threads == 1 ? "" : "s", run.text({"precision"}));
        }}};
   add_ending(facts);
   return facts;

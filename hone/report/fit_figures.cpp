@@ -18,7 +18,7 @@ constexpr std::size_t shown_pairs = 600;  // points of each kind: more only make
 constexpr int bins = 40;
 constexpr auto q_colour = "#1f6fc4", refined_colour = "#cc3b3b";
 constexpr auto axes =
-    "set encoding utf8\nset datafile separator ','\nset border 3\nset tics out nomirror scale 0.5\n"
+    "set encoding utf8\nset datafile separator ','\nset pointintervalbox 0\nset border 3\nset tics out nomirror scale 0.5\n"
     "set key off\n";
 
 // How far q is off a parameter: the shift of its mean in refined sds, or the logarithm of the ratio of sds.
@@ -85,6 +85,12 @@ std::pair<double, double> range_of(std::vector<double> values, const std::vector
   return low < high ? std::pair{low, high} : std::pair{low - 0.5, high + 0.5};
 }
 
+// 1, 2 or 5 times a power of ten: some four ticks over a length.
+double tick_step(double length) {
+  const double rough = length / 4, power = std::pow(10, std::floor(std::log10(rough)));
+  return power * (rough < 1.5 * power ? 1 : rough < 3.5 * power ? 2 : rough < 7.5 * power ? 5 : 10);
+}
+
 class FitFigures {
  public:
   FitFigures(RunRecord& run, const std::filesystem::path& folder) : run_(run), folder_(folder) {}
@@ -97,7 +103,7 @@ class FitFigures {
     bool drawn = true;
     if (!wanted.empty() && read_draws(wanted)) {
       drawn = draw_marginals(marginal_names) && drawn;
-      if (!directions.empty()) drawn = draw_pairs(directions) && drawn;
+      for (const WorstDirection& direction : directions) drawn = draw_pair(direction) && drawn;
     }
     drawn = draw_divergence() && drawn;
     if (!drawn) gnuplot = false;
@@ -136,8 +142,8 @@ class FitFigures {
         csv += fmt::format("{:.8g},{:.6g},{:.6g}\n", low + (b + 0.5) * (high - low) / bins, q_density[b],
                            refined_density[b]);
       csv += "\n\n";
-      plots += fmt::format("set title {} noenhanced offset 0,-0.5\nset xrange [{:.8g}:{:.8g}]\n", gnuplot_text(names[i]),
-                           low, high);
+      plots += fmt::format("set title {} noenhanced offset 0,-0.5\nset xrange [{:.8g}:{:.8g}]\nset xtics {:.3g}\n",
+                           gnuplot_text(names[i]), low, high, tick_step(high - low));
       const char* comma = "plot ";
       for (const auto& [column, colour] : {std::pair{2, q_colour}, {3, refined_colour}}) {
         plots += fmt::format("{}'marginals.csv' index {} using 1:{} with fillsteps fs transparent solid 0.15 noborder fc rgb "
@@ -154,10 +160,10 @@ class FitFigures {
     }
     write_file(folder_ / "marginals.csv", csv);
     const int rows = static_cast<int>(names.size() + 1) / 2;
-    const double width = 520, height = 190 * rows;
+    const double width = 440, height = 170 * rows;
     const std::string script = fmt::format(
-        "{}unset ytics\nset border 1\nset xtics autofreq\nset yrange [0:*]\nset multiplot layout {},2 margins "
-        "{:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\nset xtics maxtics 5\n{}unset multiplot\nreset\n",
+        "{}unset ytics\nset border 1\nset yrange [0:*]\nset multiplot layout {},2 margins "
+        "{:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\n{}unset multiplot\nreset\n",
         axes, rows, 16 / width, 1 - 16 / width, 34 / height, 1 - 30 / height, 36 / width, 70 / height, plots);
     return add({"marginals", static_cast<int>(width), static_cast<int>(height), script},
                "Marginals of q and of the refined draws: " + words + ".",
@@ -165,36 +171,27 @@ class FitFigures {
                            names.size() == 1 ? "parameter" : fmt::format("{} parameters", names.size())));
   }
 
-  bool draw_pairs(const std::vector<WorstDirection>& directions) {
-    std::string csv = "# of q: first,second; refined: first,second\n", plots, words;
-    for (std::size_t i = 0; i < directions.size(); ++i) {
-      const WorstDirection& d = directions[i];
-      const auto &q1 = *q_.column(d.first), &q2 = *q_.column(d.second);
-      const auto &r1 = *refined_.column(d.first), &r2 = *refined_.column(d.second);
-      csv += fmt::format("# {}, {}\n", gnuplot_text(d.first), gnuplot_text(d.second));
-      for (std::size_t k = 0; k < std::min({shown_pairs, q1.size(), r1.size()}); ++k)
-        csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g}\n", q1[k], q2[k], r1[k], r2[k]);
-      csv += "\n\n";
-      const auto [left, right] = range_of(q1, r1);
-      const auto [bottom, top] = range_of(q2, r2);
-      plots += fmt::format(
-          "set title '{} direction: sd of q × {:.2f}' offset 0,-0.5\nset xlabel {} noenhanced offset 0,0.5\nset ylabel {} "
-          "noenhanced offset 1,0\nset xrange [{:.6g}:{:.6g}]\nset yrange [{:.6g}:{:.6g}]\nplot 'pairs.csv' index {} using 1:2 "
-          "with points pt 7 ps 0.28 lc rgb '#60{}', '' index {} using 3:4 with points pt 7 ps 0.28 lc rgb '#60{}'\n",
-          d.kind, d.sd_ratio, gnuplot_text(d.first), gnuplot_text(d.second), left, right, bottom, top, i, q_colour + 1, i,
-          refined_colour + 1);
-      words += fmt::format("{}along the {} direction, mostly {} and {}, q's standard deviation is {:.2f} times the refined "
-                           "draws'", i ? "; " : "", d.kind, d.first, d.second, d.sd_ratio);
-    }
-    write_file(folder_ / "pairs.csv", csv);
-    const int rows = static_cast<int>(directions.size());
-    const double height = 330 * rows;
-    const std::string script =
-        fmt::format("{}set multiplot layout {},1 margins 0.14,0.96,{:.4f},{:.4f} spacing 0,{:.4f}\n{}unset multiplot\nreset\n",
-                    axes, rows, 56 / height, 1 - 30 / height, 90 / height, plots);
-    return add({"pairs", 520, static_cast<int>(height), script}, "Draws of q and refined draws: " + words + ".",
-               fmt::format("Draws of q (blue) and refined draws (red), {} of each, in the worst directions: {}.",
-                           std::min({shown_pairs, q_.rows(), refined_.rows()}), words));
+  bool draw_pair(const WorstDirection& d) {
+    const std::string name = "pair_" + d.kind;
+    const auto &q1 = *q_.column(d.first), &q2 = *q_.column(d.second);
+    const auto &r1 = *refined_.column(d.first), &r2 = *refined_.column(d.second);
+    const std::size_t shown = std::min({shown_pairs, q1.size(), r1.size()});
+    std::string csv = fmt::format("# draws of q, then refined: {}, {}\n", gnuplot_text(d.first), gnuplot_text(d.second));
+    for (std::size_t k = 0; k < shown; ++k) csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g}\n", q1[k], q2[k], r1[k], r2[k]);
+    write_file(folder_ / (name + ".csv"), csv);
+    const auto [left, right] = range_of(q1, r1);
+    const auto [bottom, top] = range_of(q2, r2);
+    const std::string script = fmt::format(
+        "{0}set title '{1} direction' offset 0,-0.5\nset xlabel {2} noenhanced\nset ylabel {3} noenhanced\n"
+        "set xrange [{4:.6g}:{5:.6g}]\nset yrange [{6:.6g}:{7:.6g}]\nplot '{8}.csv' using 1:2 with points pt 7 ps 0.25 "
+        "lc rgb '#50{9}', '' using 3:4 with points pt 7 ps 0.25 lc rgb '#50{10}'\nreset\n",
+        axes, d.kind, gnuplot_text(d.first), gnuplot_text(d.second), left, right, bottom, top, name, q_colour + 1,
+        refined_colour + 1);
+    const std::string words =
+        fmt::format("along the {} direction, mostly {} and {}, the standard deviation of q is {:.2f} times that of the refined "
+                    "draws", d.kind, d.first, d.second, d.sd_ratio);
+    return add({name, 440, 360, script}, fmt::format("{} draws of q and as many refined ones: {}.", shown, words),
+               fmt::format("{} draws of q (blue) and refined ones (red): {}.", shown, words));
   }
 
   // VCD ± standard error at t = 1, 2, 4, …
@@ -224,7 +221,7 @@ class FitFigures {
         "plot 'vcd_steps.csv' using 1:2 with lines lw 1.5 lc rgb '{}', '' using 1:2:3 with yerrorbars lw 1.5 pt 7 ps 0.6 "
         "lc rgb '{}'\nreset\n",
         axes, 1.25 * last, q_colour, q_colour);
-    return add({"vcd_steps", 520, 320, script}, "The VCD of q: " + words + ".",
+    return add({"vcd_steps", 440, 300, script}, "The VCD of q: " + words + ".",
                "The VCD against the number t of refinement steps: it levels off once the refined draws have forgotten "
                "where they came from.");
   }

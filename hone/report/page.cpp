@@ -27,12 +27,13 @@ a{color:var(--link)}
 .note ul{margin:.3rem 0 0}
 .wide{overflow-x:auto;margin:.75rem 0}
 table{border-collapse:collapse;font-size:.92rem}
-caption{caption-side:bottom;text-align:left;color:var(--soft);font-size:.85rem;padding-top:.4rem;max-width:48rem}
+.caption{color:var(--soft);font-size:.85rem;margin-top:-.3rem}
 th,td{padding:.28rem .9rem .28rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
-td{font-variant-numeric:tabular-nums}
+td{font-variant-numeric:tabular-nums;min-width:6.5rem;max-width:26rem;overflow-wrap:anywhere}
+th[scope=row]{min-width:7.5rem}
 thead th{border-bottom:2px solid var(--line)}
 tbody th{font-weight:500;color:var(--soft)}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,27rem),1fr));gap:1rem;margin:1rem 0;align-items:start}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,23rem),1fr));gap:1rem;margin:1rem 0;align-items:start}
 figure{margin:0;padding:.75rem;background:var(--card);border:1px solid var(--line);border-radius:.5rem}
 figure img{display:block;width:100%;height:auto}
 figcaption{color:var(--soft);font-size:.85rem;margin-top:.5rem}
@@ -80,7 +81,6 @@ void Page::note(const std::string& title, const std::vector<std::string>& items)
 void Page::table(const std::vector<std::vector<std::string>>& rows, const std::string& caption) {
   // A region that can be reached by the keyboard, since it may scroll.
   body_ += "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"table\"><table>\n";
-  if (!caption.empty()) body_ += fmt::format("<caption>{}</caption>\n", html_text(caption));
   for (std::size_t r = 0; r < rows.size(); ++r) {
     body_ += r == 0 ? "<thead><tr>" : r == 1 ? "<tbody>\n<tr>" : "<tr>";
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
@@ -90,6 +90,7 @@ void Page::table(const std::vector<std::vector<std::string>>& rows, const std::s
     body_ += r == 0 ? "</tr></thead>\n" : "</tr>\n";
   }
   body_ += rows.size() > 1 ? "</tbody></table></div>\n" : "</table></div>\n";
+  if (!caption.empty()) body_ += fmt::format("<p class=\"caption\">{}</p>\n", html_text(caption));
 }
 
 void Page::svg_figure(const std::filesystem::path& file, const std::string& alternative, const std::string& caption) {

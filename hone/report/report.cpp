@@ -83,7 +83,8 @@ class Report {
   fs::path page_file_, page_folder_;
   std::vector<RunRecord> runs_;
   std::vector<std::string> faults_;
-  int section_ = 0;
+  int section_ = 0;  // that is being written, from 1
+  int level_ = 2;    // of headings in it
   bool gnuplot_ = true;
 };
 
@@ -184,7 +185,7 @@ std::string smoothing_in_words(const CurveFigure& figure) {
     most = std::max(most, smoothing_window(line.y.size()));
   }
   if (most == 1) return "Not smoothed: there are few rows.";
-  return fmt::format("Thin: rows of metrics.csv; thick: mean over {} neighbouring rows.",
+  return fmt::format("Thin: rows of metrics.csv; thick: mean over {} neighbouring rows. What is far off the rest is cut.",
                      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
 }
 
@@ -229,11 +230,13 @@ CurveFigure likelihoods_of(const Section& section, const std::string& name) {
 }
 
 void Report::write_curves(const Section& section, Page& page) {
-  page.heading(3, "Learning curves");
+  page.heading(level_, "Learning curves");
   page.open_figures();
   const CurveFigure elbo = curves_of(section, "elbo", "ELBO");
   const std::string smoothing = smoothing_in_words(elbo);
-  add_curves(elbo, "The ELBO of the training data, in nats a datum. " + smoothing, page);
+  add_curves(elbo,
+             (section.kind == RunKind::toy ? "The ELBO, that is −KL(q ‖ p), in nats. "
+                                           : "The ELBO of the training data, in nats a datum. ") + smoothing, page);
   add_curves(curves_of(section, "vcd", "VCD"),
              "The VCD with a band of ± one standard error of each row. " + smoothing, page);
   if (section.kind == RunKind::train) {
@@ -269,7 +272,7 @@ void Report::write_contours(const Section& section, Page& page) {
     panel->colours.push_back(group.colour);
   }
   if (panels.empty()) return;
-  page.heading(3, "Target and q");
+  page.heading(level_, "Target and q");
   page.open_figures();
   for (const ContourPanel& panel : panels)
     guarded("contours", [&] {
@@ -346,10 +349,10 @@ void Report::write_fit(RunRecord& run, Page& page) {
     std::vector<std::string> items;
     for (const Json& item : *list)
       if (item.is_string()) items.push_back(item.get<std::string>());
-    page.heading(3, title);
+    page.heading(level_, title);
     page.list(items);
   }
-  page.heading(3, "q and the refined draws");
+  page.heading(level_, "q and the refined draws");
   page.open_figures();
   guarded(run.folder.string(), [&] {
     const fs::path folder = figures_of(run);
@@ -358,14 +361,14 @@ void Report::write_fit(RunRecord& run, Page& page) {
     return gnuplot_;
   });
   page.close_figures();
-  page.heading(3, "Parameters");
+  page.heading(level_, "Parameters");
   write_parameters(run, page);
 }
 
 void Report::write_settings(const Section& section, Page& page) {
   const SettingsTable settings = settings_table(section);
   if (settings.different.empty() && settings.common.empty()) return;
-  page.heading(3, "Configuration");
+  page.heading(level_, "Configuration");
   if (!settings.different.empty()) page.table(settings.different, "Settings that differ.");
   std::string html;
   for (const auto& [key, value] : settings.common)
@@ -376,7 +379,8 @@ void Report::write_settings(const Section& section, Page& page) {
 void Report::write_section(Section& section, const std::string* heading, Page& page) {
   ++section_;
   if (heading) page.heading(2, fmt::format("{}: {}", kind_text(section.kind), *heading));
-  page.heading(heading ? 3 : 2, "Verdict");
+  level_ = heading ? 3 : 2;
+  page.heading(level_, "Verdict");
   page.html("<div class=\"verdict\">\n");
   if (const std::string text = comparison_of(section.runs()); !text.empty()) page.paragraph(text);
   if (section.groups.size() == 1) {
@@ -390,21 +394,23 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
   }
   page.html("</div>\n");
   if (const auto rows = paper_rows(section); !rows.empty()) {
-    page.heading(3, "Beside the paper's Table 1");
+    page.heading(level_, "Beside the paper's Table 1");
     page.table(rows, fmt::format("Test log-likelihood in nats a datum. The paper's figure is the best of three proposals for "
                                  "each datum after {} iterations, and no lower bound.", count_text(paper_iterations)));
   }
-  page.heading(3, "What was fitted, and how");
+  page.heading(level_, "What was fitted, and how");
   page.table(facts_table(section), section.runs().size() > section.groups.size()
                                        ? "Of groups of runs: means ± standard deviations over seeds."
                                        : "");
   if (section.kind == RunKind::toy) write_contours(section, page);
   if (section.kind != RunKind::fit) write_curves(section, page);
   if (section.kind == RunKind::train) {
-    page.heading(3, "Images");
+    page.heading(level_, "Images");
+    page.open_figures();
     std::size_t shown = 0;
     for (const RunGroup& group : section.groups)
       if (shown++ < most_listed) write_images(group.first(), page);
+    page.close_figures();
     if (shown > most_listed) page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));
   }
   if (section.kind == RunKind::fit)
@@ -423,15 +429,16 @@ void Report::write_files(Page& page) {
     if (runs_.size() > most_listed) continue;
     std::vector<fs::path> files;
     std::error_code ignored;
-    for (const fs::path& folder : {run.folder, run.folder / "figures"})
-      for (const auto& entry : fs::directory_iterator(folder, ignored))
-        if (entry.is_regular_file(ignored) && !is_unfinished(entry.path())) files.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(run.folder, ignored))
+      if (!is_unfinished(entry.path()) && fs::absolute(entry.path()) != fs::absolute(page_file_)) files.push_back(entry.path());
     std::ranges::sort(files);
     std::string html;
     for (const fs::path& file : files) {
-      const std::string name = file.lexically_relative(run.folder).string();
-      html += fmt::format("<li>{} <small>{}</small></li>\n", link_html(file, page_folder_, name),
-                          size_text(fs::file_size(file, ignored)));
+      const std::string name = file.filename().string();
+      const bool folder = fs::is_directory(file, ignored);
+      html += fmt::format("<li>{} <small>{}</small></li>\n",
+                          link_html(folder ? file / "" : file, page_folder_, name + (folder ? "/" : "")),
+                          folder ? "folder" : size_text(fs::file_size(file, ignored)));
     }
     page.html("<ul class=\"files\">\n" + html + "</ul>\n");
   }

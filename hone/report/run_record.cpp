@@ -30,7 +30,10 @@ void flatten(const toml::table& table, const std::string& prefix, std::vector<st
       continue;
     }
     std::ostringstream text;
-    node->visit([&](const auto& value) { text << value; });
+    if (const auto real = node->as_floating_point())
+      text << fmt::format("{}", real->get());  // as short as it can be
+    else
+      node->visit([&](const auto& value) { text << value; });
     out.emplace_back(name, text.str());
   }
 }

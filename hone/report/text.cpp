@@ -105,6 +105,7 @@ std::string count_text(std::int64_t count) {
 std::string number_text(double number) {
   if (std::isnan(number)) return "–";
   if (std::isinf(number)) return number > 0 ? "∞" : "−∞";
+  if (std::abs(number) >= 1e4 && std::abs(number) < 1e9) return count_text(std::llround(number));
   return with_minus(fmt::format("{:.4g}", number));
 }
 

@@ -18,7 +18,7 @@ std::string base64(std::string_view bytes);
 
 // Numbers for people, with a minus sign.
 std::string count_text(std::int64_t count);               // "400,000"
-std::string number_text(double number);                   // four digits; "–" where it is not a number
+std::string number_text(double number);                   // four digits, or an integer of many; "–" where it is none
 std::string estimate_text(const Estimate& estimate);      // "−143.78 ± 0.33": two digits of the error decide
 std::string size_text(std::uintmax_t bytes);              // "12 kB"
 

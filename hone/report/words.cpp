@@ -57,8 +57,8 @@ std::string likelihood_sentence(const RunRecord& run) {
                       estimate_text(mixture), number_text(points));
   const auto match = match_paper(run);
   if (!match) return text + ".";
-  text += fmt::format("; by the paper's best of three it is {}, where the paper has {:.2f} after {} iterations",
-                      number_text(run.number({"test_log_likelihood", "value"})), match->cell->log_likelihood,
+  text += fmt::format("; by the paper's best of three it is {}, where the paper has {} after {} iterations",
+                      number_text(run.number({"test_log_likelihood", "value"})), number_text(match->cell->log_likelihood),
                       count_text(paper_iterations));
   return text + (match->differences.empty() ? "." : " with other settings.");
 }
