@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "hone/report/paper_table.hpp"
@@ -42,18 +43,26 @@ std::string name_without_seed(std::string name) {
 }
 
 void name_groups(std::vector<Section>& sections) {
-  static const std::vector<std::string> palette = {"#1f6fc4", "#cc3b3b", "#2a9156", "#b7791f",
+  static const std::vector<std::string> palette = {"#1f6fc4", "#cc3b3b", "#b7791f", "#2a9156",
                                                    "#7c53b8", "#138a9c", "#bd4f8b", "#66758a"};
+  static const std::map<std::string, std::string> by_objective = {
+      {"kl", palette[0]}, {"vcd", palette[1]}, {"hoffman", palette[2]}, {"li2017", palette[4]}};
   for (Section& section : sections) {
     std::multiset<std::string> names;
-    for (const RunGroup& group : section.groups) names.insert(group.first().name());
+    std::set<std::string> objectives;
+    for (const RunGroup& group : section.groups) {
+      names.insert(group.first().name());
+      objectives.insert(group.first().setting("objective"));
+    }
+    const bool one_each = objectives.size() == section.groups.size() &&
+                          std::ranges::all_of(objectives, [](auto& name) { return by_objective.contains(name); });
     for (std::size_t i = 0; i < section.groups.size(); ++i) {
       RunGroup& group = section.groups[i];
       const std::string name = group.first().name();
       group.label = names.count(name) > 1 ? group.first().folder.string() : name;
       if (group.runs.size() > 1)
         group.label = fmt::format("{} ({} seeds)", name_without_seed(name), group.runs.size());
-      group.colour = palette[i % palette.size()];
+      group.colour = one_each ? by_objective.at(group.first().setting("objective")) : palette[i % palette.size()];
     }
   }
 }

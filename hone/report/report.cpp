@@ -33,26 +33,21 @@ fs::path default_page(const std::vector<fs::path>& folders) {
 class Report {
  public:
   Report(const ReportRequest& request, fs::path page_file)
-      : request_(request), page_file_(std::move(page_file)), page_folder_(fs::absolute(page_file_).parent_path()) {
-    std::error_code ignored;
-    if (!fs::is_directory(page_folder_, ignored))
-      throw InputError(fmt::format("{}: there is no folder {}", page_file_.string(), page_folder_.string()));
-    if (fs::is_directory(page_file_, ignored))
-      throw InputError(fmt::format("{}: is a folder; expected a name for the page", page_file_.string()));
-  }
+      : request_(request), page_file_(std::move(page_file)), page_folder_(fs::absolute(page_file_).parent_path()) {}
 
   ReportResult write() {
     read();
+    check_page_file();
     std::vector<Section> sections = sections_of(runs_);
     Page body("");
     for (Section& section : sections) write_section(section, sections.size() > 1 ? &section.problem : nullptr, body);
     write_files(body);
     Page page(title());
     collect_faults();
-    if (!faults_.empty()) page.note("Not everything could be read", faults_);
     if (!gnuplot_)
-      page.note("There are no figures", {"gnuplot is not installed (Debian: apt-get install gnuplot-nox); the data and "
-                                         "scripts are in place"});
+      faults_.push_back("figures are missing: gnuplot is not installed (Debian: apt-get install gnuplot-nox); their data and "
+                        "scripts are in place");
+    if (!faults_.empty()) page.note("Not everything could be read or drawn", faults_);
     page.html(body.body());
     page.html(fmt::format("<footer>Written by hone {}. Data and gnuplot scripts of the figures lie in {}.</footer>\n",
                           html_text(hone_version()), link_html(figures_folder(), page_folder_, "the folder of figures")));
@@ -62,6 +57,7 @@ class Report {
 
  private:
   void read();
+  void check_page_file() const;
   std::string title() const;
   void collect_faults();
   void write_section(Section& section, const std::string* heading, Page& page);
@@ -104,6 +100,14 @@ void Report::read() {
     throw InputError(text);
   }
   faults_ = std::move(unreadable);
+}
+
+void Report::check_page_file() const {
+  std::error_code ignored;
+  if (!fs::is_directory(page_folder_, ignored))
+    throw InputError(fmt::format("{}: there is no folder {}", page_file_.string(), page_folder_.string()));
+  if (fs::is_directory(page_file_, ignored))
+    throw InputError(fmt::format("{}: is a folder; expected a name for the page", page_file_.string()));
 }
 
 std::string Report::title() const {
@@ -268,6 +272,7 @@ void Report::write_contours(const Section& section, Page& page) {
       panel = panels.insert(panels.end(), {name, title, {}, {}, {}});
     }
     panel->runs.push_back(run.folder);
+    if (section.groups.size() == 1) continue;  // as hone toy draws it
     panel->labels.push_back(group.label);
     panel->colours.push_back(group.colour);
   }
@@ -278,10 +283,10 @@ void Report::write_contours(const Section& section, Page& page) {
     guarded("contours", [&] {
       if (!draw_contours(panel.name, {panel}, figures_folder())) return false;
       std::string words;
-      for (const std::string& label : panel.labels) words += (words.empty() ? "" : ", ") + label;
+      for (const std::string& label : panel.labels) words += (words.empty() ? " of " : ", ") + label;
       page.svg_figure(figures_folder() / (panel.name + ".svg"),
-                      fmt::format("Contours of the target and of q for {}: {}. The tables give the means and standard "
-                                  "deviations of q.", panel.title, words),
+                      fmt::format("Contours of the target and of q{} ({}). The table gives the means and standard deviations "
+                                  "of q.", words, panel.title),
                       "Contours of the smallest regions that hold 50, 80 and 95 % of the probability. Of several seeds the "
                       "first is shown.");
       return true;

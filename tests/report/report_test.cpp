@@ -165,7 +165,7 @@ TEST_F(Report, NamesWhatIsDamagedAndGoesOn) {
   EXPECT_TRUE(told("nowhere: there is no such folder"));
   EXPECT_TRUE(told("config.toml: is a file; expected the folder of a run"));
   EXPECT_FALSE(told("good: "));
-  EXPECT_HAS(page, "Not everything could be read");
+  EXPECT_HAS(page, "Not everything could be read or drawn");
   EXPECT_HAS(page, "the run has no final values");
   for (const std::string& fault : last.faults) EXPECT_HAS(page, fault.substr(fault.rfind(": ") + 2, 12));
 }
