@@ -15,9 +15,9 @@ struct Reconstructions {
   double acceptance = 0;   // of the refinement
 };
 
-// Of the first `count` of `data`, for a model trained on `train` by either engine. Computed on the cpu; a function of its
-// arguments alone. The step size is the state's; under kl, where none was adapted, one is found for the acceptance that
-// the configuration aims at. InputError where the state is of another model.
+// Of the first `count` of `data`, for a model trained on `train` by either engine. Computed on the cpu; a function of
+// its arguments alone. The step size is the state's; under kl, where none was adapted, one is found for the acceptance
+// that the configuration aims at. InputError where the state is of another model.
 Reconstructions reconstruct(const TrainConfig& config, const TrainState& state, const DataSet& train,
                             const DataSet& data, int count);
 

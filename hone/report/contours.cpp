@@ -126,8 +126,9 @@ std::string shares_text() {
 // gnuplot commands for one panel: contour lines into data blocks, then the lines, with a legend below them or none.
 std::string panel_commands(const ContourPanel& panel, const Loaded& loaded, bool legend) {
   const Window& w = loaded.window;
-  std::string text = fmt::format("set encoding utf8\nset title {} noenhanced offset 0,-0.6\nset xrange [{}:{}]\nset yrange [{}:{}]\n",
-                                 gnuplot_text(panel.title), w.left, w.right, w.bottom, w.top);
+  std::string text = fmt::format(
+      "set encoding utf8\nset title {} noenhanced offset 0,-0.6\nset xrange [{}:{}]\nset yrange [{}:{}]\n",
+      gnuplot_text(panel.title), w.left, w.right, w.bottom, w.top);
   text += "set datafile separator \",\"\nset contour base\nunset surface\nset cntrparam bspline\n";
   for (std::size_t i = 0; i < loaded.layers.size(); ++i)
     text += fmt::format(
@@ -182,9 +183,9 @@ bool draw_contours(const std::string& name, const std::vector<ContourPanel>& pan
   const int cells = static_cast<int>(panels.size()) + 1;  // the last is the legend
   const int columns = std::min(3, cells), rows = (cells + columns - 1) / columns;
   const double width = 360 * columns, height = 370 * rows;  // pixels; margins and gaps are the same for any layout
-  std::string text = fmt::format("{}set multiplot layout {},{} margins {:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\n",
-                                 axes, rows, columns, 62 / width, 1 - 12 / width, 62 / height, 1 - 42 / height, 74 / width,
-                                 96 / height);
+  std::string text = fmt::format(
+      "{}set multiplot layout {},{} margins {:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\n", axes, rows, columns,
+      62 / width, 1 - 12 / width, 62 / height, 1 - 42 / height, 74 / width, 96 / height);
   std::vector<Layer> legend;
   for (const ContourPanel& panel : panels) {
     const Loaded loaded = load(panel);

@@ -44,8 +44,7 @@ class Reader {
     if (!whole) return fault("is cut off");
     const auto cells = cells_of(text);
     if (width_ == 0) return header(cells);
-    if (cells.size() != width_)
-      return fault(fmt::format("has {} cells where {} are expected", cells.size(), width_));
+    if (cells.size() != width_) return fault(fmt::format("has {} cells where {} are expected", cells.size(), width_));
     std::vector<double> row;
     for (const std::size_t i : kept_) {
       const auto value = number_in(cells[i]);

@@ -41,8 +41,10 @@ std::string faint(const std::string& colour, const char* alpha) { return "#" + (
 // A power of ten, times 1, 2 or 5, as a label.
 std::string tick_label(double value) {
   if (std::abs(value) < 1e5 && std::abs(value) >= 1e-3) return number_text(value);
-  const double exponent = std::floor(std::log10(std::abs(value)) + 1e-9), digit = std::abs(value) / std::pow(10, exponent);
-  return fmt::format("{}{}10^{{{:.0f}}}", value < 0 ? "−" : "", digit > 1.5 ? fmt::format("{:.0f}×", digit) : "", exponent);
+  const double exponent = std::floor(std::log10(std::abs(value)) + 1e-9),
+               digit = std::abs(value) / std::pow(10, exponent);
+  return fmt::format("{}{}10^{{{:.0f}}}", value < 0 ? "−" : "", digit > 1.5 ? fmt::format("{:.0f}×", digit) : "",
+                     exponent);
 }
 
 // gnuplot commands for the y axis.
@@ -59,8 +61,8 @@ std::string axis_commands(const Interval& y, AxisScale scale) {
                           negative ? -value : value);
     }
   return fmt::format("{}set yrange [{:.8g}:{:.8g}]\nset ytics ({})\n",
-                     negative ? "set nonlinear y via -log10(-y) inverse -10**(-y)\n" : "set logscale y\n", y.low, y.high,
-                     tics);
+                     negative ? "set nonlinear y via -log10(-y) inverse -10**(-y)\n" : "set logscale y\n", y.low,
+                     y.high, tics);
 }
 
 std::string plot_commands(const CurveFigure& figure, const std::string& x, double floor) {
@@ -76,13 +78,16 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
     const std::string data = fmt::format("'{}.csv' index {}", figure.name, i);
     if (figure.style == CurveStyle::marks) {
       part(fmt::format("{} using {}:2 with lines lw 1.5 lc rgb '{}' notitle", data, x, line.colour));
-      part(fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 pt 7 ps 0.6 lc rgb '{}' notitle", data, x, line.colour));
+      part(fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 pt 7 ps 0.6 lc rgb '{}' notitle", data, x,
+                       line.colour));
       part(fmt::format("{} using {}:2 with points pt 7 ps 0.6 lc rgb '{}' {}", data, x, line.colour, title));
       continue;
     }
     if (!line.se.empty())
-      part(fmt::format("{0} using {1}:($3>{2:.8g}?$3:{2:.8g}):($4>{2:.8g}?$4:{2:.8g}) with filledcurves fs transparent solid "
-                       "0.2 noborder fc rgb '{3}' notitle", data, x, floor, line.colour));
+      part(fmt::format(
+          "{0} using {1}:($3>{2:.8g}?$3:{2:.8g}):($4>{2:.8g}?$4:{2:.8g}) with filledcurves fs transparent solid "
+          "0.2 noborder fc rgb '{3}' notitle",
+          data, x, floor, line.colour));
     part(fmt::format("{} using {}:2 with lines lw 0.8 lc rgb '{}' notitle", data, x, faint(line.colour, "70")));
     part(fmt::format("{} using {}:5 with lines lw 2.2 lc rgb '{}' {}", data, x, line.colour, title));
   }
@@ -163,12 +168,14 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
     keys += static_cast<std::size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
   }
   const std::string script = fmt::format(
-      "set encoding utf8\nset datafile separator ','\nset pointintervalbox 0\nset lmargin 9\nset rmargin 2\nset tmargin 2.2\nset border 3\nset tics out nomirror scale 0.5\n"
-      "set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title {} noenhanced offset 0,-0.5\nset xlabel '{}'\nset xrange [0:{:.6g}]\n"
+      "set encoding utf8\nset datafile separator ','\nset pointintervalbox 0\nset lmargin 9\nset rmargin 2\nset "
+      "tmargin 2.2\nset border 3\nset tics out nomirror scale 0.5\n"
+      "set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title {} noenhanced offset 0,-0.5\nset xlabel '{}'\nset "
+      "xrange [0:{:.6g}]\n"
       "{}set key {}\n{}reset\n",
-      gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")), thousands ? "thousands of iterations" : "iterations",
-      std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02, axis_commands(y, scale),
-      keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2",
+      gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")),
+      thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,
+      axis_commands(y, scale), keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2",
       plot_commands(figure, thousands ? "($1/1000)" : "1", y.low));
   return draw({figure.name, 440, 300 + 20 * static_cast<int>(keys), script}, folder);
 }

@@ -35,8 +35,8 @@ int smoothing_window(std::size_t rows);
 // The mean over `window` (odd) neighbours, fewer at the ends, and of those that are finite; NaN where none is.
 std::vector<double> moving_average(std::span<const double> values, int window);
 
-// What the y axis shows: of long lines not the first twentieth, where a fit comes from far away, nor what lies more than
-// half as far again from the middle 90 % of the values. Finite and not empty.
+// What the y axis shows: of long lines not the first twentieth, where a fit comes from far away, nor what lies more
+// than half as far again from the middle 90 % of the values. Finite and not empty.
 struct Interval {
   double low, high;
 };

@@ -10,6 +10,7 @@
 
 #include "hone/report/paper_table.hpp"
 #include "hone/report/text.hpp"
+#include "hone/report/words.hpp"
 #include "hone/run/progress.hpp"
 
 namespace hone {
@@ -60,8 +61,7 @@ void name_groups(std::vector<Section>& sections) {
       RunGroup& group = section.groups[i];
       const std::string name = group.first().name();
       group.label = names.count(name) > 1 ? group.first().folder.string() : name;
-      if (group.runs.size() > 1)
-        group.label = fmt::format("{} ({} seeds)", name_without_seed(name), group.runs.size());
+      if (group.runs.size() > 1) group.label = fmt::format("{} ({} seeds)", name_without_seed(name), group.runs.size());
       group.colour = one_each ? by_objective.at(group.first().setting("objective")) : palette[i % palette.size()];
     }
   }
@@ -102,24 +102,18 @@ Fact estimate(std::string name, const char* outer, const char* mean, const char*
 }
 
 Fact list(std::string name, std::function<const Json*(const RunRecord&)> find) {
-  return {std::move(name), [find](const RunRecord& run) {
-            const Json* values = find(run);
-            std::string text;
-            if (!values || !values->is_array()) return text;
-            for (const Json& value : *values)
-              text += (text.empty() ? "" : ", ") + number_text(value.is_number() ? value.get<double>() : std::nan(""));
-            return text;
-          }};
+  return {std::move(name), [find](const RunRecord& run) { return numbers_text(find(run)); }};
 }
 
 Fact duration() {
   const auto seconds = [](const RunRecord& run) { return run.number({"seconds"}); };
-  return {"duration", [seconds](const RunRecord& run) {
-            return std::isnan(seconds(run)) ? "" : duration_text(seconds(run));
-          }};
+  return {"duration",
+          [seconds](const RunRecord& run) { return std::isnan(seconds(run)) ? "" : duration_text(seconds(run)); }};
 }
 
-Fact seed() { return {"seed", [](const RunRecord& run) { return run.setting("seed"); }}; }
+Fact seed() {
+  return {"seed", [](const RunRecord& run) { return run.setting("seed"); }};
+}
 
 std::string kernel_text(const RunRecord& run) {
   const std::string kernel = run.setting("kernel"), steps = run.setting("steps"), leapfrog = run.setting("leapfrog");
@@ -129,12 +123,10 @@ std::string kernel_text(const RunRecord& run) {
 }
 
 std::string iterations_text(const RunRecord& run) {
-  double made = run.number({"iterations"});
-  if (const auto* rows = run.metrics.column("iteration"); std::isnan(made) && rows && !rows->empty()) made = rows->back();
+  const double made = run.iterations_made(), asked = run.iterations_asked();
   if (std::isnan(made)) return "";
-  const std::string text = count_text(static_cast<std::int64_t>(made)), asked = run.setting("iterations");
-  const double wanted = asked.empty() ? made : std::strtod(asked.c_str(), nullptr);
-  return made < wanted ? fmt::format("{} of {}", text, count_text(static_cast<std::int64_t>(wanted))) : text;
+  const std::string text = count_text(static_cast<std::int64_t>(made));
+  return made < asked ? fmt::format("{} of {}", text, count_text(static_cast<std::int64_t>(asked))) : text;
 }
 
 void add_ending(std::vector<Fact>& facts) {
@@ -198,7 +190,8 @@ std::vector<Fact> train_facts() {
       estimate("… chosen on a pilot", "test_log_likelihood", "pilot", "pilot_se"),
       estimate("… best of three, the paper's figure", "test_log_likelihood", "value", "se"),
       list("… by each proposal", [](auto& run) { return run.find({"test_log_likelihood", "proposals"}); }),
-      list("effective samples of each", [](auto& run) { return run.find({"test_log_likelihood", "effective_samples"}); }),
+      list("effective samples of each",
+           [](auto& run) { return run.find({"test_log_likelihood", "effective_samples"}); }),
       {"evaluated on", evaluation_text},
       number("acceptance", "acceptance"),
       number("step size", "step_size"),
@@ -215,30 +208,33 @@ std::vector<Fact> train_facts() {
 }
 
 std::vector<Fact> fit_facts() {
-  std::vector<Fact> facts = {
-      entry("verdict", "verdict"),
-      entry("model", "model"),
-      entry("data", "data"),
-      number("dimension", "dimension"),
-      entry("q", "family"),
-      entry("objective", "objective"),
-      {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
-      count("draws", "draws"),
-      count("HMC steps of a refined draw", "steps"),
-      {"VCD, most steps", [](const RunRecord& run) {
-         const Json* vcd = run.find({"vcd"});
-         if (!vcd || !vcd->is_object() || vcd->empty()) return std::string();
-         const std::string t = std::prev(vcd->end()).key();
-         return fmt::format("{} at t = {}", estimate_text({run.number({"vcd", t, "mean"}), run.number({"vcd", t, "se"})}), t);
-       }},
-      number("k-hat", "k_hat"),
-      number("p-value of q = p", "p_value"),
-      {"acceptance", [](const RunRecord& run) {
-         const double acceptance = run.number({"checks", "chains", "acceptance"});
-         return std::isnan(acceptance) ? "" : number_text(acceptance);
-       }},
-      number("step size", "step_size"),
-      count("gradients", "gradient_evaluations")};
+  std::vector<Fact> facts = {entry("verdict", "verdict"),
+                             entry("model", "model"),
+                             entry("data", "data"),
+                             number("dimension", "dimension"),
+                             entry("q", "family"),
+                             entry("objective", "objective"),
+                             {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
+                             count("draws", "draws"),
+                             count("HMC steps of a refined draw", "steps"),
+                             {"VCD, most steps",
+                              [](const RunRecord& run) {
+                                const Json* vcd = run.find({"vcd"});
+                                if (!vcd || !vcd->is_object() || vcd->empty()) return std::string();
+                                const std::string t = std::prev(vcd->end()).key();
+                                return fmt::format(
+                                    "{} at t = {}",
+                                    estimate_text({run.number({"vcd", t, "mean"}), run.number({"vcd", t, "se"})}), t);
+                              }},
+                             number("k-hat", "k_hat"),
+                             number("p-value of q = p", "p_value"),
+                             {"acceptance",
+                              [](const RunRecord& run) {
+                                const double acceptance = run.number({"checks", "chains", "acceptance"});
+                                return std::isnan(acceptance) ? "" : number_text(acceptance);
+                              }},
+                             number("step size", "step_size"),
+                             count("gradients", "gradient_evaluations")};
   add_ending(facts);
   return facts;
 }
@@ -314,7 +310,8 @@ std::vector<std::vector<std::string>> paper_rows(const Section& section) {
     const double best = run->number({"test_log_likelihood", "value"});
     if (!match) continue;
     if (rows.empty())
-      rows.push_back({"run", "best of three", "paper", "difference", "mixture of proposals", "iterations", "other settings"});
+      rows.push_back(
+          {"run", "best of three", "paper", "difference", "mixture of proposals", "iterations", "other settings"});
     std::string differences;
     for (const std::string& text : match->differences) differences += (differences.empty() ? "" : "; ") + text;
     const double iterations = run->number({"iterations"});
@@ -323,10 +320,11 @@ std::vector<std::vector<std::string>> paper_rows(const Section& section) {
          std::isnan(best) ? "not evaluated" : estimate_text({best, run->number({"test_log_likelihood", "se"})}),
          fmt::format("−{:.2f}", -match->cell->log_likelihood),
          std::isnan(best) ? "–" : number_text(best - match->cell->log_likelihood),
-         estimate_text({run->number({"test_log_likelihood", "mixture"}), run->number({"test_log_likelihood", "mixture_se"})}),
-         std::isnan(iterations) ? "–"
-                                : fmt::format("{} of {}", count_text(static_cast<std::int64_t>(iterations)),
-                                              count_text(paper_iterations)),
+         estimate_text(
+             {run->number({"test_log_likelihood", "mixture"}), run->number({"test_log_likelihood", "mixture_se"})}),
+         std::isnan(iterations)
+             ? "–"
+             : fmt::format("{} of {}", count_text(static_cast<std::int64_t>(iterations)), count_text(paper_iterations)),
          differences.empty() ? "none" : differences});
   }
   return rows;

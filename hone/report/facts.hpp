@@ -28,8 +28,8 @@ struct Section {
 // their seeds alone make one group.
 std::vector<Section> sections_of(std::vector<RunRecord>& runs);
 
-// What was fitted and how, and what came out: a row a fact, a column a group, with headers. Numbers of a group of several
-// runs are means ± standard deviations over them. Rows of which nobody knows anything are left out.
+// What was fitted and how, and what came out: a row a fact, a column a group, with headers. Numbers of a group of
+// several runs are means ± standard deviations over them. Rows of which nobody knows anything are left out.
 std::vector<std::vector<std::string>> facts_table(const Section& section);
 
 // The test log-likelihoods beside Table 1 of the paper: a row a run that is one of its cells; empty where none is.

@@ -18,16 +18,15 @@ constexpr std::size_t shown_pairs = 600;  // points of each kind: more only make
 constexpr int bins = 40;
 constexpr auto q_colour = "#1f6fc4", refined_colour = "#cc3b3b";
 constexpr auto axes =
-    "set encoding utf8\nset datafile separator ','\nset pointintervalbox 0\nset border 3\nset tics out nomirror scale 0.5\n"
+    "set encoding utf8\nset datafile separator ','\nset pointintervalbox 0\nset border 3\nset tics out nomirror scale "
+    "0.5\n"
     "set key off\n";
 
 // How far q is off a parameter: the shift of its mean in refined sds, or the logarithm of the ratio of sds.
 double disagreement(const Json& parameter) {
-  const auto at = [&](const char* key) {
-    return parameter.is_object() && parameter.contains(key) && parameter[key].is_number() ? parameter[key].get<double>()
-                                                                                          : std::nan("");
-  };
-  const double score = std::max(std::abs(at("q_mean") - at("mean")) / at("sd"), std::abs(std::log(at("q_sd") / at("sd"))));
+  const double sd = number_in(parameter, "sd");
+  const double score = std::max(std::abs(number_in(parameter, "q_mean") - number_in(parameter, "mean")) / sd,
+                                std::abs(std::log(number_in(parameter, "q_sd") / sd)));
   return std::isfinite(score) ? score : -1;
 }
 
@@ -56,10 +55,11 @@ std::vector<WorstDirection> worst_directions(const RunRecord& run) {
   if (!names || !names->is_array() || !parameters || !parameters->is_object()) return result;
   for (const char* kind : {"narrowest", "widest"}) {
     const Json* list = run.find({"checks", kind});
-    if (!list || !list->is_array() || list->empty() || !list->front().is_object()) continue;
+    if (!list || !list->is_array() || list->empty()) continue;
     const Json& direction = list->front();
-    if (!direction.contains("vector") || !direction["vector"].is_array() || !direction.contains("sd_ratio") ||
-        !direction["sd_ratio"].is_number() || direction["vector"].size() != names->size())
+    const double sd_ratio = number_in(direction, "sd_ratio");
+    if (std::isnan(sd_ratio) || !direction.contains("vector") || !direction["vector"].is_array() ||
+        direction["vector"].size() != names->size())
       continue;
     std::vector<std::pair<double, std::string>> weights;  // of coordinates that are parameters with draws
     for (std::size_t i = 0; i < names->size(); ++i)
@@ -68,7 +68,7 @@ std::vector<WorstDirection> worst_directions(const RunRecord& run) {
         weights.emplace_back(std::abs(direction["vector"][i].get<double>()), (*names)[i].get<std::string>());
     if (weights.size() < 2) continue;
     std::ranges::stable_sort(weights, std::greater<>(), &std::pair<double, std::string>::first);
-    result.push_back({kind, direction["sd_ratio"].get<double>(), weights[0].second, weights[1].second});
+    result.push_back({kind, sd_ratio, weights[0].second, weights[1].second});
   }
   if (result.size() == 2 && result[0].first == result[1].first && result[0].second == result[1].second)
     result.pop_back();
@@ -146,9 +146,10 @@ class FitFigures {
                            gnuplot_text(names[i]), low, high, tick_step(high - low));
       const char* comma = "plot ";
       for (const auto& [column, colour] : {std::pair{2, q_colour}, {3, refined_colour}}) {
-        plots += fmt::format("{}'marginals.csv' index {} using 1:{} with fillsteps fs transparent solid 0.15 noborder fc rgb "
-                             "'{}', '' index {} using 1:{} with histeps lw 1.6 lc rgb '{}'",
-                             comma, i, column, colour, i, column, colour);
+        plots += fmt::format(
+            "{}'marginals.csv' index {} using 1:{} with fillsteps fs transparent solid 0.15 noborder fc rgb "
+            "'{}', '' index {} using 1:{} with histeps lw 1.6 lc rgb '{}'",
+            comma, i, column, colour, i, column, colour);
         comma = ", ";
       }
       plots += "\n";
@@ -165,10 +166,11 @@ class FitFigures {
         "{}unset ytics\nset border 1\nset yrange [0:*]\nset multiplot layout {},2 margins "
         "{:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\n{}unset multiplot\nreset\n",
         axes, rows, 16 / width, 1 - 16 / width, 34 / height, 1 - 30 / height, 36 / width, 70 / height, plots);
-    return add({"marginals", static_cast<int>(width), static_cast<int>(height), script},
-               "Marginals of q and of the refined draws: " + words + ".",
-               fmt::format("Marginals of q (blue) and of the refined draws (red), for the {} on which they disagree most.",
-                           names.size() == 1 ? "parameter" : fmt::format("{} parameters", names.size())));
+    return add(
+        {"marginals", static_cast<int>(width), static_cast<int>(height), script},
+        "Marginals of q and of the refined draws: " + words + ".",
+        fmt::format("Marginals of q (blue) and of the refined draws (red), for the {} on which they disagree most.",
+                    names.size() == 1 ? "parameter" : fmt::format("{} parameters", names.size())));
   }
 
   bool draw_pair(const WorstDirection& d) {
@@ -176,8 +178,10 @@ class FitFigures {
     const auto &q1 = *q_.column(d.first), &q2 = *q_.column(d.second);
     const auto &r1 = *refined_.column(d.first), &r2 = *refined_.column(d.second);
     const std::size_t shown = std::min({shown_pairs, q1.size(), r1.size()});
-    std::string csv = fmt::format("# draws of q, then refined: {}, {}\n", gnuplot_text(d.first), gnuplot_text(d.second));
-    for (std::size_t k = 0; k < shown; ++k) csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g}\n", q1[k], q2[k], r1[k], r2[k]);
+    std::string csv =
+        fmt::format("# draws of q, then refined: {}, {}\n", gnuplot_text(d.first), gnuplot_text(d.second));
+    for (std::size_t k = 0; k < shown; ++k)
+      csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g}\n", q1[k], q2[k], r1[k], r2[k]);
     write_file(folder_ / (name + ".csv"), csv);
     const auto [left, right] = range_of(q1, r1);
     const auto [bottom, top] = range_of(q2, r2);
@@ -187,9 +191,10 @@ class FitFigures {
         "lc rgb '#50{9}', '' using 3:4 with points pt 7 ps 0.25 lc rgb '#50{10}'\nreset\n",
         axes, d.kind, gnuplot_text(d.first), gnuplot_text(d.second), left, right, bottom, top, name, q_colour + 1,
         refined_colour + 1);
-    const std::string words =
-        fmt::format("along the {} direction, mostly {} and {}, the standard deviation of q is {:.2f} times that of the refined "
-                    "draws", d.kind, d.first, d.second, d.sd_ratio);
+    const std::string words = fmt::format(
+        "along the {} direction, mostly {} and {}, the standard deviation of q is {:.2f} times that of the refined "
+        "draws",
+        d.kind, d.first, d.second, d.sd_ratio);
     return add({name, 440, 360, script}, fmt::format("{} draws of q and as many refined ones: {}.", shown, words),
                fmt::format("{} draws of q (blue) and refined ones (red): {}.", shown, words));
   }
@@ -216,9 +221,11 @@ class FitFigures {
     }
     write_file(folder_ / "vcd_steps.csv", csv);
     const std::string script = fmt::format(
-        "{}set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title 'VCD ± standard error'\nset xlabel 'refinement steps "
+        "{}set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title 'VCD ± standard error'\nset xlabel 'refinement "
+        "steps "
         "t'\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange [*:*]\nset offsets graph 0,0,0.1,0.1\n"
-        "plot 'vcd_steps.csv' using 1:2 with lines lw 1.5 lc rgb '{}', '' using 1:2:3 with yerrorbars lw 1.5 pt 7 ps 0.6 "
+        "plot 'vcd_steps.csv' using 1:2 with lines lw 1.5 lc rgb '{}', '' using 1:2:3 with yerrorbars lw 1.5 pt 7 ps "
+        "0.6 "
         "lc rgb '{}'\nreset\n",
         axes, 1.25 * last, q_colour, q_colour);
     return add({"vcd_steps", 440, 300, script}, "The VCD of q: " + words + ".",

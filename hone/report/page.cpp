@@ -10,43 +10,77 @@ namespace hone {
 namespace {
 
 constexpr std::string_view style = R"(
-:root{color-scheme:light dark;--ink:#1c2128;--soft:#57606a;--line:#d5dae0;--ground:#fff;--card:#f6f8fa;--link:#0b5cad;--warn:#9a5b00;--warn-ground:#fff6e5}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e7eb;--soft:#9aa4b0;--line:#363d47;--ground:#14171b;--card:#1b1f25;--link:#7db7f5;--warn:#f0b45b;--warn-ground:#2a2114}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:76rem;padding:1.5rem 1.25rem 4rem;background:var(--ground);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;overflow-wrap:break-word}
-h1{font-size:1.7rem;line-height:1.2;margin:0 0 .75rem}
-h2{font-size:1.3rem;margin:2.25rem 0 .6rem;padding-top:.9rem;border-top:1px solid var(--line)}
-h3{font-size:1.05rem;margin:1.6rem 0 .5rem}
-p{margin:.5rem 0;max-width:48rem}
-ul{margin:.5rem 0;padding-left:1.3rem;max-width:60rem}
-li{margin:.2rem 0}
-a{color:var(--link)}
-.verdict p{font-size:1.05rem}
-.note{border-left:.3rem solid var(--warn);background:var(--warn-ground);padding:.6rem 1rem;margin:1rem 0}
-.note strong{color:var(--warn)}
-.note ul{margin:.3rem 0 0}
-.wide{overflow-x:auto;margin:.75rem 0}
-table{border-collapse:collapse;font-size:.92rem}
-.caption{color:var(--soft);font-size:.85rem;margin-top:-.3rem}
-th,td{padding:.28rem .9rem .28rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
-td{font-variant-numeric:tabular-nums;min-width:6.5rem;max-width:26rem;overflow-wrap:anywhere}
-th[scope=row]{min-width:7.5rem}
-thead th{border-bottom:2px solid var(--line)}
-tbody th{font-weight:500;color:var(--soft)}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,23rem),1fr));gap:1rem;margin:1rem 0;align-items:start}
-figure{margin:0;padding:.75rem;background:var(--card);border:1px solid var(--line);border-radius:.5rem}
-figure img{display:block;width:100%;height:auto}
-figcaption{color:var(--soft);font-size:.85rem;margin-top:.5rem}
-.images img{image-rendering:pixelated;max-width:46rem}
-.images div+div{margin-top:.6rem}
-.images span{display:block;font-size:.85rem;color:var(--soft);margin-bottom:.15rem}
-.settings{columns:20rem;font:.82rem/1.6 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;list-style:none;padding:0;max-width:none}
-.settings li{margin:0;break-inside:avoid}
-.settings b{font-weight:400;color:var(--soft)}
-.files{columns:18rem;max-width:none}
-footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
-@media (max-width:30rem){body{padding:1rem .9rem 3rem}h1{font-size:1.4rem}.figures{gap:.75rem}figure{padding:.4rem}}
-@media print{@page{margin:14mm}body{max-width:none;padding:0;font-size:10.5pt}h2,h3{break-after:avoid}figure,tr,.note{break-inside:avoid}figure{background:none}.wide{overflow:visible}.figures{grid-template-columns:1fr 1fr}a{color:inherit}}
+:root {
+  color-scheme: light dark;
+  --ink: #1c2128; --soft: #57606a; --line: #d5dae0; --ground: #fff; --card: #f6f8fa;
+  --link: #0b5cad; --warn: #9a5b00; --warn-ground: #fff6e5;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --ink: #e4e7eb; --soft: #9aa4b0; --line: #363d47; --ground: #14171b; --card: #1b1f25;
+    --link: #7db7f5; --warn: #f0b45b; --warn-ground: #2a2114;
+  }
+}
+* { box-sizing: border-box }
+body {
+  margin: 0 auto; max-width: 76rem; padding: 1.5rem 1.25rem 4rem; background: var(--ground); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  overflow-wrap: break-word;
+}
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .75rem }
+h2 { font-size: 1.3rem; margin: 2.25rem 0 .6rem; padding-top: .9rem; border-top: 1px solid var(--line) }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 .5rem }
+p { margin: .5rem 0; max-width: 48rem }
+ul { margin: .5rem 0; padding-left: 1.3rem; max-width: 60rem }
+li { margin: .2rem 0 }
+a { color: var(--link) }
+.verdict p { font-size: 1.05rem }
+.note { border-left: .3rem solid var(--warn); background: var(--warn-ground); padding: .6rem 1rem; margin: 1rem 0 }
+.note strong { color: var(--warn) }
+.note ul { margin: .3rem 0 0 }
+.wide { overflow-x: auto; margin: .75rem 0 }
+table { border-collapse: collapse; font-size: .92rem }
+th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
+td { font-variant-numeric: tabular-nums; min-width: 6.5rem; max-width: 26rem; overflow-wrap: anywhere }
+th[scope=row] { min-width: 7.5rem }
+thead th { border-bottom: 2px solid var(--line) }
+tbody th { font-weight: 500; color: var(--soft) }
+.caption, figcaption, footer { color: var(--soft); font-size: .85rem }
+.caption { margin-top: -.3rem }
+.figures {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); gap: 1rem; margin: 1rem 0;
+  align-items: start;
+}
+figure { margin: 0; padding: .75rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem }
+figure img { display: block; width: 100%; height: auto }
+figcaption { margin-top: .5rem }
+.images img { image-rendering: pixelated }
+.images div + div { margin-top: .6rem }
+.images span { display: block; font-size: .85rem; color: var(--soft); margin-bottom: .15rem }
+.settings {
+  columns: 20rem; list-style: none; padding: 0; max-width: none;
+  font: .82rem/1.6 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
+}
+.settings li { margin: 0; break-inside: avoid }
+.settings b { font-weight: 400; color: var(--soft) }
+.files { columns: 18rem; max-width: none }
+footer { margin-top: 3rem }
+@media (max-width: 30rem) {
+  body { padding: 1rem .9rem 3rem }
+  h1 { font-size: 1.4rem }
+  .figures { gap: .75rem }
+  figure { padding: .4rem }
+}
+@media print {
+  @page { margin: 14mm }
+  body { max-width: none; padding: 0; font-size: 10.5pt }
+  h2, h3 { break-after: avoid }
+  figure, tr, .note { break-inside: avoid }
+  figure { background: none }
+  .wide { overflow: visible }
+  .figures { grid-template-columns: 1fr 1fr }
+  a { color: inherit }
+}
 )";
 
 // Inside gnuplot's SVG: no background of its own, and ink that can be read on a dark page.
@@ -99,8 +133,8 @@ void Page::svg_figure(const std::filesystem::path& file, const std::string& alte
   const auto end = open == svg.npos ? svg.npos : svg.find('>', open);
   if (end == svg.npos) throw InputError(fmt::format("{}: not an SVG file", file.string()));
   svg.insert(end + 1, svg_style);
-  body_ += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", picture_html("image/svg+xml", svg, alternative),
-                       html_text(caption));
+  body_ += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n",
+                       picture_html("image/svg+xml", svg, alternative), html_text(caption));
 }
 
 void Page::image_rows(const std::vector<ImageRow>& rows, const std::string& caption) {

@@ -26,20 +26,26 @@ std::vector<std::pair<std::string, std::string>> paper_settings(const PaperCell&
 }
 
 // What a run may choose without leaving its cell. How MNIST became bits is told elsewhere: its name does not say.
-const std::set<std::string> free_settings = {
-    "data",         "data_seed",        "binarization",       "seed",   "iterations",
-    "report_every", "checkpoint.every", "checkpoint.minutes", "engine", "threads", "precision"};
+const std::set<std::string> free_settings = {"data",       "data_seed",    "binarization",     "seed",
+                                             "iterations", "report_every", "checkpoint.every", "checkpoint.minutes",
+                                             "engine",     "threads",      "precision"};
 
 }  // namespace
 
 const std::vector<PaperCell>& paper_cells() {
   static const std::vector<PaperCell> cells = {
-      {"logistic-mf", "mnist", "kl", -111.20},         {"logistic-mf", "mnist", "hoffman", -103.61},
-      {"logistic-mf", "mnist", "vcd", -101.26},        {"logistic-mf", "fashion-mnist", "kl", -127.43},
-      {"logistic-mf", "fashion-mnist", "hoffman", -121.86}, {"logistic-mf", "fashion-mnist", "vcd", -121.11},
-      {"vae", "mnist", "kl", -98.46},                  {"vae", "mnist", "hoffman", -96.23},
-      {"vae", "mnist", "vcd", -95.86},                 {"vae", "fashion-mnist", "kl", -124.63},
-      {"vae", "fashion-mnist", "hoffman", -117.74},    {"vae", "fashion-mnist", "vcd", -117.65},
+      {"logistic-mf", "mnist", "kl", -111.20},
+      {"logistic-mf", "mnist", "hoffman", -103.61},
+      {"logistic-mf", "mnist", "vcd", -101.26},
+      {"logistic-mf", "fashion-mnist", "kl", -127.43},
+      {"logistic-mf", "fashion-mnist", "hoffman", -121.86},
+      {"logistic-mf", "fashion-mnist", "vcd", -121.11},
+      {"vae", "mnist", "kl", -98.46},
+      {"vae", "mnist", "hoffman", -96.23},
+      {"vae", "mnist", "vcd", -95.86},
+      {"vae", "fashion-mnist", "kl", -124.63},
+      {"vae", "fashion-mnist", "hoffman", -117.74},
+      {"vae", "fashion-mnist", "vcd", -117.65},
   };
   return cells;
 }

@@ -9,9 +9,9 @@
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 #include "hone/report/contours.hpp"
-#include "hone/report/curves.hpp"
 #include "hone/report/facts.hpp"
 #include "hone/report/fit_figures.hpp"
+#include "hone/report/learning_curves.hpp"
 #include "hone/report/page.hpp"
 #include "hone/report/paper_table.hpp"
 #include "hone/report/text.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_listed = 6;        // runs whose pictures and files are shown one by one
+constexpr std::size_t most_listed = 6;       // runs whose pictures and files are shown one by one
 constexpr std::size_t most_parameters = 40;  // rows of a fit's table
 
 fs::path default_page(const std::vector<fs::path>& folders) {
@@ -45,12 +45,14 @@ class Report {
     Page page(title());
     collect_faults();
     if (!gnuplot_)
-      faults_.push_back("figures are missing: gnuplot is not installed (Debian: apt-get install gnuplot-nox); their data and "
-                        "scripts are in place");
+      faults_.push_back(
+          "figures are missing: gnuplot is not installed (Debian: apt-get install gnuplot-nox); their data and "
+          "scripts are in place");
     if (!faults_.empty()) page.note("Not everything could be read or drawn", faults_);
     page.html(body.body());
     page.html(fmt::format("<footer>Written by hone {}. Data and gnuplot scripts of the figures lie in {}.</footer>\n",
-                          html_text(hone_version()), link_html(figures_folder(), page_folder_, "the folder of figures")));
+                          html_text(hone_version()),
+                          link_html(figures_folder(), page_folder_, "the folder of figures")));
     write_file(page_file_, page.text());
     return {page_file_, static_cast<int>(runs_.size()), faults_};
   }
@@ -67,11 +69,9 @@ class Report {
   void write_fit(RunRecord& run, Page& page);
   void write_settings(const Section& section, Page& page);
   void write_files(Page& page);
-  CurveFigure curves_of(const Section& section, const std::string& column, const std::string& title) const;
-  void add_curves(const CurveFigure& figure, const std::string& words, Page& page);
   fs::path figures_folder() const;
   fs::path figures_of(const RunRecord& run) const;
-  std::string figure_name(const std::string& name) const;
+  std::string suffix() const { return section_ == 1 ? "" : fmt::format("_{}", section_); }  // of a section's figures
   template <class Draw>
   void guarded(const std::string& what, Draw&& draw_it);
 
@@ -139,10 +139,6 @@ fs::path Report::figures_of(const RunRecord& run) const {
   return folder;
 }
 
-std::string Report::figure_name(const std::string& name) const {
-  return section_ == 1 ? name : fmt::format("{}_{}", name, section_);
-}
-
 // A figure that cannot be drawn is a fault, not the end of the report.
 template <class Draw>
 void Report::guarded(const std::string& what, Draw&& draw_it) {
@@ -153,108 +149,15 @@ void Report::guarded(const std::string& what, Draw&& draw_it) {
   }
 }
 
-CurveFigure Report::curves_of(const Section& section, const std::string& column, const std::string& title) const {
-  CurveFigure figure{figure_name(column), title, {}};
-  for (const RunGroup& group : section.groups)
-    for (const RunRecord* run : group.runs) {
-      const auto *x = run->metrics.column("iteration"), *y = run->metrics.column(column),
-                 *se = run->metrics.column(column + "_se");
-      if (!x || !y || std::ranges::none_of(*y, [](double value) { return std::isfinite(value); })) continue;
-      Line line{group.label, group.colour, *x, *y, {}};
-      if (column == "vcd" && se && group.runs.size() == 1) line.se = *se;
-      figure.lines.push_back(std::move(line));
-    }
-  return figure;
-}
-
-// Where the lines of a figure begin and end, for those who do not see it.
-std::string lines_in_words(const CurveFigure& figure) {
-  constexpr std::size_t most = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most, figure.lines.size()); ++i) {
-    const Line& line = figure.lines[i];
-    const auto smooth = moving_average(line.y, smoothing_window(line.y.size()));
-    text += fmt::format("{}{}: from {} at iteration {} to {} at iteration {}", i ? "; " : "", line.label,
-                        number_text(smooth.front()), number_text(line.x.front()), number_text(smooth.back()),
-                        count_text(static_cast<std::int64_t>(line.x.back())));
-  }
-  if (figure.lines.size() > most) text += fmt::format("; and {} more", figure.lines.size() - most);
-  return text;
-}
-
-std::string smoothing_in_words(const CurveFigure& figure) {
-  int least = 1 << 30, most = 1;
-  for (const Line& line : figure.lines) {
-    least = std::min(least, smoothing_window(line.y.size()));
-    most = std::max(most, smoothing_window(line.y.size()));
-  }
-  if (most == 1) return "Not smoothed: there are few rows.";
-  return fmt::format("Thin: rows of metrics.csv; thick: mean over {} neighbouring rows. What is far off the rest is cut.",
-                     least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
-}
-
-void Report::add_curves(const CurveFigure& figure, const std::string& words, Page& page) {
-  if (figure.lines.empty()) return;
-  guarded(figure.title, [&] {
-    if (!draw_curves(figure, figures_folder())) return false;
-    page.svg_figure(figures_folder() / (figure.name + ".svg"),
-                    fmt::format("{} against iterations. {}.", figure.title, lines_in_words(figure)), words);
-    return true;
-  });
-}
-
-CurveFigure likelihoods_of(const Section& section, const std::string& name) {
-  CurveFigure figure{name, "test log-likelihood (mixture of proposals)", {}, CurveStyle::marks};
-  for (const RunGroup& group : section.groups)
-    for (const RunRecord* run : group.runs) {
-      Line line{group.label, group.colour, {}, {}, {}};
-      const auto *x = run->evaluations.column("iteration"), *y = run->evaluations.column("mixture"),
-                 *se = run->evaluations.column("mixture_se");
-      for (std::size_t i = 0; x && y && se && i < x->size(); ++i) {
-        if (!std::isfinite((*y)[i])) continue;
-        if (!line.x.empty() && line.x.back() == (*x)[i]) {  // evaluated again: the last one counts
-          line.x.pop_back();
-          line.y.pop_back();
-          line.se.pop_back();
-        }
-        line.x.push_back((*x)[i]);
-        line.y.push_back((*y)[i]);
-        line.se.push_back((*se)[i]);
-      }
-      const double last = run->number({"test_log_likelihood", "mixture"}),
-                   iteration = run->number({"test_log_likelihood", "iteration"});
-      if (line.x.empty() && std::isfinite(last) && std::isfinite(iteration)) {
-        line.x = {iteration};
-        line.y = {last};
-        line.se = {run->number({"test_log_likelihood", "mixture_se"})};
-      }
-      if (!line.x.empty()) figure.lines.push_back(std::move(line));
-    }
-  return figure;
-}
-
 void Report::write_curves(const Section& section, Page& page) {
   page.heading(level_, "Learning curves");
   page.open_figures();
-  const CurveFigure elbo = curves_of(section, "elbo", "ELBO");
-  const std::string smoothing = smoothing_in_words(elbo);
-  add_curves(elbo,
-             (section.kind == RunKind::toy ? "The ELBO, that is −KL(q ‖ p), in nats. "
-                                           : "The ELBO of the training data, in nats a datum. ") + smoothing, page);
-  add_curves(curves_of(section, "vcd", "VCD"),
-             "The VCD with a band of ± one standard error of each row. " + smoothing, page);
-  if (section.kind == RunKind::train) {
-    const CurveFigure figure = likelihoods_of(section, figure_name("test_log_likelihood"));
-    add_curves(figure, "Test log-likelihood in nats a datum, ± standard error over data: a mark for each hone eval.", page);
-  }
-  CurveFigure acceptance = curves_of(section, "acceptance", "acceptance");
-  const std::string aim = section.groups.front().first().setting("acceptance");
-  if (const double level = std::strtod(aim.c_str(), nullptr); level > 0) {
-    acceptance.reference = level;
-    acceptance.reference_label = "aimed at";
-  }
-  add_curves(acceptance, "Share of accepted proposals. " + smoothing, page);
-  add_curves(curves_of(section, "step_size", "step size"), "Step size of the kernel. " + smoothing, page);
+  for (const LearningCurve& curve : learning_curves(section, suffix()))
+    guarded(curve.figure.title, [&] {
+      if (!draw_curves(curve.figure, figures_folder())) return false;
+      page.svg_figure(figures_folder() / (curve.figure.name + ".svg"), curve.alternative, curve.caption);
+      return true;
+    });
   page.close_figures();
 }
 
@@ -268,7 +171,7 @@ void Report::write_contours(const Section& section, Page& page) {
     const std::string title = fmt::format("{}, q: {}", section.problem, family);
     auto panel = std::ranges::find(panels, title, &ContourPanel::title);
     if (panel == panels.end()) {
-      const std::string name = figure_name(panels.empty() ? "contours" : "contours_" + family);
+      const std::string name = (panels.empty() ? "contours" : "contours_" + family) + suffix();
       panel = panels.insert(panels.end(), {name, title, {}, {}, {}});
     }
     panel->runs.push_back(run.folder);
@@ -284,11 +187,13 @@ void Report::write_contours(const Section& section, Page& page) {
       if (!draw_contours(panel.name, {panel}, figures_folder())) return false;
       std::string words;
       for (const std::string& label : panel.labels) words += (words.empty() ? " of " : ", ") + label;
-      page.svg_figure(figures_folder() / (panel.name + ".svg"),
-                      fmt::format("Contours of the target and of q{} ({}). The table gives the means and standard deviations "
-                                  "of q.", words, panel.title),
-                      "Contours of the smallest regions that hold 50, 80 and 95 % of the probability. Of several seeds the "
-                      "first is shown.");
+      page.svg_figure(
+          figures_folder() / (panel.name + ".svg"),
+          fmt::format("Contours of the target and of q{} ({}). The table gives the means and standard deviations "
+                      "of q.",
+                      words, panel.title),
+          "Contours of the smallest regions that hold 50, 80 and 95 % of the probability. Of several seeds the "
+          "first is shown.");
       return true;
     });
   page.close_figures();
@@ -303,19 +208,17 @@ void Report::write_images(const RunRecord& run, Page& page) {
   }
   guarded(run.folder.string(), [&] {
     const Json json = parse_json(read_file(figures / "images.json"));
-    const auto number = [&](const char* key) {
-      if (!json.is_object() || !json.contains(key) || !json[key].is_number())
-        throw InputError(fmt::format("images.json: there is no number '{}'", key));
-      return json[key].get<double>();
-    };
-    const std::string split = json.is_object() && json.contains("split") && json["split"].is_string()
-                                  ? json["split"].get<std::string>() : "some";
-    const double count = number("count"), steps = number("steps"), iteration = number("iteration");
+    const double count = number_in(json, "count"), steps = number_in(json, "steps"),
+                 iteration = number_in(json, "iteration");
+    if (std::isnan(count + steps + iteration) || !json.contains("split") || !json["split"].is_string())
+      throw InputError("figures/images.json: expected an object with split, count, steps and iteration");
+    const std::string split = json["split"];
     page.image_rows(
         {{"data", figures / "images_data.png", fmt::format("The first {:.0f} images of the {} data.", count, split)},
          {"reconstructed from draws of q", figures / "images_q.png",
           fmt::format("What the model makes of one draw of q for each of the {:.0f} images above.", count)},
-         {fmt::format("reconstructed from the same draws, refined by {:.0f} steps", steps), figures / "images_refined.png",
+         {fmt::format("reconstructed from the same draws, refined by {:.0f} steps", steps),
+          figures / "images_refined.png",
           fmt::format("What the model makes of the same draws, refined by {:.0f} MCMC steps.", steps)},
          {"samples from the model", figures / "images_samples.png",
           fmt::format("{:.0f} mean images of the model at draws of the prior.", count)}},
@@ -323,11 +226,6 @@ void Report::write_images(const RunRecord& run, Page& page) {
                     count_text(static_cast<std::int64_t>(iteration))));
     return true;
   });
-}
-
-std::string quantile_cell(const Json& values, const char* key) {
-  return number_text(values.is_object() && values.contains(key) && values[key].is_number() ? values[key].get<double>()
-                                                                                           : std::nan(""));
 }
 
 void write_parameters(const RunRecord& run, Page& page) {
@@ -339,12 +237,14 @@ void write_parameters(const RunRecord& run, Page& page) {
     if (rows.size() > most_parameters) break;
     rows.push_back({name});
     for (const char* key : {"q_mean", "q_sd", "mean", "sd", "mcse", "q05", "q50", "q95"})
-      rows.back().push_back(quantile_cell(values, key));
+      rows.back().push_back(number_text(number_in(values, key)));
   }
-  page.table(rows, parameters->size() > most_parameters
-                       ? fmt::format("Of {} parameters the first {}; all are in summary.json. Right of q's columns: the "
-                                     "refined draws.", parameters->size(), most_parameters)
-                       : "Right of q's columns: the refined draws.");
+  page.table(rows,
+             parameters->size() > most_parameters
+                 ? fmt::format("Of {} parameters the first {}; all are in summary.json. Right of q's columns: the "
+                               "refined draws.",
+                               parameters->size(), most_parameters)
+                 : "Right of q's columns: the refined draws.");
 }
 
 void Report::write_fit(RunRecord& run, Page& page) {
@@ -400,8 +300,10 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
   page.html("</div>\n");
   if (const auto rows = paper_rows(section); !rows.empty()) {
     page.heading(level_, "Beside the paper's Table 1");
-    page.table(rows, fmt::format("Test log-likelihood in nats a datum. The paper's figure is the best of three proposals for "
-                                 "each datum after {} iterations, and no lower bound.", count_text(paper_iterations)));
+    page.table(rows,
+               fmt::format("Test log-likelihood in nats a datum. The paper's figure is the best of three proposals for "
+                           "each datum after {} iterations, and no lower bound.",
+                           count_text(paper_iterations)));
   }
   page.heading(level_, "What was fitted, and how");
   page.table(facts_table(section), section.runs().size() > section.groups.size()
@@ -416,7 +318,8 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
     for (const RunGroup& group : section.groups)
       if (shown++ < most_listed) write_images(group.first(), page);
     page.close_figures();
-    if (shown > most_listed) page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));
+    if (shown > most_listed)
+      page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));
   }
   if (section.kind == RunKind::fit)
     for (const RunGroup& group : section.groups)
@@ -435,7 +338,8 @@ void Report::write_files(Page& page) {
     std::vector<fs::path> files;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(run.folder, ignored))
-      if (!is_unfinished(entry.path()) && fs::absolute(entry.path()) != fs::absolute(page_file_)) files.push_back(entry.path());
+      if (!is_unfinished(entry.path()) && fs::absolute(entry.path()) != fs::absolute(page_file_))
+        files.push_back(entry.path());
     std::ranges::sort(files);
     std::string html;
     for (const fs::path& file : files) {

@@ -19,7 +19,8 @@ struct ReportResult {
 };
 
 // Figures of one run are in its own folder, those of several beside the page in NAME_figures (also where a run folder
-// cannot be written). InputError, with all reasons, where none of the folders can be reported on: nothing is written then.
+// cannot be written). InputError, with all reasons, where none of the folders can be reported on: nothing is written
+// then.
 ReportResult write_report(const ReportRequest& request);
 
 }  // namespace hone

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void flatten(const toml::table& table, const std::string& prefix, std::vector<std::pair<std::string, std::string>>& out) {
+void flatten(const toml::table& table, const std::string& prefix,
+             std::vector<std::pair<std::string, std::string>>& out) {
   std::vector<std::pair<const toml::key*, const toml::node*>> entries;  // toml++ sorts them by key
   for (const auto& [key, node] : table) entries.emplace_back(&key, &node);
   std::ranges::stable_sort(entries, {}, [](const auto& entry) { return entry.second->source().begin.line; });
@@ -95,8 +96,8 @@ RunKind kind_of(const RunRecord& run) {
   if (!run.setting("model").empty()) return RunKind::train;
   std::string why;
   for (const std::string& fault : run.faults) why += "; " + fault;
-  throw InputError(fmt::format("{}: not the folder of a hone toy, train or fit that can be read{}", run.folder.string(),
-                               why));
+  throw InputError(
+      fmt::format("{}: not the folder of a hone toy, train or fit that can be read{}", run.folder.string(), why));
 }
 
 // The table of settings that this version reads a run's config.toml by.
@@ -120,8 +121,8 @@ void check_version(RunRecord& run) {
   const std::vector<std::string> known = known_keys(run.kind);
   for (const auto& [key, value] : run.config)
     if (std::ranges::find(known, key) == known.end())
-      run.faults.push_back(fmt::format("config.toml: hone {} knows no key '{}': another version wrote it",
-                                       hone_version(), key));
+      run.faults.push_back(
+          fmt::format("config.toml: hone {} knows no key '{}': another version wrote it", hone_version(), key));
 }
 
 }  // namespace
@@ -129,8 +130,9 @@ void check_version(RunRecord& run) {
 std::string RunRecord::name() const {
   const fs::path plain = folder.lexically_normal();
   const fs::path last = plain.has_filename() ? plain.filename() : plain.parent_path().filename();
-  return last.empty() || last == "." || last == ".." ? fs::absolute(plain).lexically_normal().parent_path().filename().string()
-                                                     : last.string();
+  return last.empty() || last == "." || last == ".."
+             ? fs::absolute(plain).lexically_normal().parent_path().filename().string()
+             : last.string();
 }
 
 std::string RunRecord::setting(std::string_view key) const {
@@ -152,6 +154,17 @@ const Json* RunRecord::find(std::initializer_list<std::string_view> path) const 
   return at;
 }
 
+double RunRecord::iterations_made() const {
+  const double made = number({"iterations"});
+  const auto* rows = metrics.column("iteration");
+  return std::isnan(made) && rows && !rows->empty() ? rows->back() : made;
+}
+
+double RunRecord::iterations_asked() const {
+  const std::string asked = setting("iterations");
+  return asked.empty() ? std::nan("") : std::strtod(asked.c_str(), nullptr);
+}
+
 double RunRecord::number(std::initializer_list<std::string_view> path) const {
   const Json* found = find(path);
   return found && found->is_number() ? found->get<double>() : std::nan("");
@@ -160,6 +173,12 @@ double RunRecord::number(std::initializer_list<std::string_view> path) const {
 std::string RunRecord::text(std::initializer_list<std::string_view> path) const {
   const Json* found = find(path);
   return found && found->is_string() ? found->get<std::string>() : "";
+}
+
+double number_in(const Json& object, std::string_view key) {
+  if (!object.is_object()) return std::nan("");
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
 RunRecord read_run(const fs::path& folder) {
@@ -174,7 +193,8 @@ RunRecord read_run(const fs::path& folder) {
   run.metrics = read_rows(run, "metrics.csv");
   run.evaluations = read_rows(run, "test_log_likelihood.csv");
   run.kind = kind_of(run);
-  if (run.kind != RunKind::fit && run.metrics.rows() == 0) run.faults.push_back("metrics.csv: missing, or without rows");
+  if (run.kind != RunKind::fit && run.metrics.rows() == 0)
+    run.faults.push_back("metrics.csv: missing, or without rows");
   check_version(run);
   return run;
 }

@@ -33,7 +33,14 @@ struct RunRecord {
   std::string text(std::initializer_list<std::string_view> path) const;
   Estimate estimate(std::string_view key) const { return {number({key, "mean"}), number({key, "se"})}; }
   const Json* find(std::initializer_list<std::string_view> path) const;  // null where there is none
+
+  // By summary.json, or else by the last row of metrics.csv, and by config.toml; NaN where nothing says.
+  double iterations_made() const;
+  double iterations_asked() const;
 };
+
+// A number in a JSON object; NaN where there is none, or no object.
+double number_in(const Json& object, std::string_view key);
 
 // Throws InputError, saying what is wrong, where nothing can be reported of the folder.
 RunRecord read_run(const std::filesystem::path& folder);

@@ -51,12 +51,18 @@ std::string with_minus(std::string text) {
 std::string html_text(std::string_view text) {
   std::string result;
   for_characters(text, [&](std::string_view c) {
-    if (c == "&") result += "&amp;";
-    else if (c == "<") result += "&lt;";
-    else if (c == ">") result += "&gt;";
-    else if (c == "\"") result += "&quot;";
-    else if (c == "'") result += "&#39;";
-    else result += c;
+    if (c == "&")
+      result += "&amp;";
+    else if (c == "<")
+      result += "&lt;";
+    else if (c == ">")
+      result += "&gt;";
+    else if (c == "\"")
+      result += "&quot;";
+    else if (c == "'")
+      result += "&#39;";
+    else
+      result += c;
   });
   return result;
 }
@@ -65,10 +71,14 @@ std::string html_text(std::string_view text) {
 std::string gnuplot_text(std::string_view text) {
   std::string result = "'";
   for_characters(text, [&](std::string_view c) {
-    if (c == "'") result += "''";
-    else if (c == "\n" || c == "\t") result += " ";
-    else if (c == "`") result += "´";  // a command, in other places than this
-    else result += c;
+    if (c == "'")
+      result += "''";
+    else if (c == "\n" || c == "\t")
+      result += " ";
+    else if (c == "`")
+      result += "´";  // a command, in other places than this
+    else
+      result += c;
   });
   return result + "'";
 }
@@ -87,8 +97,7 @@ std::string base64(std::string_view bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const std::string_view part = bytes.substr(i, 3);
     std::uint32_t word = 0;
-    for (std::size_t j = 0; j < 3; ++j)
-      word = word << 8 | (j < part.size() ? static_cast<unsigned char>(part[j]) : 0u);
+    for (std::size_t j = 0; j < 3; ++j) word = word << 8 | (j < part.size() ? static_cast<unsigned char>(part[j]) : 0u);
     for (std::size_t j = 0; j < 4; ++j) result += j <= part.size() ? digits[word >> (18 - 6 * j) & 63] : '=';
   }
   return result;
@@ -110,7 +119,8 @@ std::string number_text(double number) {
 }
 
 std::string estimate_text(const Estimate& estimate) {
-  if (!std::isfinite(estimate.mean) || !std::isfinite(estimate.se) || estimate.se <= 0) return number_text(estimate.mean);
+  if (!std::isfinite(estimate.mean) || !std::isfinite(estimate.se) || estimate.se <= 0)
+    return number_text(estimate.mean);
   const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(estimate.se))), 0, 9);
   return with_minus(fmt::format("{:.{}f} ± {:.{}f}", estimate.mean, decimals, estimate.se, decimals));
 }

@@ -31,14 +31,12 @@ std::string acceptance_text(const RunRecord& run) {
 
 // "After 1,500 of 2,000 iterations"
 std::string how_far(const RunRecord& run) {
-  double made = run.number({"iterations"});
-  const auto* rows = run.metrics.column("iteration");
-  if (std::isnan(made) && rows && !rows->empty()) made = rows->back();
+  const double made = run.iterations_made(), asked = run.iterations_asked();
   if (std::isnan(made)) return "After an unknown number of iterations";
-  const std::string wanted = run.setting("iterations"), text = count_text(static_cast<std::int64_t>(made));
-  const double asked = wanted.empty() ? made : std::strtod(wanted.c_str(), nullptr);
+  const std::string text = count_text(static_cast<std::int64_t>(made));
   if (made < asked)
-    return fmt::format("After {} of {} iterations, before its end,", text, count_text(static_cast<std::int64_t>(asked)));
+    return fmt::format("After {} of {} iterations, before its end,", text,
+                       count_text(static_cast<std::int64_t>(asked)));
   return fmt::format("After all of its {} iterations", text);
 }
 
@@ -49,17 +47,17 @@ Estimate mixture_of(const RunRecord& run) {
 std::string likelihood_sentence(const RunRecord& run) {
   const Estimate mixture = mixture_of(run);
   std::string text = how_far(run);
-  if (!run.find({"test_log_likelihood"}))
-    return text + " no test log-likelihood is known yet: hone eval estimates it.";
+  if (!run.find({"test_log_likelihood"})) return text + " no test log-likelihood is known yet: hone eval estimates it.";
   const double points = run.number({"test_log_likelihood", "points"});
-  text += fmt::format(" the test log-likelihood is {} nats a datum over {} data (by the mixture of the proposals, a lower "
-                      "bound in the mean)",
-                      estimate_text(mixture), number_text(points));
+  text += fmt::format(
+      " the test log-likelihood is {} nats a datum over {} data (by the mixture of the proposals, a lower "
+      "bound in the mean)",
+      estimate_text(mixture), number_text(points));
   const auto match = match_paper(run);
   if (!match) return text + ".";
   text += fmt::format("; by the paper's best of three it is {}, where the paper has {} after {} iterations",
-                      number_text(run.number({"test_log_likelihood", "value"})), number_text(match->cell->log_likelihood),
-                      count_text(paper_iterations));
+                      number_text(run.number({"test_log_likelihood", "value"})),
+                      number_text(match->cell->log_likelihood), count_text(paper_iterations));
   return text + (match->differences.empty() ? "." : " with other settings.");
 }
 
@@ -78,20 +76,12 @@ std::string training_sentence(const RunRecord& run) {
   return fmt::format("{}, {}, and {}.", text, acceptance_text(run), nonfinite_text(run));
 }
 
-std::string numbers_text(const Json* list) {
-  std::string text;
-  if (list && list->is_array())
-    for (const Json& value : *list)
-      text += (text.empty() ? "" : ", ") + number_text(value.is_number() ? value.get<double>() : std::nan(""));
-  return text.empty() ? "not known" : text;
-}
-
 std::string toy_verdict(const RunRecord& run) {
-  if (run.summary.empty())
-    return how_far(run) + " the run has no final values. " + training_sentence(run);
+  if (run.summary.empty()) return how_far(run) + " the run has no final values. " + training_sentence(run);
   const Estimate elbo = run.estimate("elbo");
   return fmt::format(
-      "Fitted by {} to the {} target, q is off by a KL(q ‖ p) of {}, and by a VCD of {} over {} refinement steps. Its means "
+      "Fitted by {} to the {} target, q is off by a KL(q ‖ p) of {}, and by a VCD of {} over {} refinement steps. Its "
+      "means "
       "are {} and its standard deviations {}; {}, and {}.",
       run.text({"objective"}), run.text({"target"}), estimate_text({-elbo.mean, elbo.se}),
       estimate_text(run.estimate("vcd")), run.setting("steps"), numbers_text(run.find({"mean"})),
@@ -133,7 +123,8 @@ std::string compare_likelihoods(std::vector<const RunRecord*> runs) {
   std::ranges::sort(runs, std::greater<>(), [](const RunRecord* run) { return mixture_of(*run).mean; });
   const Estimate best = mixture_of(*runs[0]), next = mixture_of(*runs[1]);
   return fmt::format(
-      "The highest test log-likelihood has {} with {}; next comes {}, {} lower. The standard errors are over test data, "
+      "The highest test log-likelihood has {} with {}; next comes {}, {} lower. The standard errors are over test "
+      "data, "
       "which the runs share, so that a difference between runs is known better than they suggest, but one seed says "
       "nothing of others.",
       runs[0]->name(), estimate_text(best), runs[1]->name(), number_text(best.mean - next.mean));
@@ -144,9 +135,10 @@ std::string compare_toys(std::vector<const RunRecord*> runs) {
   if (runs.size() < 2) return "";
   const auto by_vcd = *std::ranges::min_element(runs, {}, [](const RunRecord* run) { return vcd_of(*run); });
   const auto by_kl = *std::ranges::min_element(runs, {}, [](const RunRecord* run) { return kl_of(*run); });
-  return fmt::format("The least VCD has {} with {}, the least KL(q ‖ p) {} with {}. Each objective is best at what it "
-                     "minimises; the contours show what that means for q.",
-                     by_vcd->name(), estimate_text(by_vcd->estimate("vcd")), by_kl->name(), number_text(kl_of(*by_kl)));
+  return fmt::format(
+      "The least VCD has {} with {}, the least KL(q ‖ p) {} with {}. Each objective is best at what it "
+      "minimises; the contours show what that means for q.",
+      by_vcd->name(), estimate_text(by_vcd->estimate("vcd")), by_kl->name(), number_text(kl_of(*by_kl)));
 }
 
 std::string compare_fits(const std::vector<const RunRecord*>& runs) {
@@ -183,19 +175,31 @@ std::string verdict_of(const std::vector<const RunRecord*>& seeds) {
   const std::string nonfinite = spread(seeds, [](auto& run) { return run.number({"rejected_nonfinite"}); });
   const std::string acceptance = spread(seeds, [](auto& run) { return run.number({"acceptance"}); });
   if (kind == RunKind::toy)
-    return fmt::format("Over {} seeds KL(q ‖ p) is {} and the VCD {} (means ± standard deviations over seeds). Acceptance is "
-                       "{}, non-finite proposals are {}.",
-                       seeds.size(), spread(seeds, kl_of), spread(seeds, vcd_of), acceptance, nonfinite);
-  return fmt::format("Over {} seeds the test log-likelihood is {} (mean ± standard deviation over seeds; by the mixture of "
-                     "the proposals). The ELBO is {}, acceptance {}, non-finite proposals are {}.",
-                     seeds.size(), spread(seeds, [](auto& run) { return mixture_of(run).mean; }),
-                     spread(seeds, [](auto& run) { return run.number({"elbo", "mean"}); }), acceptance, nonfinite);
+    return fmt::format(
+        "Over {} seeds KL(q ‖ p) is {} and the VCD {} (means ± standard deviations over seeds). Acceptance is "
+        "{}, non-finite proposals are {}.",
+        seeds.size(), spread(seeds, kl_of), spread(seeds, vcd_of), acceptance, nonfinite);
+  return fmt::format(
+      "Over {} seeds the test log-likelihood is {} (mean ± standard deviation over seeds; by the mixture of "
+      "the proposals). The ELBO is {}, acceptance {}, non-finite proposals are {}.",
+      seeds.size(), spread(seeds, [](auto& run) { return mixture_of(run).mean; }),
+      spread(seeds, [](auto& run) { return run.number({"elbo", "mean"}); }), acceptance, nonfinite);
 }
 
 std::string comparison_of(const std::vector<const RunRecord*>& runs) {
   if (runs.size() < 2) return "";
   const RunKind kind = runs.front()->kind;
-  return kind == RunKind::train ? compare_likelihoods(runs) : kind == RunKind::toy ? compare_toys(runs) : compare_fits(runs);
+  return kind == RunKind::train ? compare_likelihoods(runs)
+         : kind == RunKind::toy ? compare_toys(runs)
+                                : compare_fits(runs);
+}
+
+std::string numbers_text(const Json* list) {
+  std::string text;
+  if (list && list->is_array())
+    for (const Json& value : *list)
+      text += (text.empty() ? "" : ", ") + number_text(value.is_number() ? value.get<double>() : std::nan(""));
+  return text;
 }
 
 std::string kind_text(RunKind kind) {

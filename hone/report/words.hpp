@@ -20,6 +20,7 @@ std::string verdict_of(const std::vector<const RunRecord*>& seeds);
 // How runs of one kind on one problem compare, in one or two sentences; empty where nothing can be compared.
 std::string comparison_of(const std::vector<const RunRecord*>& runs);
 
-std::string kind_text(RunKind kind);  // "hone toy", …
+std::string numbers_text(const Json* list);  // "1.5, −2"; empty where it is no list of numbers
+std::string kind_text(RunKind kind);         // "hone toy", …
 
 }  // namespace hone

@@ -42,9 +42,12 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
   write_row(figures / "images_q.png", made.from_q, shape);
   write_row(figures / "images_refined.png", made.refined, shape);
   write_row(figures / "images_samples.png", made.samples, shape);
-  const Json json = {{"split", name},         {"count", count},
-                     {"rows", shape.rows},    {"cols", shape.cols},
-                     {"steps", config.steps}, {"acceptance", made.acceptance},
+  const Json json = {{"split", name},
+                     {"count", count},
+                     {"rows", shape.rows},
+                     {"cols", shape.cols},
+                     {"steps", config.steps},
+                     {"acceptance", made.acceptance},
                      {"iteration", state.iteration}};
   write_file(figures / "images.json", json.dump(2) + "\n");
 }

@@ -32,8 +32,9 @@ class ReportProgram : public Program {
 TEST_F(ReportProgram, EveryKindOfRunInABrowser) {
   must("toy --target banana --objective kl --quiet --no-figure --out toy-kl");
   must("toy --target banana --quiet --no-figure --out toy-vcd");
-  write_file(folder.path() / "c.toml", "model = \"vae\"\ndata = \"synthetic\"\nlatent = 2\nhidden = [8]\nencoder_hidden = [8]\n"
-                                       "batch = 10\nsteps = 2\niterations = 300\nreport_every = 10\nthreads = 1\n");
+  write_file(folder.path() / "c.toml",
+             "model = \"vae\"\ndata = \"synthetic\"\nlatent = 2\nhidden = [8]\nencoder_hidden = [8]\n"
+             "batch = 10\nsteps = 2\niterations = 300\nreport_every = 10\nthreads = 1\n");
   must("train c.toml --quiet --out vae");
   must("eval vae --points 5 --samples 50 --quiet");
   must("train c.toml --set iterations=400 --resume --quiet --out vae");
@@ -50,7 +51,8 @@ TEST_F(ReportProgram, EveryKindOfRunInABrowser) {
   EXPECT_EQ(outcome.err, "");
 
   const std::string fit = page("fit/report.html");
-  for (const char* part : {"Marginals of q", "narrowest direction", "The VCD against the number t", "verdict", "twice_tau"})
+  for (const char* part :
+       {"Marginals of q", "narrowest direction", "The VCD against the number t", "verdict", "twice_tau"})
     EXPECT_NE(fit.find(part), std::string::npos) << part;
   // contours; ELBO, VCD, acceptance, step size of both kinds; test log-likelihood; four rows of images
   outcome = shell(check + std::string("--figures 14 several.html"));
@@ -60,8 +62,9 @@ TEST_F(ReportProgram, EveryKindOfRunInABrowser) {
 }
 
 TEST_F(ReportProgram, TheCheckOfPagesFindsFaults) {
-  const std::string picture = "<img alt='a circle' style='width:200px' src=\"data:image/svg+xml,<svg viewBox='0 0 20 20' "
-                              "xmlns='http://www.w3.org/2000/svg'><circle cx='9' cy='9' r='7' fill='%23777'/></svg>\">";
+  const std::string picture =
+      "<img alt='a circle' style='width:200px' src=\"data:image/svg+xml,<svg viewBox='0 0 20 20' "
+      "xmlns='http://www.w3.org/2000/svg'><circle cx='9' cy='9' r='7' fill='%23777'/></svg>\">";
   write_file(folder.path() / "good.html", "<!DOCTYPE html><meta name=viewport content='width=device-width'>" + picture);
   const Outcome outcome = shell(check + std::string("--figures 1 good.html"));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
@@ -70,8 +73,9 @@ TEST_F(ReportProgram, TheCheckOfPagesFindsFaults) {
   expect_fault(picture + "<script>nothing()</script>", "console: ");
   expect_fault(picture + "<link rel=stylesheet href='file:///nowhere.css'>", "asks for file:///nowhere.css");
   expect_fault(picture + "<div style='width:2000px'>wide</div>", "390 pixels, light: scrolls sideways");
-  expect_fault("<img alt='white' src=\"data:image/svg+xml,<svg viewBox='0 0 9 9' xmlns='http://www.w3.org/2000/svg'/>\">",
-               "is blank");
+  expect_fault(
+      "<img alt='white' src=\"data:image/svg+xml,<svg viewBox='0 0 9 9' xmlns='http://www.w3.org/2000/svg'/>\">",
+      "is blank");
   expect_fault("<body style='background:%23fff;color-scheme:light dark'>" + picture.substr(0, 5) + "src='data:,'>",
                "has no alternative text");
   expect_fault("<img alt='broken' src='data:image/png;base64,AAAA'>", "is not there as a whole");
@@ -79,7 +83,8 @@ TEST_F(ReportProgram, TheCheckOfPagesFindsFaults) {
 
 TEST_F(ReportProgram, DamagedFoldersAreNamedAndTheRestIsReported) {
   must("toy --quiet --no-figure --out good");
-  const Outcome outcome = shell("mkdir bad && echo '{\"target' > bad/summary.json && \"$HONE\" report good bad nowhere");
+  const Outcome outcome =
+      shell("mkdir bad && echo '{\"target' > bad/summary.json && \"$HONE\" report good bad nowhere");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "report.html\n");
   for (const char* part : {"hone: bad: not the folder of a hone toy, train or fit", "summary.json: no JSON object",

@@ -1,0 +1,118 @@
+#include "hone/report/learning_curves.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hone/report/text.hpp"
+
+namespace hone {
+namespace {
+
+// A column of metrics.csv. Of groups of runs only the lines are shown, no bands.
+CurveFigure curves_of(const Section& section, const std::string& column, const std::string& title) {
+  CurveFigure figure{column, title, {}};
+  for (const RunGroup& group : section.groups)
+    for (const RunRecord* run : group.runs) {
+      const auto *x = run->metrics.column("iteration"), *y = run->metrics.column(column),
+                 *se = run->metrics.column(column + "_se");
+      if (!x || !y || std::ranges::none_of(*y, [](double value) { return std::isfinite(value); })) continue;
+      Line line{group.label, group.colour, *x, *y, {}};
+      if (column == "vcd" && se && group.runs.size() == 1) line.se = *se;
+      figure.lines.push_back(std::move(line));
+    }
+  return figure;
+}
+
+// Every evaluation of a run; of several at one iteration the last.
+Line likelihoods_of(const RunRecord& run) {
+  Line line;
+  const auto add = [&](double iteration, double mean, double se) {
+    if (!std::isfinite(mean) || !std::isfinite(iteration)) return;
+    if (line.x.empty() || line.x.back() != iteration) {
+      line.x.push_back(iteration);
+      line.y.emplace_back();
+      line.se.emplace_back();
+    }
+    line.y.back() = mean;
+    line.se.back() = se;
+  };
+  const auto *x = run.evaluations.column("iteration"), *y = run.evaluations.column("mixture"),
+             *se = run.evaluations.column("mixture_se");
+  for (std::size_t i = 0; x && y && se && i < x->size(); ++i) add((*x)[i], (*y)[i], (*se)[i]);
+  if (line.x.empty())  // from before there was a file of evaluations
+    add(run.number({"test_log_likelihood", "iteration"}), run.number({"test_log_likelihood", "mixture"}),
+        run.number({"test_log_likelihood", "mixture_se"}));
+  return line;
+}
+
+CurveFigure likelihood_figure(const Section& section) {
+  CurveFigure figure{"test_log_likelihood", "test log-likelihood (mixture of proposals)", {}, CurveStyle::marks};
+  for (const RunGroup& group : section.groups)
+    for (const RunRecord* run : group.runs)
+      if (Line line = likelihoods_of(*run); !line.x.empty()) {
+        line.label = group.label;
+        line.colour = group.colour;
+        figure.lines.push_back(std::move(line));
+      }
+  return figure;
+}
+
+// Where the lines of a figure begin and end, for those who do not see it.
+std::string alternative_of(const CurveFigure& figure) {
+  constexpr std::size_t most = 8;
+  std::string text = figure.title + " against iterations.";
+  for (std::size_t i = 0; i < std::min(most, figure.lines.size()); ++i) {
+    const Line& line = figure.lines[i];
+    const auto smooth = moving_average(line.y, smoothing_window(line.y.size()));
+    const auto at = [](double iteration) { return count_text(static_cast<std::int64_t>(iteration)); };
+    text += fmt::format(" {}: from {} at iteration {} to {} at iteration {}.", line.label, number_text(smooth.front()),
+                        at(line.x.front()), number_text(smooth.back()), at(line.x.back()));
+  }
+  if (figure.lines.size() > most) text += fmt::format(" And {} more.", figure.lines.size() - most);
+  return text;
+}
+
+std::string smoothing_of(const CurveFigure& figure) {
+  int least = 1 << 30, most = 1;
+  for (const Line& line : figure.lines) {
+    least = std::min(least, smoothing_window(line.y.size()));
+    most = std::max(most, smoothing_window(line.y.size()));
+  }
+  if (most == 1) return "Not smoothed: there are few rows.";
+  return fmt::format(
+      "Thin: rows of metrics.csv; thick: mean over {} neighbouring rows. What is far off the rest is cut.",
+      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
+}
+
+}  // namespace
+
+std::vector<LearningCurve> learning_curves(const Section& section, const std::string& suffix) {
+  std::vector<LearningCurve> curves;
+  const auto add = [&](CurveFigure figure, const std::string& caption) {
+    if (figure.lines.empty()) return;
+    figure.name += suffix;
+    const std::string words = alternative_of(figure);
+    const std::string smoothing = figure.style == CurveStyle::curve ? " " + smoothing_of(figure) : "";
+    curves.push_back({std::move(figure), words, caption + smoothing});
+  };
+  add(curves_of(section, "elbo", "ELBO"), section.kind == RunKind::toy
+                                              ? "The ELBO, that is −KL(q ‖ p), in nats."
+                                              : "The ELBO of the training data, in nats a datum.");
+  add(curves_of(section, "vcd", "VCD"), "The VCD with a band of ± one standard error of each row.");
+  add(likelihood_figure(section),
+      "Test log-likelihood in nats a datum, ± standard error over data: a mark for each hone "
+      "eval.");
+  CurveFigure acceptance = curves_of(section, "acceptance", "acceptance");
+  const std::string aim = section.groups.front().first().setting("acceptance");
+  if (const double level = std::strtod(aim.c_str(), nullptr); level > 0) {
+    acceptance.reference = level;
+    acceptance.reference_label = "aimed at";
+  }
+  add(std::move(acceptance), "Share of accepted proposals.");
+  add(curves_of(section, "step_size", "step size"), "Step size of the kernel.");
+  return curves;
+}
+
+}  // namespace hone
