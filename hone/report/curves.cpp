@@ -168,16 +168,17 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
     keys += static_cast<std::size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
   }
   const std::string script = fmt::format(
-      "set encoding utf8\nset datafile separator ','\nset pointintervalbox 0\nset lmargin 9\nset rmargin 2\nset "
+      "set encoding utf8\nset datafile separator ','\nset lmargin 9\nset rmargin 2\nset "
       "tmargin 2.2\nset border 3\nset tics out nomirror scale 0.5\n"
-      "set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title {} noenhanced offset 0,-0.5\nset xlabel '{}'\nset "
+      "set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title {} noenhanced offset 0,-0.5\nset xlabel '{}' "
+      "offset 0,0.5\nset "
       "xrange [0:{:.6g}]\n"
       "{}set key {}\n{}reset\n",
       gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")),
       thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,
       axis_commands(y, scale), keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2",
       plot_commands(figure, thousands ? "($1/1000)" : "1", y.low));
-  return draw({figure.name, 440, 300 + 20 * static_cast<int>(keys), script}, folder);
+  return draw({figure.name, 440, 304 + 20 * static_cast<int>(keys), script}, folder);
 }
 
 }  // namespace hone

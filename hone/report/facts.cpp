@@ -217,15 +217,7 @@ std::vector<Fact> fit_facts() {
                              {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
                              count("draws", "draws"),
                              count("HMC steps of a refined draw", "steps"),
-                             {"VCD, most steps",
-                              [](const RunRecord& run) {
-                                const Json* vcd = run.find({"vcd"});
-                                if (!vcd || !vcd->is_object() || vcd->empty()) return std::string();
-                                const std::string t = std::prev(vcd->end()).key();
-                                return fmt::format(
-                                    "{} at t = {}",
-                                    estimate_text({run.number({"vcd", t, "mean"}), run.number({"vcd", t, "se"})}), t);
-                              }},
+                             {"VCD", last_vcd_text},
                              number("k-hat", "k_hat"),
                              number("p-value of q = p", "p_value"),
                              {"acceptance",

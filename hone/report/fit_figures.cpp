@@ -18,7 +18,7 @@ constexpr std::size_t shown_pairs = 600;  // points of each kind: more only make
 constexpr int bins = 40;
 constexpr auto q_colour = "#1f6fc4", refined_colour = "#cc3b3b";
 constexpr auto axes =
-    "set encoding utf8\nset datafile separator ','\nset pointintervalbox 0\nset border 3\nset tics out nomirror scale "
+    "set encoding utf8\nset datafile separator ','\nset border 3\nset tics out nomirror scale "
     "0.5\n"
     "set key off\n";
 
@@ -204,7 +204,7 @@ class FitFigures {
     const Json* vcd = run_.find({"vcd"});
     std::string csv = "# t,vcd,se\n", words;
     int points = 0;
-    double last = 1;
+    double last = 1, low = HUGE_VAL, high = -HUGE_VAL;
     if (vcd && vcd->is_object())
       for (const auto& [t, value] : vcd->items()) {
         const Estimate estimate{run_.number({"vcd", t, "mean"}), run_.number({"vcd", t, "se"})};
@@ -213,6 +213,9 @@ class FitFigures {
         csv += fmt::format("{:.6g},{:.8g},{:.4g}\n", steps, estimate.mean, estimate.se);
         words = fmt::format("{}{}{} at t = {:.0f}", words, points ? ", " : "", estimate_text(estimate), steps);
         last = std::max(last, steps);
+        const double se = std::isfinite(estimate.se) ? estimate.se : 0;
+        low = std::min(low, estimate.mean - se);
+        high = std::max(high, estimate.mean + se);
         ++points;
       }
     if (points == 0) {
@@ -220,14 +223,15 @@ class FitFigures {
       return true;
     }
     write_file(folder_ / "vcd_steps.csv", csv);
+    const double margin = high > low ? 0.1 * (high - low) : 1;
     const std::string script = fmt::format(
         "{}set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title 'VCD ± standard error'\nset xlabel 'refinement "
         "steps "
-        "t'\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange [*:*]\nset offsets graph 0,0,0.1,0.1\n"
+        "t'\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange [{:.6g}:{:.6g}]\n"
         "plot 'vcd_steps.csv' using 1:2 with lines lw 1.5 lc rgb '{}', '' using 1:2:3 with yerrorbars lw 1.5 pt 7 ps "
         "0.6 "
         "lc rgb '{}'\nreset\n",
-        axes, 1.25 * last, q_colour, q_colour);
+        axes, 1.25 * last, low - margin, high + margin, q_colour, q_colour);
     return add({"vcd_steps", 440, 300, script}, "The VCD of q: " + words + ".",
                "The VCD against the number t of refinement steps: it levels off once the refined draws have forgotten "
                "where they came from.");

@@ -83,9 +83,9 @@ footer { margin-top: 3rem }
 }
 )";
 
-// Inside gnuplot's SVG: no background of its own, and ink that can be read on a dark page.
+// Inside gnuplot's SVG: no background of its own, nor around points, and ink that can be read on a dark page.
 constexpr std::string_view svg_style =
-    "<style>#gnuplot_canvas>rect{fill:none}@media (prefers-color-scheme:dark){[stroke='black']{stroke:#d4d9df}"
+    "<style>#gnuplot_canvas>rect,use[color='#FFFFFF']{fill:none;color:transparent}@media (prefers-color-scheme:dark){[stroke='black']{stroke:#d4d9df}"
     "[fill='black']{fill:#d4d9df}[color='black']{color:#d4d9df}}</style>";
 
 std::string picture_html(std::string_view type, const std::string& bytes, const std::string& alternative) {

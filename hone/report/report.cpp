@@ -192,8 +192,8 @@ void Report::write_contours(const Section& section, Page& page) {
           fmt::format("Contours of the target and of q{} ({}). The table gives the means and standard deviations "
                       "of q.",
                       words, panel.title),
-          "Contours of the smallest regions that hold 50, 80 and 95 % of the probability. Of several seeds the "
-          "first is shown.");
+          "Contours of the smallest regions that hold 50, 80 and 95 % of the probability." +
+              std::string(section.runs().size() > section.groups.size() ? " Of seeds the first." : ""));
       return true;
     });
   page.close_figures();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "hone/base/scalar.hpp"
 #include "hone/report/paper_table.hpp"
 #include "hone/report/text.hpp"
 
@@ -63,16 +64,13 @@ std::string likelihood_sentence(const RunRecord& run) {
 
 std::string training_sentence(const RunRecord& run) {
   const Estimate trend = elbo_trend(run.metrics);
-  std::string text;
-  if (std::isnan(trend.mean))
-    text = "There are too few rows to say whether the ELBO has settled";
-  else if (trend.mean > 4 * trend.se)
-    text = fmt::format("The ELBO was still rising, by {} over the last fifth of the run", estimate_text(trend));
-  else if (trend.mean < -4 * trend.se)
-    text = fmt::format("The ELBO was falling, by {} over the last fifth of the run",
-                       estimate_text({-trend.mean, trend.se}));
-  else
-    text = fmt::format("The ELBO had settled (its change over the last fifth is {})", estimate_text(trend));
+  std::string text = "There are too few rows to say whether the ELBO has settled";
+  if (std::isfinite(trend.mean) && std::isfinite(trend.se))
+    text = fmt::format("The ELBO {} ({} from the last fifth of the run but one to the last)",
+                       trend.mean > 4 * trend.se    ? "was still rising"
+                       : trend.mean < -4 * trend.se ? "was falling"
+                                                    : "had settled",
+                       estimate_text(trend));
   return fmt::format("{}, {}, and {}.", text, acceptance_text(run), nonfinite_text(run));
 }
 
@@ -95,13 +93,14 @@ std::string fit_verdict(const RunRecord& run) {
       {"trust-neither", "Trust neither q nor the refined draws: the refined draws fail a check."}};
   const std::string verdict = run.text({"verdict"});
   const auto found = words.find(verdict);
-  std::string text = found != words.end() ? found->second : fmt::format("The verdict is '{}'.", verdict);
+  const std::string text = found != words.end() ? found->second : fmt::format("The verdict is '{}'.", verdict);
   const Json* reasons = run.find({"reasons"});
-  std::string why;
-  if (reasons && reasons->is_array() && !reasons->empty() && reasons->front().is_string())
-    why = reasons->front().get<std::string>();
-  return fmt::format("{} {}{}.", text, why.empty() ? "No reason was needed" : "First of all, " + why,
-                     fmt::format("; {}", nonfinite_text(run)));
+  std::string why = "No reason is given";
+  if (verdict == "use-q")
+    why = "The VCD is " + last_vcd_text(run);
+  else if (reasons && reasons->is_array() && !reasons->empty() && reasons->front().is_string())
+    why = "First of all, " + reasons->front().get<std::string>();
+  return fmt::format("{} {}, and {}.", text, why, nonfinite_text(run));
 }
 
 using Quantity = std::function<double(const RunRecord&)>;
@@ -153,13 +152,15 @@ std::string compare_fits(const std::vector<const RunRecord*>& runs) {
 }  // namespace
 
 Estimate elbo_trend(const CsvTable& metrics) {
-  const auto* elbo = metrics.column("elbo");
-  if (!elbo || elbo->size() < 10) return {std::nan(""), std::nan("")};
+  const auto *elbo = metrics.column("elbo"), *se = metrics.column("elbo_se");
+  if (!elbo || !se || elbo->size() < 10) return {std::nan(""), std::nan("")};
   const std::size_t fifth = elbo->size() / 5;
-  Moments last, before;
-  for (std::size_t i = elbo->size() - fifth; i < elbo->size(); ++i) last.add((*elbo)[i]);
-  for (std::size_t i = elbo->size() - 2 * fifth; i < elbo->size() - fifth; ++i) before.add((*elbo)[i]);
-  return {last.mean() - before.mean(), std::hypot(last.estimate().se, before.estimate().se)};
+  double change = 0, variance = 0;
+  for (std::size_t i = elbo->size() - 2 * fifth; i < elbo->size(); ++i) {
+    change += (i < elbo->size() - fifth ? -1 : 1) * (*elbo)[i] / static_cast<double>(fifth);
+    variance += square((*se)[i] / static_cast<double>(fifth));
+  }
+  return {change, std::sqrt(variance)};
 }
 
 std::string verdict_of(const RunRecord& run) {
@@ -200,6 +201,13 @@ std::string numbers_text(const Json* list) {
     for (const Json& value : *list)
       text += (text.empty() ? "" : ", ") + number_text(value.is_number() ? value.get<double>() : std::nan(""));
   return text;
+}
+
+std::string last_vcd_text(const RunRecord& run) {
+  const Json* vcd = run.find({"vcd"});
+  if (!vcd || !vcd->is_object() || vcd->empty()) return "not known";
+  const std::string t = std::prev(vcd->end()).key();
+  return fmt::format("{} at t = {}", estimate_text({run.number({"vcd", t, "mean"}), run.number({"vcd", t, "se"})}), t);
 }
 
 std::string kind_text(RunKind kind) {

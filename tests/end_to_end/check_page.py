@@ -32,7 +32,7 @@ class Browser:
     """Commands and events of a Chromium of its own."""
 
     def __init__(self, program):
-        self.folder = tempfile.TemporaryDirectory(prefix="hone-chromium-")
+        self.folder = tempfile.TemporaryDirectory(prefix="hone-chromium-", ignore_cleanup_errors=True)
         to_read, self.to_browser = os.pipe()
         self.from_browser, to_write = os.pipe()
 
@@ -54,9 +54,13 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        self.folder.cleanup()
+        try:
+            self.send("Browser.close")
+            self.process.wait(timeout=20)
+        except (OSError, SystemExit, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
+        self.folder.cleanup()  # what a child of Chromium may still be writing there stays
 
     def read(self):
         while b"\0" not in self.buffer:
