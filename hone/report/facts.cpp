@@ -82,7 +82,7 @@ Fact count(std::string name, const char* key) {
   const auto number = [key](const RunRecord& run) { return run.number({key}); };
   const auto text = [number](const RunRecord& run) {
     const double value = number(run);
-    return std::isnan(value) ? "" : count_text(static_cast<std::int64_t>(value));
+    return std::isnan(value) ? "" : count_text(value);
   };
   return {std::move(name), text, number};
 }
@@ -125,8 +125,8 @@ std::string kernel_text(const RunRecord& run) {
 std::string iterations_text(const RunRecord& run) {
   const double made = run.iterations_made(), asked = run.iterations_asked();
   if (std::isnan(made)) return "";
-  const std::string text = count_text(static_cast<std::int64_t>(made));
-  return made < asked ? fmt::format("{} of {}", text, count_text(static_cast<std::int64_t>(asked))) : text;
+  const std::string text = count_text(made);
+  return made < asked ? fmt::format("{} of {}", text, count_text(asked)) : text;
 }
 
 void add_ending(std::vector<Fact>& facts) {
@@ -160,7 +160,7 @@ std::string data_text(const RunRecord& run) {
   const std::string data = run.text({"data"}), bits = run.text({"binarization"});
   const double size = run.number({"training_data"});
   return data + (bits.empty() ? "" : ", " + bits) +
-         (std::isnan(size) ? "" : fmt::format("; {} to train on", count_text(static_cast<std::int64_t>(size))));
+         (std::isnan(size) ? "" : fmt::format("; {} to train on", count_text(size)));
 }
 
 std::string evaluation_text(const RunRecord& run) {
@@ -168,11 +168,10 @@ std::string evaluation_text(const RunRecord& run) {
                samples = run.number({"test_log_likelihood", "samples"}),
                iteration = run.number({"test_log_likelihood", "iteration"});
   if (std::isnan(points) || std::isnan(samples)) return "";
-  return fmt::format("{} data, {} draws of each proposal{}", count_text(static_cast<std::int64_t>(points)),
-                     count_text(static_cast<std::int64_t>(samples)),
+  return fmt::format("{} data, {} draws of each proposal{}", count_text(points), count_text(samples),
                      std::isnan(iteration) || iteration == run.number({"iterations"})
                          ? ""
-                         : fmt::format(", at iteration {}", count_text(static_cast<std::int64_t>(iteration))));
+                         : fmt::format(", at iteration {}", count_text(iteration)));
 }
 
 std::vector<Fact> train_facts() {
@@ -302,22 +301,16 @@ std::vector<std::vector<std::string>> paper_rows(const Section& section) {
     const double best = run->number({"test_log_likelihood", "value"});
     if (!match) continue;
     if (rows.empty())
-      rows.push_back(
-          {"run", "best of three", "paper", "difference", "mixture of proposals", "iterations", "other settings"});
+      rows.push_back({"run", "best of three", "paper", "difference", "mixture of proposals", "test data", "iterations",
+                      "other settings"});
     std::string differences;
     for (const std::string& text : match->differences) differences += (differences.empty() ? "" : "; ") + text;
-    const double iterations = run->number({"iterations"});
-    rows.push_back(
-        {run->name(),
-         std::isnan(best) ? "not evaluated" : estimate_text({best, run->number({"test_log_likelihood", "se"})}),
-         fmt::format("−{:.2f}", -match->cell->log_likelihood),
-         std::isnan(best) ? "–" : number_text(best - match->cell->log_likelihood),
-         estimate_text(
-             {run->number({"test_log_likelihood", "mixture"}), run->number({"test_log_likelihood", "mixture_se"})}),
-         std::isnan(iterations)
-             ? "–"
-             : fmt::format("{} of {}", count_text(static_cast<std::int64_t>(iterations)), count_text(paper_iterations)),
-         differences.empty() ? "none" : differences});
+    const auto figure = [&](const char* key) { return run->number({"test_log_likelihood", key}); };
+    rows.push_back({run->name(), std::isnan(best) ? "not evaluated" : estimate_text({best, figure("se")}),
+                    fixed_text(match->cell->log_likelihood, 2), number_text(best - match->cell->log_likelihood),
+                    estimate_text({figure("mixture"), figure("mixture_se")}), count_text(figure("points")),
+                    fmt::format("{} of {}", count_text(run->iterations_made()), count_text(paper_iterations)),
+                    differences.empty() ? "none" : differences});
   }
   return rows;
 }

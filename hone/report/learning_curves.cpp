@@ -5,10 +5,33 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/base/scalar.hpp"
 #include "hone/report/text.hpp"
 
 namespace hone {
 namespace {
+
+constexpr std::size_t most_points = 800;  // of a line: more would only make the page larger
+
+// Means over so many rows, at the last of them; their standard errors as of independent rows.
+Line condensed(const Line& line, std::size_t rows) {
+  if (rows <= 1) return line;
+  Line result{line.label, line.colour, {}, {}, {}};
+  for (std::size_t begin = 0; begin < line.x.size(); begin += rows) {
+    const std::size_t end = std::min(line.x.size(), begin + rows);
+    double sum = 0, squares = 0, count = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (!std::isfinite(line.y[i])) continue;
+      sum += line.y[i];
+      squares += line.se.empty() ? 0 : square(line.se[i]);
+      ++count;
+    }
+    result.x.push_back(line.x[end - 1]);
+    result.y.push_back(sum / count);
+    if (!line.se.empty()) result.se.push_back(std::sqrt(squares) / count);
+  }
+  return result;
+}
 
 // A column of metrics.csv. Of groups of runs only the lines are shown, no bands.
 CurveFigure curves_of(const Section& section, const std::string& column, const std::string& title) {
@@ -20,7 +43,7 @@ CurveFigure curves_of(const Section& section, const std::string& column, const s
       if (!x || !y || std::ranges::none_of(*y, [](double value) { return std::isfinite(value); })) continue;
       Line line{group.label, group.colour, *x, *y, {}};
       if (column == "vcd" && se && group.runs.size() == 1) line.se = *se;
-      figure.lines.push_back(std::move(line));
+      figure.lines.push_back(condensed(line, (x->size() + most_points - 1) / most_points));
     }
   return figure;
 }
@@ -66,7 +89,7 @@ std::string alternative_of(const CurveFigure& figure) {
   for (std::size_t i = 0; i < std::min(most, figure.lines.size()); ++i) {
     const Line& line = figure.lines[i];
     const auto smooth = moving_average(line.y, smoothing_window(line.y.size()));
-    const auto at = [](double iteration) { return count_text(static_cast<std::int64_t>(iteration)); };
+    const auto at = [](double iteration) { return count_text(iteration); };
     text += fmt::format(" {}: from {} at iteration {} to {} at iteration {}.", line.label, number_text(smooth.front()),
                         at(line.x.front()), number_text(smooth.back()), at(line.x.back()));
   }
@@ -74,16 +97,17 @@ std::string alternative_of(const CurveFigure& figure) {
   return text;
 }
 
-std::string smoothing_of(const CurveFigure& figure) {
+std::string smoothing_of(const CurveFigure& figure, const Section& section) {
   int least = 1 << 30, most = 1;
   for (const Line& line : figure.lines) {
     least = std::min(least, smoothing_window(line.y.size()));
     most = std::max(most, smoothing_window(line.y.size()));
   }
   if (most == 1) return "Not smoothed: there are few rows.";
-  return fmt::format(
-      "Thin: rows of metrics.csv; thick: mean over {} neighbouring rows. What is far off the rest is cut.",
-      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
+  const auto many = [](const RunRecord* run) { return run->metrics.rows() > most_points; };
+  return fmt::format("Thin: {}rows of metrics.csv; thick: mean over {} neighbours. What is far off the rest is cut.",
+                     std::ranges::any_of(section.runs(), many) ? "means over some " : "",
+                     least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
 }
 
 }  // namespace
@@ -94,7 +118,7 @@ std::vector<LearningCurve> learning_curves(const Section& section, const std::st
     if (figure.lines.empty()) return;
     figure.name += suffix;
     const std::string words = alternative_of(figure);
-    const std::string smoothing = figure.style == CurveStyle::curve ? " " + smoothing_of(figure) : "";
+    const std::string smoothing = figure.style == CurveStyle::curve ? " " + smoothing_of(figure, section) : "";
     curves.push_back({std::move(figure), words, caption + smoothing});
   };
   add(curves_of(section, "elbo", "ELBO"), section.kind == RunKind::toy

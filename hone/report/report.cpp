@@ -39,7 +39,7 @@ class Report {
     read();
     check_page_file();
     std::vector<Section> sections = sections_of(runs_);
-    Page body("");
+    Page body("");  // while it is written, faults come to light that stand before it
     for (Section& section : sections) write_section(section, sections.size() > 1 ? &section.problem : nullptr, body);
     write_files(body);
     Page page(title());
@@ -84,7 +84,12 @@ class Report {
   bool gnuplot_ = true;
 };
 
-bool can_write(const fs::path& folder) { return ::access(folder.c_str(), W_OK | X_OK) == 0; }
+// Whether a folder is there, or can be made, and can be written in.
+bool usable(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return !error && ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
 
 void Report::read() {
   std::vector<std::string> unreadable;
@@ -121,22 +126,19 @@ void Report::collect_faults() {
 }
 
 fs::path Report::figures_folder() const {
-  fs::path folder = request_.folders.size() == 1 ? request_.folders.front() : fs::path();
-  if (folder.empty() || !can_write(folder)) {
-    folder = page_folder_ / (page_file_.stem().string() + "_figures");
-    fs::create_directories(folder);
-    return folder;
-  }
-  fs::create_directories(folder / "figures");
-  return folder / "figures";
+  if (request_.folders.size() == 1)
+    if (const fs::path own = request_.folders.front() / "figures"; usable(own)) return own;
+  const fs::path beside = page_folder_ / (page_file_.stem().string() + "_figures");
+  if (!usable(beside)) throw Error(fmt::format("{}: cannot be made, or not be written in", beside.string()));
+  return beside;
 }
 
 // Of one among several runs.
 fs::path Report::figures_of(const RunRecord& run) const {
-  if (request_.folders.size() == 1 && runs_.size() == 1) return figures_folder();
-  const fs::path folder = can_write(run.folder) ? run.folder / "figures" : figures_folder() / run.name();
-  fs::create_directories(folder);
-  return folder;
+  if (const fs::path own = run.folder / "figures"; usable(own)) return own;
+  const fs::path beside = figures_folder() / run.name();
+  if (!usable(beside)) throw Error(fmt::format("{}: cannot be made, or not be written in", beside.string()));
+  return beside;
 }
 
 // A figure that cannot be drawn is a fault, not the end of the report.
@@ -144,7 +146,7 @@ template <class Draw>
 void Report::guarded(const std::string& what, Draw&& draw_it) {
   try {
     if (!draw_it()) gnuplot_ = false;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     faults_.push_back(fmt::format("{}: {}", what, error.what()));
   }
 }
@@ -171,7 +173,8 @@ void Report::write_contours(const Section& section, Page& page) {
     const std::string title = fmt::format("{}, q: {}", section.problem, family);
     auto panel = std::ranges::find(panels, title, &ContourPanel::title);
     if (panel == panels.end()) {
-      const std::string name = (panels.empty() ? "contours" : "contours_" + family) + suffix();
+      const std::string name =
+          (panels.empty() ? "contours" : fmt::format("contours_q{}", panels.size() + 1)) + suffix();
       panel = panels.insert(panels.end(), {name, title, {}, {}, {}});
     }
     panel->runs.push_back(run.folder);
@@ -223,7 +226,7 @@ void Report::write_images(const RunRecord& run, Page& page) {
          {"samples from the model", figures / "images_samples.png",
           fmt::format("{:.0f} mean images of the model at draws of the prior.", count)}},
         fmt::format("{}: {} data and mean images of the model after iteration {}.", run.name(), split,
-                    count_text(static_cast<std::int64_t>(iteration))));
+                    count_text(iteration)));
     return true;
   });
 }
@@ -324,8 +327,10 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
   if (section.kind == RunKind::fit)
     for (const RunGroup& group : section.groups)
       for (RunRecord* run : group.runs) {
-        if (section.runs().size() > 1) page.heading(2, run->name());
+        const bool one = section.runs().size() == 1;
+        if (!one) page.heading(level_++, run->name());
         write_fit(*run, page);
+        if (!one) --level_;
       }
   write_settings(section, page);
 }

@@ -204,8 +204,8 @@ std::vector<fs::path> runs_under(const fs::path& folder) {
   const fs::path cells = folder / "cells";
   if (!fs::is_directory(cells, ignored) || fs::exists(folder / "summary.json", ignored)) return {folder};
   std::vector<fs::path> runs;
-  for (const auto& entry : fs::directory_iterator(cells))
-    if (entry.is_directory() && entry.path().extension() != ".partial") runs.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(cells, ignored))
+    if (entry.is_directory(ignored) && entry.path().extension() != ".partial") runs.push_back(entry.path());
   std::ranges::sort(runs);
   if (runs.empty()) runs.push_back(folder);
   return runs;

@@ -103,26 +103,29 @@ std::string base64(std::string_view bytes) {
   return result;
 }
 
-std::string count_text(std::int64_t count) {
-  std::string text = fmt::format("{}", count);
-  const std::int64_t first = count < 0 ? 1 : 0;
-  for (auto i = static_cast<std::int64_t>(text.size()) - 3; i > first; i -= 3)
-    text.insert(static_cast<std::size_t>(i), ",");
+std::string count_text(double count) {
+  if (!(std::abs(count) < 1e15)) return number_text(count);
+  std::string text = fmt::format("{:.0f}", count);
+  const std::size_t first = text.starts_with('-') ? 1 : 0;
+  for (std::size_t i = text.size(); i > first + 3;) text.insert(i -= 3, ",");
   return with_minus(text);
 }
 
 std::string number_text(double number) {
   if (std::isnan(number)) return "–";
   if (std::isinf(number)) return number > 0 ? "∞" : "−∞";
-  if (std::abs(number) >= 1e4 && std::abs(number) < 1e9) return count_text(std::llround(number));
+  if (std::abs(number) >= 1e4 && std::abs(number) < 1e9) return count_text(number);
   return with_minus(fmt::format("{:.4g}", number));
 }
 
+std::string fixed_text(double number, int decimals) { return with_minus(fmt::format("{:.{}f}", number, decimals)); }
+
 std::string estimate_text(const Estimate& estimate) {
-  if (!std::isfinite(estimate.mean) || !std::isfinite(estimate.se) || estimate.se <= 0)
-    return number_text(estimate.mean);
-  const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(estimate.se))), 0, 9);
-  return with_minus(fmt::format("{:.{}f} ± {:.{}f}", estimate.mean, decimals, estimate.se, decimals));
+  const auto& [mean, se] = estimate;
+  if (!std::isfinite(mean) || !std::isfinite(se) || se <= 0) return number_text(mean);
+  if (std::max(std::abs(mean), se) >= 1e9) return fmt::format("{} ± {}", number_text(mean), number_text(se));
+  const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(se))), 0, 9);
+  return with_minus(fmt::format("{:.{}f} ± {:.{}f}", mean, decimals, se, decimals));
 }
 
 std::string size_text(std::uintmax_t bytes) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "hone/base/scalar.hpp"
 #include "hone/report/paper_table.hpp"
@@ -14,18 +15,24 @@
 namespace hone {
 namespace {
 
+// By summary.json, or else by the rows of metrics.csv.
 std::string nonfinite_text(const RunRecord& run) {
-  const double count = run.number({"rejected_nonfinite"});
+  double count = run.number({"rejected_nonfinite"});
+  if (const auto* rows = run.metrics.column("rejected_nonfinite"); rows && std::isnan(count))
+    count = std::accumulate(rows->begin(), rows->end(), 0.0);
   if (std::isnan(count)) return "how many proposals were not finite is not known";
   if (count == 0) return "every proposal was finite";
-  return fmt::format("{} proposal{} not finite and {} rejected", count_text(static_cast<std::int64_t>(count)),
-                     count == 1 ? " was" : "s were", count == 1 ? "was" : "were");
+  return fmt::format("{} proposal{} not finite and {} rejected", count_text(count), count == 1 ? " was" : "s were",
+                     count == 1 ? "was" : "were");
 }
 
 std::string acceptance_text(const RunRecord& run) {
-  const double acceptance = run.number({"acceptance"});
-  if (std::isnan(acceptance)) return "nothing was refined";
+  double acceptance = run.number({"acceptance"});
+  if (const auto* rows = run.metrics.column("acceptance"); rows && !rows->empty() && std::isnan(acceptance))
+    acceptance = rows->back();
   const std::string aim = run.setting("acceptance");
+  if (std::isnan(acceptance))
+    return run.setting("objective") == "kl" ? "nothing was refined" : "what was accepted is not known";
   return fmt::format("{:.2f} of the proposals were accepted{}", acceptance,
                      aim.empty() ? "" : fmt::format(" ({} aimed at)", aim));
 }
@@ -34,10 +41,8 @@ std::string acceptance_text(const RunRecord& run) {
 std::string how_far(const RunRecord& run) {
   const double made = run.iterations_made(), asked = run.iterations_asked();
   if (std::isnan(made)) return "After an unknown number of iterations";
-  const std::string text = count_text(static_cast<std::int64_t>(made));
-  if (made < asked)
-    return fmt::format("After {} of {} iterations, before its end,", text,
-                       count_text(static_cast<std::int64_t>(asked)));
+  const std::string text = count_text(made);
+  if (made < asked) return fmt::format("After {} of {} iterations, before its end,", text, count_text(asked));
   return fmt::format("After all of its {} iterations", text);
 }
 
@@ -58,7 +63,7 @@ std::string likelihood_sentence(const RunRecord& run) {
   if (!match) return text + ".";
   text += fmt::format("; by the paper's best of three it is {}, where the paper has {} after {} iterations",
                       number_text(run.number({"test_log_likelihood", "value"})),
-                      number_text(match->cell->log_likelihood), count_text(paper_iterations));
+                      fixed_text(match->cell->log_likelihood, 2), count_text(paper_iterations));
   return text + (match->differences.empty() ? "." : " with other settings.");
 }
 
@@ -79,8 +84,7 @@ std::string toy_verdict(const RunRecord& run) {
   const Estimate elbo = run.estimate("elbo");
   return fmt::format(
       "Fitted by {} to the {} target, q is off by a KL(q ‖ p) of {}, and by a VCD of {} over {} refinement steps. Its "
-      "means "
-      "are {} and its standard deviations {}; {}, and {}.",
+      "means are {} and its standard deviations {}; {}, and {}.",
       run.text({"objective"}), run.text({"target"}), estimate_text({-elbo.mean, elbo.se}),
       estimate_text(run.estimate("vcd")), run.setting("steps"), numbers_text(run.find({"mean"})),
       numbers_text(run.find({"sd"})), acceptance_text(run), nonfinite_text(run));
@@ -121,12 +125,14 @@ std::string compare_likelihoods(std::vector<const RunRecord*> runs) {
   if (runs.size() < 2) return "";
   std::ranges::sort(runs, std::greater<>(), [](const RunRecord* run) { return mixture_of(*run).mean; });
   const Estimate best = mixture_of(*runs[0]), next = mixture_of(*runs[1]);
-  return fmt::format(
-      "The highest test log-likelihood has {} with {}; next comes {}, {} lower. The standard errors are over test "
-      "data, "
-      "which the runs share, so that a difference between runs is known better than they suggest, but one seed says "
-      "nothing of others.",
-      runs[0]->name(), estimate_text(best), runs[1]->name(), number_text(best.mean - next.mean));
+  const auto points = [](const RunRecord* run) { return run->number({"test_log_likelihood", "points"}); };
+  const bool same = std::ranges::all_of(runs, [&](const RunRecord* run) { return points(run) == points(runs[0]); });
+  return fmt::format("The highest test log-likelihood has {} with {}; next comes {}, {} lower. {}", runs[0]->name(),
+                     estimate_text(best), runs[1]->name(), number_text(best.mean - next.mean),
+                     same
+                         ? "The standard errors are over test data, which the runs share, so that a difference between "
+                           "runs is known better than they suggest; but one seed says nothing of others."
+                         : "They were evaluated on different numbers of test data, which the comparison suffers from.");
 }
 
 std::string compare_toys(std::vector<const RunRecord*> runs) {

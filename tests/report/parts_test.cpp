@@ -48,6 +48,8 @@ TEST(Text, NumbersForPeople) {
   EXPECT_EQ(count_text(400000), "400,000");
   EXPECT_EQ(count_text(-1234567), "−1,234,567");
   EXPECT_EQ(count_text(-123), "−123");
+  EXPECT_EQ(count_text(-123456), "−123,456");
+  EXPECT_EQ(count_text(1e300), "1e+300");
   EXPECT_EQ(number_text(-0.12345), "−0.1235");
   EXPECT_EQ(number_text(std::nan("")), "–");
   EXPECT_EQ(number_text(-HUGE_VAL), "−∞");
@@ -55,6 +57,7 @@ TEST(Text, NumbersForPeople) {
   EXPECT_EQ(estimate_text({-143.7842, 0.3261}), "−143.78 ± 0.33");
   EXPECT_EQ(estimate_text({20452.3, 2389}), "20452 ± 2389");
   EXPECT_EQ(estimate_text({1.5, std::nan("")}), "1.5");
+  EXPECT_EQ(estimate_text({-1e300, 2}), "−1e+300 ± 2");
   EXPECT_EQ(size_text(12345), "12 kB");
 }
 
@@ -209,7 +212,8 @@ TEST(PaperTable, SaysThatARunWasShort) {
   EXPECT_EQ(rows[1][1], "−130.50 ± 0.50");
   EXPECT_EQ(rows[1][2], "−124.63");
   EXPECT_EQ(rows[1][3], "−5.87");
-  EXPECT_EQ(rows[1][5], "2,500 of 400,000");
+  EXPECT_EQ(rows[1][5], "–");  // how many data is not said
+  EXPECT_EQ(rows[1][6], "2,500 of 400,000");
 }
 
 }  // namespace

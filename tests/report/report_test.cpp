@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "hone/base/random.hpp"
 #include "hone/report/run_record.hpp"
 #include "hone/run/evaluate.hpp"
 #include "hone/run/toy.hpp"
@@ -50,6 +51,8 @@ class Report : public testing::Test {
     last = write_report({runs, out});
     return read_file(last.page);
   }
+
+  fs::path at_page() const { return at("page.html"); }
 
   static std::size_t count(const std::string& text, const std::string& part) {
     std::size_t found = 0;
@@ -168,6 +171,47 @@ TEST_F(Report, NamesWhatIsDamagedAndGoesOn) {
   EXPECT_HAS(page, "Not everything could be read or drawn");
   EXPECT_HAS(page, "the run has no final values");
   for (const std::string& fault : last.faults) EXPECT_HAS(page, fault.substr(fault.rfind(": ") + 2, 12));
+}
+
+TEST_F(Report, ManyRowsAreCondensed) {
+  const fs::path run = toy("run", ObjectiveKind::vcd);
+  std::string rows = "iteration,elbo,elbo_se\n";
+  for (int i = 1; i <= 2000; ++i) rows += std::to_string(i) + (i % 2 ? ",1,3\n" : ",3,4\n");
+  write_file(run / "metrics.csv", rows);
+  const std::string page = page_of({run}, "");
+  EXPECT_HAS(page, "Thin: means over some rows of metrics.csv");
+  const CsvTable curve = read_csv_table(run / "figures" / "elbo.csv");
+  EXPECT_EQ(curve.rows(), 666u);  // three rows a point; the first of them is taken for the names of columns
+}
+
+// Whatever becomes of a byte: the page is written, or the folder is refused by name.
+TEST_F(Report, SurvivesDamageAnywhere) {
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", "/nowhere", 1);  // without gnuplot it is fast
+  const PhiloxSource random(5);
+  const fs::path good = toy("good", ObjectiveKind::kl), hurt = toy("hurt", ObjectiveKind::vcd),
+                 trained = training("trained", ObjectiveKind::vcd);
+  std::uint32_t number = 0;
+  for (const fs::path& run : {hurt, trained})
+    for (const char* name : {"summary.json", "config.toml", "metrics.csv", "figures/images.json"}) {
+      if (!fs::exists(run / name)) continue;
+      const std::string whole = read_file(run / name);
+      for (int i = 0; i < 12; ++i) {
+        std::vector<double> at(3);
+        random.uniforms({Purpose::start, number++}, at);
+        std::string text = whole;
+        const auto place = static_cast<std::size_t>(at[0] * static_cast<double>(text.size()));
+        if (at[2] < 0.3)
+          text.resize(place);
+        else
+          text[place] = static_cast<char>(at[1] * 256);
+        write_file(run / name, text);
+        EXPECT_NO_THROW(page_of({good, run}, at_page())) << name << " " << number;
+        EXPECT_GE(last.runs, 1);
+      }
+      write_file(run / name, whole);
+    }
+  ::setenv("PATH", path.c_str(), 1);
 }
 
 TEST_F(Report, NamesAnotherVersion) {
