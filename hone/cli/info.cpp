@@ -5,7 +5,6 @@
 #include "hone/cli/commands.hpp"
 #include "hone/engine/cuda/cuda_engine.hpp"
 #include "hone/run/json.hpp"
-#include "hone/run/provenance.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
@@ -24,7 +23,7 @@ Json json_of(const CudaSupport& cuda) {
 }
 
 void print(const CudaSupport& cuda) {
-  fmt::print("hone {}\n\nengine cpu\n  {} products{}\n", hone_version(), name_of(simd_level()),
+  fmt::print("hone {}\n\nengine cpu\n  {} products{}\n", HONE_VERSION, name_of(simd_level()),
              supports_bf16() ? ", and bf16 ones (precision = \"bf16-trajectory\")" : "");
   fmt::print("\nengine cuda\n");
   if (!cuda.missing.empty()) fmt::print("  not available: {}\n", cuda.missing);
@@ -43,7 +42,7 @@ void add_info_command(CLI::App& program) {
   command->callback([json] {
     const CudaSupport cuda = cuda_support();
     if (!*json) return print(cuda);
-    const Json all = {{"version", hone_version()},
+    const Json all = {{"version", HONE_VERSION},
                       {"cpu", {{"level", name_of(simd_level())}, {"bf16", supports_bf16()}}},
                       {"cuda", json_of(cuda)}};
     fmt::print("{}\n", all.dump(2));

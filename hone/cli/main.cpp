@@ -6,7 +6,6 @@
 #include "hone/base/error.hpp"
 #include "hone/base/spelling.hpp"
 #include "hone/cli/commands.hpp"
-#include "hone/run/provenance.hpp"
 
 namespace {
 
@@ -44,7 +43,7 @@ int main(int argc, char** argv) {
   CLI::App program("Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
                    "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
                    "hone");
-  program.set_version_flag("--version", hone::hone_version());
+  program.set_version_flag("--version", HONE_VERSION);
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   hone::add_fit_command(program);

@@ -15,7 +15,7 @@ namespace {
 // One block a line, which gnuplot knows by its index.
 std::string csv_of(const CurveFigure& figure) {
   std::string text = "# iteration,value,low,high,smoothed\n";
-  for (const Line& line : figure.lines) {
+  for (const CurveLine& line : figure.lines) {
     const auto smooth = moving_average(line.y, smoothing_window(line.y.size()));
     text += fmt::format("# {}\n", gnuplot_text(line.label));
     for (std::size_t i = 0; i < line.x.size(); ++i) {
@@ -30,7 +30,7 @@ std::string csv_of(const CurveFigure& figure) {
 
 double last_iteration(const CurveFigure& figure) {
   double last = 0;
-  for (const Line& line : figure.lines)
+  for (const CurveLine& line : figure.lines)
     for (const double x : line.x) last = std::max(last, x);
   return last;
 }
@@ -48,7 +48,7 @@ std::string tick_label(double value) {
 }
 
 // gnuplot commands for the y axis.
-std::string axis_commands(const Interval& y, AxisScale scale) {
+std::string axis_commands(const AxisInterval& y, AxisScale scale) {
   if (scale == AxisScale::linear) return fmt::format("set yrange [{:.8g}:{:.8g}]\n", y.low, y.high);
   const bool negative = scale == AxisScale::negative_logarithmic;
   const double least = negative ? -y.high : y.low, most = negative ? -y.low : y.high;
@@ -71,7 +71,7 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
   const bool labelled = figure.lines.size() > 1;
   std::vector<std::string> titled;
   for (std::size_t i = 0; i < figure.lines.size(); ++i) {
-    const Line& line = figure.lines[i];
+    const CurveLine& line = figure.lines[i];
     const bool again = std::ranges::find(titled, line.label) != titled.end();
     const std::string title = labelled && !again ? "title " + gnuplot_text(line.label) : "notitle";
     titled.push_back(line.label);
@@ -120,13 +120,13 @@ std::vector<double> moving_average(std::span<const double> values, int window) {
   return result;
 }
 
-Interval visible_interval(const CurveFigure& figure) {
+AxisInterval visible_interval(const CurveFigure& figure) {
   std::vector<double> values;
   const auto include = [&](double value) {
     if (std::isfinite(value)) values.push_back(value);
   };
   const double last = last_iteration(figure);
-  for (const Line& line : figure.lines)
+  for (const CurveLine& line : figure.lines)
     for (std::size_t i = 0; i < line.y.size(); ++i) {
       if (line.y.size() >= 20 && line.x[i] < 0.05 * last) continue;
       include(line.y[i]);
@@ -147,7 +147,7 @@ Interval visible_interval(const CurveFigure& figure) {
   return {low - margin, high + margin};
 }
 
-AxisScale axis_scale(const Interval& y, CurveStyle style) {
+AxisScale axis_scale(const AxisInterval& y, CurveStyle style) {
   constexpr double decades = 100;
   if (style == CurveStyle::curve && y.low > 0 && y.high > decades * y.low) return AxisScale::logarithmic;
   if (style == CurveStyle::curve && y.high < 0 && y.low < decades * y.high) return AxisScale::negative_logarithmic;
@@ -158,12 +158,12 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
   write_file(folder / (figure.name + ".csv"), csv_of(figure));
   const double last = last_iteration(figure);
   const bool thousands = last >= 10000;
-  const Interval y = visible_interval(figure);
+  const AxisInterval y = visible_interval(figure);
   const AxisScale scale = axis_scale(y, figure.style);
   std::size_t keys = figure.reference ? 1 : 0;
   if (figure.lines.size() > 1) {
     std::vector<std::string> labels;
-    for (const Line& line : figure.lines) labels.push_back(line.label);
+    for (const CurveLine& line : figure.lines) labels.push_back(line.label);
     std::ranges::sort(labels);
     keys += static_cast<std::size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
   }

@@ -9,7 +9,7 @@
 namespace hone {
 
 // One run's values against its iterations. Points that are NaN are left out; an empty `se` means that none is known.
-struct Line {
+struct CurveLine {
   std::string label, colour;  // "#rrggbb"
   std::vector<double> x, y, se;
 };
@@ -22,7 +22,7 @@ enum class CurveStyle {
 // A figure of curves over iterations, NAME.csv and NAME.gp in a folder as `draw` makes it.
 struct CurveFigure {
   std::string name, title;
-  std::vector<Line> lines;
+  std::vector<CurveLine> lines;
   CurveStyle style = CurveStyle::curve;
   std::optional<double> reference = {};  // a dashed level …
   std::string reference_label = {};      // … and what it is
@@ -37,14 +37,14 @@ std::vector<double> moving_average(std::span<const double> values, int window);
 
 // What the y axis shows: of long lines not the first twentieth, where a fit comes from far away, nor what lies more
 // than half as far again from the middle 90 % of the values. Finite and not empty.
-struct Interval {
+struct AxisInterval {
   double low, high;
 };
-Interval visible_interval(const CurveFigure& figure);
+AxisInterval visible_interval(const CurveFigure& figure);
 
 // Values of one sign that differ by more than a factor of a hundred are shown on a logarithmic axis, negative ones by
 // −log(−y).
 enum class AxisScale { linear, logarithmic, negative_logarithmic };
-AxisScale axis_scale(const Interval& y, CurveStyle style);
+AxisScale axis_scale(const AxisInterval& y, CurveStyle style);
 
 }  // namespace hone

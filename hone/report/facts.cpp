@@ -188,6 +188,11 @@ std::vector<Fact> train_facts() {
       estimate("test log-likelihood, mixture of proposals", "test_log_likelihood", "mixture", "mixture_se"),
       estimate("… chosen on a pilot", "test_log_likelihood", "pilot", "pilot_se"),
       estimate("… best of three, the paper's figure", "test_log_likelihood", "value", "se"),
+      {"… annealed importance sampling",
+       [](const RunRecord& run) {
+         const double mean = run.number({"test_log_likelihood", "ais", "log_likelihood"});
+         return std::isnan(mean) ? "" : estimate_text({mean, run.number({"test_log_likelihood", "ais", "se"})});
+       }},
       list("… by each proposal", [](auto& run) { return run.find({"test_log_likelihood", "proposals"}); }),
       list("effective samples of each",
            [](auto& run) { return run.find({"test_log_likelihood", "effective_samples"}); }),

@@ -14,9 +14,9 @@ namespace {
 constexpr std::size_t most_points = 800;  // of a line: more would only make the page larger
 
 // Means over so many rows, at the last of them; their standard errors as of independent rows.
-Line condensed(const Line& line, std::size_t rows) {
+CurveLine condensed(const CurveLine& line, std::size_t rows) {
   if (rows <= 1) return line;
-  Line result{line.label, line.colour, {}, {}, {}};
+  CurveLine result{line.label, line.colour, {}, {}, {}};
   for (std::size_t begin = 0; begin < line.x.size(); begin += rows) {
     const std::size_t end = std::min(line.x.size(), begin + rows);
     double sum = 0, squares = 0, count = 0;
@@ -41,7 +41,7 @@ CurveFigure curves_of(const Section& section, const std::string& column, const s
       const auto *x = run->metrics.column("iteration"), *y = run->metrics.column(column),
                  *se = run->metrics.column(column + "_se");
       if (!x || !y || std::ranges::none_of(*y, [](double value) { return std::isfinite(value); })) continue;
-      Line line{group.label, group.colour, *x, *y, {}};
+      CurveLine line{group.label, group.colour, *x, *y, {}};
       if (column == "vcd" && se && group.runs.size() == 1) line.se = *se;
       figure.lines.push_back(condensed(line, (x->size() + most_points - 1) / most_points));
     }
@@ -49,8 +49,8 @@ CurveFigure curves_of(const Section& section, const std::string& column, const s
 }
 
 // Every evaluation of a run; of several at one iteration the last.
-Line likelihoods_of(const RunRecord& run) {
-  Line line;
+CurveLine likelihoods_of(const RunRecord& run) {
+  CurveLine line;
   const auto add = [&](double iteration, double mean, double se) {
     if (!std::isfinite(mean) || !std::isfinite(iteration)) return;
     if (line.x.empty() || line.x.back() != iteration) {
@@ -74,7 +74,7 @@ CurveFigure likelihood_figure(const Section& section) {
   CurveFigure figure{"test_log_likelihood", "test log-likelihood (mixture of proposals)", {}, CurveStyle::marks};
   for (const RunGroup& group : section.groups)
     for (const RunRecord* run : group.runs)
-      if (Line line = likelihoods_of(*run); !line.x.empty()) {
+      if (CurveLine line = likelihoods_of(*run); !line.x.empty()) {
         line.label = group.label;
         line.colour = group.colour;
         figure.lines.push_back(std::move(line));
@@ -87,7 +87,7 @@ std::string alternative_of(const CurveFigure& figure) {
   constexpr std::size_t most = 8;
   std::string text = figure.title + " against iterations.";
   for (std::size_t i = 0; i < std::min(most, figure.lines.size()); ++i) {
-    const Line& line = figure.lines[i];
+    const CurveLine& line = figure.lines[i];
     const auto smooth = moving_average(line.y, smoothing_window(line.y.size()));
     const auto at = [](double iteration) { return count_text(iteration); };
     text += fmt::format(" {}: from {} at iteration {} to {} at iteration {}.", line.label, number_text(smooth.front()),
@@ -99,7 +99,7 @@ std::string alternative_of(const CurveFigure& figure) {
 
 std::string smoothing_of(const CurveFigure& figure, const Section& section) {
   int least = 1 << 30, most = 1;
-  for (const Line& line : figure.lines) {
+  for (const CurveLine& line : figure.lines) {
     least = std::min(least, smoothing_window(line.y.size()));
     most = std::max(most, smoothing_window(line.y.size()));
   }

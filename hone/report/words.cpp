@@ -53,12 +53,11 @@ Estimate mixture_of(const RunRecord& run) {
 std::string likelihood_sentence(const RunRecord& run) {
   const Estimate mixture = mixture_of(run);
   std::string text = how_far(run);
-  if (!run.find({"test_log_likelihood"})) return text + " no test log-likelihood is known yet: hone eval estimates it.";
-  const double points = run.number({"test_log_likelihood", "points"});
+  if (!std::isfinite(mixture.mean)) return text + " no test log-likelihood is known: hone eval estimates it.";
   text += fmt::format(
-      " the test log-likelihood is {} nats a datum over {} data (by the mixture of the proposals, a lower "
-      "bound in the mean)",
-      estimate_text(mixture), number_text(points));
+      " the test log-likelihood is {} nats a datum over {} data (by the mixture of the proposals, a lower bound in the "
+      "mean)",
+      estimate_text(mixture), count_text(run.number({"test_log_likelihood", "points"})));
   const auto match = match_paper(run);
   if (!match) return text + ".";
   text += fmt::format("; by the paper's best of three it is {}, where the paper has {} after {} iterations",

@@ -206,7 +206,7 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   json["tolerances"] = json_of(config.check.tolerances);
   json["checks"] = json_of(fit.findings);
   json["stages"] = stages_of(fit.fit);
-  json["machine"] = machine_text();
+  json["machine"] = host_text();
   json["hone_version"] = hone_version();
   return json.dump(2) + "\n";
 }

@@ -22,7 +22,7 @@ std::string processor_name() {
 
 std::string hone_version() { return HONE_VERSION; }
 
-std::string machine_text() {
+std::string host_text() {
   const std::string processor = processor_name();
   utsname system{};
   const bool known = ::uname(&system) == 0;

@@ -30,7 +30,7 @@ std::string ToyResult::to_json() const {
   json["dropped_draws"] = dropped_draws;
   json["seconds"] = seconds;
   json["iterations_per_second"] = iterations_per_second;
-  json["machine"] = machine_text();
+  json["machine"] = host_text();
   json["hone_version"] = hone_version();
   return json.dump(2) + "\n";
 }

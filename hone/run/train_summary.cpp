@@ -31,7 +31,7 @@ std::string TrainSummary::to_json() const {
                      {"dropped_draws", dropped_draws},
                      {"training_data", training_data}};
   if (!device.empty()) json["device"] = device;
-  json["machine"] = machine_text();
+  json["machine"] = host_text();
   json["hone_version"] = hone_version();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

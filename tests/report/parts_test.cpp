@@ -105,7 +105,7 @@ TEST(Smoothing, MeansOverNeighbours) {
 
 CurveFigure figure_of(std::vector<double> y) {
   CurveFigure figure{"f", "title", {}};
-  Line line{"run", "#123456", {}, std::move(y), {}};
+  CurveLine line{"run", "#123456", {}, std::move(y), {}};
   for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
   figure.lines.push_back(std::move(line));
   return figure;
@@ -116,7 +116,7 @@ TEST(VisibleInterval, LeavesOutTheBeginningAndWhatIsFarOff) {
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = 10 + 0.01 * static_cast<double>(i);
   y[0] = -1e6;
   y[50] = 1e6;
-  const Interval shown = visible_interval(figure_of(y));
+  const AxisInterval shown = visible_interval(figure_of(y));
   EXPECT_NEAR(shown.low, 10, 0.2);
   EXPECT_NEAR(shown.high, 11.4, 0.3);
   EXPECT_LT(visible_interval(figure_of({5, 5})).low, 5);

@@ -105,8 +105,8 @@ TEST(TrainSummary, SaysWhereItComesFrom) {
   run(small(), folder.path() / "run");
   const auto json = nlohmann::json::parse(read_file(folder.path() / "run" / "summary.json"));
   EXPECT_EQ(json["hone_version"], hone_version());
-  EXPECT_EQ(json["machine"], machine_text());
-  EXPECT_NE(machine_text().find(" thread"), std::string::npos);
+  EXPECT_EQ(json["machine"], host_text());
+  EXPECT_NE(host_text().find(" thread"), std::string::npos);
   EXPECT_EQ(json["training_data"], 5000);
 }
 
