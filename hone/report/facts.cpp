@@ -67,11 +67,11 @@ void name_groups(std::vector<Section>& sections) {
   }
 }
 
-// One row of the table of facts: a number, of which groups of runs have a mean and a spread, or a text.
+// One row of the table of facts: a text; where it is of numbers, groups of runs have a mean and a spread of each.
 struct Fact {
   std::string name;
   std::function<std::string(const RunRecord&)> text;
-  std::function<double(const RunRecord&)> number = {};
+  std::function<std::vector<double>(const RunRecord&)> numbers = {};
 };
 
 Fact entry(std::string name, const char* key) {
@@ -84,13 +84,13 @@ Fact count(std::string name, const char* key) {
     const double value = number(run);
     return std::isnan(value) ? "" : count_text(value);
   };
-  return {std::move(name), text, number};
+  return {std::move(name), text, [number](const RunRecord& run) { return std::vector{number(run)}; }};
 }
 
 Fact number(std::string name, const char* key) {
   const auto value = [key](const RunRecord& run) { return run.number({key}); };
   const auto text = [value](const RunRecord& run) { return std::isnan(value(run)) ? "" : number_text(value(run)); };
-  return {std::move(name), text, value};
+  return {std::move(name), text, [value](const RunRecord& run) { return std::vector{value(run)}; }};
 }
 
 Fact estimate(std::string name, const char* outer, const char* mean, const char* se) {
@@ -98,11 +98,17 @@ Fact estimate(std::string name, const char* outer, const char* mean, const char*
   const auto text = [=](const RunRecord& run) {
     return std::isnan(value(run)) ? "" : estimate_text({value(run), run.number({outer, se})});
   };
-  return {std::move(name), text, value};
+  return {std::move(name), text, [value](const RunRecord& run) { return std::vector{value(run)}; }};
 }
 
 Fact list(std::string name, std::function<const Json*(const RunRecord&)> find) {
-  return {std::move(name), [find](const RunRecord& run) { return numbers_text(find(run)); }};
+  const auto numbers = [find](const RunRecord& run) {
+    std::vector<double> values;
+    if (const Json* found = find(run); found && found->is_array())
+      for (const Json& value : *found) values.push_back(value.is_number() ? value.get<double>() : std::nan(""));
+    return values;
+  };
+  return {std::move(name), [find](const RunRecord& run) { return numbers_text(find(run)); }, numbers};
 }
 
 Fact duration() {
@@ -235,15 +241,25 @@ std::vector<Fact> fit_facts() {
   return facts;
 }
 
+// Mean ± standard deviation over the runs of each of the numbers.
+std::string spread_text(const Fact& fact, const RunGroup& group) {
+  std::vector<Moments> moments;
+  for (const RunRecord* run : group.runs) {
+    const std::vector<double> values = fact.numbers(*run);
+    moments.resize(std::max(moments.size(), values.size()));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (std::isfinite(values[i])) moments[i].add(values[i]);
+  }
+  std::string text;
+  for (const Moments& m : moments)
+    if (m.count() > 0)
+      text += (text.empty() ? "" : ", ") + (m.count() > 1 ? estimate_text({m.mean(), m.sd()}) : number_text(m.mean()));
+  return text;
+}
+
 std::string cell_of(const Fact& fact, const RunGroup& group) {
   if (group.runs.size() == 1) return fact.text(group.first());
-  if (fact.number) {
-    Moments moments;
-    for (const RunRecord* run : group.runs)
-      if (const double value = fact.number(*run); std::isfinite(value)) moments.add(value);
-    if (moments.count() == 0) return "";
-    return moments.count() > 1 ? estimate_text({moments.mean(), moments.sd()}) : number_text(moments.mean());
-  }
+  if (fact.numbers) return spread_text(fact, group);
   std::set<std::string> texts;
   for (const RunRecord* run : group.runs) texts.insert(fact.text(*run));
   return texts.size() == 1 ? *texts.begin() : "various";

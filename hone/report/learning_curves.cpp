@@ -124,7 +124,9 @@ std::vector<LearningCurve> learning_curves(const Section& section, const std::st
   add(curves_of(section, "elbo", "ELBO"), section.kind == RunKind::toy
                                               ? "The ELBO, that is −KL(q ‖ p), in nats."
                                               : "The ELBO of the training data, in nats a datum.");
-  add(curves_of(section, "vcd", "VCD"), "The VCD with a band of ± one standard error of each row.");
+  CurveFigure vcd = curves_of(section, "vcd", "VCD");
+  const bool band = std::ranges::any_of(vcd.lines, [](const CurveLine& line) { return !line.se.empty(); });
+  add(std::move(vcd), band ? "The VCD with a band of ± one standard error of each row." : "The VCD.");
   add(likelihood_figure(section),
       "Test log-likelihood in nats a datum, ± standard error over data: a mark for each hone "
       "eval.");

@@ -7,6 +7,7 @@
 
 #include "hone/base/random.hpp"
 #include "hone/report/run_record.hpp"
+#include "hone/report/text.hpp"
 #include "hone/run/evaluate.hpp"
 #include "hone/run/toy.hpp"
 #include "hone/run/train.hpp"
@@ -133,6 +134,14 @@ TEST_F(Report, ManySeedsAreOneGroup) {
   const std::string page = page_of(runs, at("page.html"));
   EXPECT_HAS(page, "run (9 seeds)");
   EXPECT_HAS(page, "Over 9 seeds KL(q ‖ p) is");
+  Moments first, second;
+  for (const fs::path& run : runs) {
+    const ToyResult result = ToyResult::from_json(read_file(run / "summary.json"), "");
+    first.add(result.sd[0]);
+    second.add(result.sd[1]);
+  }
+  EXPECT_HAS(page, "standard deviations of q</th><td>" + estimate_text({first.mean(), first.sd()}) + ", " +
+                       estimate_text({second.mean(), second.sd()}));
   EXPECT_EQ(count(page, "<th scope=\"col\">"), 2u);
 }
 
