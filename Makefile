@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 
 help:
-	@echo "make demo     install what is missing, build, reproduce Figure 1, train on Fashion-MNIST briefly"
+	@echo "make demo     install what is missing, build, reproduce Figure 1, train on Fashion-MNIST briefly, report"
 	@echo "make test     install what is missing, build, run every test"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
 	@echo "make bench-posteriors  errors and gradients on the posteriors with known answers"

@@ -14,6 +14,7 @@ void add_toy_command(CLI::App& program);
 void add_reproduce_command(CLI::App& program);
 void add_train_command(CLI::App& program);
 void add_eval_command(CLI::App& program);
+void add_report_command(CLI::App& program);
 void add_fit_command(CLI::App& program);
 void add_check_command(CLI::App& program);
 void add_bench_command(CLI::App& program);

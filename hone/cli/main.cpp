@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   hone::add_reproduce_command(program);
   hone::add_train_command(program);
   hone::add_eval_command(program);
+  hone::add_report_command(program);
   hone::add_data_command(program);
   hone::add_bench_command(program);
   hone::add_info_command(program);

@@ -85,6 +85,15 @@ void Decoder<Real>::outputs(MatrixView<const double> z, MatrixView<double> out) 
 }
 
 template <class Real>
+void Decoder<Real>::mean(MatrixView<const double> z, MatrixView<double> out) const {
+  outputs(z, out);
+  if (config_.density == Density::gaussian) return;
+  for (int c = 0; c < z.cols(); ++c)
+    for (int p = 0; p < pixels(); ++p)
+      out(p, c) = config_.density == Density::bernoulli ? sigmoid(out(p, c)) : modified_softplus(out(p, c));
+}
+
+template <class Real>
 void Decoder<Real>::record(const Points& points, int begin, int end, Tape<Real>& tape) const {
   fill_columns(points.z.columns(begin, end), tape.own_input.view().columns(begin, end));
   const LayerStack<Real>& layers = network_.layers();

@@ -50,6 +50,8 @@ class Decoder {
 
   // The natural parameters of x for every column of z (D, n): (pixels, n).
   void outputs(MatrixView<const double> z, MatrixView<double> out) const;
+  // E[x | z] for every column of z (D, n): out is (pixels, n).
+  void mean(MatrixView<const double> z, MatrixView<double> out) const;
 
   // ∇ log p(x | z) in the parameters, in two steps: every thread records columns of its own, then takes its part of the
   // sum over all columns. The tape must have been prepared for points.z.cols() columns.

@@ -8,6 +8,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/report/gnuplot.hpp"
+#include "hone/report/text.hpp"
 
 namespace hone {
 namespace {
@@ -53,9 +54,9 @@ std::vector<double> on_grid(const Window& window, LogDensity log_density) {
 
 // The objective's name as the legend shows it, and the paper's colours.
 std::pair<std::string, std::string> style_of(const std::string& objective) {
-  if (objective == "kl") return {"KL", "#1f5fbf"};
-  if (objective == "vcd") return {"VCD", "#c8201e"};
-  return {"Li et al. 2017", "#8a4fb0"};
+  if (objective == "kl") return {"q by KL", "#1f5fbf"};
+  if (objective == "vcd") return {"q by VCD", "#c8201e"};
+  return {"q by Li et al. 2017", "#8a4fb0"};
 }
 
 struct Loaded {
@@ -82,7 +83,10 @@ Loaded load(const ContourPanel& panel) {
     if (family->parameters().size() != run.parameters.size())
       throw InputError(fmt::format("{}: does not fit its config.toml", (folder / "summary.json").string()));
     std::ranges::copy(run.parameters, family->parameters().begin());
-    const auto [label, colour] = style_of(run.objective);
+    auto [label, colour] = style_of(run.objective);
+    const std::size_t index = result.layers.size() - 1;
+    if (!panel.labels.empty()) label = panel.labels.at(index);
+    if (!panel.colours.empty()) colour = panel.colours.at(index);
     result.layers.push_back({label, colour, on_grid(result.window, [&](auto z, auto value) {
                                family->log_density(z, Want::value, value, {});
                              })});
@@ -91,8 +95,8 @@ Loaded load(const ContourPanel& panel) {
 }
 
 void write_grid(const Loaded& panel, const std::filesystem::path& path) {
-  std::string text = "z1,z2";
-  for (const Layer& layer : panel.layers) text += "," + layer.label;
+  std::string text = "z1,z2,target";
+  for (std::size_t i = 1; i < panel.layers.size(); ++i) text += fmt::format(",q{}", i);
   text += "\n";
   const Window& w = panel.window;
   for (int i = 0; i < nodes; ++i) {
@@ -114,20 +118,30 @@ std::string levels_of(const Layer& layer) {
   return levels;
 }
 
-// gnuplot commands for one panel: contour lines into data blocks, then the lines.
-std::string panel_commands(const ContourPanel& panel, const Loaded& loaded) {
+std::string shares_text() {
+  return fmt::format("contours hold {:.0f}, {:.0f}, {:.0f} %", 100 * contour_shares[0], 100 * contour_shares[1],
+                     100 * contour_shares[2]);
+}
+
+// gnuplot commands for one panel: contour lines into data blocks, then the lines, with a legend below them or none.
+std::string panel_commands(const ContourPanel& panel, const Loaded& loaded, bool legend) {
   const Window& w = loaded.window;
-  std::string text = fmt::format("set title \"{}\" offset 0,-0.6\nset xrange [{}:{}]\nset yrange [{}:{}]\n",
-                                 panel.title, w.left, w.right, w.bottom, w.top);
+  std::string text = fmt::format(
+      "set encoding utf8\nset title {} noenhanced offset 0,-0.6\nset xrange [{}:{}]\nset yrange [{}:{}]\n",
+      gnuplot_text(panel.title), w.left, w.right, w.bottom, w.top);
   text += "set datafile separator \",\"\nset contour base\nunset surface\nset cntrparam bspline\n";
   for (std::size_t i = 0; i < loaded.layers.size(); ++i)
     text += fmt::format(
         "set cntrparam levels discrete {}\nset table $layer{}\nsplot \"{}.csv\" using 1:2:{} skip 1\nunset table\n",
         levels_of(loaded.layers[i]), i, panel.name, i + 3);
-  text += "unset contour\nset datafile separator whitespace\nplot ";
+  text += "unset contour\nset datafile separator whitespace\n";
+  if (legend) text += "set key below vertical maxcols 1 center Left reverse noenhanced samplen 2\n";
+  text += "plot ";
   for (std::size_t i = 0; i < loaded.layers.size(); ++i)
-    text += fmt::format("{}$layer{} using 1:2 with lines lw {} lc rgb \"{}\" notitle", i ? ", " : "", i,
-                        i == 0 ? 2.4 : 1.8, loaded.layers[i].colour);
+    text += fmt::format("{}$layer{} using 1:2 with lines lw {} lc rgb \"{}\" {}", i ? ", " : "", i, i == 0 ? 2.4 : 1.8,
+                        loaded.layers[i].colour,
+                        legend ? "title " + gnuplot_text(loaded.layers[i].label) : "notitle");
+  if (legend) text += fmt::format(", NaN with points ps 0 title '{}'", shares_text());
   return text + "\n";
 }
 
@@ -136,10 +150,9 @@ std::string legend_commands(const std::vector<Layer>& layers) {
       "unset title\nunset border\nunset tics\nunset xlabel\nunset ylabel\nset key center center samplen 3 spacing 1.6\n"
       "set xrange [0:1]\nset yrange [0:1]\nplot ";
   for (std::size_t i = 0; i < layers.size(); ++i)
-    text += fmt::format("{}NaN with lines lw 3 lc rgb \"{}\" title \"{}\"", i ? ", " : "", layers[i].colour,
-                        i == 0 ? "target" : "q by " + layers[i].label);
-  text += fmt::format(", NaN with lines lc rgb \"white\" title \"contours hold {:.0f}, {:.0f}, {:.0f} %\"\n",
-                      100 * contour_shares[0], 100 * contour_shares[1], 100 * contour_shares[2]);
+    text += fmt::format("{}NaN with lines lw 3 lc rgb \"{}\" title {}", i ? ", " : "", layers[i].colour,
+                        gnuplot_text(layers[i].label));
+  text += fmt::format(", NaN with lines lc rgb \"white\" title '{}'\n", shares_text());
   return text + "set border\nset tics\nunset key\n";
 }
 
@@ -158,18 +171,26 @@ double density_level(std::vector<double> density, double share) {
 
 bool draw_contours(const std::string& name, const std::vector<ContourPanel>& panels,
                    const std::filesystem::path& folder) {
+  const std::string axes =
+      "set size square\nset tics out nomirror scale 0.5\nset xlabel \"z_1\" offset 0,0.6\nset ylabel \"z_2\" offset "
+      "1.2,0 norotate\nunset key\n";
+  if (panels.size() == 1) {
+    const Loaded loaded = load(panels.front());
+    write_grid(loaded, folder / (panels.front().name + ".csv"));
+    const int keys = static_cast<int>(loaded.layers.size()) + 1;
+    return draw({name, 440, 460 + 20 * keys, axes + panel_commands(panels.front(), loaded, true) + "reset\n"}, folder);
+  }
   const int cells = static_cast<int>(panels.size()) + 1;  // the last is the legend
   const int columns = std::min(3, cells), rows = (cells + columns - 1) / columns;
   const double width = 360 * columns, height = 370 * rows;  // pixels; margins and gaps are the same for any layout
   std::string text = fmt::format(
-      "set size square\nset tics out nomirror scale 0.5\nset xlabel \"z_1\" offset 0,0.6\nset ylabel \"z_2\" offset 1.2,0 "
-      "norotate\nunset key\nset multiplot layout {},{} margins {:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\n",
-      rows, columns, 62 / width, 1 - 12 / width, 62 / height, 1 - 42 / height, 74 / width, 96 / height);
+      "{}set multiplot layout {},{} margins {:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\n", axes, rows, columns,
+      62 / width, 1 - 12 / width, 62 / height, 1 - 42 / height, 74 / width, 96 / height);
   std::vector<Layer> legend;
   for (const ContourPanel& panel : panels) {
     const Loaded loaded = load(panel);
     write_grid(loaded, folder / (panel.name + ".csv"));
-    text += panel_commands(panel, loaded);
+    text += panel_commands(panel, loaded, false);
     if (loaded.layers.size() > legend.size()) legend = loaded.layers;
   }
   text += legend_commands(legend) + "unset multiplot\nreset\n";

@@ -14,6 +14,8 @@ struct ContourPanel {
   std::string name;   // of its CSV file
   std::string title;
   std::vector<std::filesystem::path> runs;  // toy runs on one target
+  std::vector<std::string> labels = {};     // of the runs in the legend; empty: their objectives
+  std::vector<std::string> colours = {};    // "#rrggbb", likewise
 };
 
 inline const std::vector<double> contour_shares = {0.5, 0.8, 0.95};

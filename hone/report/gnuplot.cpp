@@ -25,9 +25,10 @@ bool draw(const Figure& figure, const std::filesystem::path& folder) {
   write_file(folder / (figure.name + ".gp"), script);
   write_file(folder / (figure.name + "_body.gp"), figure.script);
   const Finished finished = run_program({"gnuplot", figure.name + ".gp"}, folder);
+  const std::filesystem::path log = folder / (figure.name + ".log");
+  if (finished.status == 0) std::filesystem::remove(log);  // of an earlier failure
   if (finished.status == 0) return true;
   if (finished.status == program_not_found) return false;
-  const std::filesystem::path log = folder / (figure.name + ".log");
   write_file(log, finished.output);
   throw Error(fmt::format("gnuplot could not draw {}; its message is in {}", (folder / figure.name).string(),
                           log.string()));

@@ -5,6 +5,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 #include "hone/run/json.hpp"
+#include "hone/run/run_folder.hpp"
 #include "hone/run/train.hpp"
 
 namespace hone {
@@ -117,6 +118,14 @@ RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& 
   return result;
 }
 
+// A row for every evaluation of test data, so that a run that is evaluated on its way has a learning curve.
+void add_to_history(const fs::path& path, const RunEvaluation& e) {
+  const EvaluationSummary& s = *e.summary;
+  CsvFile file(path, "iteration,points,samples,mixture,mixture_se,best,best_se", e.iteration);
+  file.row(fmt::format("{},{},{},{:.8g},{:.3g},{:.8g},{:.3g}", e.iteration, s.points, e.config->samples, s.mixture.mean,
+                       s.mixture.se, s.best.mean, s.best.se));
+}
+
 }  // namespace
 
 RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& options) {
@@ -155,6 +164,7 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
   entry = json_of(result, entry);
   result.json = entry.dump(2) + "\n";
   write_file(folder / "summary.json", summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (options.split == "test" && result.summary) add_to_history(folder / "test_log_likelihood.csv", result);
   return result;
 }
 

@@ -54,7 +54,8 @@ struct RunEvaluation {
 };
 
 // Evaluates the model of a run folder and adds the figures to its summary.json, whose other entries stay; so do figures
-// of the same split and the same model that were not asked for anew. Bad input is an InputError.
+// of the same split and the same model that were not asked for anew. Importance sampling of test data adds a row to
+// test_log_likelihood.csv. Bad input is an InputError.
 RunEvaluation evaluate_run(const std::filesystem::path& folder, const EvaluateOptions& options);
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include "hone/run/json.hpp"
 #include "hone/run/method_settings.hpp"
 #include "hone/run/posterior_run.hpp"
+#include "hone/run/provenance.hpp"
 
 namespace hone {
 namespace {
@@ -205,6 +206,8 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   json["tolerances"] = json_of(config.check.tolerances);
   json["checks"] = json_of(fit.findings);
   json["stages"] = stages_of(fit.fit);
+  json["machine"] = host_text();
+  json["hone_version"] = hone_version();
   return json.dump(2) + "\n";
 }
 

@@ -2,6 +2,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/run/json.hpp"
+#include "hone/run/provenance.hpp"
 #include "hone/run/toy.hpp"
 
 namespace hone {
@@ -29,6 +30,8 @@ std::string ToyResult::to_json() const {
   json["dropped_draws"] = dropped_draws;
   json["seconds"] = seconds;
   json["iterations_per_second"] = iterations_per_second;
+  json["machine"] = host_text();
+  json["hone_version"] = hone_version();
   return json.dump(2) + "\n";
 }
 

@@ -144,7 +144,8 @@ class Training {
     if (const std::string device = engines_->device(); device_ != device) say("engine: " + device);
     device_ = engines_->device();
     for (std::size_t k = 0; k < squad_.size(); ++k) {
-      const TrainRecord& record = records_[squad_[k]];
+      TrainRecord& record = records_[squad_[k]];
+      record.runs_on(device_);
       if (record.iteration() == 0) continue;
       try {
         engines_->restore(static_cast<int>(k), record.state());

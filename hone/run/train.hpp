@@ -39,6 +39,8 @@ struct TrainSummary {
   Estimate elbo, vcd;  // over the last report interval; vcd is NaN where nothing is refined
   double acceptance = 0, step_size = 0;
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
+  int training_data = 0;  // how many
+  std::string device;     // of the engine, in words; empty: the machine's processor
 
   std::string to_json() const;
 };
@@ -56,7 +58,7 @@ struct TrainOutcome {
 };
 
 // Trains runs of one configuration, whose own seed is not used, and keeps a run folder of each: config.toml,
-// metrics.csv, summary.json, checkpoints. An engine that can trains them side by side, another one after the other; on
+// metrics.csv, summary.json, checkpoints and, where data are images, pictures (train_pictures.hpp). An engine that can trains them side by side, another one after the other; on
 // the cpu each has the bits that it would have alone. Bad input is an InputError (a KeyError where it is about one key),
 // and nothing is written. A parameter that is no longer finite, or a disk that is full, ends that run, and the others go
 // on. With Resume::yes every run goes on from its own checkpoint; those that are behind catch up first.

@@ -7,6 +7,7 @@
 #include "hone/base/error.hpp"
 #include "hone/data/fingerprint.hpp"
 #include "hone/run/json.hpp"
+#include "hone/run/train_pictures.hpp"
 
 namespace hone {
 namespace fs = std::filesystem;
@@ -33,8 +34,7 @@ TrainRunConfig read_train_config(const fs::path& path, int threads) {
 TrainRecord::TrainRecord(const TrainRunConfig& config, const DataSplits& data, fs::path folder,
                          const TrainOptions& options)
     : config_(config),
-      data_name_(data.name),
-      binarization_(data.binarization),
+      data_(data),
       path_(std::move(folder)),
       options_(options) {
   checkpoint_.identity = identity_of(config_, data.train);
@@ -115,9 +115,11 @@ void TrainRecord::close(std::optional<TrainState> state) {
   if (closed_) return;
   if (interval().elbo.count() > 0)  // a row of what there is; the interval itself goes on when resumed
     metrics_->row(iteration(), seconds(), interval(), checkpoint_.state.step_size);
-  if (state && iteration() != saved_at_) save(std::move(*state));
+  if (state && iteration() != saved_at_) save(*state);
   if (iteration() > started_at_ || !fs::exists(path_ / "summary.json"))  // else all is said
     folder_->write("summary.json", with_evaluation(summary()));
+  if (state && (iteration() > started_at_ || !fs::exists(path_ / "figures" / "images.json")))
+    write_pictures(*folder_, config_, data_, *state);
   closed_ = true;
 }
 
@@ -129,8 +131,8 @@ TrainSummary TrainRecord::summary() const {
   const Estimate unknown{std::nan(""), std::nan("")};
   TrainSummary s;
   s.model = settings.text("model");
-  s.data = data_name_;
-  s.binarization = binarization_;
+  s.data = data_.name;
+  s.binarization = data_.binarization;
   s.objective = settings.text("objective");
   s.kernel = settings.text("kernel");
   s.precision = settings.text("precision");
@@ -153,6 +155,8 @@ TrainSummary TrainRecord::summary() const {
   s.step_size = checkpoint_.state.step_size;
   s.rejected_nonfinite = c.rejected_nonfinite + c.interval.rejected_nonfinite;
   s.dropped_draws = c.dropped_draws + c.interval.dropped_draws;
+  s.training_data = data_.train.size();
+  s.device = device_;
   return s;
 }
 
@@ -164,8 +168,7 @@ std::string TrainRecord::with_evaluation(const TrainSummary& summary) const {
   const Json old = parse_json(read_file(path));
   if (!old.is_object() || !old.contains("iterations") || old["iterations"] != summary.iterations) return text;
   Json json = parse_json(text);
-  for (const char* key : {"test_log_likelihood", "evaluation"})
-    if (old.contains(key)) json[key] = old[key];
+  if (old.contains("test_log_likelihood")) json["test_log_likelihood"] = old["test_log_likelihood"];
   return json.dump(2) + "\n";
 }
 

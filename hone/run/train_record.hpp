@@ -20,7 +20,7 @@ std::map<std::string, std::string> identity_of(const TrainRunConfig& config, con
 class TrainRecord {
  public:
   // Of a resolved configuration. Finds the checkpoint to go on from; writes nothing. InputError where the folder cannot
-  // be used so. `options` must outlive the record.
+  // be used so. `data` and `options` must outlive the record.
   TrainRecord(const TrainRunConfig& config, const DataSplits& data, std::filesystem::path folder,
               const TrainOptions& options);
 
@@ -35,13 +35,15 @@ class TrainRecord {
   void open();  // the folder, config.toml and the CSV files; once, before what follows
   bool is_open() const { return folder_.has_value(); }
 
+  void runs_on(std::string device) { device_ = std::move(device); }  // as Engine::device
   // So many seconds of training, of so many runs side by side, have led here.
   void advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side);
   void report();                                                         // a row of metrics.csv
   void save(TrainState state);                                           // a checkpoint
   void hold(TrainState state) { checkpoint_.state = std::move(state); }  // for an engine to go on from
 
-  // The last row, checkpoint (of the state, where something was trained) and summary.json; the first time only.
+  // The last row, checkpoint and pictures (of the state, where something was trained) and summary.json; the first time
+  // only.
   void close(std::optional<TrainState> state);
 
   TrainSummary summary() const;
@@ -55,7 +57,7 @@ class TrainRecord {
   std::string with_evaluation(const TrainSummary& summary) const;
 
   TrainRunConfig config_;
-  std::string data_name_, binarization_;
+  const DataSplits& data_;
   std::filesystem::path path_;
   const TrainOptions& options_;
   Checkpoint checkpoint_;
@@ -66,7 +68,7 @@ class TrainRecord {
   std::uint32_t started_at_ = 0, saved_at_ = 0;
   double trained_seconds_ = 0;
   int side_by_side_ = 1;
-  std::string good_ = "none yet";
+  std::string device_, good_ = "none yet";
   bool damaged_ = false, closed_ = false;
 };
 

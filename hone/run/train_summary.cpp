@@ -1,10 +1,11 @@
 #include "hone/run/json.hpp"
+#include "hone/run/provenance.hpp"
 #include "hone/run/train.hpp"
 
 namespace hone {
 
 std::string TrainSummary::to_json() const {
-  const Json json = {{"model", model},
+  Json json = {{"model", model},
                      {"data", data},
                      {"binarization", binarization},
                      {"objective", objective},
@@ -28,7 +29,11 @@ std::string TrainSummary::to_json() const {
                      {"acceptance", acceptance},
                      {"step_size", step_size},
                      {"rejected_nonfinite", rejected_nonfinite},
-                     {"dropped_draws", dropped_draws}};
+                     {"dropped_draws", dropped_draws},
+                     {"training_data", training_data}};
+  if (!device.empty()) json["device"] = device;
+  json["machine"] = host_text();
+  json["hone_version"] = hone_version();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

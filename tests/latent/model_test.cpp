@@ -43,6 +43,24 @@ TEST(Decoder, GradientInTheParametersAgainstDifferences) {
   }
 }
 
+TEST(Decoder, MeansAreThoseOfTheFormulas) {
+  for (const auto density : {Density::bernoulli, Density::gaussian, Density::poisson}) {
+    const Model<double> model({latent, {}, pixels, Activation::relu, density});
+    const std::span<const double> weight = model.parameters.of(0);
+    Matrix<double> mean(pixels, batch);
+    model.decoder.mean(model.z, mean);
+    for (int c = 0; c < batch; ++c)
+      for (int i = 0; i < pixels; ++i) {
+        double a = density == Density::gaussian ? 0 : model.parameters.of(1)[i];
+        for (int d = 0; d < latent; ++d) a += weight[d * pixels + i] * model.z(d, c);
+        const double expected = density == Density::bernoulli ? 1 / (1 + std::exp(-a))
+                                : density == Density::poisson ? std::log(std::exp(1e-4) + std::exp(a))
+                                                              : a;
+        EXPECT_NEAR(mean(i, c), expected, 1e-12 * (1 + std::abs(expected)));
+      }
+  }
+}
+
 TEST(Decoder, ValuesAreThoseOfTheFormulas) {
   for (const auto density : {Density::bernoulli, Density::gaussian, Density::poisson}) {
     const Model<double> model({latent, {}, pixels, Activation::relu, density});

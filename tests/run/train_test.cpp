@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "hone/run/evaluate.hpp"
+#include "hone/run/provenance.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {
@@ -64,6 +65,50 @@ void expect_same_run(const fs::path& a, const fs::path& b) {
   EXPECT_EQ(read_file(a / checkpoint_name), read_file(b / checkpoint_name));
   EXPECT_EQ(without_times(a / "summary.json"), without_times(b / "summary.json"));
   EXPECT_EQ(rows_of(a), rows_of(b));
+}
+
+bool is_png(const fs::path& path) { return read_file(path).starts_with("\x89PNG"); }
+
+TEST(TrainPictures, AreOfTheLastIterationAndTheSameHoweverARunCameThere) {
+  const test::TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole", stopped = folder.path() / "stopped";
+  run(small(), whole);
+  TrainRunConfig half = small();
+  half.iterations = 20;
+  run(half, stopped);
+  EXPECT_EQ(nlohmann::json::parse(read_file(stopped / "figures" / "images.json"))["iteration"], 20);
+  run(small(), stopped, Resume::yes);
+  for (const char* name : {"images_data.png", "images_q.png", "images_refined.png", "images_samples.png"}) {
+    EXPECT_TRUE(is_png(whole / "figures" / name)) << name;
+    EXPECT_EQ(read_file(whole / "figures" / name), read_file(stopped / "figures" / name)) << name;
+  }
+  const auto json = nlohmann::json::parse(read_file(whole / "figures" / "images.json"));
+  EXPECT_EQ(json["split"], "test");
+  EXPECT_EQ(json["count"], 10);
+  EXPECT_EQ(json["rows"], 28);
+  EXPECT_EQ(json["iteration"], 40);
+  EXPECT_EQ(json["steps"], 2);
+}
+
+TEST(TrainPictures, NoneOfDataThatAreNoImages) {
+  const test::TemporaryFolder folder;
+  std::string rows;
+  for (int i = 0; i < 30; ++i) rows += i % 2 ? "1 0 1 1 0\n" : "0 1 0 0 1\n";
+  write_file(folder.path() / "rows.amat", rows);
+  TrainRunConfig config = small();
+  config.data = (folder.path() / "rows.amat").string();
+  run(config, folder.path() / "run");
+  EXPECT_FALSE(fs::exists(folder.path() / "run" / "figures"));
+}
+
+TEST(TrainSummary, SaysWhereItComesFrom) {
+  const test::TemporaryFolder folder;
+  run(small(), folder.path() / "run");
+  const auto json = nlohmann::json::parse(read_file(folder.path() / "run" / "summary.json"));
+  EXPECT_EQ(json["hone_version"], hone_version());
+  EXPECT_EQ(json["machine"], host_text());
+  EXPECT_NE(host_text().find(" thread"), std::string::npos);
+  EXPECT_EQ(json["training_data"], 5000);
 }
 
 TEST(TrainConfig, DefaultsAreThePapers) {

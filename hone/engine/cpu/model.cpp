@@ -154,6 +154,13 @@ SimulatedData Model<Real>::simulate(const RandomSource& random, int count) const
   return made;
 }
 
+template <class Real>
+void Model<Real>::mean(MatrixView<const double> z, MatrixView<double> out) const {
+  decoder_.mean(z, out);
+  for (int c = 0; c < out.cols(); ++c)
+    for (std::size_t i = 0; i < centre_.size(); ++i) out.column(c)[i] += centre_[i];
+}
+
 // x = Wᵀ z + noise with z ~ N(0, I_D): x ~ N(0, WᵀW + s² I_P). With M = I_D + W Wᵀ / s², by Woodbury's formula,
 //   log |WᵀW + s² I| = P log s² + log |M|,  xᵀ(…)⁻¹x = (xᵀx − (Wx)ᵀ M⁻¹ (Wx) / s²) / s².
 template <class Real>

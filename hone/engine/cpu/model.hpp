@@ -37,6 +37,8 @@ class Model {
 
   // z ~ N(0, I), x ~ p(x | z): data of the model as it is, packed last.
   SimulatedData simulate(const RandomSource& random, int count) const;
+  // E[x | z] for every column of z, (pixels, n), on the data's own scale
+  void mean(MatrixView<const double> z, MatrixView<double> out) const;
 
   // gaussian-mf: log p(x) of the data in a minibatch's column, exactly
   double exact_log_likelihood(const Minibatch<Real>& data, int column) const;

@@ -1,0 +1,81 @@
+#include "hone/report/paper_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hone/run/train_config.hpp"
+
+namespace hone {
+namespace {
+
+// The defaults are the paper's settings (and are tested to be so). The engine is named, so that resolving the rest asks
+// for no device.
+std::vector<std::pair<std::string, std::string>> paper_settings(const PaperCell& cell) {
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  settings.set("model", cell.model, "paper");
+  settings.set("data", cell.data, "paper");
+  settings.set("objective", cell.objective, "paper");
+  settings.set("engine", "cpu", "paper");
+  resolve(config);
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const auto& entry : settings.entries()) result.emplace_back(entry.key, settings.text(entry.key));
+  return result;
+}
+
+// What a run may choose without leaving its cell. How MNIST became bits is told elsewhere: its name does not say.
+const std::set<std::string> free_settings = {"data",       "data_seed",    "binarization",     "seed",
+                                             "iterations", "report_every", "checkpoint.every", "checkpoint.minutes",
+                                             "engine",     "threads",      "precision"};
+
+}  // namespace
+
+const std::vector<PaperCell>& paper_cells() {
+  static const std::vector<PaperCell> cells = {
+      {"logistic-mf", "mnist", "kl", -111.20},
+      {"logistic-mf", "mnist", "hoffman", -103.61},
+      {"logistic-mf", "mnist", "vcd", -101.26},
+      {"logistic-mf", "fashion-mnist", "kl", -127.43},
+      {"logistic-mf", "fashion-mnist", "hoffman", -121.86},
+      {"logistic-mf", "fashion-mnist", "vcd", -121.11},
+      {"vae", "mnist", "kl", -98.46},
+      {"vae", "mnist", "hoffman", -96.23},
+      {"vae", "mnist", "vcd", -95.86},
+      {"vae", "fashion-mnist", "kl", -124.63},
+      {"vae", "fashion-mnist", "hoffman", -117.74},
+      {"vae", "fashion-mnist", "vcd", -117.65},
+  };
+  return cells;
+}
+
+std::optional<PaperMatch> match_paper(const RunRecord& run) {
+  if (run.kind != RunKind::train) return {};
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  try {
+    settings.read_file(run.folder / "config.toml");
+  } catch (const InputError&) {
+    return {};  // the report says elsewhere what is wrong with it
+  }
+  const std::string data = settings.text("data") == "binarized-mnist" ? "mnist" : settings.text("data");
+  const auto cell = std::ranges::find_if(paper_cells(), [&](const PaperCell& c) {
+    return c.model == settings.text("model") && c.data == data && c.objective == settings.text("objective");
+  });
+  if (cell == paper_cells().end()) return {};
+  PaperMatch match{&*cell, {}};
+  for (const auto& [key, value] : paper_settings(*cell)) {
+    const std::string own = settings.text(key);
+    if (own != value && !own.empty() && !free_settings.contains(key))
+      match.differences.push_back(fmt::format("{} {}, paper {}", key, own, value));
+  }
+  const std::string bits = run.text({"binarization"});
+  if (data == "mnist" && bits.starts_with("binarized"))
+    match.differences.push_back("MNIST " + bits + ", paper by fixed files");
+  if (data == "fashion-mnist" && !bits.empty() && bits.find("threshold") == bits.npos)
+    match.differences.push_back(bits + ", paper by the threshold one half");
+  return match;
+}
+
+}  // namespace hone
