@@ -28,8 +28,8 @@ struct RunEvaluation {
   std::string to_json() const;  // what summary.json has as test_log_likelihood
 };
 
-// Evaluates the model of a run folder and adds the figures to its summary.json, whose other entries stay, and where they
-// are of test data, a row to its test_log_likelihood.csv. Bad input is an InputError.
+// Evaluates the model of a run folder and adds the figures to its summary.json, whose other entries stay; of test data
+// also a row to its test_log_likelihood.csv. Bad input is an InputError.
 RunEvaluation evaluate_run(const std::filesystem::path& folder, const EvaluateOptions& options);
 
 }  // namespace hone
