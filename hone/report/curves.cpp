@@ -100,8 +100,7 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
 }  // namespace
 
 int smoothing_window(std::size_t rows) {
-  if (rows < 20) return 1;
-  return static_cast<int>(rows / 20) / 2 * 2 + 1 + (rows < 40 ? 2 : 0);
+  return rows < 20 ? 1 : std::max(3, static_cast<int>(rows / 20) | 1);
 }
 
 std::vector<double> moving_average(std::span<const double> values, int window) {
@@ -168,12 +167,10 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
     keys += static_cast<std::size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
   }
   const std::string script = fmt::format(
-      "set encoding utf8\nset datafile separator ','\nset lmargin 9\nset rmargin 2\nset "
-      "tmargin 2.2\nset border 3\nset tics out nomirror scale 0.5\n"
-      "set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title {} noenhanced offset 0,-0.5\nset xlabel '{}' "
-      "offset 0,0.5\nset "
-      "xrange [0:{:.6g}]\n"
-      "{}set key {}\n{}reset\n",
+      "set encoding utf8\nset datafile separator ','\nset lmargin 9\nset rmargin 2\nset tmargin 2.2\nset border 3\n"
+      "set tics out nomirror scale 0.5\nset grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\n"
+      "set title {} noenhanced offset 0,-0.5\nset xlabel '{}' offset 0,0.5\nset xrange [0:{:.6g}]\n{}set key {}\n{}"
+      "reset\n",
       gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")),
       thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,
       axis_commands(y, scale), keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2",

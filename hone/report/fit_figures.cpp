@@ -18,9 +18,7 @@ constexpr std::size_t shown_pairs = 600;  // points of each kind: more only make
 constexpr int bins = 40;
 constexpr auto q_colour = "#1f6fc4", refined_colour = "#cc3b3b";
 constexpr auto axes =
-    "set encoding utf8\nset datafile separator ','\nset border 3\nset tics out nomirror scale "
-    "0.5\n"
-    "set key off\n";
+    "set encoding utf8\nset datafile separator ','\nset border 3\nset tics out nomirror scale 0.5\nset key off\n";
 
 // How far q is off a parameter: the shift of its mean in refined sds, or the logarithm of the ratio of sds.
 double disagreement(const Json& parameter) {
@@ -102,7 +100,7 @@ class FitFigures {
     for (const auto& direction : directions) wanted.insert(wanted.end(), {direction.first, direction.second});
     bool drawn = true;
     if (!wanted.empty() && read_draws(wanted)) {
-      drawn = draw_marginals(marginal_names) && drawn;
+      if (!marginal_names.empty()) drawn = draw_marginals(marginal_names) && drawn;
       for (const WorstDirection& direction : directions) drawn = draw_pair(direction) && drawn;
     }
     drawn = draw_divergence() && drawn;
@@ -237,9 +235,14 @@ class FitFigures {
                "where they came from.");
   }
 
+  // False where there is no gnuplot. A figure that it cannot draw is a fault of the run.
   bool add(const Figure& figure, std::string alternative, std::string caption) {
-    if (!draw(figure, folder_)) return false;
-    figures_.push_back({figure.name, std::move(alternative), std::move(caption)});
+    try {
+      if (!draw(figure, folder_)) return false;
+      figures_.push_back({figure.name, std::move(alternative), std::move(caption)});
+    } catch (const Error& error) {
+      run_.faults.push_back(error.what());
+    }
     return true;
   }
 

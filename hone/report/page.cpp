@@ -85,8 +85,9 @@ footer { margin-top: 3rem }
 
 // Inside gnuplot's SVG: no background of its own, nor around points, and ink that can be read on a dark page.
 constexpr std::string_view svg_style =
-    "<style>#gnuplot_canvas>rect,use[color='#FFFFFF']{fill:none;color:transparent}@media (prefers-color-scheme:dark){[stroke='black']{stroke:#d4d9df}"
-    "[fill='black']{fill:#d4d9df}[color='black']{color:#d4d9df}}</style>";
+    "<style>#gnuplot_canvas>rect,use[color='#FFFFFF']{fill:none;color:transparent}"
+    "@media (prefers-color-scheme:dark){[stroke='black']{stroke:#d4d9df}[fill='black']{fill:#d4d9df}"
+    "[color='black']{color:#d4d9df}}</style>";
 
 std::string picture_html(std::string_view type, const std::string& bytes, const std::string& alternative) {
   return fmt::format("<img alt=\"{}\" src=\"data:{};base64,{}\">", html_text(alternative), type, base64(bytes));

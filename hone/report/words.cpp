@@ -73,7 +73,7 @@ std::string training_sentence(const RunRecord& run) {
     text = fmt::format("The ELBO {} ({} from the last fifth of the run but one to the last)",
                        trend.mean > 4 * trend.se    ? "was still rising"
                        : trend.mean < -4 * trend.se ? "was falling"
-                                                    : "had settled",
+                                                    : "neither rose nor fell clearly",
                        estimate_text(trend));
   return fmt::format("{}, {}, and {}.", text, acceptance_text(run), nonfinite_text(run));
 }

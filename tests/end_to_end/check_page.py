@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_page.py [--figures N] [--screenshots DIR] PAGE.html …: opens pages in headless Chromium, without network.
 
-Fails where a page writes an error to the console, asks for anything but itself, scrolls sideways, or has a figure that is
-missing, invisible, blank or without an alternative text: at 1280 and 390 pixels width, on light and on dark ground. Speaks
-Chromium's DevTools protocol over a pipe, so that it needs nothing but Python.
+Fails where a page writes an error to the console, asks for anything but itself, scrolls sideways, or has a figure that
+is missing, invisible, blank or without an alternative text: at 1280 and 390 pixels width, on light and on dark ground.
+Speaks Chromium's DevTools protocol over a pipe, so that it needs nothing but Python.
 """
 import argparse
 import base64
