@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/data/registry.hpp"
 #include "hone/run/evaluate.hpp"
 #include "hone/run/json.hpp"
 #include "hone/run/train_record.hpp"
@@ -43,8 +44,8 @@ const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
   if (found == summary.end() || !found->is_object() || !cell.evaluation) return nullptr;
   if (number(*found, "iteration") != cell.config.iterations || number(*found, "samples") != cell.evaluation->samples)
     return nullptr;
-  const auto& points = cell.evaluation->points;
-  return !points || number(*found, "points") == *points ? &*found : nullptr;
+  const int points = cell.evaluation->points.value_or(data_set_named(cell.config.data).test);
+  return number(*found, "points") == points ? &*found : nullptr;
 }
 
 bool needs_evaluation(const Json& summary, const TrainingCell& cell) {
