@@ -87,43 +87,43 @@ std::map<ToyKey, ToyGroup> toy_groups(const std::vector<ToyRun>& runs, const Rep
   return groups;
 }
 
-// log a − log b of KL(q ‖ p), for the seeds that both have
-Moments log_ratios(const ToyGroup& a, const ToyGroup& b) {
-  Moments ratios;
+// KL(q ‖ p) of a less that of b, for the seeds that both have. A difference, since no q of the family reaches zero.
+Moments excess(const ToyGroup& a, const ToyGroup& b) {
+  Moments differences;
   for (const auto& [seed, divergence] : a.divergences)
     if (const auto found = b.divergences.find(seed); found != b.divergences.end())
-      ratios.add(std::log(divergence.of_q / found->second.of_q));
-  return ratios;
+      differences.add(divergence.of_q - found->second.of_q);
+  return differences;
 }
 
 Judged judge_alpha(const std::vector<ToyRun>& runs, const ReportContext& context) {
   const auto groups = toy_groups(runs, context);
-  Judged judged{
-      "| mixing | α | KL(q ‖ p), geometric mean | log of its ratio to α = 1 | failed |\n|---|---|---|---|---|\n", {}};
+  Judged judged{"| mixing | α | KL(q ‖ p) | less than for α = 1 by | failed |\n|---|---|---|---|---|\n", {}};
   bool complete = true;
   for (const auto& [key, group] : groups) {
     const auto& [mixing, alpha, steps] = key;
-    Moments logs;
-    for (const auto& [seed, divergence] : group.divergences) logs.add(std::log(divergence.of_q));
-    const Estimate ratio = log_ratios(group, groups.at({mixing, 1.0, steps})).estimate();
-    judged.text += fmt::format("| {} | {} | {:.4g} | {:.2f} ± {:.2f} | {} |\n", mixing, alpha, std::exp(logs.mean()),
-                               ratio.mean, ratio.se, group.failed);
+    Moments divergence;
+    for (const auto& [seed, value] : group.divergences) divergence.add(value.of_q);
+    const Estimate less = excess(groups.at({mixing, 1.0, steps}), group).estimate();
+    judged.text += fmt::format("| {} | {} | {} | {:.3f} ± {:.3f} | {} |\n", mixing, alpha, mean_and_sd(divergence, 3),
+                               less.mean, less.se, group.failed);
     complete = complete && group.complete;
   }
   judged.text +=
-      "\nThe log ratio of KL(q ‖ p) for α = 1 to that for α = 0.5, under slow mixing, is compared with 0.1, a tenth: "
-      "(a) with one draw an "
-      "iteration, as in the paper, (b) with 16. It holds where the ratio is surely above (99 % by Student's t), or "
-      "where fits by α = 1 fail "
-      "and none by α = 0.5 does, and does not where it is surely below. The claim is about the objective, so (b) "
-      "decides: with one draw "
-      "the paper's RMSProp moves q even where the gradient's mean is zero.\n";
+      "\nMean ± standard deviation over seeds; differences ± standard error. KL(q ‖ p) for α = 1 less that for α = "
+      "0.5, under slow "
+      "mixing, is compared with 0.05 nats: (a) with one draw an iteration, as in the paper, (b) with 16. It holds "
+      "where it is surely "
+      "above (99 % by Student's t), or where fits by α = 1 fail and none by α = 0.5 does, and does not where it is "
+      "surely below. The claim "
+      "is about the objective, so (b) decides: with one draw the paper's RMSProp moves q even where the gradient's "
+      "mean is zero.\n";
   if (!complete) return judged;
   const auto part = [&](const char* mixing) {
     const ToyGroup &half = groups.at({mixing, 0.5, runs.front().steps}),
                    &one = groups.at({mixing, 1.0, runs.front().steps});
     if (one.failed > 0 && half.failed == 0) return ClaimVerdict::holds;
-    return judge_above(log_ratios(one, half), 0.1);
+    return judge_above(excess(one, half), 0.05);
   };
   judged.verdict = part("slow-16");
   judged.text += fmt::format("\n(a) {}; (b) {}.\n", name_of(part("slow")), name_of(*judged.verdict));

@@ -136,6 +136,9 @@ TEST(TrainingCells, GoOnBetweenTrainingAndEvaluation) {
   TrainingCell finer = cell;  // another evaluation is another one
   finer.evaluation->samples = 41;
   EXPECT_EQ(state_of(folder.path(), finer).evaluations_left, 2);
+  TrainingCell whole_set = cell;  // part of the test data is not all of them
+  whole_set.evaluation->points.reset();
+  EXPECT_EQ(state_of(folder.path(), whole_set).evaluations_left, 2);
   TrainingCell shorter = cell;
   shorter.config.iterations = 29;
   EXPECT_THROW(state_of(folder.path(), shorter), InputError);

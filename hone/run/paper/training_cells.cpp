@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/data/registry.hpp"
 #include "hone/run/evaluate.hpp"
 #include "hone/run/json.hpp"
 #include "hone/run/train_record.hpp"
@@ -43,8 +44,8 @@ const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
   if (found == summary.end() || !found->is_object() || !cell.evaluation) return nullptr;
   if (number(*found, "iteration") != cell.config.iterations || number(*found, "samples") != cell.evaluation->samples)
     return nullptr;
-  const auto& points = cell.evaluation->points;
-  if (points && number(*found, "points") != *points) return nullptr;
+  const int points = cell.evaluation->points.value_or(data_set_named(cell.config.data).test);
+  if (number(*found, "points") != points) return nullptr;
   if (!cell.annealing) return &*found;
   const auto ais = found->find("ais");
   const bool annealed = ais != found->end() && ais->is_object() && number(*ais, "steps") == cell.annealing->steps &&

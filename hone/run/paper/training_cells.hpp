@@ -17,7 +17,7 @@ namespace hone {
 // where that is asked for. Every seed has a run folder of its own.
 struct TrainingCell {
   std::string id;
-  TrainRunConfig config;  // resolved; its own seed is not used
+  TrainRunConfig config;  // resolved, on a known data set; its own seed is not used
   std::vector<std::uint64_t> seeds;
   std::optional<EvaluationConfig> evaluation;
   std::optional<AnnealingConfig> annealing = {};  // beside the evaluation
