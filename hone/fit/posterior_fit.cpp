@@ -37,7 +37,8 @@ void check(const Target& target, const PosteriorFitConfig& config) {
     throw InputError("a posterior is fitted by vcd or kl");
   if (config.draws_per_iteration < 2) throw InputError("a fit needs at least 2 draws an iteration");
   if (config.threads < 1) throw InputError("the number of threads must be at least 1");
-  const bool full = config.family == QKind::gaussian_full || config.family == QKind::mixture;
+  const bool full = config.family == QKind::gaussian_full || config.family == QKind::gaussian_curvature ||
+                    config.family == QKind::mixture;
   if (full && target.dimension() > 10 * most_full_dimensions)
     throw InputError("a full covariance in " + std::to_string(target.dimension()) +
                      " dimensions is too large; use gaussian or auto");
@@ -91,7 +92,10 @@ void PosteriorFitter::begin() {
   QKind& kind = result_.q.kind;
   const int d = target_.dimension();
   kind = config_.family;
-  if (kind == QKind::automatic) kind = d <= most_full_dimensions ? QKind::gaussian_full : QKind::gaussian_low_rank;
+  if (kind == QKind::automatic)
+    kind = d <= most_full_dimensions    ? QKind::gaussian_full
+           : d <= most_dense_dimensions ? QKind::gaussian_curvature
+                                        : QKind::gaussian_low_rank;
   const PhiloxSource random(derived_seed(config_.seed, 0));
   Team team(config_.threads);
   result_.starts = find_local_normals(target_, {config_.starts, 2, shape_of(kind)}, random, team);

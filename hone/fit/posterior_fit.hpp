@@ -15,14 +15,16 @@
 namespace hone {
 
 enum class QKind {
-  automatic,          // full up to most_full_dimensions, low-rank beyond; a mixture where starts found separate modes
+  automatic,          // full up to most_full_dimensions, by curvature up to most_dense_dimensions, low-rank beyond; a
+                      // mixture where it is full and starts found separate modes
   gaussian,           // independent coordinates
   gaussian_full,      // a Cholesky factor
+  gaussian_curvature,  // a Cholesky factor of the inverse curvature at the best start, times a diagonal, which is fitted
   gaussian_low_rank,  // diagonal times (identity plus low rank) times diagonal; the low rank comes from the searches
   mixture,            // of full Gaussians, one a mode
 };
 
-inline constexpr int most_full_dimensions = 300;
+inline constexpr int most_full_dimensions = 300, most_dense_dimensions = 1000;
 inline constexpr double negligible_mass = 7;  // nats
 
 // What a fit may spend; 0: no limit.

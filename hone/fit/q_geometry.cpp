@@ -118,7 +118,8 @@ void start_q(std::span<const LocalNormal> modes, FittedQ& q) {
   const int d = best.whitening.dimension();
   q.whitening = best.whitening;
   if (q.kind != QKind::mixture) {
-    q.family = std::make_unique<GaussianFamily>(d, best.whitening.is_dense() ? Covariance::full : Covariance::diagonal);
+    q.family = std::make_unique<GaussianFamily>(
+        d, q.kind == QKind::gaussian_full ? Covariance::full : Covariance::diagonal);
     return;
   }
   auto mixture = std::make_unique<MixtureFamily>(d, static_cast<int>(modes.size()), Covariance::full);

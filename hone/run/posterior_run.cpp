@@ -20,6 +20,7 @@ namespace {
 const Choices<QKind> families = {{"auto", QKind::automatic},
                                  {"gaussian", QKind::gaussian},
                                  {"gaussian-full", QKind::gaussian_full},
+                                 {"gaussian-curvature", QKind::gaussian_curvature},
                                  {"gaussian-low-rank", QKind::gaussian_low_rank},
                                  {"mixture", QKind::mixture}};
 const Choices<ObjectiveKind> objectives = {{"vcd", ObjectiveKind::vcd}, {"kl", ObjectiveKind::kl}};

@@ -75,6 +75,26 @@ TEST(FitPosterior, IndependentCoordinatesAndLowRank) {
     EXPECT_NEAR(low_rank.q.whitening.mean()[i] / std::pow(10.0, -3.0 + i), 3, 0.1) << i;
 }
 
+// Correlations by curvature are exact for a Gaussian, and are what `auto` takes beyond 300 dimensions.
+TEST(FitPosterior, CorrelationsByCurvature) {
+  for (const int d : {7, 301}) {
+    const DensityTarget target(d, scaled_gaussian(d, 0.9));
+    PosteriorFitConfig config;
+    config.objective = ObjectiveKind::kl;
+    config.starts = 2;
+    config.family = d == 7 ? QKind::gaussian_curvature : QKind::automatic;
+    const PosteriorFit fit = fit_posterior(target, config);
+    EXPECT_EQ(fit.q.kind, QKind::gaussian_curvature);
+    EXPECT_TRUE(fit.q.whitening.is_dense());
+    EXPECT_EQ(fit.q.family->parameters().size(), 2 * static_cast<std::size_t>(d));
+    for (int i = 0; i < d; ++i) {
+      const double scale = std::pow(10.0, -3 + 6.0 * i / (d - 1));
+      EXPECT_NEAR(fit.q.whitening.mean()[i] / scale, 3, 0.02) << i;
+      EXPECT_NEAR(std::sqrt(fit.q.whitening.variance(i)) / scale, 1, 0.02) << i;
+    }
+  }
+}
+
 TEST(FitPosterior, SameBitsForOneAndTwoThreads) {
   const DensityTarget target(3, scaled_gaussian(3, 0.5));
   PosteriorFitConfig config;
