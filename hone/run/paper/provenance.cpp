@@ -2,27 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <thread>
-
 #include "hone/base/file.hpp"
 #include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/run/provenance.hpp"
 
 namespace hone {
-namespace {
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name"))
-      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-  return "a processor that does not tell its name";
-}
-
-}  // namespace
 
 std::string machine_text() {
-  std::string text = fmt::format("{}, {} threads", processor(), std::thread::hardware_concurrency());
+  std::string text = host_text();
   if (const CudaSupport cuda = cuda_support(); cuda.missing.empty()) text += "; " + cuda.devices.front().name;
   return text;
 }

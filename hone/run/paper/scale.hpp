@@ -5,13 +5,12 @@
 #include <string>
 
 #include "hone/engine/evaluation.hpp"
+#include "hone/run/paper/paper_figures.hpp"
 
 namespace hone {
 
 // How much of the paper's work is done: to see that everything works, to see something, all of it.
 enum class Scale { smoke, brief, full };
-
-inline constexpr std::uint32_t paper_iterations = 400000;
 
 // What a scale means for each experiment.
 struct ScaleSettings {
