@@ -16,8 +16,8 @@ namespace hone {
 
 // Annealed importance sampling (Neal 2001) of log p(x) = log ∫ N(z; 0, I) p(x | z) dz. A chain begins at a draw of the
 // prior and passes through the densities N(z; 0, I) p(x | z)^β_k, β_0 = 0 … β_K = 1, by one HMC step at each
-// of β_1 … β_(K−1); its weight is w = Π p(x | z_(k−1))^(β_k − β_(k−1)), and E[w] = p(x). Step sizes are tuned by a pilot
-// run with random numbers of its own and then frozen, so that this stays exact: docs/math.md.
+// of β_1 … β_(K−1); its weight is w = Π p(x | z_(k−1))^(β_k − β_(k−1)), and E[w] = p(x). Step sizes are tuned by a
+// pilot run with random numbers of its own and then frozen, so that this stays exact: docs/math.md.
 struct AnnealingConfig {
   int steps = 1500;  // K
   int chains = 8;    // of every point

@@ -40,8 +40,6 @@ double exchangeability_p_value(MatrixView<const double> difference, int flips, c
       if (flip > 0) {
         random.uniforms({Purpose::shuffle, assessment_iteration, static_cast<std::uint32_t>(flip)}, uniform);
         for (int i = 0; i < pairs; ++i) sign[i] = uniform[i] < 0.5 ? -1 : 1;
-      } else {
-        std::ranges::fill(sign, 1.0);
       }
       for (int i = 0; i < scaled.cols(); i += 4) add_signed(&sign[i], scaled.column(i).data(), sum.data(), rows);
       for (const double s : sum) statistic[flip] = std::max(statistic[flip], std::abs(s));

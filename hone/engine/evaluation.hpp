@@ -64,8 +64,8 @@ struct EvaluationSummary {
 };
 EvaluationSummary summarize(std::span<const PointEvaluation> points);
 
-// The log-likelihood of data by annealed importance sampling (hone/assess/annealing.hpp). Step sizes are those of groups
-// of 50 data, always groups of all data, so that a point's figures do not depend on how many are asked for.
+// The log-likelihood of data by annealed importance sampling (hone/assess/annealing.hpp). Step sizes are those of
+// groups of 50 data, always groups of all data, so that a point's figures do not depend on how many are asked for.
 struct AnnealingTask {
   AnnealingConfig config = {};
   std::optional<int> points = {};                 // as above

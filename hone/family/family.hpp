@@ -60,7 +60,8 @@ class Family {
                            MatrixView<double> gradient) const = 0;
 
   // The same at draws of this q as it is; a Gaussian knows them whitened.
-  virtual void log_density_at(const Draws& draws, Want want, std::span<double> value, MatrixView<double> gradient) const {
+  virtual void log_density_at(const Draws& draws, Want want, std::span<double> value,
+                              MatrixView<double> gradient) const {
     log_density(draws.z, want, value, gradient);
   }
 

@@ -19,7 +19,7 @@ enum class QKind {
                       // mixture where it is full and starts found separate modes
   gaussian,           // independent coordinates
   gaussian_full,      // a Cholesky factor
-  gaussian_curvature,  // a Cholesky factor of the inverse curvature at the best start, times a diagonal, which is fitted
+  gaussian_curvature,  // the inverse curvature's Cholesky factor at the best start, times a diagonal, which is fitted
   gaussian_low_rank,  // diagonal times (identity plus low rank) times diagonal; the low rank comes from the searches
   mixture,            // of full Gaussians, one a mode
 };

@@ -109,7 +109,7 @@ void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32
     std::size_t i = slice.offset;
     for (auto positive = std::ranges::lower_bound(logarithmic_, i); i < end; ++i) {
       const std::size_t until = positive == logarithmic_.end() ? end : std::min(end, *positive);
-      update({i, until}, eta, ascent, iteration, theta);
+      if (i < until) update({i, until}, eta, ascent, iteration, theta);
       i = until;
       if (i == end) break;
       ++positive;

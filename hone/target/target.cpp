@@ -25,7 +25,7 @@ void Target::evaluate(MatrixView<const double> z, Want want, std::span<double> v
   if (!wants_value(want)) return;
   for (int chain = 0; chain < z.cols(); ++chain) {
     bool finite = std::isfinite(value[chain]);
-    if (want == Want::both) finite = finite && all_finite(gradient.column(chain).data(), static_cast<std::size_t>(z.rows()));
+    if (want == Want::both) finite = finite && all_finite(gradient.column(chain).data(), gradient.column(chain).size());
     if (!finite) value[chain] = -infinity;
   }
 }

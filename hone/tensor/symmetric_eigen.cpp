@@ -42,7 +42,7 @@ SymmetricEigen symmetric_eigen(Matrix<double> a) {
       for (int q = p + 1; q < n; ++q) {
         if (std::abs(a(p, q)) < 1e-300) continue;
         // tan of the smaller of the angles that make a(p, q) vanish
-        const double half = 0.5 * (a(q, q) - a(p, p)), length = std::sqrt(half * half + a(p, q) * a(p, q));
+        const double half = 0.5 * (a(q, q) - a(p, p)), length = std::hypot(half, a(p, q));
         const double tangent = a(p, q) / (half + std::copysign(length, half));
         const double c = 1 / std::sqrt(1 + tangent * tangent), s = c * tangent;
         const double at_p = a(p, p) - tangent * a(p, q), at_q = a(q, q) + tangent * a(p, q);

@@ -25,7 +25,7 @@ class TriangularPanels {
   static constexpr std::size_t rows = 8;
 
   TriangularPanels() = default;
-  TriangularPanels(Triangle triangle, MatrixView<const double> matrix);  // (D, D); its other half is not read
+  TriangularPanels(Triangle triangle, MatrixView<const double> matrix);  // (D, D), with zeros in its other half
 
   // y = M x for x (D, n), which must not be y. The bits of a column do not depend on the others.
   void multiply(MatrixView<const double> x, MatrixView<double> y) const;

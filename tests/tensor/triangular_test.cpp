@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hone/base/random.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone::test {
 namespace {
@@ -40,6 +42,47 @@ TEST(Triangular, ProductsAndSolutionsInEverySize) {
       for (std::size_t j = i; j < d; ++j) sum += lower[packed(j, i)] * back[j];
       EXPECT_NEAR(sum, y[i], 1e-12) << d << " " << i;
     }
+  }
+}
+
+// Panels against the products of single vectors, in every size about theirs; a column's bits are its own.
+TEST(Triangular, PanelsOfManyVectors) {
+  for (int d = 1; d <= 35; ++d) {
+    Matrix<double> lower(d, d), upper(d, d), x(d, 9);
+    const PhiloxSource random(static_cast<std::uint64_t>(d));
+    random.normals({Purpose::draw, 1}, x.view().flat());
+    for (int j = 0; j < d; ++j)
+      for (int i = j; i < d; ++i) lower(i, j) = upper(j, i) = std::sin(1.0 + i * d + j);
+    for (const Triangle triangle : {Triangle::lower, Triangle::upper}) {
+      const Matrix<double>& m = triangle == Triangle::lower ? lower : upper;
+      const TriangularPanels panels(triangle, m);
+      Matrix<double> all(d, 9), some(d, 9);
+      panels.multiply(x, all);
+      for (int c = 0; c < 9; ++c)
+        for (int i = 0; i < d; ++i) {
+          double sum = 0;
+          for (int j = 0; j < d; ++j) sum += m(i, j) * x(j, c);
+          EXPECT_NEAR(all(i, c), sum, 1e-13 * d) << d << " " << i;
+        }
+      for (int count = 1; count < 9; ++count) {
+        panels.multiply(x.view().columns(0, count), some.view().columns(0, count));
+        EXPECT_TRUE(std::ranges::equal(some.view().columns(0, count).flat(), all.view().columns(0, count).flat()));
+      }
+    }
+  }
+}
+
+TEST(Vectors, SumsOfEveryLength) {
+  for (std::size_t n = 0; n <= 70; ++n) {
+    std::vector<double> x(n), y(n);
+    PhiloxSource(3).normals({Purpose::draw, 1}, x);
+    PhiloxSource(3).normals({Purpose::draw, 2}, y);
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += x[i] * y[i];
+    EXPECT_NEAR(dot(x, y), sum, 1e-13) << n;
+    std::vector<double> moved = y;
+    add_scaled(0.5, x, moved);
+    for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(moved[i], y[i] + 0.5 * x[i]);
   }
 }
 
