@@ -167,7 +167,7 @@ TEST(TrainingCells, ReadAnnealedImportanceSamplingWhereItIs) {
   run_cell(folder.path(), cell, {});
   const fs::path path = cell.folder(folder.path(), 1) / "summary.json";
   auto json = nlohmann::json::parse(read_file(path));
-  json["evaluation"]["ais"] = {{"log_likelihood", -70.5}, {"se", 0.25}};
+  json["test_log_likelihood"]["ais"] = {{"log_likelihood", -70.5}, {"se", 0.25}};
   write_file(path, json.dump());
   const auto figures = test_figures(folder.path(), cell, 1);
   ASSERT_TRUE(figures && figures->ais);
@@ -181,11 +181,13 @@ TEST(Pace, EstimatesGrowWithTheWork) {
   const double each = pace.seconds_per_iteration(cell.config, 1);
   EXPECT_GT(each, 0);
   EXPECT_EQ(pace.seconds_per_iteration(cell.config, 3), 3 * each);  // one after the other
-  const double evaluation = pace.evaluation_seconds(cell.config, *cell.evaluation);
+  const double evaluation = pace.evaluation_seconds(cell);
   EXPECT_GT(evaluation, 0);
-  EvaluationConfig all = *cell.evaluation;
-  all.points.reset();
-  EXPECT_NEAR(pace.evaluation_seconds(cell.config, all) / evaluation, 200, 1e-9);  // 10,000 data instead of 50
+  TrainingCell all = cell;
+  all.evaluation->points.reset();
+  EXPECT_NEAR(pace.evaluation_seconds(all) / evaluation, 200, 1e-9);  // 10,000 data instead of 50
+  all.annealing = AnnealingConfig();
+  EXPECT_GT(pace.evaluation_seconds(all) / evaluation, 200);
   EXPECT_EQ(pace.seconds(cell, {}), 0);
   const TrainingState nothing_done{60, 0, 2};
   EXPECT_NEAR(pace.seconds(cell, nothing_done), 3 * 0.5 + 60 * each + 2 * evaluation, 1e-9);
