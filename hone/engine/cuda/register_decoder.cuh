@@ -56,6 +56,8 @@ struct RegisterPlaces {
     fragments = places.take<uint4>(threads * Shape::small_fragments);
     bytes = places.bytes();
   }
+  static constexpr int point_stride = 16 * Shape::latent_tiles;  // of the chains' doubles
+  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, NC, point_stride}; }
   static __host__ __device__ constexpr int max_of(int a, int b) { return a > b ? a : b; }
 };
 
@@ -132,10 +134,8 @@ class RegisterDecoder {
         rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())), run_(run), first_(first) {}
 
   __device__ int rank() const { return rank_; }
-  static __host__ __device__ constexpr int point_stride() { return 16 * Shape::latent_tiles; }
-  static __host__ __device__ constexpr ChainPlaces places() {
-    return {RegisterPlaces<Shape, NT>().bytes, NC, point_stride()};
-  }
+  static __device__ constexpr int point_stride() { return RegisterPlaces<Shape, NT>::point_stride; }
+  static __device__ constexpr ChainPlaces places() { return at().chains(); }
   __device__ void load();
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const unsigned word = packed(z, z);

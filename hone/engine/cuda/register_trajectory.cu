@@ -34,9 +34,9 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
   plan.depth = decoder.net.depth;
   plan.cluster = Shape::blocks;
   plan.chains = chains;
-  plan.places = chains == 8    ? RegisterDecoder<Shape, 1>::places()
-                : chains == 16 ? RegisterDecoder<Shape, 2>::places()
-                               : RegisterDecoder<Shape, 4>::places();
+  plan.places = chains == 8    ? RegisterPlaces<Shape, 1>().chains()
+                : chains == 16 ? RegisterPlaces<Shape, 2>().chains()
+                               : RegisterPlaces<Shape, 4>().chains();
   plan.bytes = std::max(plan.places.bytes, RegisterStaging<Shape>().bytes);
   return plan;
 }
