@@ -58,10 +58,11 @@ struct TrainOutcome {
 };
 
 // Trains runs of one configuration, whose own seed is not used, and keeps a run folder of each: config.toml,
-// metrics.csv, summary.json, checkpoints and, where data are images, pictures (train_pictures.hpp). An engine that can trains them side by side, another one after the other; on
-// the cpu each has the bits that it would have alone. Bad input is an InputError (a KeyError where it is about one key),
-// and nothing is written. A parameter that is no longer finite, or a disk that is full, ends that run, and the others go
-// on. With Resume::yes every run goes on from its own checkpoint; those that are behind catch up first.
+// metrics.csv, summary.json, checkpoints and, where data are images, pictures (train_pictures.hpp). An engine that can
+// trains them side by side, another one after the other; on the cpu each has the bits that it would have alone. Bad
+// input is an InputError (a KeyError where it is about one key), and nothing is written. A parameter that is no longer
+// finite, or a disk that is full, ends that run, and the others go on. With Resume::yes every run goes on from its own
+// checkpoint; those that are behind catch up first.
 std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<SeedRun>& runs,
                                 const TrainOptions& options);
 

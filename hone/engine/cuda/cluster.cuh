@@ -33,8 +33,7 @@ class Mailbox {
   __device__ void wait(int phase) const {
     asm volatile(
         "{\n .reg .pred done;\n again:\n"
-        " mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n @!done bra again;\n}" ::"r"(
-            address()),
+        " mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n @!done bra again;\n}" ::"r"(address()),
         "r"(phase)
         : "memory");
   }

@@ -64,8 +64,8 @@ __global__ void draw_steps(Space space, const std::uint64_t* seed, HmcShape shap
   const int pairs = (space.latent + 1) / 2;
   for (int task = lane; task < pairs + 2; task += 32) {
     if (task < pairs) {
-      const auto normal = random_pair(seed[run], {Purpose::momentum, iteration, datum, step},
-                                      static_cast<std::uint32_t>(task), true);
+      const auto normal =
+          random_pair(seed[run], {Purpose::momentum, iteration, datum, step}, static_cast<std::uint32_t>(task), true);
       momentum[2 * task] = normal.first;
       if (2 * task + 1 < space.latent) momentum[2 * task + 1] = normal.second;
     } else if (task == pairs) {

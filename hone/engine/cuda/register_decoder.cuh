@@ -16,7 +16,8 @@ struct RegisterShape {
   static constexpr bool hidden = first_tiles > 0;
   static constexpr int second_pairs = blocks * slice_pairs, second_tiles = second_pairs / 8;
   static constexpr int slice_tiles = (slice_pairs + 7) / 8;
-  static constexpr int small_fragments = hidden ? 2 * latent_tiles + 2 * slice_tiles : 0;  // a warp's, of the hidden layers
+  static constexpr int small_fragments =
+      hidden ? 2 * latent_tiles + 2 * slice_tiles : 0;  // a warp's, of the hidden layers
   static_assert(second_pairs % 8 == 0 && first_tiles <= warps && second_tiles <= warps);
   static_assert(pixel_tiles * (hidden ? 2 : 1) <= warps && (hidden || warps % latent_tiles == 0));
 
@@ -95,8 +96,8 @@ __device__ __forceinline__ float2 where_positive(unsigned halves, float low, flo
   return {h.x > 0 ? low : 0.0f, h.y > 0 ? high : 0.0f};
 }
 
-// (16, 16) weights of a product, lane = 4 g + t: row 2 g of the tile at k, row 2 g + 1 at k, and both at the second k's.
-// So the sums that a lane gets belong to a pair of neighbouring units.
+// (16, 16) weights of a product, lane = 4 g + t: row 2 g of the tile at k, row 2 g + 1 at k, and both at the second
+// k's. So the sums that a lane gets belong to a pair of neighbouring units.
 struct alignas(16) Fragment {
   unsigned a[4];
 };
@@ -122,16 +123,21 @@ struct StagedWeights {
 
 // A block's part of a Bernoulli decoder with ReLUs. The last layer's weights lie in registers, as fragments, for both
 // directions: its products read nothing but activations. The hidden layers' fragments, which are few, lie in shared
-// memory: the registers are better used for addresses. Where the results of a tile are what the same warp needs next (first layer →
-// second forward, first hidden → z backward) they never leave the warp.
+// memory: the registers are better used for addresses. Where the results of a tile are what the same warp needs next
+// (first layer → second forward, first hidden → z backward) they never leave the warp.
 template <class Shape, int NT>
 class RegisterDecoder {
  public:
   static constexpr int NC = 8 * NT;
 
   __device__ RegisterDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int first)
-      : space_(space), spec_(spec), shared_(shared), boxes_(reinterpret_cast<Mailbox*>(shared + at().boxes)),
-        rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())), run_(run), first_(first) {}
+      : space_(space),
+        spec_(spec),
+        shared_(shared),
+        boxes_(reinterpret_cast<Mailbox*>(shared + at().boxes)),
+        rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())),
+        run_(run),
+        first_(first) {}
 
   __device__ int rank() const { return rank_; }
   static __device__ constexpr int point_stride() { return RegisterPlaces<Shape, NT>::point_stride; }
@@ -139,8 +145,9 @@ class RegisterDecoder {
   __device__ void load();
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const unsigned word = packed(z, z);
-    reinterpret_cast<unsigned short*>(words(at().input))[2 * (((chain / 8 * latent_tiles * 8) + d / 2) * 8 + chain % 8) +
-                                                         d % 2] = static_cast<unsigned short>(word);
+    reinterpret_cast<unsigned short*>(
+        words(at().input))[2 * (((chain / 8 * latent_tiles * 8) + d / 2) * 8 + chain % 8) + d % 2] =
+        static_cast<unsigned short>(word);
   }
   template <bool records>
   __device__ void evaluate(bool wants_value, const double* value);
@@ -152,8 +159,8 @@ class RegisterDecoder {
     return sum;
   }
   __device__ __forceinline__ double log_likelihood(int chain) const {
-    const double* values = reinterpret_cast<const double*>(shared_ + at().log_likelihoods) +
-                           (parity_ ^ 1) * blocks * NC + chain;
+    const double* values =
+        reinterpret_cast<const double*>(shared_ + at().log_likelihoods) + (parity_ ^ 1) * blocks * NC + chain;
     double sum = 0;
 #pragma unroll
     for (int rank = 0; rank < blocks; ++rank) sum += values[rank * NC];
@@ -219,8 +226,12 @@ class RegisterDecoder {
     int k[4];
   };
   // Fragments of the hidden layers: warp = tile of the first layer, be it results or k.
-  enum Small { first_forward = 0, second_forward = latent_tiles, second_back = second_forward + slice_tiles,
-               first_back = second_back + slice_tiles };
+  enum Small {
+    first_forward = 0,
+    second_forward = latent_tiles,
+    second_back = second_forward + slice_tiles,
+    first_back = second_back + slice_tiles
+  };
   __device__ __forceinline__ Fragment& small(int i) const {
     return reinterpret_cast<Fragment*>(shared_ + at().fragments)[i * threads + static_cast<int>(threadIdx.x)];
   }
@@ -252,8 +263,9 @@ class RegisterDecoder {
   __device__ StagedWeights<stride> stage(const Layer& layer, int begin, int cols, int place,
                                          UnitOfRow unit_of_row) const;
   __device__ void load_vectors();
-  // The outbox' packets of four words → all blocks, at place_of(packet), or nowhere where that is negative. A warp sends
-  // to one block at a time, to neighbouring places: what costs is the number of blocks and places of an instruction.
+  // The outbox' packets of four words → all blocks, at place_of(packet), or nowhere where that is negative. A warp
+  // sends to one block at a time, to neighbouring places: what costs is the number of blocks and places of an
+  // instruction.
   template <int packets, class PlaceOf>
   __device__ __forceinline__ void send_outbox(int box, PlaceOf place_of) const {
     constexpr int parts = (packets + 31) / 32;
@@ -297,8 +309,8 @@ class RegisterDecoder {
   unsigned first_value_[NT][2];  // the first layer's tile: (low, chains), (high, chains)
 };
 
-// Columns [begin, begin + cols) of a layer on their way to shared memory: `rows` rows, row r holds unit unit_of_row(r), or
-// zeros where that is negative or beyond. Copies are of 16 bytes, so some columns more come along.
+// Columns [begin, begin + cols) of a layer on their way to shared memory: `rows` rows, row r holds unit unit_of_row(r),
+// or zeros where that is negative or beyond. Copies are of 16 bytes, so some columns more come along.
 template <class Shape, int NT>
 template <int rows, int stride, class UnitOfRow>
 __device__ StagedWeights<stride> RegisterDecoder<Shape, NT>::stage(const Layer& layer, int begin, int cols, int place,
@@ -312,8 +324,8 @@ __device__ StagedWeights<stride> RegisterDecoder<Shape, NT>::stage(const Layer& 
     const bool there = unit >= 0 && unit < layer.inputs;
     const float* source = from + static_cast<std::size_t>(there ? unit : 0) * layer.ld;
     for (int chunk = lane_; chunk < chunks; chunk += 32)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<unsigned>(
-                       __cvta_generic_to_shared(to + row * stride + 4 * chunk))),
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                       static_cast<unsigned>(__cvta_generic_to_shared(to + row * stride + 4 * chunk))),
                    "l"(source + 4 * chunk), "r"(there ? 16 : 0)
                    : "memory");
   }
@@ -339,7 +351,8 @@ __device__ void RegisterDecoder<Shape, NT>::load() {
   if constexpr (hidden) {
     const Layer &first = spec_.decoder.layer[0], &second = spec_.decoder.layer[1];
     first_weights = stage<16 * latent_tiles, Staging::first_stride>(first, 0, first.outputs, staging.first, as_it_is);
-    second_weights = stage<16 * first_tiles, Staging::second_stride>(second, begin_of(1), slice, staging.second, as_it_is);
+    second_weights =
+        stage<16 * first_tiles, Staging::second_stride>(second, begin_of(1), slice, staging.second, as_it_is);
     last_weights = stage<2 * second_pairs, Staging::last_stride>(last, begin_of(2), pixels, staging.last, padded);
   } else {
     last_weights = stage<16 * latent_tiles, Staging::last_stride>(last, begin_of(0), pixels, staging.last, as_it_is);
@@ -360,7 +373,8 @@ __device__ void RegisterDecoder<Shape, NT>::load() {
 #pragma unroll
     for (int m = 0; m < slice_tiles; ++m) {
       small_ones[second_forward + m] = fragment(m, by_parity(warp_), of_second);
-      small_ones[second_back + m] = fragment(warp_, in_order(m), [&](int unit, int local) { return of_second(local, unit); });
+      small_ones[second_back + m] =
+          fragment(warp_, in_order(m), [&](int unit, int local) { return of_second(local, unit); });
     }
   }
   const auto of_last = [&](int local, int from) { return local < pixels ? last_weights(from, local) : 0.0f; };
@@ -408,9 +422,8 @@ __device__ void RegisterDecoder<Shape, NT>::load_vectors() {
 #pragma unroll
       for (int other = 0; other < (hidden ? 1 : 2); ++other) {
         const int chain = 8 * n + 2 * t_ + (hidden ? half : other);
-        x_[n][2 * other + e] = to >= 0 && real(chain)
-                                   ? x[static_cast<std::size_t>(first_ + chain) * space_.ld_pixels + to]
-                                   : 0.0f;
+        x_[n][2 * other + e] =
+            to >= 0 && real(chain) ? x[static_cast<std::size_t>(first_ + chain) * space_.ld_pixels + to] : 0.0f;
       }
   }
 }
@@ -636,8 +649,8 @@ __device__ void RegisterDecoder<Shape, NT>::gather_deltas() {
     const auto [n, pair] = split<slice_pairs>(task);
     const int chain = lane_ % 8;
     const unsigned h = words(at().values)[(n * second_pairs + rank_ * slice_pairs + pair) * 8 + chain];
-    const float2 sum = sum_of_parts<blocks, NT * slice_pairs * 16>(floats(at().sums) + (n * slice_pairs + pair) * 16 +
-                                                                   2 * chain);
+    const float2 sum =
+        sum_of_parts<blocks, NT * slice_pairs * 16>(floats(at().sums) + (n * slice_pairs + pair) * 16 + 2 * chain);
     const float2 delta = where_positive(h, sum.x, sum.y);
     if (lane_ >= 8) return;
     words(at().delta)[(n * 8 * slice_tiles + pair) * 8 + chain] = packed(delta.x, delta.y);
@@ -670,8 +683,8 @@ __device__ void RegisterDecoder<Shape, NT>::write_first_delta() const {
     if (tile >= first_tiles) continue;
     float sum[4] = {};
     for (int rank = 0; rank < blocks; ++rank) {
-      const float4 c =
-          *reinterpret_cast<const float4*>(floats(at().parts) + ((rank * tiles + task / NT) * NT + n) * 128 + 4 * lane_);
+      const float4 c = *reinterpret_cast<const float4*>(floats(at().parts) +
+                                                        ((rank * tiles + task / NT) * NT + n) * 128 + 4 * lane_);
       sum[0] += c.x;
       sum[1] += c.y;
       sum[2] += c.z;

@@ -8,9 +8,9 @@
 namespace hone::cuda {
 namespace {
 
-constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and figures lie on the device
+constexpr std::uint32_t chunk = 1024;                   // iterations whose minibatches and figures lie on the device
 constexpr Term terms[2] = {Term::first, Term::second};  // of which each may have a control variate
-constexpr int large_batch = 1024;      // from here on products are cut into large tiles
+constexpr int large_batch = 1024;                       // from here on products are cut into large tiles
 
 // While it lives, work in the side queue runs beside that in the main one, which then waits for it.
 class Beside {

@@ -16,17 +16,22 @@ struct WarpShare {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// A block's part of any decoder whose weights fit the shared memory of a cluster, in tf32 or float32. The first layer is
-// held whole (its values are computed by every block, since that costs less than waiting), the others by slices.
+// A block's part of any decoder whose weights fit the shared memory of a cluster, in tf32 or float32. The first layer
+// is held whole (its values are computed by every block, since that costs less than waiting), the others by slices.
 template <int depth, int NT, Math math>
 class SharedDecoder {
  public:
   static constexpr int NC = 8 * NT;
 
   __device__ SharedDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int first)
-      : space_(space), spec_(spec), plan_(spec.plan.shared), shared_(reinterpret_cast<float*>(shared)),
+      : space_(space),
+        spec_(spec),
+        plan_(spec.plan.shared),
+        shared_(reinterpret_cast<float*>(shared)),
         boxes_(reinterpret_cast<Mailbox*>(shared_ + plan_.boxes)),
-        rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())), run_(run), first_(first) {}
+        rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())),
+        run_(run),
+        first_(first) {}
 
   __device__ int rank() const { return rank_; }
   __device__ const ChainPlaces& places() const { return spec_.plan.places; }
@@ -162,8 +167,9 @@ __device__ void SharedDecoder<depth, NT, math>::make_schedule() {
       k = whole(l) ? outputs : max(0, min(plan_.slice[l], outputs - rank_ * plan_.slice[l]));
     }
     const int steps = steps_of(k), part = warp / how.tiles;
-    schedule()[i] = part < how.parts ? WarpShare{warp % how.tiles, steps * part / how.parts, steps * (part + 1) / how.parts}
-                                    : WarpShare{-1, 0, 0};
+    schedule()[i] = part < how.parts
+                        ? WarpShare{warp % how.tiles, steps * part / how.parts, steps * (part + 1) / how.parts}
+                        : WarpShare{-1, 0, 0};
   }
 }
 
@@ -173,7 +179,7 @@ __device__ void SharedDecoder<depth, NT, math>::make_schedule() {
 template <int depth, int NT, Math math>
 template <bool forward>
 __device__ void SharedDecoder<depth, NT, math>::tile_sums(const float* w, int stride, int row, int begin, int end,
-                                                           const float* b, int b_stride, float (&c)[NT][4]) const {
+                                                          const float* b, int b_stride, float (&c)[NT][4]) const {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const float* left_at = forward ? w + (8 * begin + 2 * t) * stride + row + g : w + (row + g) * stride + 8 * begin + t;
   const float* right_at = b + g * b_stride + 8 * begin + (forward ? 2 * t : t);
@@ -292,7 +298,8 @@ __device__ void SharedDecoder<depth, NT, math>::compare(bool wants_value, const 
                         const float a = sum + bias[row];
                         const float x = data[chain * plan_.x_stride + row];
                         float r = residual<math>(spec_.density, a, x);
-                        if (wants_value) log_p[chain * plan_.x_stride + row] = log_probability<math>(spec_.density, a, x);
+                        if (wants_value)
+                          log_p[chain * plan_.x_stride + row] = log_probability<math>(spec_.density, a, x);
                         if constexpr (records) {
                           if (value[chain] == -infinity) r = 0;
                           if (real(chain)) *recorded<last>(spec_.tape.delta, chain, begin(last) + row) = r;
@@ -354,8 +361,8 @@ __device__ void SharedDecoder<depth, NT, math>::record_first_delta() {
   float* received = shared_ + plan_.received;
   for (int i = threadIdx.x; i < units * NC; i += threads) {
     const int row = i / NC, chain = i % NC, rank = owner<0>(row);
-    *cooperative_groups::this_cluster().map_shared_rank(received + (rank_ * slice + row - rank * slice) * NC + chain, rank) =
-        shared_[plan_.delta + chain * plan_.delta_stride + row];
+    *cooperative_groups::this_cluster().map_shared_rank(received + (rank_ * slice + row - rank * slice) * NC + chain,
+                                                        rank) = shared_[plan_.delta + chain * plan_.delta_stride + row];
   }
   cooperative_groups::this_cluster().sync();
   const int mine = max(0, min(slice, units - rank_ * slice));
