@@ -44,7 +44,7 @@ class Report : public testing::Test {
     config.iterations = 60;
     config.report_every = 2;
     config.threads = 1;
-    train(config, {.folder = at(name)});
+    train(config, at(name), {});
     return at(name);
   }
 
@@ -94,8 +94,8 @@ TEST_F(Report, OfAToy) {
 TEST_F(Report, OfATrainingRunWithImagesAndEvaluations) {
   const fs::path run = training("run", ObjectiveKind::vcd);
   EvaluateOptions options;
-  options.evaluation.samples = 20;
-  options.evaluation.points = 5;
+  options.importance->samples = 20;
+  options.points = 5;
   evaluate_run(run, options);
   evaluate_run(run, options);  // the same point of the curve again
   const std::string page = page_of({run}, at("elsewhere.html"));
