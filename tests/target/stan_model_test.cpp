@@ -205,7 +205,7 @@ TEST_F(OddModel, DataThatDoNotFitAreNamed) {
   EXPECT_TRUE(says(refused("{\"N\": -1}"), "N is -1, but must be greater than or equal to 0"));
   EXPECT_TRUE(says(refused(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2], [3, 4]]})"),
                    "dims declared=(2,3); dims found=(2,2)"));
-  EXPECT_TRUE(says(refusal([&] { load_bridgestan(library_); }), "without data, says: "));
+  EXPECT_TRUE(says(refusal([&] { load_bridgestan(library_); }), "was given no data (--data FILE.json) and says: "));
   EXPECT_NO_THROW(load(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2, "NaN"], [Infinity, 4, -Infinity]], "more": 3})"));
 }
 
