@@ -57,7 +57,7 @@ TEST(Table1Report, HasThePapersFigureOursAndTheDifference) {
   plant(context, rows[2].cell, 3, -102);
   plant(context, rows[0].cell, 1, -110);
   auto one = json::parse(read_file(rows[0].cell.folder(folder.path(), 1) / "summary.json"));
-  one["evaluation"]["ais"] = {{"log_likelihood", -109.125}, {"se", 0.1}};
+  one["test_log_likelihood"]["ais"] = {{"log_likelihood", -109.125}, {"se", 0.1}};
   plant(rows[0].cell.folder(folder.path(), 1), one);
   const std::string text = report_table1(rows, context);
   EXPECT_TRUE(

@@ -45,16 +45,21 @@ const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
   if (number(*found, "iteration") != cell.config.iterations || number(*found, "samples") != cell.evaluation->samples)
     return nullptr;
   const int points = cell.evaluation->points.value_or(data_set_named(cell.config.data).test);
-  if (number(*found, "points") != points) return nullptr;
-  if (!cell.annealing) return &*found;
-  const auto ais = found->find("ais");
-  const bool annealed = ais != found->end() && ais->is_object() && number(*ais, "steps") == cell.annealing->steps &&
-                        number(*ais, "chains") == cell.annealing->chains;
-  return annealed ? &*found : nullptr;
+  return number(*found, "points") == points ? &*found : nullptr;
+}
+
+// Whether that evaluation has the annealing that the cell asks for besides.
+bool annealed(const Json& evaluation, const TrainingCell& cell) {
+  if (!cell.annealing) return true;
+  const auto ais = evaluation.find("ais");
+  return ais != evaluation.end() && ais->is_object() && number(*ais, "steps") == cell.annealing->steps &&
+         number(*ais, "chains") == cell.annealing->chains;
 }
 
 bool needs_evaluation(const Json& summary, const TrainingCell& cell) {
-  return cell.evaluation && !evaluation_of(summary, cell);
+  if (!cell.evaluation) return false;
+  const Json* found = evaluation_of(summary, cell);
+  return !found || !annealed(*found, cell);
 }
 
 }  // namespace
@@ -111,7 +116,7 @@ void run_cell(const fs::path& experiment, const TrainingCell& cell, const Traini
     const fs::path folder = cell.folder(experiment, seed);
     const Json summary = summary_of(folder, cell, seed);
     if (iterations_made(summary) != cell.config.iterations || !needs_evaluation(summary, cell)) continue;
-    evaluate_run(folder, {.importance = *cell.evaluation,
+    evaluate_run(folder, {.importance = evaluation_of(summary, cell) ? std::nullopt : cell.evaluation,
                           .annealing = cell.annealing ? std::optional(AnnealingOptions{*cell.annealing}) : std::nullopt,
                           .points = cell.evaluation->points,
                           .data_dir = options.data_dir,
@@ -131,9 +136,8 @@ std::optional<TestFigures> test_figures(const fs::path& experiment, const Traini
   TestFigures figures;
   figures.best = {number(*found, "value"), number(*found, "se")};
   figures.mixture = {number(*found, "mixture"), number(*found, "mixture_se")};
-  if (const auto ais = found->find("ais"); ais != found->end() && ais->is_object()) {
+  if (const auto ais = found->find("ais"); ais != found->end() && ais->is_object())
     figures.ais = {number(*ais, "log_likelihood"), number(*ais, "se")};
-  }
   figures.binarization = summary.value("binarization", "");
   figures.engine = summary.value("engine", "");
   figures.seconds = number(summary, "seconds");
