@@ -15,6 +15,9 @@ inline constexpr double log_two_pi = 1.8378770664093454836;
 
 HONE_INLINE double square(double x) { return x * x; }
 
+// log N(x; 0, 1)
+HONE_INLINE double log_standard_normal(double x) { return -0.5 * (square(x) + log_two_pi); }
+
 // log(1 + exp(a)) and its derivative, without overflow and without cancellation
 HONE_INLINE double softplus(double a) { return std::max(a, 0.0) + std::log1p(std::exp(-std::abs(a))); }
 HONE_INLINE double sigmoid(double a) { return a >= 0 ? 1 / (1 + std::exp(-a)) : std::exp(a) / (1 + std::exp(a)); }

@@ -55,7 +55,7 @@ void Decoder<Real>::compute(const LayerStack<Element>& layers, const Points& poi
     layers.forward_residual(tape, 0, count, config_.density, {points.data.view(), points.datum}, want, value);
   if (wants_value(want))
     for (int c = 0; c < count; ++c)  // + log N(z; 0, I)
-      for (const double z : points.z.column(c)) value[c] -= 0.5 * (square(z) + log_two_pi);
+      for (const double z : points.z.column(c)) value[c] += log_standard_normal(z);
   if (!wants_gradient(want)) return;
   layers.backward(tape, 0, count);
   layers.backward_input(tape, 0, count);

@@ -31,20 +31,22 @@ Experiment make_fig1(const ExperimentOptions& options) {
   return {"fig1", cells, {}, {}, report};
 }
 
-Experiment make_table1(const ExperimentOptions& options) {
-  const auto rows = table1_rows(options.choice);
-  Experiment experiment{"table1", {}, {}, {}, [rows](const ReportContext& c) { return report_table1(rows, c); }};
-  for (const Table1Row& row : rows)
-    if (!options.missing.contains(row.cell.config.data)) experiment.trainings.push_back(row.cell);
+// An experiment whose entries (rows of a table, points of a figure) are trainings: those whose data are here are run.
+template <class Entry, class Report>
+Experiment of_trainings(const std::string& name, const std::vector<Entry>& entries, const ExperimentOptions& options,
+                        Report report) {
+  Experiment experiment{name, {}, {}, {}, [entries, report](const ReportContext& c) { return report(entries, c); }};
+  for (const Entry& entry : entries)
+    if (!options.missing.contains(entry.cell.config.data)) experiment.trainings.push_back(entry.cell);
   return experiment;
 }
 
+Experiment make_table1(const ExperimentOptions& options) {
+  return of_trainings("table1", table1_rows(options.choice), options, report_table1);
+}
+
 Experiment make_fig2(const ExperimentOptions& options) {
-  const auto points = fig2_points(options.choice);
-  Experiment experiment{"fig2", {}, {}, {}, [points](const ReportContext& c) { return report_fig2(points, c); }};
-  for (const Fig2Point& point : points)
-    if (!options.missing.contains(point.cell.config.data)) experiment.trainings.push_back(point.cell);
-  return experiment;
+  return of_trainings("fig2", fig2_points(options.choice), options, report_fig2);
 }
 
 Experiment make_fig3(const ExperimentOptions& options) {

@@ -12,6 +12,7 @@
 #include "hone/run/toy.hpp"
 #include "hone/run/train.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/tiny_training.hpp"
 
 namespace hone {
 namespace {
@@ -33,17 +34,9 @@ class Report : public testing::Test {
   }
 
   fs::path training(const std::string& name, ObjectiveKind objective) const {
-    TrainRunConfig config;
-    config.data = "synthetic";
+    TrainRunConfig config = test::tiny_training(60);
     config.objective.kind = objective;
-    config.latent = 2;
-    config.hidden = {5};
-    config.encoder_hidden = {5};
-    config.batch = 10;
-    config.steps = 2;
-    config.iterations = 60;
     config.report_every = 2;
-    config.threads = 1;
     train(config, at(name), {});
     return at(name);
   }

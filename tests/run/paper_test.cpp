@@ -14,6 +14,7 @@
 #include "hone/run/paper/table1.hpp"
 #include "hone/run/paper/timing.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/tiny_training.hpp"
 
 namespace hone {
 namespace {
@@ -84,15 +85,7 @@ TEST(PaperCells, ScalesGrowAndAreNamed) {
 }
 
 TrainingCell small_cell() {
-  TrainRunConfig config;
-  config.data = "synthetic";
-  config.latent = 2;
-  config.hidden = {5};
-  config.encoder_hidden = {5};
-  config.batch = 10;
-  config.steps = 2;
-  config.iterations = 30;
-  config.threads = 1;
+  TrainRunConfig config = test::tiny_training(30);
   config.engine = EngineKind::cpu;
   resolve(config);
   EvaluationConfig evaluation;

@@ -38,7 +38,7 @@ __global__ void weigh(ChainArrays c, Retemper change, double share, double* log_
   double prior = 0;
   for (int d = h.lane; d < c.latent; d += 32) {
     const double z = c.z[first + d];
-    prior -= 0.5 * (z * z + log_two_pi);
+    prior += log_standard_normal(z);
     c.gradient[first + d] = change.slope(c.gradient[first + d], z);
   }
   prior = warp_sum(prior);

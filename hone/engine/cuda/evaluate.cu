@@ -72,7 +72,7 @@ __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, Draw
     const double noise = position % 2 == 0 ? pair.first : pair.second;
     const double z = p.mean(shape.proposal)[at + d] + p.widening * p.sd(shape.proposal)[at + d] * noise;
     input[static_cast<std::size_t>(row) * shape.ld + d] = static_cast<float>(z);
-    t.prior -= 0.5 * (z * z + log_two_pi);
+    t.prior += log_standard_normal(z);
     for (int i = 0; i < proposal_count; ++i) {
       const double sd = p.widening * p.sd(i)[at + d];
       t.density[i] -= 0.5 * log_two_pi + log(sd) + 0.5 * square((z - p.mean(i)[at + d]) / sd);

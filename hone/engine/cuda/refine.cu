@@ -19,7 +19,7 @@ __device__ Here here(const ChainArrays& all) {
 // β log p(x | z) + log p(z): the sums over tiles, in order, and the prior
 __device__ double value_of(const ChainArrays& c, int chain, const double* z, int lane) {
   double prior = 0, likelihood = c.constant ? c.constant[chain] : 0;
-  for (int d = lane; d < c.latent; d += 32) prior -= 0.5 * (z[d] * z[d] + log_two_pi);
+  for (int d = lane; d < c.latent; d += 32) prior += log_standard_normal(z[d]);
   prior = warp_sum(prior);
   for (int tile = 0; tile < c.tiles; ++tile) likelihood += c.partial[static_cast<std::size_t>(tile) * c.count + chain];
   return c.beta * likelihood + prior;

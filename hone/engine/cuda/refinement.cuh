@@ -78,8 +78,6 @@ __device__ double Refinement<Decoder>::value_here(int chain, double prior) const
   return doubles(at().constant)[chain] + warp_sum(prior) + decoder_.log_likelihood(chain);
 }
 
-__device__ __forceinline__ double log_prior(double z) { return -0.5 * (square(z) + log_two_pi); }
-
 template <class Decoder>
 __device__ void Refinement<Decoder>::begin(int chain) {
   double prior = 0;
@@ -87,7 +85,7 @@ __device__ void Refinement<Decoder>::begin(int chain) {
   for (int d = lane_; d < space_.latent; d += 32) {
     const int i = point(chain, d);
     const double z = doubles(at().position)[i], slope = decoder_.gradient(chain, d) - z;
-    prior += log_prior(z);
+    prior += log_standard_normal(z);
     finite = finite && isfinite(slope);
     doubles(at().z)[i] = z;
     doubles(at().slope)[i] = slope;
@@ -159,7 +157,7 @@ __device__ void Refinement<Decoder>::leap(int chain, int index) {
     doubles(at().momentum)[i] = momentum;
     if (ends) {
       doubles(at().slope)[i] = slope;
-      prior += log_prior(position);
+      prior += log_standard_normal(position);
       kinetic += 0.5 * square(momentum);
       finite = finite && isfinite(slope);
     } else {

@@ -90,7 +90,7 @@ __device__ __forceinline__ unsigned packed(float low, float high) {
 }
 __device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
 __device__ __forceinline__ float positive(float x) { return fmaxf(x, 0.0f); }
-// x where the number that `half` stands for is positive
+// A number where its half of the word is positive, else 0.
 __device__ __forceinline__ float2 where_positive(unsigned halves, float low, float high) {
   const float2 h = unpacked(halves);
   return {h.x > 0 ? low : 0.0f, h.y > 0 ? high : 0.0f};
@@ -324,10 +324,7 @@ __device__ StagedWeights<stride> RegisterDecoder<Shape, NT>::stage(const Layer& 
     const bool there = unit >= 0 && unit < layer.inputs;
     const float* source = from + static_cast<std::size_t>(there ? unit : 0) * layer.ld;
     for (int chunk = lane_; chunk < chunks; chunk += 32)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                       static_cast<unsigned>(__cvta_generic_to_shared(to + row * stride + 4 * chunk))),
-                   "l"(source + 4 * chunk), "r"(there ? 16 : 0)
-                   : "memory");
+      copy_async(to + row * stride + 4 * chunk, source + 4 * chunk, there);
   }
   return {to + shift};
 }
@@ -358,7 +355,8 @@ __device__ void RegisterDecoder<Shape, NT>::load() {
     last_weights = stage<16 * latent_tiles, Staging::last_stride>(last, begin_of(0), pixels, staging.last, as_it_is);
   }
   load_vectors();
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  commit_copies();
+  wait_copies<0>();
   __syncthreads();
   Fragment small_ones[hidden ? Shape::small_fragments : 1];
   if constexpr (hidden) {

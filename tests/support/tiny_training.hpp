@@ -1,0 +1,21 @@
+#pragma once
+
+#include "hone/run/train_config.hpp"
+
+namespace hone::test {
+
+// A training of a moment, on synthetic data.
+inline TrainRunConfig tiny_training(std::uint32_t iterations) {
+  TrainRunConfig config;
+  config.data = "synthetic";
+  config.latent = 2;
+  config.hidden = {5};
+  config.encoder_hidden = {5};
+  config.batch = 10;
+  config.steps = 2;
+  config.iterations = iterations;
+  config.threads = 1;
+  return config;
+}
+
+}  // namespace hone::test
