@@ -13,6 +13,7 @@ struct Case {
   std::string name;
   TrainConfig config;
   int pixels = 101;
+  bool wide = false;  // q's deviations are raised: small ones make large terms of its gradient that cancel
 };
 
 std::vector<Case> cases() {
@@ -52,8 +53,20 @@ std::vector<Case> cases() {
   return all;
 }
 
+// Largest differences from double, relative to the largest number of their kind.
+struct Tolerances {
+  double z0, log_p, slope;   // q's draws; log p(x, z) and ∇_z log p(x, z)
+  double refined;            // z_t
+  double model, encoder;     // gradient of every tensor of the model; of q's networks, where large terms cancel
+  double elbo, vcd;
+  double acceptance;  // of its mean, absolute
+};
+// A number of tf32 is off by 5 · 10⁻⁴; far from the posterior that is enough to reject a proposal that hardly moves.
+constexpr Tolerances fp32 = {2e-5, 2e-5, 2e-4, 2e-4, 2e-3, 2e-3, 2e-4, 2e-2, 2e-3};
+constexpr Tolerances tf32 = {3e-3, 3e-3, 1e-1, 1e-2, 3e-2, 2e-1, 3e-3, 5e-1, 1e-1};
+
 struct Expected {
-  std::vector<double> z0, log_p0, z, value, gradient;
+  std::vector<double> z0, log_p0, grad_p0, z, value, gradient;
   std::vector<Tensor> tensors;
   double step_size;
   TrainMetrics metrics;
@@ -69,6 +82,7 @@ Expected by_cpu(TrainConfig config, const DataSet& data, const TrainState& state
     };
     e.z0 = flat(view.evidence.draws.z);
     e.log_p0 = view.evidence.log_p0;
+    e.grad_p0 = flat(view.evidence.grad_p0);
     e.z = flat(view.evidence.refined.z);
     e.value = view.evidence.refined.value;
     const auto gradient = std::get<std::span<const double>>(view.gradient);
@@ -86,7 +100,7 @@ Expected by_cpu(TrainConfig config, const DataSet& data, const TrainState& state
 std::vector<double> gradient_of(const TrainState& before, const TrainState& after, const Tensor& tensor,
                                 OptimizerKind optimizer) {
   const auto find = [](const TrainState& state, const std::string& name) {
-    return values_of(*std::ranges::find(state.arrays, name, &NamedArray::name));
+    return values_of(array_of(state, name));
   };
   if (optimizer == OptimizerKind::adam) {
     std::vector<double> first = find(after, "optimizer.first." + tensor.name);
@@ -101,57 +115,95 @@ std::vector<double> gradient_of(const TrainState& before, const TrainState& afte
 
 class CudaIteration : public CudaTest {
  protected:
-  void compare(const Case& c, const PathOptions& path, double tolerance) {
+  static bool has_clusters() { return cuda_support().devices.front().major >= 9; }
+  void compare(const Case& c, const PathOptions& path, const Tolerances& tolerance, const std::string& expected_path) {
     SCOPED_TRACE(c.name + (path.clusters ? ", clusters of " + std::to_string(path.chains) : std::string(", products")));
     const DataSet data = made_up_data(c.config.model.kind, 1200, c.pixels);
     Runs runs(c.config, data, {c.config.seed}, path);
-    if (path.clusters && !runs.clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
-    const TrainState start = runs.save(0);
+    ASSERT_NE(runs.path().find(expected_path), std::string::npos) << runs.path();
+    TrainState start = runs.save(0);
+    if (c.wide) {
+      for (float& b : std::get<std::vector<float>>(array_of(start, "sd.bias[2]").values)) b += 3;
+      runs.restore(0, start);
+    }
     const Expected expected = by_cpu(c.config, data, start);
     TrainMetrics metrics;
     runs.train(1, {&metrics, 1});
     const Runs::Probe probe = runs.probe(0);
-    EXPECT_LT(relative_error(expected.z0, probe.z0), tolerance);
-    EXPECT_LT(relative_error(expected.log_p0, probe.log_p0), tolerance);
+    EXPECT_LT(relative_error(expected.z0, probe.z0), tolerance.z0);
+    EXPECT_LT(relative_error(expected.log_p0, probe.log_p0), tolerance.log_p);
+    EXPECT_LT(relative_error(expected.grad_p0, probe.grad_p0), tolerance.slope);
     if (c.config.objective.kind != ObjectiveKind::kl) {
-      EXPECT_LT(relative_error(expected.z, probe.z), 10 * tolerance);
-      EXPECT_LT(relative_error(expected.value, probe.value), tolerance);
+      EXPECT_LT(relative_error(expected.z, probe.z), tolerance.refined);
+      EXPECT_LT(relative_error(expected.value, probe.value), tolerance.log_p);
       EXPECT_NEAR(runs.step_size(0) / expected.step_size, 1, 1e-5);
-      EXPECT_NEAR(metrics.acceptance.mean(), expected.metrics.acceptance.mean(), 100 * tolerance);
-      EXPECT_NEAR(metrics.vcd.mean() / expected.metrics.vcd.mean(), 1, 1000 * tolerance);
+      EXPECT_NEAR(metrics.acceptance.mean(), expected.metrics.acceptance.mean(), tolerance.acceptance);
+      EXPECT_NEAR(metrics.vcd.mean() / expected.metrics.vcd.mean(), 1, tolerance.vcd);
     }
-    EXPECT_NEAR(metrics.elbo.mean() / expected.metrics.elbo.mean(), 1, 10 * tolerance);
+    EXPECT_NEAR(metrics.elbo.mean() / expected.metrics.elbo.mean(), 1, tolerance.elbo);
     const TrainState end = runs.save(0);
     for (const Tensor& tensor : expected.tensors) {
       const auto from = expected.gradient.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
       const std::vector<double> gradient(from, from + static_cast<std::ptrdiff_t>(tensor.size()));
-      EXPECT_LT(relative_error(gradient, gradient_of(start, end, tensor, c.config.optimizer)), 100 * tolerance)
+      EXPECT_LT(relative_error(gradient, gradient_of(start, end, tensor, c.config.optimizer)),
+                tensor.name.starts_with("decoder") ? tolerance.model : tolerance.encoder)
           << tensor.name;
     }
   }
 };
 
-constexpr double fp32_tolerance = 2e-5;
-
 TEST_F(CudaIteration, ByProductsAgainstDouble) {
-  for (const Case& c : cases()) compare(c, {.clusters = false}, fp32_tolerance);
+  for (const Case& c : cases()) compare(c, {.clusters = false}, fp32, "one kernel a product");
 }
 
 TEST_F(CudaIteration, ByClustersAgainstDouble) {
+  if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   for (const Case& c : cases())
     for (const int chains : {8, 16, 32}) {
       if (c.config.batch > 13 * chains) continue;  // they would not be resident together
-      compare(c, {.chains = chains}, fp32_tolerance);
+      const bool fits = c.config.model.hidden.size() <= 2 && (c.pixels < 784 || chains < 32);
+      compare(c, {.chains = chains}, fp32, fits ? "weights in shared memory" : "one kernel a product");
     }
 }
 
 TEST_F(CudaIteration, ByClustersOfOtherSizes) {
+  if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   for (const int blocks : {2, 4, 16}) {
     SCOPED_TRACE(blocks);
-    compare({"vae", config_of(ModelKind::vae, ObjectiveKind::vcd)}, {.chains = 8, .blocks = blocks}, fp32_tolerance);
-    compare({"logistic-mf", config_of(ModelKind::logistic_mf, ObjectiveKind::vcd)}, {.chains = 8, .blocks = blocks},
-            fp32_tolerance);
+    for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
+      compare({"model " + std::to_string(static_cast<int>(model)), config_of(model, ObjectiveKind::vcd)},
+              {.chains = 8, .blocks = blocks}, fp32, "clusters of " + std::to_string(blocks) + " blocks");
   }
+}
+
+// The kernels whose weights are halves in registers: the paper's shapes, the largest that fit, odd ones. Small steps, so
+// that no decision is close.
+TEST_F(CudaIteration, InRegistersAgainstDouble) {
+  if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
+  struct Shape {
+    int latent;
+    std::vector<int> hidden;
+    int pixels, batch;
+  };
+  const Shape shapes[] = {{10, {200, 200}, 784, 100}, {16, {208, 208}, 896, 37}, {3, {64, 13}, 101, 37},
+                          {1, {1, 1}, 1, 1},          {50, {}, 784, 100},        {64, {}, 832, 37},
+                          {7, {}, 101, 37},           {1, {}, 1, 1}};
+  for (const Shape& shape : shapes)
+    for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd})
+      for (const int chains : {8, 16, 32}) {
+        const ModelKind model = shape.hidden.empty() ? ModelKind::logistic_mf : ModelKind::vae;
+        TrainConfig config = config_of(model, kind);
+        config.model.latent = shape.latent;
+        config.model.hidden = shape.hidden;
+        config.batch = shape.batch;
+        config.precision = Precision::tf32;
+        config.refine = {2, Adapt::off, shape.hidden.empty() ? 0.002 : 2e-5, 0.9, -1};
+        const std::string name = std::to_string(shape.latent) + " dimensions, " +
+                                 std::to_string(shape.hidden.size()) + " hidden layers, " +
+                                 std::to_string(shape.pixels) + " pixels, objective " +
+                                 std::to_string(static_cast<int>(kind));
+        compare({name, config, shape.pixels, true}, {.chains = chains}, tf32, "weights in registers");
+      }
 }
 
 }  // namespace

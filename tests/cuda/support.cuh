@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -54,6 +55,11 @@ TrainState converted(TrainState state) {
   return state;
 }
 
+template <class State>
+auto& array_of(State& state, const std::string& name) {
+  return *std::ranges::find(state.arrays, name, &NamedArray::name);
+}
+
 inline std::vector<double> values_of(const NamedArray& array) {
   return std::visit([](const auto& v) { return std::vector<double>(v.begin(), v.end()); }, array.values);
 }
@@ -65,7 +71,7 @@ inline double relative_error(const std::vector<double>& expected, const std::vec
     largest = std::max(largest, std::abs(expected[i]));
     error = std::max(error, std::isnan(found[i]) ? INFINITY : std::abs(expected[i] - found[i]));
   }
-  return error / largest;
+  return error == 0 ? 0 : error / largest;
 }
 
 }  // namespace hone::test

@@ -1,32 +1,9 @@
-#include "hone/engine/cuda/iteration.cuh"
+#include "hone/engine/cuda/learn.cuh"
 
 namespace hone::cuda {
 namespace {
 
 constexpr int data_a_block = 4;  // one warp a datum
-
-__global__ void gather(Space space, DataView data, RateSpec rates) {
-  const int run = static_cast<int>(blockIdx.y), column = static_cast<int>(blockIdx.x);
-  RunState& state = *space.of(space.state, run);
-  const std::uint32_t iteration = state.next;
-  const std::size_t row = static_cast<std::size_t>(iteration - state.chunk_first) * space.batch;
-  const int datum = space.of(space.indices, run)[row + column];
-  float* x = space.of(space.x, run) + static_cast<std::size_t>(column) * space.ld_pixels;
-  for (int i = threadIdx.x; i < data.pixels; i += blockDim.x)
-    x[i] = data.bits
-               ? static_cast<float>(data.bits[static_cast<std::size_t>(datum) * data.words + i / 64] >> (i % 64) & 1)
-               : data.values[static_cast<std::size_t>(datum) * data.pixels + i];
-  if (threadIdx.x != 0) return;
-  space.of(space.datum, run)[column] = datum;
-  space.of(space.constant, run)[column] = data.constant ? data.constant[datum] : 0;
-  if (column != 0) return;
-  state.iteration = iteration;
-  state.rate_factor = decay_factor(rates.decay, rates.every, iteration);
-  const AdamCorrection correction(iteration);
-  state.adam[0] = correction.first;
-  state.adam[1] = correction.second;
-  for (int step = 0; step < space.steps; ++step) space.of(space.meeting, run)[step] = 0;
-}
 
 __global__ void draw(Space space, const std::uint64_t* seed) {
   const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
@@ -48,31 +25,6 @@ __global__ void draw(Space space, const std::uint64_t* seed) {
       space.of(space.z0, run)[i] = z;
       chains.z[i] = z;
       chains.input[j] = static_cast<float>(z);
-    }
-  }
-}
-
-// One warp a datum and step.
-__global__ void draw_steps(Space space, const std::uint64_t* seed, HmcShape shape) {
-  const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
-  const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
-  if (column >= space.batch) return;
-  const auto datum = static_cast<std::uint32_t>(column), step = static_cast<std::uint32_t>(blockIdx.z);
-  const std::uint32_t iteration = space.of(space.state, run)->iteration;
-  const std::size_t at = static_cast<std::size_t>(blockIdx.z) * space.batch + column;
-  double* momentum = space.of(space.drawn_momentum, run) + at * space.latent;
-  const int pairs = (space.latent + 1) / 2;
-  for (int task = lane; task < pairs + 2; task += 32) {
-    if (task < pairs) {
-      const auto normal =
-          random_pair(seed[run], {Purpose::momentum, iteration, datum, step}, static_cast<std::uint32_t>(task), true);
-      momentum[2 * task] = normal.first;
-      if (2 * task + 1 < space.latent) momentum[2 * task + 1] = normal.second;
-    } else if (task == pairs) {
-      space.of(space.drawn_log_uniform, run)[at] =
-          log(random_pair(seed[run], {Purpose::accept, iteration, datum, step}, 0, false).first);
-    } else {
-      space.of(space.drawn_length, run)[at] = trajectory_length(shape, seed[run], iteration, datum, step);
     }
   }
 }
@@ -108,21 +60,6 @@ __global__ void spread_baselines(Space space) {
   for (int term = 0; term < 2; ++term)
     if (space.baseline[term]) space.of(space.baseline[term], run)[n] = space.of(space.state, run)->shared[term];
 }
-
-constexpr int learn_threads = 128;
-
-// What is known of every datum: the ELBO, f at z_t, and what the control variates of the terms learn from.
-struct Figures {
-  double *elbo, *refined, *term[2];
-
-  __device__ Figures(const Space& space, int run) {
-    double* const f = space.of(space.figures, run);
-    elbo = f;
-    refined = f + space.batch;
-    term[0] = f + 2 * space.batch;
-    term[1] = f + 3 * space.batch;
-  }
-};
 
 // One datum's means and deviations, with one lane a dimension.
 struct Datum {
@@ -183,71 +120,6 @@ __device__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const 
   }
 }
 
-// C_n of data that come once learn from their value; of one that comes twice, from both in turn.
-__device__ void learn_baseline(const Space& space, const ObjectiveSpec& spec, RunState& state, int run, int term,
-                               const double* value) {
-  const double decay = spec.objective.baseline_decay;
-  const int* datum = space.of(space.datum, run);
-  const int* alive = space.of(space.alive, run);
-  if (state.iteration <= spec.shared_until) {
-    if (threadIdx.x >= 32) return;
-    double sum = 0, weight = 0;
-    for (int c = threadIdx.x; c < space.batch; c += 32)
-      if (alive[c]) sum += value[c], weight += 1;
-    sum = warp_sum(sum);
-    weight = warp_sum(weight);
-    if (threadIdx.x == 0 && weight > 0) state.shared[term] = decay * state.shared[term] + (1 - decay) * sum / weight;
-    return;
-  }
-  for (int c = threadIdx.x; c < space.batch; c += learn_threads) {
-    bool last = true;
-    for (int other = c + 1; other < space.batch; ++other) last = last && datum[other] != datum[c];
-    if (!last) continue;
-    double& kept = space.of(space.baseline[term], run)[datum[c]];
-    double now = kept;
-    for (int other = 0; other <= c; ++other)
-      if (datum[other] == datum[c] && alive[other]) now = decay * now + (1 - decay) * value[other];
-    kept = now;
-  }
-}
-
-__device__ void write_figures(const Space& space, const ObjectiveSpec& spec, RunState& state, int run,
-                              const Figures& figures) {
-  const ChainArrays chains = space.chains.of(run);
-  const int* alive = space.of(space.alive, run);
-  const bool refines = spec.objective.kind != ObjectiveKind::kl;
-  double sum[7] = {};  // weight, elbo, f at z_t, acceptance, proposals, not finite, dropped
-  for (int c = threadIdx.x; c < space.batch; c += 32) {
-    if (!alive[c]) {
-      sum[6] += 1;
-      continue;
-    }
-    const double terms[6] = {1,
-                             figures.elbo[c],
-                             figures.refined[c],
-                             chains.acceptance[c],
-                             static_cast<double>(chains.proposals[c]),
-                             static_cast<double>(chains.nonfinite[c])};
-    for (int i = 0; i < 6; ++i) sum[i] += terms[i];
-  }
-  for (double& s : sum) s = warp_sum(s);
-  if (threadIdx.x != 0) return;
-  MetricsRow row = {};
-  row.elbo = sum[1] / sum[0];
-  row.vcd = sum[2] / sum[0] - row.elbo;  // eq. new_divergence_rearranged
-  row.refined = refines;
-  row.dropped = static_cast<int>(sum[6]);
-  if (refines) {
-    row.acceptance = sum[3];
-    row.proposals = static_cast<int>(sum[4]);
-    row.nonfinite = static_cast<int>(sum[5]);
-  }
-  space.of(space.metrics, run)[state.iteration - state.chunk_first] = row;
-  if (refines && spec.adapt == Adapt::between && row.proposals > 0)
-    state.step_size = spec.sizes.rule.next(state.step_size, row.acceptance / row.proposals);
-  state.next = state.iteration + 1;
-}
-
 // One warp a datum.
 __global__ void ascend(Space space, ObjectiveSpec spec) {
   const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
@@ -278,38 +150,15 @@ __global__ void ascend(Space space, ObjectiveSpec spec) {
   figures.term[1][column] = followed[1];
 }
 
-// One block a run.
-__global__ void __launch_bounds__(learn_threads) learn(Space space, ObjectiveSpec spec) {
-  const int run = static_cast<int>(blockIdx.x);
-  RunState& state = *space.of(space.state, run);
-  const Figures figures(space, run);
-  for (int term = 0; term < 2; ++term)
-    if (space.baseline[term]) learn_baseline(space, spec, state, run, term, figures.term[term]);
-  if (threadIdx.x < 32) write_figures(space, spec, state, run, figures);
-}
-
 dim3 grid_of(const Space& space, int runs) {
   return {static_cast<unsigned>(ceil_div(space.batch, data_a_block)), static_cast<unsigned>(runs), 1};
 }
 
 }  // namespace
 
-void launch_gather(const Space& space, const DataView& data, const RateSpec& rates, int runs, cudaStream_t stream) {
-  gather<<<dim3(space.batch, runs), 128, 0, stream>>>(space, data, rates);
-  check(cudaGetLastError(), "gathering a minibatch");
-}
-
 void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream) {
   draw<<<grid_of(space, runs), 32 * data_a_block, 0, stream>>>(space, seed);
   check(cudaGetLastError(), "drawing");
-}
-
-void launch_draw_steps(const Space& space, const std::uint64_t* seed, const HmcShape& shape, int runs,
-                       cudaStream_t stream) {
-  dim3 grid = grid_of(space, runs);
-  grid.z = static_cast<unsigned>(space.steps);
-  draw_steps<<<grid, 32 * data_a_block, 0, stream>>>(space, seed, shape);
-  check(cudaGetLastError(), "drawing momenta");
 }
 
 void launch_settle(const Space& space, int runs, cudaStream_t stream) {
@@ -320,11 +169,6 @@ void launch_settle(const Space& space, int runs, cudaStream_t stream) {
 void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream) {
   ascend<<<grid_of(space, runs), 32 * data_a_block, 0, stream>>>(space, spec);
   check(cudaGetLastError(), "the objective");
-}
-
-void launch_learn(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream) {
-  learn<<<runs, learn_threads, 0, stream>>>(space, spec);
-  check(cudaGetLastError(), "the control variates");
 }
 
 void launch_refined_input(const Space& space, int runs, cudaStream_t stream) {

@@ -52,6 +52,7 @@ struct Space {
   int steps;
   double *drawn_momentum, *drawn_log_uniform;  // (steps, batch, D), (steps, batch): of the HMC steps to come
   int* drawn_length;                           // (steps, batch)
+  uint4* packed;                               // the decoder's weights in the order of a refinement's registers
   ChainArrays chains;
 
   template <class T>
@@ -60,19 +61,25 @@ struct Space {
   }
 };
 
-// Makes x, datum and constant of the minibatch of the next iteration, which becomes the one under way.
+// The start of the next iteration, which becomes the one under way: x, datum and constant of its minibatch; for the
+// cluster kernel the random numbers of `steps` HMC steps and, where it wants them, the packed weights.
 struct RateSpec {
   double decay;
   std::uint32_t every;
 };
-void launch_gather(const Space& space, const DataView& data, const RateSpec& rates, int runs, cudaStream_t stream);
+struct Preparation {
+  DataView data;
+  RateSpec rates;
+  const std::uint64_t* seed;  // (runs)
+  int steps;
+  HmcShape shape;
+  bool packs;
+  Net decoder;
+};
+void launch_prepare(const Space& space, const Preparation& preparation, int runs, cudaStream_t stream);
 
 // q's means and standard deviations from the encoder's answer, noise, z0; the chains stand there.
 void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream);
-
-// The random numbers of all HMC steps of the refinement, for the cluster kernel.
-void launch_draw_steps(const Space& space, const std::uint64_t* seed, const HmcShape& shape, int runs,
-                       cudaStream_t stream);
 
 // After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
 void launch_settle(const Space& space, int runs, cudaStream_t stream);
@@ -86,8 +93,6 @@ struct ObjectiveSpec {
 };
 // The objective's gradient in q's means and deviations, as the encoder's last deltas.
 void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
-// After that: the control variates' learning, the step size between refinements, the iteration's figures.
-void launch_learn(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
 
 // The refined draws as the decoder's input, for the model's gradient: 0 where a draw was lost.
 void launch_refined_input(const Space& space, int runs, cudaStream_t stream);
@@ -108,8 +113,10 @@ struct UpdateSpec {
   int count;
   OptimizerKind optimizer;
   Math math;
+  ObjectiveSpec objective;
 };
 std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, double rate);
+// All tensors, and beside them what the objective learns of the iteration (learn.cuh).
 void launch_update(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream);
 
 }  // namespace hone::cuda

@@ -20,8 +20,8 @@ struct Tile {
   static constexpr int warps_m = M / WM, warps_n = N / WN, threads = 32 * warps_m * warps_n * groups;
   static_assert(K % (8 * groups) == 0);
 };
-using SmallTile = Tile<32, 32, 64, 16, 16, 3, 4>;  // some hundred rows: many blocks, short waits
-using LargeTile = Tile<128, 128, 16, 64, 32, 3>;   // thousands of rows
+using SmallTile = Tile<16, 32, 128, 16, 16, 3, 8>;  // some hundred rows: many blocks, few waits
+using LargeTile = Tile<128, 128, 16, 64, 32, 3>;    // thousands of rows
 
 struct Product {
   const float* a;
@@ -238,15 +238,18 @@ __global__ void __launch_bounds__(T::threads)
                                epilogue);
 }
 
+template <int bytes, class Kernel>
+void allow_shared_memory(Kernel kernel) {
+  if constexpr (bytes > 48 * 1024)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "asking for shared memory");
+}
+
 template <class T, Along a, Along b, Math math, class Epilogue>
 void launch_product(const Product& p, int nets, const Side& net, int runs, const Side& run, const Epilogue& epilogue,
                     cudaStream_t stream) {
   constexpr int bytes = Shares<T, a, b>::bytes;
   const auto kernel = product_kernel<T, a, b, math, Epilogue>;
-  if constexpr (bytes > 48 * 1024) {
-    static const cudaError_t raised = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    check(raised, "asking for shared memory");
-  }
+  allow_shared_memory<bytes>(kernel);
   const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), nets * runs);
   kernel<<<grid, T::threads, bytes, stream>>>(p, nets, net, run, epilogue);
   check(cudaGetLastError(), "starting a product");

@@ -1,34 +1,9 @@
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include "hone/engine/cuda/refinement.cuh"
+#include "hone/engine/cuda/register_weights.cuh"
 
 namespace hone::cuda {
-
-// How large a decoder may be whose weights stay in the registers of a cluster, as tiles of 16 units. `first_tiles` = 0:
-// no hidden layers; else two. A block holds slices of the second hidden layer (of `slice_pairs` pairs of units) and of
-// the pixels.
-template <int blocks_, int latent_tiles_, int first_tiles_, int slice_pairs_, int pixel_tiles_>
-struct RegisterShape {
-  static constexpr int blocks = blocks_, latent_tiles = latent_tiles_, first_tiles = first_tiles_,
-                       slice_pairs = slice_pairs_, pixel_tiles = pixel_tiles_;
-  static constexpr bool hidden = first_tiles > 0;
-  static constexpr int second_pairs = blocks * slice_pairs, second_tiles = second_pairs / 8;
-  static constexpr int slice_tiles = (slice_pairs + 7) / 8;
-  static constexpr int small_fragments =
-      hidden ? 2 * latent_tiles + 2 * slice_tiles : 0;  // a warp's, of the hidden layers
-  static_assert(second_pairs % 8 == 0 && first_tiles <= warps && second_tiles <= warps);
-  static_assert(pixel_tiles * (hidden ? 2 : 1) <= warps && (hidden || warps % latent_tiles == 0));
-
-  static constexpr bool holds(const Net& net) {
-    if (net.depth != (hidden ? 3 : 1) || net.inputs() > 16 * latent_tiles) return false;
-    if (net.outputs() > blocks * 16 * pixel_tiles) return false;
-    return !hidden || (net.layer[0].outputs <= 16 * first_tiles && net.layer[1].outputs <= 2 * second_pairs);
-  }
-};
-using TwoHiddenLayers = RegisterShape<8, 1, 13, 13, 7>;  // up to 16, 208, 208, 896 units
-using NoHiddenLayers = RegisterShape<4, 4, 0, 0, 13>;    // up to 64, 832
 
 // Where a block keeps what is not in registers. Activations are words of two halves, (8 chains a tile of chains, then
 // pairs of units, then chains): a fragment touches every bank once.
@@ -54,7 +29,7 @@ struct RegisterPlaces {
     log_likelihoods = places.take<double>(2 * Shape::blocks * NC);
     partial_values = places.take<double>(Shape::pixel_tiles * NC);
     boxes = places.take<unsigned long long>(4);
-    fragments = places.take<uint4>(threads * Shape::small_fragments);
+    fragments = places.take<uint4>(threads * Shape::last_forward);
     bytes = places.bytes();
   }
   static constexpr int point_stride = 16 * Shape::latent_tiles;  // of the chains' doubles
@@ -62,32 +37,8 @@ struct RegisterPlaces {
   static __host__ __device__ constexpr int max_of(int a, int b) { return a > b ? a : b; }
 };
 
-// Where weights wait on their way to the registers, (inputs, stride) a layer: floats of a stride that is 20 or 4 more
-// than a multiple of 32, so that few fragments' words share a bank.
-template <class Shape>
-struct RegisterStaging {
-  static constexpr int second_width = Shape::hidden ? 2 * Shape::slice_pairs : 1;
-  static constexpr int first_stride = 16 * Shape::first_tiles + 4, second_stride = (second_width + 3) / 32 * 32 + 36,
-                       last_stride = 16 * Shape::pixel_tiles + 4;
-  int first = 0, second = 0, last = 0, bytes = 0;
-
-  __host__ __device__ constexpr RegisterStaging() {
-    Places places;
-    first = places.take<float>(Shape::hidden ? 16 * Shape::latent_tiles * first_stride : 0);
-    second = places.take<float>(16 * Shape::first_tiles * second_stride);
-    last = places.take<float>((Shape::hidden ? 2 * Shape::second_pairs : 16 * Shape::latent_tiles) * last_stride);
-    bytes = places.bytes();
-  }
-};
-
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// Two numbers as halves, which have tf32's ten bits of mantissa; beyond 65504 they stay there.
-__device__ __forceinline__ unsigned packed(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-}
 __device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
 __device__ __forceinline__ float positive(float x) { return fmaxf(x, 0.0f); }
 // A number where its half of the word is positive, else 0.
@@ -96,11 +47,6 @@ __device__ __forceinline__ float2 where_positive(unsigned halves, float low, flo
   return {h.x > 0 ? low : 0.0f, h.y > 0 ? high : 0.0f};
 }
 
-// (16, 16) weights of a product, lane = 4 g + t: row 2 g of the tile at k, row 2 g + 1 at k, and both at the second
-// k's. So the sums that a lane gets belong to a pair of neighbouring units.
-struct alignas(16) Fragment {
-  unsigned a[4];
-};
 // c (pair of units g, two chains): (low, 2 t), (low, 2 t + 1), (high, 2 t), (high, 2 t + 1); b: (k, chain g)
 __device__ __forceinline__ void multiply_add(float (&c)[4], const Fragment& a, unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -113,13 +59,6 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
   return result;
 }
-
-// A slice of a layer's weights as it came, (inputs, stride).
-template <int stride>
-struct StagedWeights {
-  const float* weights;
-  __device__ float operator()(int row, int local) const { return weights[row * stride + local]; }
-};
 
 // A block's part of a Bernoulli decoder with ReLUs. The last layer's weights lie in registers, as fragments, for both
 // directions: its products read nothing but activations. The hidden layers' fragments, which are few, lie in shared
@@ -173,12 +112,8 @@ class RegisterDecoder {
                        slice_pairs = Shape::slice_pairs, pixel_tiles = Shape::pixel_tiles,
                        second_pairs = Shape::second_pairs, second_tiles = Shape::second_tiles,
                        slice_tiles = Shape::slice_tiles;
-  // steps of k of the last layer's forward product that a warp makes: with hidden layers two warps share a tile
-  static constexpr int last_steps = hidden ? second_tiles : latent_tiles,
-                       half_steps = hidden ? (second_tiles + 1) / 2 : latent_tiles;
-  // without hidden layers, so many warps share a tile of the product back to z
-  static constexpr int back_parts = hidden ? 1 : warps / latent_tiles,
-                       back_steps = hidden ? pixel_tiles : (pixel_tiles + back_parts - 1) / back_parts;
+  static constexpr int last_steps = Shape::last_steps, half_steps = Shape::half_steps,
+                       back_parts = Shape::back_parts, back_steps = Shape::back_steps;
   static constexpr int answer_parts = hidden ? first_tiles : back_parts;
   enum Box { values_box, sums_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
 
@@ -206,48 +141,15 @@ class RegisterDecoder {
   __device__ unsigned* words(int place) const { return reinterpret_cast<unsigned*>(shared_ + place); }
   __device__ float* floats(int place) const { return reinterpret_cast<float*>(shared_ + place); }
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
-  // This block's slice of a layer's outputs.
-  __device__ int slice_of(int layer) const { return ceil_div(spec_.decoder.layer[layer].outputs, blocks); }
-  __device__ int begin_of(int layer) const { return rank_ * slice_of(layer); }
-  __device__ int count_of(int layer) const {
-    return min(slice_of(layer), spec_.decoder.layer[layer].outputs - begin_of(layer));
-  }
-  __device__ int unit_of(int layer, int local) const {  // −1: it is not there
-    return local < count_of(layer) ? begin_of(layer) + local : -1;
-  }
-  __device__ int pixel(int local) const { return unit_of(hidden ? 2 : 0, local); }
+  __device__ Slice slice_of(int layer) const { return {spec_.decoder.layer[layer], blocks, rank_}; }
+  __device__ int pixel(int local) const { return slice_of(hidden ? 2 : 0).unit(local); }
   __device__ float* recorded(float* const (&arrays)[max_layers], int l, int chain, int unit) const {  // of the tape
     return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld +
            unit;
   }
 
-  // k of a fragment: as they lie, or as `transposed` leaves them
-  struct Columns {
-    int k[4];
-  };
-  // Fragments of the hidden layers: warp = tile of the first layer, be it results or k.
-  enum Small {
-    first_forward = 0,
-    second_forward = latent_tiles,
-    second_back = second_forward + slice_tiles,
-    first_back = second_back + slice_tiles
-  };
   __device__ __forceinline__ Fragment& small(int i) const {
     return reinterpret_cast<Fragment*>(shared_ + at().fragments)[i * threads + static_cast<int>(threadIdx.x)];
-  }
-  __device__ Columns in_order(int step) const {
-    const int k = 16 * step + 2 * t_;
-    return {{k, k + 1, k + 8, k + 9}};
-  }
-  __device__ Columns by_parity(int step) const {
-    const int k = 16 * step + 4 * t_;
-    return {{k, k + 2, k + 1, k + 3}};
-  }
-  template <class Weight>  // (row, k) → number
-  __device__ Fragment fragment(int tile, const Columns& c, Weight weight) const {
-    const int low = 16 * tile + 2 * g_, high = low + 1;
-    return {{packed(weight(low, c.k[0]), weight(low, c.k[1])), packed(weight(high, c.k[0]), weight(high, c.k[1])),
-             packed(weight(low, c.k[2]), weight(low, c.k[3])), packed(weight(high, c.k[2]), weight(high, c.k[3]))}};
   }
   __device__ __forceinline__ void add_product(float (&c)[4], const Fragment& a, const unsigned* b, int pairs, int n,
                                               int step) const {
@@ -259,9 +161,6 @@ class RegisterDecoder {
     *reinterpret_cast<float4*>(floats(at().parts) + 128 * part + 4 * lane_) = make_float4(c[0], c[2], c[1], c[3]);
   }
 
-  template <int rows, int stride, class UnitOfRow>
-  __device__ StagedWeights<stride> stage(const Layer& layer, int begin, int cols, int place,
-                                         UnitOfRow unit_of_row) const;
   __device__ void load_vectors();
   // The outbox' packets of four words → all blocks, at place_of(packet), or nowhere where that is negative. A warp
   // sends to one block at a time, to neighbouring places: what costs is the number of blocks and places of an
@@ -309,98 +208,28 @@ class RegisterDecoder {
   unsigned first_value_[NT][2];  // the first layer's tile: (low, chains), (high, chains)
 };
 
-// Columns [begin, begin + cols) of a layer on their way to shared memory: `rows` rows, row r holds unit unit_of_row(r),
-// or zeros where that is negative or beyond. Copies are of 16 bytes, so some columns more come along.
-template <class Shape, int NT>
-template <int rows, int stride, class UnitOfRow>
-__device__ StagedWeights<stride> RegisterDecoder<Shape, NT>::stage(const Layer& layer, int begin, int cols, int place,
-                                                                   UnitOfRow unit_of_row) const {
-  const int shift = begin % 4, chunks = (shift + max(cols, 0) + 3) / 4;
-  const float* from = space_.parameters + run_ * space_.stride + layer.weight + begin - shift;
-  float* to = floats(place);
-#pragma unroll 4
-  for (int row = warp_; row < rows; row += warps) {
-    const int unit = unit_of_row(row);
-    const bool there = unit >= 0 && unit < layer.inputs;
-    const float* source = from + static_cast<std::size_t>(there ? unit : 0) * layer.ld;
-    for (int chunk = lane_; chunk < chunks; chunk += 32)
-      copy_async(to + row * stride + 4 * chunk, source + 4 * chunk, there);
-  }
-  return {to + shift};
-}
-
-// The weights come through shared memory, where later everything else lies.
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::load() {
-  using Staging = RegisterStaging<Shape>;
-  constexpr Staging staging;
-  const Layer& last = spec_.decoder.layer[hidden ? 2 : 0];
-  const int pixels = count_of(hidden ? 2 : 0), slice = hidden ? count_of(1) : 0;
-  const int second_slice = hidden ? slice_of(1) : 0;
-  const auto as_it_is = [](int row) { return row; };
-  const auto padded = [&](int row) {  // of the second hidden layer
-    const int local = row % Staging::second_width;
-    return local < second_slice ? row / Staging::second_width * second_slice + local : -1;
-  };
-  StagedWeights<Staging::first_stride> first_weights{};
-  StagedWeights<Staging::second_stride> second_weights{};
-  StagedWeights<Staging::last_stride> last_weights{};
-  if constexpr (hidden) {
-    const Layer &first = spec_.decoder.layer[0], &second = spec_.decoder.layer[1];
-    first_weights = stage<16 * latent_tiles, Staging::first_stride>(first, 0, first.outputs, staging.first, as_it_is);
-    second_weights =
-        stage<16 * first_tiles, Staging::second_stride>(second, begin_of(1), slice, staging.second, as_it_is);
-    last_weights = stage<2 * second_pairs, Staging::last_stride>(last, begin_of(2), pixels, staging.last, padded);
-  } else {
-    last_weights = stage<16 * latent_tiles, Staging::last_stride>(last, begin_of(0), pixels, staging.last, as_it_is);
-  }
+  const auto* all_blocks = reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_));
+  const Fragment* from = all_blocks + rank_ * Shape::fragments * threads + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < half_steps; ++i) last_forward_[i] = from[(Shape::last_forward + i) * threads];
+#pragma unroll
+  for (int i = 0; i < back_steps; ++i) last_back_[i] = from[(Shape::last_back + i) * threads];
+#pragma unroll
+  for (int i = 0; i < Shape::last_forward; ++i) small(i) = from[i * threads];
   load_vectors();
-  commit_copies();
-  wait_copies<0>();
-  __syncthreads();
-  Fragment small_ones[hidden ? Shape::small_fragments : 1];
-  if constexpr (hidden) {
-    const int units = spec_.decoder.layer[0].outputs;
-    const auto of_first = [&](int unit, int d) { return unit < units ? first_weights(d, unit) : 0.0f; };
-    const auto of_second = [&](int local, int unit) { return local < slice ? second_weights(unit, local) : 0.0f; };
-#pragma unroll
-    for (int s = 0; s < latent_tiles; ++s) {
-      small_ones[first_forward + s] = fragment(warp_, in_order(s), of_first);
-      small_ones[first_back + s] = fragment(s, by_parity(warp_), [&](int d, int unit) { return of_first(unit, d); });
-    }
-#pragma unroll
-    for (int m = 0; m < slice_tiles; ++m) {
-      small_ones[second_forward + m] = fragment(m, by_parity(warp_), of_second);
-      small_ones[second_back + m] =
-          fragment(warp_, in_order(m), [&](int unit, int local) { return of_second(local, unit); });
-    }
-  }
-  const auto of_last = [&](int local, int from) { return local < pixels ? last_weights(from, local) : 0.0f; };
-  const int tile = hidden ? warp_ % pixel_tiles : warp_, half = hidden ? warp_ / pixel_tiles : 0;
-#pragma unroll
-  for (int i = 0; i < half_steps; ++i) {
-    const int step = half * half_steps + i;
-    last_forward_[i] = step < last_steps ? fragment(tile, in_order(step), of_last) : Fragment{};
-  }
-  const int back_tile = hidden ? warp_ : warp_ % latent_tiles, part = hidden ? 0 : warp_ / latent_tiles;
-#pragma unroll
-  for (int i = 0; i < back_steps; ++i)
-    last_back_[i] = back_tile < last_steps ? fragment(back_tile, in_order(part + i * back_parts),
-                                                      [&](int from, int local) { return of_last(local, from); })
-                                           : Fragment{};
-  __syncthreads();
   auto* all = reinterpret_cast<float4*>(shared_);
-  for (int i = threadIdx.x; i < at().bytes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
+  for (int i = threadIdx.x; i < at().fragments / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
   __syncthreads();
+  boxes_.set_up();
   if constexpr (hidden) {
-#pragma unroll
-    for (int i = 0; i < Shape::small_fragments; ++i) small(i) = small_ones[i];
     const Layer& second = spec_.decoder.layer[1];
-    const float* biases = space_.parameters + run_ * space_.stride + second.bias + begin_of(1);
-    for (int local = threadIdx.x; second.has_bias && local < slice; local += threads)
+    const Slice slice = slice_of(1);
+    const float* biases = space_.parameters + run_ * space_.stride + second.bias + slice.begin;
+    for (int local = threadIdx.x; second.has_bias && local < slice.count; local += threads)
       floats(at().bias)[local] = biases[local];
   }
-  boxes_.set_up();
 }
 
 // Biases and data of what a lane computes.
@@ -435,14 +264,14 @@ __device__ void RegisterDecoder<Shape, NT>::forward_hidden() {
       float c[4] = {};
 #pragma unroll
       for (int s = 0; s < latent_tiles; ++s)
-        add_product(c, small(first_forward + s), words(at().input), 8 * latent_tiles, n, s);
+        add_product(c, small(Shape::first_forward + s), words(at().input), 8 * latent_tiles, n, s);
       first_value_[n][0] = packed(positive(c[0] + first_bias_[0]), positive(c[1] + first_bias_[0]));
       first_value_[n][1] = packed(positive(c[2] + first_bias_[1]), positive(c[3] + first_bias_[1]));
       const unsigned b0 = transposed(first_value_[n][0]), b1 = transposed(first_value_[n][1]);
 #pragma unroll
       for (int m = 0; m < slice_tiles; ++m) {
         float d[4] = {};
-        multiply_add(d, small(second_forward + m), b0, b1);
+        multiply_add(d, small(Shape::second_forward + m), b0, b1);
         leave((warp_ * NT + n) * slice_tiles + m, d);
       }
       if constexpr (records)
@@ -500,7 +329,7 @@ __device__ void RegisterDecoder<Shape, NT>::spread_second() {
       if (lane_ < 8 && real(8 * n + chain)) {
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          if (const int unit = unit_of(1, 2 * pair + e); unit >= 0)
+          if (const int unit = slice_of(1).unit(2 * pair + e); unit >= 0)
             *recorded(spec_.tape.value, 1, 8 * n + chain, unit) = e == 0 ? h.x : h.y;
       }
     }
@@ -620,7 +449,7 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
       float c[4] = {};
 #pragma unroll
       for (int m = 0; m < slice_tiles; ++m)
-        add_product(c, small(second_back + m), words(at().delta), 8 * slice_tiles, n, m);
+        add_product(c, small(Shape::second_back + m), words(at().delta), 8 * slice_tiles, n, m);
       const float2 low = where_positive(first_value_[n][0], c[0], c[1]);
       const float2 high = where_positive(first_value_[n][1], c[2], c[3]);
       if constexpr (records) {
@@ -630,7 +459,7 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
 #pragma unroll
         for (int m = 0; m < latent_tiles; ++m) {
           float d[4] = {};
-          multiply_add(d, small(first_back + m), b0, b1);
+          multiply_add(d, small(Shape::first_back + m), b0, b1);
           leave((warp_ * NT + n) * latent_tiles + m, d);
         }
       }
@@ -655,7 +484,7 @@ __device__ void RegisterDecoder<Shape, NT>::gather_deltas() {
     if constexpr (records) {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const int unit = unit_of(1, 2 * pair + e);
+        const int unit = slice_of(1).unit(2 * pair + e);
         if (unit >= 0 && real(8 * n + chain))
           *recorded(spec_.tape.delta, 1, 8 * n + chain, unit) = e == 0 ? delta.x : delta.y;
       }

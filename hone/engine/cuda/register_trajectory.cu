@@ -37,7 +37,7 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
   plan.places = chains == 8    ? RegisterPlaces<Shape, 1>().chains()
                 : chains == 16 ? RegisterPlaces<Shape, 2>().chains()
                                : RegisterPlaces<Shape, 4>().chains();
-  plan.bytes = std::max(plan.places.bytes, RegisterStaging<Shape>().bytes);
+  plan.bytes = plan.places.bytes;
   return plan;
 }
 
@@ -50,6 +50,13 @@ TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains) {
   if (usual && TwoHiddenLayers::holds(net)) return plan_of<TwoHiddenLayers>(decoder, chains);
   if (usual && NoHiddenLayers::holds(net)) return plan_of<NoHiddenLayers>(decoder, chains);
   return {};
+}
+
+std::size_t packed_size(const Net& net) {
+  const auto size = [&]<class Shape>(Shape) {
+    return Shape::holds(net) ? static_cast<std::size_t>(Shape::blocks) * Shape::fragments * threads : 0;
+  };
+  return std::max(size(TwoHiddenLayers()), size(NoHiddenLayers()));
 }
 
 TrajectoryKernel register_kernel(const TrajectoryPlan& plan) {

@@ -12,69 +12,7 @@ constexpr std::uint32_t chunk = 1024;                   // iterations whose mini
 constexpr Term terms[2] = {Term::first, Term::second};  // of which each may have a control variate
 constexpr int large_batch = 1024;                       // from here on products are cut into large tiles
 
-// While it lives, work in the side queue runs beside that in the main one, which then waits for it.
-class Beside {
- public:
-  Beside(const Queue& main, const Queue& side) : main_(main), side_(side) {
-    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
-    check(cudaEventRecord(event_, main_), "branching");
-    check(cudaStreamWaitEvent(side_, event_, 0), "branching");
-  }
-  ~Beside() {
-    cudaEventRecord(event_, side_);
-    cudaStreamWaitEvent(main_, event_, 0);
-    cudaEventDestroy(event_);
-  }
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
-
- private:
-  const Queue &main_, &side_;
-  cudaEvent_t event_ = nullptr;
-};
-
 }  // namespace
-
-int padded_width(int units) { return round_up(units, 4); }
-
-PaddedParameters::PaddedParameters(std::span<const Tensor> tensors) : tensors_(tensors.begin(), tensors.end()) {
-  for (const Tensor& tensor : tensors_) {
-    offsets_.push_back(size_);
-    size_ += static_cast<std::size_t>(tensor.rows) * static_cast<std::size_t>(padded_width(tensor.cols));
-  }
-}
-
-std::size_t PaddedParameters::offset(const std::string& name) const {
-  for (std::size_t i = 0; i < tensors_.size(); ++i)
-    if (tensors_[i].name == name) return offsets_[i];
-  return npos;
-}
-
-std::vector<float> PaddedParameters::padded(std::span<const float> values) const {
-  std::vector<float> out(size_);
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const Tensor& tensor = tensors_[i];
-    for (int row = 0; row < tensor.rows; ++row)
-      std::copy_n(
-          values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols,
-          tensor.cols,
-          out.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) +
-              static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols));
-  }
-  return out;
-}
-
-void PaddedParameters::unpad(std::span<const float> padded, std::span<float> values) const {
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const Tensor& tensor = tensors_[i];
-    for (int row = 0; row < tensor.rows; ++row)
-      std::copy_n(
-          padded.begin() + static_cast<std::ptrdiff_t>(offsets_[i]) +
-              static_cast<std::ptrdiff_t>(row) * padded_width(tensor.cols),
-          tensor.cols,
-          values.begin() + static_cast<std::ptrdiff_t>(tensor.offset) + static_cast<std::ptrdiff_t>(row) * tensor.cols);
-  }
-}
 
 Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path)
     : config_(config),
@@ -184,6 +122,7 @@ void Runs::place(Arena arena) {
   s.drawn_momentum = arena.take<double>(drawn * points);
   s.drawn_log_uniform = arena.take<double>(drawn * batch);
   s.drawn_length = arena.take<int>(drawn * batch);
+  s.packed = arena.take<uint4>(packed_size(decoder_net_));
   const bool first =
       config_.objective.first_term == FirstTerm::score && config_.objective.kind != ObjectiveKind::li2017;
   const bool second = config_.objective.kind == ObjectiveKind::vcd && config_.objective.estimator == Estimator::full;
@@ -276,7 +215,8 @@ void Runs::plan_refinement(const PathOptions& options) {
   }
   if (plan_)
     path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) + " clusters of " +
-            std::to_string(plan_->cluster) + " blocks, " + std::to_string(plan_->chains) + " chains each";
+            std::to_string(plan_->cluster) + " blocks, " + std::to_string(plan_->chains) + " chains each, weights in " +
+            (plan_->weights == WeightPlace::registers ? "registers" : "shared memory");
   else
     path_ = "one kernel a product, replayed as a graph (the decoder does not fit the shared memory of a cluster)";
 }
@@ -288,7 +228,7 @@ void Runs::refine_by_products() {
   const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> decoder(decoder_net_, space_.parameters, sides, queue_);
   const Density density = config_.model.density();
-  const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
+  const HmcShape shape = hmc_shape();
   const Numbers numbers{seed_memory_.data(), &space_.state->iteration, 0, 0};
   const StepSizeArrays sizes = step_sizes();
   const auto gradient = [&](bool value) {
@@ -316,56 +256,72 @@ void Runs::refine_by_products() {
   decoder.backward(decoder_tape_, batch);
 }
 
+void Runs::prepare() const {
+  const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64),
+                      data_.dimension()};
+  launch_prepare(space_,
+                 {data,
+                  {config_.rate_decay, config_.decay_every},
+                  seed_memory_.data(),
+                  plan_ && refines() ? config_.refine.steps : 0,
+                  hmc_shape(),
+                  plan_ && plan_->weights == WeightPlace::registers,
+                  decoder_net_},
+                 count(), queue_);
+}
+
+template <Math math, class T>
+void Runs::launch_refinement() {
+  if (!plan_) {
+    refine_by_products<math, T>();
+    return;
+  }
+  const TrajectorySpec spec{decoder_net_,
+                            config_.model.density(),
+                            decoder_tape_,
+                            hmc_shape(),
+                            refines() ? config_.refine.steps : 0,
+                            config_.refine.adapting_steps(),
+                            config_.refine.adapt,
+                            step_sizes(),
+                            *plan_,
+                            ceil_div(config_.batch, plan_->chains)};
+  for (int run = 0; run < count(); run += wave_)
+    launch_trajectory(space_, spec, math, run, std::min(wave_, count() - run), queue_);
+}
+
 template <Math math, class T>
 void Runs::capture_iteration() {
   const int batch = config_.batch, runs = count();
-  const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64),
-                      data_.dimension()};
-  const StepSizeArrays sizes = step_sizes();
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
-  launch_gather(space_, data, {config_.rate_decay, config_.decay_every}, runs, queue_);
-  const HmcShape shape{config_.kernel.leapfrog, config_.kernel.leapfrog_jitter};
-  {
-    const Beside beside(queue_, side_);
-    if (plan_ && refines()) launch_draw_steps(space_, seed_memory_.data(), shape, runs, side_);
-    encoder.forward(encoder_tape_, batch, mean_net_.depth);
-    launch_draw(space_, seed_memory_.data(), runs, queue_);
-  }
-  if (plan_) {
-    const TrajectorySpec spec{decoder_net_,
-                              config_.model.density(),
-                              decoder_tape_,
-                              shape,
-                              refines() ? config_.refine.steps : 0,
-                              config_.refine.adapting_steps(),
-                              config_.refine.adapt,
-                              sizes,
-                              *plan_,
-                              ceil_div(batch, plan_->chains)};
-    for (int run = 0; run < runs; run += wave_)
-      launch_trajectory(space_, spec, math, run, std::min(wave_, runs - run), queue_);
-  } else {
-    refine_by_products<math, T>();
-  }
+  prepare();
+  encoder.forward(encoder_tape_, batch, mean_net_.depth);
+  launch_draw(space_, seed_memory_.data(), runs, queue_);
+  launch_refinement<math, T>();
   const ObjectiveSpec objective{config_.objective, config_.objective.entropy != Entropy::sampled,
                                 config_.baseline == LatentBaseline::local ? config_.shared_until : assessment_iteration,
-                                config_.refine.adapt, sizes};
+                                config_.refine.adapt, step_sizes()};
   launch_ascend(space_, objective, runs, queue_);
-  const Beside beside(queue_, side_);
-  launch_learn(space_, objective, runs, side_);
   encoder.backward(encoder_tape_, batch);
-  launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math}, runs, queue_);
+  launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math, objective}, runs,
+                queue_);
+}
+
+// Calls what is made for the arithmetic and the batch.
+template <class Call>
+void Runs::by_kind(Call call) const {
+  const bool large = config_.batch >= large_batch;
+  if (math_ == Math::tf32)
+    large ? call.template operator()<Math::tf32, LargeTile>() : call.template operator()<Math::tf32, SmallTile>();
+  else
+    large ? call.template operator()<Math::fp32, LargeTile>() : call.template operator()<Math::fp32, SmallTile>();
 }
 
 void Runs::capture() {
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(queue_, cudaStreamCaptureModeThreadLocal), "recording an iteration");
-  const bool large = config_.batch >= large_batch;
-  if (math_ == Math::tf32)
-    large ? capture_iteration<Math::tf32, LargeTile>() : capture_iteration<Math::tf32, SmallTile>();
-  else
-    large ? capture_iteration<Math::fp32, LargeTile>() : capture_iteration<Math::fp32, SmallTile>();
+  by_kind([&]<Math math, class T>() { capture_iteration<math, T>(); });
   check(cudaStreamEndCapture(queue_, &graph), "recording an iteration");
   check(cudaGraphInstantiate(&graph_, graph, 0), "preparing an iteration");
   cudaGraphDestroy(graph);
@@ -393,15 +349,20 @@ void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
     check(cudaMemcpyAsync(const_cast<int*>(of(space_.indices, run)), indices.data(), indices.size() * sizeof(int),
                           cudaMemcpyHostToDevice, queue_),
           "copying minibatches");
-    const std::uint32_t words[2] = {first, first};  // next, chunk_first
-    check(cudaMemcpyAsync(&of(space_.state, run)->next, words, sizeof words, cudaMemcpyHostToDevice, queue_),
-          "copying minibatches");
-    queue_.wait();
+    start_at(run, first);
   }
   for (std::uint32_t i = 0; i < count; ++i) check(cudaGraphLaunch(graph_, queue_), "starting an iteration");
   queue_.wait();
   iteration_ += count;
   add_metrics(count, metrics);
+}
+
+// The next iteration, whose minibatch is the first of those on the device.
+void Runs::start_at(int run, std::uint32_t iteration) {
+  const std::uint32_t words[2] = {iteration, iteration};  // next, chunk_first
+  check(cudaMemcpyAsync(&of(space_.state, run)->next, words, sizeof words, cudaMemcpyHostToDevice, queue_),
+        "copying minibatches");
+  queue_.wait();
 }
 
 void Runs::add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics) {
@@ -506,6 +467,40 @@ Runs::Probe Runs::probe(int run) const {
   const ChainArrays& c = space_.chains;
   return {read(space_.mean, points),    read(space_.sd, points), read(space_.z0, points), read(space_.log_p0, batch),
           read(space_.grad_p0, points), read(c.z, points),       read(c.value, batch),    read(c.acceptance, batch)};
+}
+
+Runs::Probe Runs::refine(int run, std::uint32_t iteration, int first, std::span<const double> points,
+                         const std::function<void(DrawnNumbers&)>& plant) {
+  if (plant && !plan_) throw InputError("only the cluster kernel's random numbers can be changed");
+  const auto write = [](auto* to, const auto& values) {
+    check(cudaMemcpy(const_cast<std::remove_const_t<std::remove_pointer_t<decltype(to)>>*>(to), values.data(),
+                     values.size() * sizeof(values[0]), cudaMemcpyHostToDevice),
+          "copying points");
+  };
+  std::vector<int> indices(config_.batch);
+  for (int i = 0; i < config_.batch; ++i) indices[i] = first + i;
+  write(of(space_.indices, run), indices);
+  start_at(run, iteration);
+  prepare();
+  queue_.wait();
+  write(of(space_.z0, run), points);
+  write(of(space_.chains.z, run), points);
+  launch_place(space_.chains, count(), queue_);
+  if (plant) {
+    const std::size_t draws = static_cast<std::size_t>(space_.steps) * config_.batch;
+    DrawnNumbers numbers{std::vector<double>(draws * space_.latent), std::vector<double>(draws)};
+    const auto read = [](std::vector<double>& to, const double* from) {
+      check(cudaMemcpy(to.data(), from, to.size() * sizeof(double), cudaMemcpyDeviceToHost), "reading numbers");
+    };
+    read(numbers.momentum, of(space_.drawn_momentum, run));
+    read(numbers.log_uniform, of(space_.drawn_log_uniform, run));
+    plant(numbers);
+    write(of(space_.drawn_momentum, run), numbers.momentum);
+    write(of(space_.drawn_log_uniform, run), numbers.log_uniform);
+  }
+  by_kind([&]<Math math, class T>() { launch_refinement<math, T>(); });
+  queue_.wait();
+  return probe(run);
 }
 
 }  // namespace hone::cuda

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hone/engine/cpu/model.hpp"
+#include "hone/engine/cuda/padded_parameters.hpp"
 #include "hone/engine/cuda/trajectory.cuh"
 #include "hone/engine/engine.hpp"
 
@@ -26,25 +27,6 @@ class Arena {
   char* base_;
   std::size_t used_ = 0;
 };
-
-// The parameters as the device holds them: rows padded to multiples of four floats.
-class PaddedParameters {
- public:
-  explicit PaddedParameters(std::span<const Tensor> tensors);
-  std::size_t size() const { return size_; }
-  std::size_t offset(const std::string& name) const;  // npos where there is no such tensor
-  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
-
-  std::vector<float> padded(std::span<const float> values) const;
-  void unpad(std::span<const float> padded, std::span<float> values) const;
-
- private:
-  std::vector<Tensor> tensors_;
-  std::vector<std::size_t> offsets_;
-  std::size_t size_ = 0;
-};
-
-int padded_width(int units);
 
 // How refinements are executed: by itself the cluster kernel where the decoder fits it, with as many chains a cluster
 // as suits the number of runs.
@@ -90,6 +72,13 @@ class Runs {
     std::vector<double> mean, sd, z0, log_p0, grad_p0, z, value, acceptance;
   };
   Probe probe(int run) const;
+  // A refinement alone, for tests: of the data from `first` on, from given points (batch, D) instead of draws of q, as
+  // in iteration `iteration`. `plant` may change its random numbers, where the cluster kernel makes it.
+  struct DrawnNumbers {
+    std::vector<double> momentum, log_uniform;  // (steps, batch, D), (steps, batch)
+  };
+  Probe refine(int run, std::uint32_t iteration, int first, std::span<const double> points,
+               const std::function<void(DrawnNumbers&)>& plant = {});
 
  private:
   void place(Arena arena);
@@ -101,9 +90,16 @@ class Runs {
   void plan_refinement(const PathOptions& options);
   template <Math math, class T>
   void capture_iteration();
+  void prepare() const;
+  template <Math math, class T>
+  void launch_refinement();
   template <Math math, class T>
   void refine_by_products();
+  template <class Call>
+  void by_kind(Call call) const;
+  HmcShape hmc_shape() const { return {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter}; }
   void capture();
+  void start_at(int run, std::uint32_t iteration);
   void train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics);
   void add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics);
   std::string add_metrics(int run, std::span<const MetricsRow> rows, TrainMetrics& metrics);  // what ended the run
@@ -138,7 +134,7 @@ class Runs {
   std::vector<std::string> failure_;
   std::string path_;
 
-  Queue queue_, side_;
+  Queue queue_;
   Memory<char> memory_;
   Memory<std::uint64_t> bits_, seed_memory_;
   Memory<float> values_;

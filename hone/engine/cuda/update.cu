@@ -1,9 +1,9 @@
-#include "hone/engine/cuda/iteration.cuh"
+#include "hone/engine/cuda/learn.cuh"
 
 namespace hone::cuda {
 namespace {
 
-using WeightTile = Tile<64, 64, 16, 32, 32, 3>;
+using WeightTile = Tile<64, 64, 32, 16, 32, 3>;
 constexpr int bias_columns = 32, bias_parts = WeightTile::threads / bias_columns;
 
 // θ ← θ + step(gradient), element by element: as hone/optim/optimizer.hpp
@@ -56,10 +56,11 @@ __device__ void update_tile(const UpdateTask& task, const float* tile, const Ste
     if (at < 0) continue;
     const int index = i * WeightTile::threads + static_cast<int>(threadIdx.x);
     const float4 gradient = *reinterpret_cast<const float4*>(tile + index / quads * Kept::stride + 4 * (index % quads));
+    const int inside = task.cols - (task.col0 + 4 * (index % quads));  // the rest pads a row
     theta[i].x = step.moved(theta[i].x, gradient.x, first[i].x, second[i].x);
-    theta[i].y = step.moved(theta[i].y, gradient.y, first[i].y, second[i].y);
-    theta[i].z = step.moved(theta[i].z, gradient.z, first[i].z, second[i].z);
-    theta[i].w = step.moved(theta[i].w, gradient.w, first[i].w, second[i].w);
+    if (inside > 1) theta[i].y = step.moved(theta[i].y, gradient.y, first[i].y, second[i].y);
+    if (inside > 2) theta[i].z = step.moved(theta[i].z, gradient.z, first[i].z, second[i].z);
+    if (inside > 3) theta[i].w = step.moved(theta[i].w, gradient.w, first[i].w, second[i].w);
     *reinterpret_cast<float4*>(step.theta + at) = theta[i];
     *reinterpret_cast<float4*>(step.second + at) = second[i];
     if (step.first) *reinterpret_cast<float4*>(step.first + at) = first[i];
@@ -83,11 +84,15 @@ __device__ void update_biases(const UpdateTask& task, const float* dy, int batch
 }
 
 template <Math math>
-__global__ void __launch_bounds__(WeightTile::threads) update(Space space, UpdateSpec spec) {
+__global__ void __launch_bounds__(WeightTile::threads)
+    update(const __grid_constant__ Space space, const __grid_constant__ UpdateSpec spec) {
   extern __shared__ __align__(16) float shared[];
-  __shared__ __align__(16) float kept[WeightTile::m * Kept::stride];
   const int run = static_cast<int>(blockIdx.y);
-  const UpdateTask task = spec.tasks[blockIdx.x];
+  if (blockIdx.x == 0) {  // it takes long and starts first
+    learn(space, spec.objective, run);
+    return;
+  }
+  const UpdateTask task = spec.tasks[blockIdx.x - 1];
   const std::size_t floats = run * space.stride;
   RunState* state = space.of(space.state, run);
   const std::size_t at = floats + task.parameter;
@@ -100,11 +105,19 @@ __global__ void __launch_bounds__(WeightTile::threads) update(Space space, Updat
     return;
   }
   const Product product = {task.x + floats, task.dy + floats, task.ldx, task.lddy, task.rows, task.cols, space.batch};
-  for (int i = threadIdx.x; i < WeightTile::m * Kept::stride; i += WeightTile::threads) kept[i] = 0;  // what pads a row
   multiply_tile<WeightTile, Along::m, Along::n, math>(product, task.row0, task.col0, shared,
-                                                      Kept{kept, task.row0, task.col0});
+                                                      Kept{shared, task.row0, task.col0});
   __syncthreads();
-  update_tile(task, kept, step);
+  update_tile(task, shared, step);
+}
+
+template <Math math>
+void launch(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
+  using Share = Shares<WeightTile, Along::m, Along::n>;
+  static_assert(Share::floats >= WeightTile::m * Kept::stride);  // the tile lies where its operands lay
+  allow_shared_memory<Share::bytes>(update<math>);
+  update<math><<<dim3(spec.count + 1, runs), WeightTile::threads, Share::bytes, stream>>>(space, spec);
+  check(cudaGetLastError(), "updating the parameters");
 }
 
 }  // namespace
@@ -135,14 +148,8 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, double ra
 }
 
 void launch_update(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
-  constexpr int bytes = Shares<WeightTile, Along::m, Along::n>::bytes;
-  static_assert(bytes + sizeof(float) * WeightTile::m * Kept::stride <= 48 * 1024);
-  const dim3 grid(spec.count, runs);
-  if (spec.math == Math::tf32)
-    update<Math::tf32><<<grid, WeightTile::threads, bytes, stream>>>(space, spec);
-  else
-    update<Math::fp32><<<grid, WeightTile::threads, bytes, stream>>>(space, spec);
-  check(cudaGetLastError(), "updating the parameters");
+  spec.math == Math::tf32 ? launch<Math::tf32>(space, spec, runs, stream)
+                          : launch<Math::fp32>(space, spec, runs, stream);
 }
 
 }  // namespace hone::cuda

@@ -1,0 +1,95 @@
+#pragma once
+
+#include "hone/engine/cuda/iteration.cuh"
+
+namespace hone::cuda {
+
+// What is known of every datum: the ELBO, f at z_t, and what the control variates of the terms learn from.
+struct Figures {
+  double *elbo, *refined, *term[2];
+
+  __device__ Figures(const Space& space, int run) {
+    double* const f = space.of(space.figures, run);
+    elbo = f;
+    refined = f + space.batch;
+    term[0] = f + 2 * space.batch;
+    term[1] = f + 3 * space.batch;
+  }
+};
+
+// C_n of data that come once learn from their value; of one that comes twice, from both in turn.
+__device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& spec, RunState& state, int run, int term,
+                                      const double* value) {
+  const double decay = spec.objective.baseline_decay;
+  const int* datum = space.of(space.datum, run);
+  const int* alive = space.of(space.alive, run);
+  if (state.iteration <= spec.shared_until) {
+    if (threadIdx.x >= 32) return;
+    double sum = 0, weight = 0;
+    for (int c = threadIdx.x; c < space.batch; c += 32)
+      if (alive[c]) sum += value[c], weight += 1;
+    sum = warp_sum(sum);
+    weight = warp_sum(weight);
+    if (threadIdx.x == 0 && weight > 0) state.shared[term] = decay * state.shared[term] + (1 - decay) * sum / weight;
+    return;
+  }
+  for (int c = threadIdx.x; c < space.batch; c += blockDim.x) {
+    bool last = true;
+    for (int other = c + 1; other < space.batch; ++other) last = last && datum[other] != datum[c];
+    if (!last) continue;
+    double& kept = space.of(space.baseline[term], run)[datum[c]];
+    double now = kept;
+    for (int other = 0; other <= c; ++other)
+      if (datum[other] == datum[c] && alive[other]) now = decay * now + (1 - decay) * value[other];
+    kept = now;
+  }
+}
+
+__device__ inline void write_figures(const Space& space, const ObjectiveSpec& spec, RunState& state, int run,
+                                     const Figures& figures) {
+  const ChainArrays chains = space.chains.of(run);
+  const int* alive = space.of(space.alive, run);
+  const bool refines = spec.objective.kind != ObjectiveKind::kl;
+  double sum[7] = {};  // weight, elbo, f at z_t, acceptance, proposals, not finite, dropped
+  for (int c = threadIdx.x; c < space.batch; c += 32) {
+    if (!alive[c]) {
+      sum[6] += 1;
+      continue;
+    }
+    const double terms[6] = {1,
+                             figures.elbo[c],
+                             figures.refined[c],
+                             chains.acceptance[c],
+                             static_cast<double>(chains.proposals[c]),
+                             static_cast<double>(chains.nonfinite[c])};
+    for (int i = 0; i < 6; ++i) sum[i] += terms[i];
+  }
+  for (double& s : sum) s = warp_sum(s);
+  if (threadIdx.x != 0) return;
+  MetricsRow row = {};
+  row.elbo = sum[1] / sum[0];
+  row.vcd = sum[2] / sum[0] - row.elbo;  // eq. new_divergence_rearranged
+  row.refined = refines;
+  row.dropped = static_cast<int>(sum[6]);
+  if (refines) {
+    row.acceptance = sum[3];
+    row.proposals = static_cast<int>(sum[4]);
+    row.nonfinite = static_cast<int>(sum[5]);
+  }
+  space.of(space.metrics, run)[state.iteration - state.chunk_first] = row;
+  if (refines && spec.adapt == Adapt::between && row.proposals > 0)
+    state.step_size = spec.sizes.rule.next(state.step_size, row.acceptance / row.proposals);
+  state.next = state.iteration + 1;
+}
+
+// After the objective's gradient: the control variates' learning, the step size between refinements, the iteration's
+// figures. One block a run.
+__device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int run) {
+  RunState& state = *space.of(space.state, run);
+  const Figures figures(space, run);
+  for (int term = 0; term < 2; ++term)
+    if (space.baseline[term]) learn_baseline(space, spec, state, run, term, figures.term[term]);
+  if (threadIdx.x < 32) write_figures(space, spec, state, run, figures);
+}
+
+}  // namespace hone::cuda

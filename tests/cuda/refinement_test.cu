@@ -1,0 +1,243 @@
+// Refinements alone: what they leave invariant, that wrong ones are seen, and that trajectories run back.
+
+#include <algorithm>
+
+#include "hone/base/statistics.hpp"
+#include "tests/cuda/support.cuh"
+
+namespace hone::test {
+namespace {
+
+using cuda::PathOptions;
+using cuda::Runs;
+
+struct World {
+  std::string name;
+  ModelKind model;
+  Precision precision;
+  PathOptions path;
+  std::string expected_path;
+  double step_size;
+};
+
+std::vector<World> worlds() {
+  std::vector<World> all;
+  const auto add = [&](const std::string& name, ModelKind model, double step_size) {
+    all.push_back({name + " in registers", model, Precision::tf32, {.chains = 8}, "in registers", step_size});
+    all.push_back({name + " in registers, 32", model, Precision::tf32, {.chains = 32}, "in registers", step_size});
+    all.push_back({name + " in shared memory", model, Precision::float32, {.chains = 8}, "in shared", step_size});
+    all.push_back({name + " by products", model, Precision::tf32, {.clusters = false}, "a product", step_size});
+  };
+  add("vae", ModelKind::vae, 0.3);
+  add("logistic-mf", ModelKind::logistic_mf, 0.25);
+  return all;
+}
+
+// A model, pairs (z, x) drawn from it, and runs that hold it and those data. Given x, z is a draw of the posterior.
+class CudaRefinement : public CudaTest {
+ protected:
+  static constexpr int batch = 104, batches = 100;
+
+  struct Made {
+    TrainConfig config;
+    SimulatedData joint;
+    std::unique_ptr<Runs> runs;
+    int dimension() const { return config.model.latent; }
+    std::span<const double> points(int i) const {
+      const auto size = static_cast<std::size_t>(batch) * static_cast<std::size_t>(dimension());
+      return std::span<const double>(joint.z.view().flat()).subspan(static_cast<std::size_t>(i) * size, size);
+    }
+  };
+
+  static Made make(const World& world, int steps) {
+    TrainConfig config = config_of(world.model, ObjectiveKind::vcd);
+    config.precision = world.precision;
+    config.batch = batch;
+    config.baseline = LatentBaseline::none;
+    config.refine = {steps, Adapt::off, world.step_size, 0.9, -1};
+    const DataSet any = made_up_data(world.model, 200, 101);
+    Runs maker(config, any, {1}, world.path);
+    TrainState state = maker.save(0);
+    if (world.model == ModelKind::logistic_mf)  // its weights start too small for data to tell anything of z
+      for (float& value : std::get<std::vector<float>>(array_of(state, "decoder.weight[0]").values)) value *= 100;
+    maker.restore(0, state);
+    Made made{config, maker.simulate(0, batch * batches), nullptr};
+    made.runs = std::make_unique<Runs>(config, made.joint.data, std::vector<std::uint64_t>{1}, world.path);
+    made.runs->restore(0, state);
+    return made;
+  }
+
+  static bool possible(const World& world) {
+    return !world.path.clusters || cuda_support().devices.front().major >= 9;
+  }
+
+  // How far the refined draws' moments are from those of the draws, in standard errors: the worst of all z, z² and
+  // log p(x, z). `plant` sees the numbers and ∇ log p at the points of every batch.
+  using Plant = std::function<void(Runs::DrawnNumbers&, const std::vector<double>& gradient)>;
+  struct Deviation {
+    double worst, acceptance;
+  };
+  static Deviation deviation(const World& world, int steps, const Plant& plant = {}) {
+    const Made made = make(world, steps);
+    EXPECT_NE(made.runs->path().find(world.expected_path), std::string::npos) << made.runs->path();
+    const int dimension = made.dimension();
+    std::vector<Moments> moments(2 * dimension + 1);
+    Moments acceptance;
+    for (int i = 0; i < batches; ++i) {
+      const auto z0 = made.points(i);
+      const auto iteration = static_cast<std::uint32_t>(i) + 1;
+      std::function<void(Runs::DrawnNumbers&)> planted;
+      if (plant) {
+        const std::vector<double> gradient = made.runs->refine(0, iteration, i * batch, z0).grad_p0;
+        planted = [&plant, gradient](Runs::DrawnNumbers& numbers) { plant(numbers, gradient); };
+      }
+      const Runs::Probe end = made.runs->refine(0, iteration, i * batch, z0, planted);
+      for (int chain = 0; chain < batch; ++chain) {
+        for (int d = 0; d < dimension; ++d) {
+          const double from = z0[chain * dimension + d], to = end.z[chain * dimension + d];
+          moments[d].add(to - from);
+          moments[dimension + d].add(to * to - from * from);
+        }
+        moments.back().add(end.value[chain] - end.log_p0[chain]);
+        acceptance.add(end.acceptance[chain] / steps);
+      }
+    }
+    double worst = 0;
+    for (const Moments& m : moments) worst = std::max(worst, std::abs(m.mean()) / m.estimate().se);
+    return {worst, acceptance.mean()};
+  }
+};
+
+TEST_F(CudaRefinement, LeavesThePosteriorInvariant) {
+  for (const World& world : worlds()) {
+    if (!possible(world)) continue;
+    SCOPED_TRACE(world.name);
+    const Deviation found = deviation(world, 4);
+    EXPECT_LT(found.worst, 4.5);
+    EXPECT_GT(found.acceptance, 0.4);
+    EXPECT_LT(found.acceptance, 0.97);
+    RecordProperty(world.name, std::to_string(found.worst));
+  }
+}
+
+// Faults like those that the cpu's kernels are tested with, planted through the random numbers.
+TEST_F(CudaRefinement, PlantedFaultsAreSeen) {
+  const Plant no_metropolis = [](Runs::DrawnNumbers& numbers, const std::vector<double>&) {
+    std::ranges::fill(numbers.log_uniform, -1e300);
+  };
+  const Plant stale_momentum = [](Runs::DrawnNumbers& numbers, const std::vector<double>& gradient) {
+    for (std::size_t i = gradient.size(); i < numbers.momentum.size(); ++i)
+      numbers.momentum[i] = numbers.momentum[i - gradient.size()];
+  };
+  for (const World& world : worlds()) {
+    if (!world.path.clusters || !possible(world)) continue;
+    SCOPED_TRACE(world.name);
+    const Plant half_kick_turned = [&](Runs::DrawnNumbers& numbers, const std::vector<double>& gradient) {
+      for (std::size_t i = 0; i < gradient.size(); ++i) numbers.momentum[i] -= world.step_size * gradient[i];
+    };
+    EXPECT_GT(deviation(world, 4, no_metropolis).worst, 6);
+    EXPECT_GT(deviation(world, 4, stale_momentum).worst, 6);
+    EXPECT_GT(deviation(world, 1, half_kick_turned).worst, 6);
+  }
+}
+
+// A trajectory is leapfrog with the kernel's own gradient, at both ends too: followed here in double with gradients
+// asked for one by one, it ends at the same point; from there with the momentum turned round it comes back.
+TEST_F(CudaRefinement, TrajectoriesRunBack) {
+  for (const World& world : worlds()) {
+    if (!world.path.clusters || !possible(world)) continue;
+    SCOPED_TRACE(world.name);
+    const Made made = make(world, 1);
+    const auto start = made.points(0);
+    std::vector<double> momentum;
+    const auto always = [&](bool backward) {
+      return [&momentum, backward](Runs::DrawnNumbers& numbers) {
+        if (backward)
+          numbers.momentum = momentum;
+        else
+          momentum = numbers.momentum;
+        std::ranges::fill(numbers.log_uniform, -1e300);
+      };
+    };
+    const auto gradient = [&](const std::vector<double>& z) { return made.runs->refine(0, 1, 0, z).grad_p0; };
+    const std::vector<double> end = made.runs->refine(0, 1, 0, start, always(false)).z;
+    std::vector<double> z(start.begin(), start.end()), slope = gradient(z);
+    const int leaps = made.config.kernel.leapfrog;
+    for (int leap = 0; leap < leaps; ++leap) {
+      for (std::size_t i = 0; i < z.size(); ++i) {
+        momentum[i] += 0.5 * world.step_size * slope[i];
+        z[i] += world.step_size * momentum[i];
+      }
+      slope = gradient(z);
+      for (std::size_t i = 0; i < z.size(); ++i) momentum[i] += 0.5 * world.step_size * slope[i];
+    }
+    EXPECT_LT(relative_error(end, z), 1e-9);
+    for (double& p : momentum) p = -p;
+    const std::vector<double> back = made.runs->refine(0, 1, 0, end, always(true)).z;
+    EXPECT_LT(relative_error({start.begin(), start.end()}, back), 1e-9);
+    EXPECT_GT(relative_error(end, back), 0.1);  // it was away
+  }
+}
+
+// Halves in registers against float32 in shared memory, from the same points with the same momenta. Every proposal is
+// accepted: decisions within rounding of their thresholds may differ.
+TEST_F(CudaRefinement, InRegistersAsInFloat32) {
+  const auto always = [](Runs::DrawnNumbers& numbers) { std::ranges::fill(numbers.log_uniform, -1e300); };
+  for (World world : worlds()) {
+    if (world.expected_path != "in registers" || !possible(world)) continue;
+    SCOPED_TRACE(world.name);
+    world.step_size = 0.01;
+    World exact = world;
+    exact.precision = Precision::float32;
+    exact.path = {.chains = 8};
+    const Made found = make(world, 3), expected = make(exact, 3);
+    const Runs::Probe a = expected.runs->refine(0, 1, 0, expected.points(0), always),
+                      b = found.runs->refine(0, 1, 0, expected.points(0), always);
+    EXPECT_LT(relative_error(a.log_p0, b.log_p0), 2e-3);
+    EXPECT_LT(relative_error(a.grad_p0, b.grad_p0), 5e-3);
+    EXPECT_LT(relative_error(a.z, b.z), 2e-3);
+    EXPECT_LT(relative_error(a.value, b.value), 2e-3);
+  }
+}
+
+// What fails on the device is an error in words, and the run's state before it stands.
+TEST_F(CudaRefinement, TooMuchForTheDeviceIsSaid) {
+  const DataSet data = made_up_data(ModelKind::vae, 150, 101);
+  TrainConfig config = config_of(ModelKind::vae, ObjectiveKind::vcd);
+  std::vector<std::uint64_t> seeds(10'000);
+  config.model.encoder_hidden = {2000, 2000};
+  try {
+    const Runs runs(config, data, std::move(seeds));
+    FAIL() << "ten thousand runs fit the device";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("fewer runs side by side"), std::string::npos) << error.what();
+  }
+  Runs small(config_of(ModelKind::vae, ObjectiveKind::vcd), data, {1});  // the device still works
+  TrainMetrics metrics;
+  small.train(2, {&metrics, 1});
+  EXPECT_EQ(small.failure(0), "");
+}
+
+__global__ void stop_the_device() { __trap(); }
+
+TEST_F(CudaRefinement, ALostDeviceIsSaid) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto lose = [] {
+    const DataSet data = made_up_data(ModelKind::vae, 150, 101);
+    const auto engine = make_cuda_engine(config_of(ModelKind::vae, ObjectiveKind::vcd), data);
+    TrainMetrics metrics;
+    engine->train(2, metrics);
+    stop_the_device<<<1, 1>>>();
+    try {
+      engine->train(2, metrics);
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      std::_Exit(3);
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(lose(), testing::ExitedWithCode(3), "CUDA, .*: ");
+}
+
+}  // namespace
+}  // namespace hone::test
