@@ -55,6 +55,7 @@ figure { margin: 0; padding: .75rem; background: var(--card); border: 1px solid 
 figure img { display: block; width: 100%; height: auto }
 figcaption { margin-top: .5rem }
 .images img { image-rendering: pixelated }
+.images:only-child { grid-column: 1 / -1; max-width: 56rem }
 .images div + div { margin-top: .6rem }
 .images span { display: block; font-size: .85rem; color: var(--soft); margin-bottom: .15rem }
 .settings {
