@@ -89,9 +89,13 @@ LearningCurve likelihood_curve(const Section& section) {
         figure.lines.push_back(std::move(line));
         numbers.push_back(points);
       }
-  const bool mixed = std::set(numbers.begin(), numbers.end()).size() > 1;
-  for (std::size_t i = 0; mixed && i < numbers.size(); ++i)
+  const std::set<double> different(numbers.begin(), numbers.end());
+  const bool mixed = different.size() > 1;
+  for (std::size_t i = 0; mixed && i < numbers.size(); ++i) {
+    static constexpr int marks[] = {7, 9, 5, 13};  // disc, triangle, square, diamond
     figure.lines[i].label += fmt::format(", {} test data", count_text(numbers[i]));
+    figure.lines[i].mark = marks[std::distance(different.begin(), different.find(numbers[i])) % 4];
+  }
   const std::string data =
       numbers.empty() || mixed ? "test data" : fmt::format("the first {} test data", count_text(numbers.front()));
   return {figure, "",
