@@ -370,7 +370,8 @@ std::string report_claims(const ClaimCells& cells, const ReportContext& context)
       {"Seconds of VCD and of Hoffman's method",
        "the VCD was slightly faster for all models and data sets, which its authors put down to the implementation "
        "(section 4.2).",
-       "the paper's configurations, timed in turns on one CPU thread, so that what else the machine does falls on both.",
+       "the paper's configurations, timed in turns on one CPU thread, so that what else the machine does falls on "
+       "both.",
        judge_seconds(cells.seconds, context)}};
   std::string text = fmt::format(
       "# What the paper says in words, scale {}\n\nExploratory: some of the criteria were changed after first results "

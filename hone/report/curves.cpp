@@ -80,7 +80,8 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
       part(fmt::format("{} using {}:2 with lines lw 1.5 lc rgb '{}' notitle", data, x, line.colour));
       part(fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 pt {} ps 0.6 lc rgb '{}' notitle", data, x, line.mark,
                        line.colour));
-      part(fmt::format("{} using {}:2 with points pt {} ps 0.6 lc rgb '{}' {}", data, x, line.mark, line.colour, title));
+      part(fmt::format("{} using {}:2 with points pt {} ps 0.6 lc rgb '{}' {}", data, x, line.mark, line.colour,
+                       title));
       continue;
     }
     if (!line.se.empty())

@@ -83,8 +83,9 @@ Json json_of(const RunEvaluation& e, const Json& old) {
 Json summary_of(const fs::path& path) {
   if (!fs::exists(path)) return Json::object();
   Json json = parse_json(read_file(path));
-  if (!json.is_object()) throw InputError(fmt::format("{}: no JSON object; it may have been cut off, and hone train --resume makes it again",
-                                                      path.string()));
+  if (!json.is_object())
+    throw InputError(fmt::format("{}: no JSON object; it may have been cut off, and hone train --resume makes it again",
+                                 path.string()));
   return json;
 }
 

@@ -212,8 +212,7 @@ class Training {
     TrainRunConfig own = config_;
     own.seed = record.seed();
     try {
-      const auto engine =
-          make_engine(own.engine, engine_config(own), data_.train, {.threads = *own.threads});
+      const auto engine = make_engine(own.engine, engine_config(own), data_.train, {.threads = *own.threads});
       engine->restore(*state_of(run));
       records_[run].test(summarize(engine->evaluate(data_.test, test_evaluation(own, data_.test), watch)));
     } catch (const Stopped&) {
