@@ -53,7 +53,7 @@ tbody th { font-weight: 500; color: var(--soft) }
 }
 figure { margin: 0; padding: .75rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem }
 figure img { display: block; width: 100%; height: auto }
-@media (prefers-color-scheme: dark) { figure img[src^="data:image/svg"] { filter: brightness(1.25) } }
+@media (prefers-color-scheme: dark) { figure:not(.images) img { filter: brightness(1.25) } }
 figcaption { margin-top: .5rem }
 .images img { image-rendering: pixelated }
 .images:only-child { grid-column: 1 / -1; max-width: 56rem }
