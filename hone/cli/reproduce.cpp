@@ -13,6 +13,10 @@
 namespace hone {
 namespace {
 
+const char* name_of(CellState state) {
+  return state == CellState::done ? "done" : state == CellState::damaged ? "damaged, again" : "to do";
+}
+
 struct ReproduceCommand {
   ReproduceCommand(CLI::App& command, std::string what);
   void run();
@@ -20,12 +24,15 @@ struct ReproduceCommand {
  private:
   void find_data();
   void make_experiments();
+  void leave_out_unusable();
+  void fail(const std::string& what, const Error& error);
+  void end_with_failures() const;
   void list(std::FILE* to, bool every_cell);
   bool anything_left() const;
   void run_cells(const std::vector<Cell>& cells, const std::string& label, int at_a_time);
   void run_trainings(const Experiment& experiment);
   void work();
-  void print_reports() const;
+  void print_reports();
   std::string command_line() const;
   void say(const std::string& text) const {
     if (!quiet) fmt::print(stderr, "{}\n", text);
@@ -42,6 +49,7 @@ struct ReproduceCommand {
   std::map<std::string, std::string> missing;
   std::vector<Experiment> experiments;
   std::vector<std::string> failures;
+  bool bad_input = false;  // is among them
 };
 
 const std::vector<std::pair<std::string, std::string>> experiments_and_help = {
@@ -128,6 +136,35 @@ void ReproduceCommand::make_experiments() {
                                  missing.empty() ? "" : " among those whose data are here"));
 }
 
+// What cannot be done does not end the rest.
+void ReproduceCommand::fail(const std::string& name, const Error& error) {
+  failures.push_back(fmt::format("{}: {}", name, error.what()));
+  bad_input = bad_input || dynamic_cast<const InputError*>(&error);
+  say(failures.back());
+}
+
+void ReproduceCommand::end_with_failures() const {
+  if (failures.empty()) return;
+  std::string text = "not everything could be done:";
+  for (const std::string& failure : failures) text += "\n" + failure;
+  if (bad_input) throw InputError(text + "\na damaged folder can be removed: the same command makes it again");
+  throw Error(text);
+}
+
+// Trainings whose folder is damaged, or holds another run.
+void ReproduceCommand::leave_out_unusable() {
+  const auto unusable = [&](const TrainingCell& cell) {
+    try {
+      state_of(out, cell);
+      return false;
+    } catch (const InputError& error) {
+      fail(cell.id, error);
+      return true;
+    }
+  };
+  for (Experiment& experiment : experiments) std::erase_if(experiment.trainings, unusable);
+}
+
 bool ReproduceCommand::anything_left() const {
   for (const Experiment& experiment : experiments) {
     for (const auto* cells : {&experiment.cells, &experiment.timed}) {
@@ -156,8 +193,10 @@ void ReproduceCommand::list(std::FILE* to, bool every_cell) {
         else
           seconds += list[i].seconds / at_a_time;
         if (every_cell)
-          fmt::print(to, "{:<40}{:<18}{}\n", list[i].id, list.is_done(i) ? "done" : "to do",
+          fmt::print(to, "{:<40}{:<18}{}\n", list[i].id, name_of(list.state(i)),
                      list.is_done(i) ? "" : "about " + duration_text(list[i].seconds));
+        if (!every_cell && list.state(i) == CellState::damaged)
+          fmt::print(to, "{}: its summary.json is damaged: it is run again\n", list.folder_of(i).string());
       }
       if (!every_cell && list.size() > 0)
         fmt::print(to, "{:<40}{:<18}{}\n", fmt::format("{}: {} small cells", experiment.name, list.size()),
@@ -197,11 +236,8 @@ void ReproduceCommand::run_trainings(const Experiment& experiment) {
       run_cell(out, cell, options);
     } catch (const Stopped&) {
       throw;
-    } catch (const InputError&) {
-      throw;
     } catch (const Error& error) {  // of one cell; the others can still be done
-      failures.push_back(fmt::format("{}: {}", cell.id, error.what()));
-      say(failures.back());
+      fail(cell.id, error);
     }
   }
 }
@@ -214,9 +250,15 @@ void ReproduceCommand::work() {
   }
 }
 
-void ReproduceCommand::print_reports() const {
+void ReproduceCommand::print_reports() {
   const ReportContext context{out, missing, name_of(scale)};
-  for (const Experiment& experiment : experiments) fmt::print("{}\n", experiment.report(context));
+  for (const Experiment& experiment : experiments) {
+    try {
+      fmt::print("{}\n", experiment.report(context));
+    } catch (const InputError& error) {
+      fail(experiment.name, error);
+    }
+  }
 }
 
 // The command again as its defaults leave it, for the provenance.
@@ -238,7 +280,11 @@ void ReproduceCommand::run() {
   if (dry_run || !quiet) pace = std::make_unique<Pace>();
   find_data();
   make_experiments();
-  if (dry_run) return list(stdout, true);
+  leave_out_unusable();
+  if (dry_run) {
+    list(stdout, true);
+    return end_with_failures();
+  }
   if (!quiet) list(stderr, false);
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(out) / "cells", error);
@@ -255,10 +301,7 @@ void ReproduceCommand::run() {
     throw Ended{128 + stop_signal};
   }
   print_reports();
-  if (failures.empty()) return;
-  std::string text;
-  for (const std::string& failure : failures) text += failure + "\n";
-  throw Error(text);
+  end_with_failures();
 }
 
 }  // namespace

@@ -78,9 +78,10 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
     const std::string data = fmt::format("'{}.csv' index {}", figure.name, i);
     if (figure.style == CurveStyle::marks) {
       part(fmt::format("{} using {}:2 with lines lw 1.5 lc rgb '{}' notitle", data, x, line.colour));
-      part(fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 pt 7 ps 0.6 lc rgb '{}' notitle", data, x,
+      part(fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 pt {} ps 0.6 lc rgb '{}' notitle", data, x, line.mark,
                        line.colour));
-      part(fmt::format("{} using {}:2 with points pt 7 ps 0.6 lc rgb '{}' {}", data, x, line.colour, title));
+      part(fmt::format("{} using {}:2 with points pt {} ps 0.6 lc rgb '{}' {}", data, x, line.mark, line.colour,
+                       title));
       continue;
     }
     if (!line.se.empty())
@@ -169,7 +170,7 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
   const std::string script = fmt::format(
       "set encoding utf8\nset datafile separator ','\nset lmargin 9\nset rmargin 2\nset tmargin 2.2\nset border 3\n"
       "set tics out nomirror scale 0.5\nset grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\n"
-      "set title {} noenhanced offset 0,-0.5\nset xlabel '{}' offset 0,0.5\nset xrange [0:{:.6g}]\n{}set key {}\n{}"
+      "set title {} noenhanced offset 0,-0.5\nset xlabel '{}' offset 0,0.8\nset xrange [0:{:.6g}]\n{}set key {}\n{}"
       "reset\n",
       gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")),
       thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,

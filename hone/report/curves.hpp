@@ -12,6 +12,7 @@ namespace hone {
 struct CurveLine {
   std::string label, colour;  // "#rrggbb"
   std::vector<double> x, y, se;
+  int mark = 7;  // gnuplot's point type, where values are marks: a disc
 };
 
 enum class CurveStyle {

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "hone/base/file.hpp"
 #include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/report/cell_summary.hpp"
 #include "hone/report/gnuplot.hpp"
-#include "hone/run/json.hpp"
 
 namespace hone {
 namespace {
@@ -21,9 +20,15 @@ struct Curve {
 
 using Curves = std::map<std::pair<std::string, std::string>, Curve>;  // (data, engine)
 
-std::optional<Json> summary_of(const Fig3Point& point, const ReportContext& context) {
-  if (!is_done(context.folder, point.cell)) return {};
-  return parse_json(read_file(context.folder / "cells" / point.cell.id / "summary.json"));
+struct PointTime {
+  double median, low, high;  // milliseconds
+  std::int64_t iterations;
+};
+
+PointTime time_of(const Json& json) {
+  const auto milliseconds = [&](const char* key) { return 1e3 * json.at(key).get<double>(); };
+  return {milliseconds("seconds_per_iteration"), milliseconds("lower_quartile"), milliseconds("upper_quartile"),
+          json.at("iterations").get<std::int64_t>()};
 }
 
 std::string script_of(const Curves& curves) {
@@ -76,19 +81,17 @@ std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContex
   std::string csv = "data,engine,t,milliseconds,lower_quartile,upper_quartile,iterations\n";
   Curves curves;
   for (const Fig3Point& point : points) {
-    const auto summary = summary_of(point, context);
-    if (!summary) {
+    const auto found = read_cell(context, point.cell, time_of);
+    if (!found) {
       table += fmt::format("| {} | {} | {} | {} | — |\n", point.data, point.engine, point.steps,
                            context.missing.contains(point.data_set) ? "no data" : "not done");
       continue;
     }
-    const auto milliseconds = [&](const char* key) { return 1e3 * (*summary)[key].get<double>(); };
-    const double median = milliseconds("seconds_per_iteration"), low = milliseconds("lower_quartile"),
-                 high = milliseconds("upper_quartile");
+    const auto& [median, low, high, iterations] = *found;
     table += fmt::format("| {} | {} | {} | {:.3f} | {:.3f} to {:.3f} |\n", point.data, point.engine, point.steps,
                          median, low, high);
     csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{}\n", point.data, point.engine, point.steps, median, low, high,
-                       (*summary)["iterations"].get<std::int64_t>());
+                       iterations);
     Curve& curve = curves[{point.data, point.engine}];
     curve.steps.push_back(point.steps);
     curve.milliseconds.push_back(median);

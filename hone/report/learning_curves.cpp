@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "hone/base/scalar.hpp"
 #include "hone/report/text.hpp"
@@ -12,6 +14,7 @@ namespace hone {
 namespace {
 
 constexpr std::size_t most_points = 800;  // of a line: more would only make the page larger
+constexpr std::size_t fewest_rows = 5;    // of a line: fewer are shown as marks, since one alone makes no line
 
 // Means over so many rows, at the last of them; their standard errors as of independent rows.
 CurveLine condensed(const CurveLine& line, std::size_t rows) {
@@ -45,14 +48,18 @@ CurveFigure curves_of(const Section& section, const std::string& column, const s
       if (column == "vcd" && se && group.runs.size() == 1) line.se = *se;
       figure.lines.push_back(condensed(line, (x->size() + most_points - 1) / most_points));
     }
+  const auto few = [](const CurveLine& line) { return line.x.size() < fewest_rows; };
+  if (std::ranges::all_of(figure.lines, few)) figure.style = CurveStyle::marks;
   return figure;
 }
 
-// Every evaluation of a run; of several at one iteration the last.
-CurveLine likelihoods_of(const RunRecord& run) {
-  CurveLine line;
-  const auto add = [&](double iteration, double mean, double se) {
-    if (!std::isfinite(mean) || !std::isfinite(iteration)) return;
+// Every evaluation of a run, a line for each number of data, since levels of other data cannot be compared; of several
+// at one iteration the last.
+std::map<double, CurveLine> likelihoods_of(const RunRecord& run) {
+  std::map<double, CurveLine> lines;
+  const auto add = [&](double iteration, double points, double mean, double se) {
+    if (!std::isfinite(mean) || !std::isfinite(iteration) || !std::isfinite(points)) return;
+    CurveLine& line = lines[points];
     if (line.x.empty() || line.x.back() != iteration) {
       line.x.push_back(iteration);
       line.y.emplace_back();
@@ -61,25 +68,40 @@ CurveLine likelihoods_of(const RunRecord& run) {
     line.y.back() = mean;
     line.se.back() = se;
   };
-  const auto *x = run.evaluations.column("iteration"), *y = run.evaluations.column("mixture"),
-             *se = run.evaluations.column("mixture_se");
-  for (std::size_t i = 0; x && y && se && i < x->size(); ++i) add((*x)[i], (*y)[i], (*se)[i]);
-  if (line.x.empty())  // from before there was a file of evaluations
-    add(run.number({"test_log_likelihood", "iteration"}), run.number({"test_log_likelihood", "mixture"}),
-        run.number({"test_log_likelihood", "mixture_se"}));
-  return line;
+  const CsvTable& rows = run.evaluations;
+  const auto *x = rows.column("iteration"), *points = rows.column("points"), *y = rows.column("mixture"),
+             *se = rows.column("mixture_se");
+  for (std::size_t i = 0; x && points && y && se && i < x->size(); ++i) add((*x)[i], (*points)[i], (*y)[i], (*se)[i]);
+  const auto last = [&](std::string_view key) { return run.number({"test_log_likelihood", key}); };
+  if (lines.empty())  // from before there was a file of evaluations
+    add(last("iteration"), last("points"), last("mixture"), last("mixture_se"));
+  return lines;
 }
 
-CurveFigure likelihood_figure(const Section& section) {
+LearningCurve likelihood_curve(const Section& section) {
   CurveFigure figure{"test_log_likelihood", "test log-likelihood (mixture of proposals)", {}, CurveStyle::marks};
+  std::vector<double> numbers;  // of data, a line
   for (const RunGroup& group : section.groups)
     for (const RunRecord* run : group.runs)
-      if (CurveLine line = likelihoods_of(*run); !line.x.empty()) {
+      for (auto& [points, line] : likelihoods_of(*run)) {
         line.label = group.label;
         line.colour = group.colour;
         figure.lines.push_back(std::move(line));
+        numbers.push_back(points);
       }
-  return figure;
+  const std::set<double> different(numbers.begin(), numbers.end());
+  const bool mixed = different.size() > 1;
+  for (std::size_t i = 0; mixed && i < numbers.size(); ++i) {
+    static constexpr int marks[] = {7, 9, 5, 13};  // disc, triangle, square, diamond
+    figure.lines[i].label += fmt::format(", {} test data", count_text(numbers[i]));
+    figure.lines[i].mark = marks[std::distance(different.begin(), different.find(numbers[i])) % 4];
+  }
+  const std::string data =
+      numbers.empty() || mixed ? "test data" : fmt::format("the first {} test data", count_text(numbers.front()));
+  return {figure, "",
+          fmt::format("The log-likelihood of {}, in nats a datum, ± standard error over data: a mark for each "
+                      "evaluation, on the way of training or by hone eval.",
+                      data)};
 }
 
 // Where the lines of a figure begin and end, for those who do not see it.
@@ -126,10 +148,9 @@ std::vector<LearningCurve> learning_curves(const Section& section, const std::st
                                               : "The ELBO of the training data, in nats a datum.");
   CurveFigure vcd = curves_of(section, "vcd", "VCD");
   const bool band = std::ranges::any_of(vcd.lines, [](const CurveLine& line) { return !line.se.empty(); });
-  add(std::move(vcd), band ? "The VCD with a band of ± one standard error of each row." : "The VCD.");
-  add(likelihood_figure(section),
-      "Test log-likelihood in nats a datum, ± standard error over data: a mark for each hone "
-      "eval.");
+  add(std::move(vcd), band ? "The VCD ± one standard error of each row." : "The VCD.");
+  LearningCurve likelihood = likelihood_curve(section);
+  add(std::move(likelihood.figure), likelihood.caption);
   CurveFigure acceptance = curves_of(section, "acceptance", "acceptance");
   const std::string aim = section.groups.front().first().setting("acceptance");
   if (const double level = std::strtod(aim.c_str(), nullptr); level > 0) {

@@ -53,8 +53,10 @@ tbody th { font-weight: 500; color: var(--soft) }
 }
 figure { margin: 0; padding: .75rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem }
 figure img { display: block; width: 100%; height: auto }
+@media (prefers-color-scheme: dark) { figure:not(.images) img { filter: brightness(1.25) } }
 figcaption { margin-top: .5rem }
 .images img { image-rendering: pixelated }
+.images:only-child { grid-column: 1 / -1; max-width: 56rem }
 .images div + div { margin-top: .6rem }
 .images span { display: block; font-size: .85rem; color: var(--soft); margin-bottom: .15rem }
 .settings {

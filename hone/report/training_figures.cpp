@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 #include "hone/run/paper/provenance.hpp"
 #include "hone/run/paper/scale.hpp"
@@ -15,7 +16,9 @@ namespace {
 std::string remark(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context) {
   if (figures.seeds.size() == cell.seeds.size()) return "";
   if (context.missing.contains(cell.config.data)) return "no data";
-  return figures.seeds.empty() ? "not done" : fmt::format("{} of {}", figures.seeds.size(), cell.seeds.size());
+  if (figures.seeds.empty()) return figures.unreadable > 0 ? "cannot be read" : "not done";
+  return fmt::format("{} of {}{}", figures.seeds.size(), cell.seeds.size(),
+                     figures.unreadable > 0 ? ", cannot be read" : "");
 }
 
 }  // namespace
@@ -34,7 +37,12 @@ std::string mean_and_sd(const Moments& moments, int digits) {
 CellFigures figures_of(const TrainingCell& cell, const ReportContext& context) {
   CellFigures all;
   for (const std::uint64_t seed : cell.seeds) {
-    const auto found = test_figures(context.folder, cell, seed);
+    std::optional<TestFigures> found;
+    try {
+      found = test_figures(context.folder, cell, seed);
+    } catch (const InputError&) {  // a folder that is damaged, or holds another run: whoever runs the cell says so
+      ++all.unreadable;
+    }
     if (!found) continue;
     all.best.add(found->best.mean);
     all.mixture.add(found->mixture.mean);

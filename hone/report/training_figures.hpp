@@ -30,11 +30,12 @@ struct CellFigures {
   Moments best, mixture, ais;
   Moments se;  // of `best` over test data
   std::vector<std::pair<std::uint64_t, TestFigures>> seeds;
+  int unreadable = 0;  // runs whose folder is damaged, or holds another run
 };
 CellFigures figures_of(const TrainingCell& cell, const ReportContext& context);
 
 // The cells of a table's row that follow the paper's figure: ours, difference, mixture, AIS, se, seeds; "no data", "not
-// done" or "2 of 3 seeds" where something is missing.
+// done", "2 of 3" or "2 of 3, cannot be read" where something is missing.
 std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
                            const ReportContext& context);
 extern const char* const figure_headings;       // of these columns: "| ours | …"

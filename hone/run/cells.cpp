@@ -6,15 +6,18 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
+#include "hone/run/json.hpp"
 
 namespace hone {
 namespace fs = std::filesystem;
 
-bool is_done(const fs::path& experiment, const Cell& cell) {
+CellState state_of(const fs::path& experiment, const Cell& cell) {
   const fs::path folder = experiment / "cells" / cell.id;
   std::error_code error;
-  return fs::exists(folder / "summary.json", error) && fs::exists(folder / "config.toml", error) &&
-         read_file(folder / "config.toml") == cell.config;
+  if (!fs::exists(folder / "summary.json", error) || !fs::exists(folder / "config.toml", error) ||
+      read_file(folder / "config.toml") != cell.config)
+    return CellState::to_do;
+  return parse_json(read_file(folder / "summary.json")).is_object() ? CellState::done : CellState::damaged;
 }
 
 CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
@@ -50,7 +53,7 @@ void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop
       const fs::path folder = folder_of(todo[i]);
       const fs::path partial = folder.string() + ".partial";
       fs::remove_all(partial);
-      fs::remove_all(folder);  // of another configuration
+      fs::remove_all(folder);  // of another configuration, or damaged
       cells_[todo[i]].run(RunFolder(partial));
       fs::rename(partial, folder);
       const std::lock_guard lock(mutex);

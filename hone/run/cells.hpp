@@ -19,8 +19,13 @@ struct Cell {
   double seconds = 0;                         // that it takes, about
 };
 
-// Whether a cell is done under an experiment's folder, with the configuration that it has now.
-bool is_done(const std::filesystem::path& experiment, const Cell& cell);
+// How a cell stands under an experiment's folder, with the configuration that it has now. One whose summary.json is no
+// JSON is damaged; it is run again, as one that is to do.
+enum class CellState { to_do, damaged, done };
+CellState state_of(const std::filesystem::path& experiment, const Cell& cell);
+inline bool is_done(const std::filesystem::path& experiment, const Cell& cell) {
+  return state_of(experiment, cell) == CellState::done;
+}
 
 // A resumable list of cells under one folder. A cell is run in ID.partial and renamed when it is finished, so that a
 // folder ID holds a whole run: stopped anywhere and started again, the list goes on with what is missing.
@@ -30,7 +35,8 @@ class CellList {
 
   std::size_t size() const { return cells_.size(); }
   const Cell& operator[](std::size_t cell) const { return cells_[cell]; }
-  bool is_done(std::size_t cell) const { return hone::is_done(folder_, cells_[cell]); }
+  CellState state(std::size_t cell) const { return state_of(folder_, cells_[cell]); }
+  bool is_done(std::size_t cell) const { return state(cell) == CellState::done; }
   std::filesystem::path folder_of(std::size_t cell) const;
 
   // Runs what is not done, `threads` cells at a time. A cell's exception ends the list after the cells under way; so

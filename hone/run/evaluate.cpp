@@ -6,6 +6,7 @@
 #include "hone/base/file.hpp"
 #include "hone/run/json.hpp"
 #include "hone/run/run_folder.hpp"
+#include "hone/run/test_curve.hpp"
 #include "hone/run/train.hpp"
 
 namespace hone {
@@ -82,7 +83,9 @@ Json json_of(const RunEvaluation& e, const Json& old) {
 Json summary_of(const fs::path& path) {
   if (!fs::exists(path)) return Json::object();
   Json json = parse_json(read_file(path));
-  if (!json.is_object()) throw InputError(fmt::format("{}: not the summary of a run", path.string()));
+  if (!json.is_object())
+    throw InputError(fmt::format("{}: no JSON object; it may have been cut off, and hone train --resume makes it again",
+                                 path.string()));
   return json;
 }
 
@@ -116,14 +119,6 @@ RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& 
   result.check = AnnealingCheck{wanted.check, summarize(lower, wanted.config).log_likelihood,
                                 summarize(upper, wanted.config).log_likelihood, gap.estimate()};
   return result;
-}
-
-// A row for every evaluation of test data, so that a run that is evaluated on its way has a learning curve.
-void add_to_history(const fs::path& path, const RunEvaluation& e) {
-  const EvaluationSummary& s = *e.summary;
-  CsvFile file(path, "iteration,points,samples,mixture,mixture_se,best,best_se", e.iteration);
-  file.row(fmt::format("{},{},{},{:.8g},{:.3g},{:.8g},{:.3g}", e.iteration, s.points, e.config->samples, s.mixture.mean,
-                       s.mixture.se, s.best.mean, s.best.se));
 }
 
 }  // namespace
@@ -164,7 +159,8 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
   entry = json_of(result, entry);
   result.json = entry.dump(2) + "\n";
   write_file(folder / "summary.json", summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (options.split == "test" && result.summary) add_to_history(folder / "test_log_likelihood.csv", result);
+  if (options.split == "test" && result.summary)
+    add_test_row(folder, result.iteration, *result.config, *result.summary);
   return result;
 }
 

@@ -51,6 +51,8 @@ class Training {
     check_folders();
     data_ = load(config_, options.data_dir);
     say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
+    if (data_.test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
+      say("there are no test data: no test log-likelihood on the way (test.every)");
     for (const SeedRun& run : runs_) {
       TrainRunConfig own = config_;
       own.seed = run.seed;
@@ -199,8 +201,31 @@ class Training {
     }
   }
 
+  // Evaluates the first test data of a run where that is due, as `hone eval` does: by an engine of its own, of which
+  // training does not know. Where it is stopped it is due again when the run goes on; at the end it is not stopped.
+  void test(std::size_t run) {
+    const TrainRecord& record = records_[run];
+    if (!record.test_due()) return;
+    const auto watch = [&](int) {
+      if (stopped() && !record.finished()) throw Stopped();
+    };
+    TrainRunConfig own = config_;
+    own.seed = record.seed();
+    try {
+      const auto engine = make_engine(own.engine, engine_config(own), data_.train, {.threads = *own.threads});
+      engine->restore(*state_of(run));
+      records_[run].test(summarize(engine->evaluate(data_.test, test_evaluation(own, data_.test), watch)));
+    } catch (const Stopped&) {
+    } catch (const Error& error) {  // no reason to end a training
+      say(fmt::format("{}: test data could not be evaluated at iteration {}: {}", runs_[run].folder.string(),
+                      record.iteration(), error.what()));
+    }
+  }
+
   void train_squad(Progress& progress) {
     const auto sound = [&](std::size_t i) { return failure_[i].empty(); };
+    if (engines_->iteration() < goal_)
+      for (const std::size_t i : squad_) guarded(i, [&] { test(i); });  // what a stop has left to do
     while (std::ranges::any_of(squad_, sound) && engines_->iteration() < goal_ && !stopped()) {
       advance();
       progress.update(iterations_made(), note());
@@ -208,6 +233,7 @@ class Training {
       for (const std::size_t i : squad_)
         guarded(i, [&] {
           if (report) records_[i].report();
+          test(i);  // before the checkpoint, which would claim its row
           if (save) records_[i].save(*state_of(i));
         });
       if (save) since_checkpoint_ = {};
@@ -218,7 +244,7 @@ class Training {
   void advance() {
     const std::uint32_t now = engines_->iteration();
     std::uint32_t count = std::min(stretch_, goal_ - now);
-    for (const std::uint32_t every : {config_.report_every, config_.checkpoint_every})
+    for (const std::uint32_t every : {config_.report_every, config_.checkpoint_every, config_.test.every})
       if (every > 0) count = std::min(count, every - now % every);
     std::vector<TrainMetrics> metrics;
     for (const std::size_t i : squad_) metrics.push_back(records_[i].interval());

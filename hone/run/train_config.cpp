@@ -40,10 +40,21 @@ void add_running_settings(Settings& s, TrainRunConfig& config) {
         "iterations from checkpoint to checkpoint; 0: only as checkpoint.minutes says");
   s.add("checkpoint.minutes", config.checkpoint_minutes, Bounds::between(0, 1e6),
         "a checkpoint after so many minutes without one; 0: only as checkpoint.every says");
+  s.add("test.every", config.test.every, Bounds::between(0, 1e9),
+        "iterations from one evaluation of test data to the next, for a learning curve; 0: none");
+  s.add("test.points", config.test.points, Bounds::between(1, 1e9), "the first so many test data are evaluated there");
+  s.add("test.samples", config.test.samples, Bounds::between(2, 1e9), "importance samples of each of three proposals");
   s.add("engine", config.engine,
         {{"auto", EngineKind::automatic}, {"cpu", EngineKind::cpu}, {"cuda", EngineKind::cuda}},
         "what executes training; auto: cuda where there is a device (see 'hone info') and the configuration allows it");
   s.add("threads", config.threads, Bounds::between(1, 1024), "threads; results do not depend on it", "all cores");
+}
+
+void check_used(const TestConfig& config) {
+  const TestConfig usual;
+  const bool points = config.points != usual.points;
+  if (config.every == 0 && (points || config.samples != usual.samples))
+    throw KeyError(points ? "test.points" : "test.samples", "does nothing where test.every is 0");
 }
 
 }  // namespace
@@ -87,6 +98,7 @@ void resolve(TrainRunConfig& config) {
     config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : default_acceptance(config.kernel.kind);
   if (!config.threads) config.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   check_used(config.objective, config.kernel);
+  check_used(config.test);
   config.engine = chosen_engine(config.engine, engine_config(config));
   check(engine_config(config), config.engine);
 }
@@ -111,13 +123,18 @@ TrainConfig engine_config(const TrainRunConfig& config) {
   return result;
 }
 
+EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& test) {
+  return {.samples = config.test.samples, .points = std::min(config.test.points, test.size())};
+}
+
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir) {
   return {config.data, config.binarization, config.data_seed, data_dir};
 }
 
 std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {
-  static const std::set<std::string> free = {"iterations",         "report_every", "checkpoint.every",
-                                             "checkpoint.minutes", "engine",       "threads"};
+  static const std::set<std::string> free = {"iterations", "report_every", "checkpoint.every", "checkpoint.minutes",
+                                             "test.every", "test.points",  "test.samples",     "engine",
+                                             "threads"};
   TrainRunConfig config = given;
   std::map<std::string, std::string> identity;
   const Settings settings = train_settings(config);

@@ -8,9 +8,17 @@
 
 #include "hone/data/load.hpp"
 #include "hone/engine/config.hpp"
+#include "hone/engine/evaluation.hpp"
 #include "hone/run/settings.hpp"
 
 namespace hone {
+
+// Evaluations of the first test data on the way of a training, as `hone eval` would make them there.
+struct TestConfig {
+  std::uint32_t every = 20000;  // iterations; 0: none
+  int points = 200;
+  int samples = 500;  // draws of each proposal
+};
 
 // One fit of a latent-variable model, the paper's section 4.2. What is not set is derived (resolve).
 struct TrainRunConfig {
@@ -39,6 +47,7 @@ struct TrainRunConfig {
   std::uint32_t report_every = 1000;
   std::uint32_t checkpoint_every = 10000;  // 0: only as the minutes say
   double checkpoint_minutes = 10;          // 0: only as the iterations say; both 0: one at the end
+  TestConfig test;
   EngineKind engine = EngineKind::automatic;
   std::optional<int> threads;
 };
@@ -51,6 +60,7 @@ void resolve(TrainRunConfig& config);
 
 // Of a resolved configuration:
 TrainConfig engine_config(const TrainRunConfig& config);
+EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& test);
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir);
 
 // Key → value of everything that defines the model and its training, so that with other values it would be another one.

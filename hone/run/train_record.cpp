@@ -7,6 +7,7 @@
 #include "hone/base/error.hpp"
 #include "hone/data/fingerprint.hpp"
 #include "hone/run/json.hpp"
+#include "hone/run/test_curve.hpp"
 #include "hone/run/train_pictures.hpp"
 
 namespace hone {
@@ -82,6 +83,7 @@ void TrainRecord::open() {
   metrics_.emplace(path_ / "metrics.csv", counters().reported);
   clock_.emplace(path_ / "clock.csv", started_at_);
   side_by_side_ = clock_->runs();
+  cut_test_rows(path_, started_at_);
 }
 
 void TrainRecord::advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side) {
@@ -101,6 +103,17 @@ void TrainRecord::report() {
   c.reported = iteration();
 }
 
+bool TrainRecord::test_due() const {
+  if (config_.test.every == 0 || iteration() == 0 || iteration() % config_.test.every != 0) return false;
+  if (data_.test.size() == 0) return false;
+  const EvaluationConfig wanted = test_evaluation(config_, data_.test);
+  return !has_test_row(path_, iteration(), *wanted.points, wanted.samples);
+}
+
+void TrainRecord::test(const EvaluationSummary& summary) {
+  add_test_row(path_, iteration(), test_evaluation(config_, data_.test), summary);
+}
+
 void TrainRecord::save(TrainState state) {
   checkpoint_.state = std::move(state);
   metrics_->sync();  // a checkpoint claims the rows before it
@@ -116,7 +129,8 @@ void TrainRecord::close(std::optional<TrainState> state) {
   if (interval().elbo.count() > 0)  // a row of what there is; the interval itself goes on when resumed
     metrics_->row(iteration(), seconds(), interval(), checkpoint_.state.step_size);
   if (state && iteration() != saved_at_) save(*state);
-  if (iteration() > started_at_ || !fs::exists(path_ / "summary.json"))  // else all is said
+  if (iteration() > started_at_ || !fs::exists(path_ / "summary.json") ||
+      !parse_json(read_file(path_ / "summary.json")).is_object())  // else all is said
     folder_->write("summary.json", with_evaluation(summary()));
   if (state && (iteration() > started_at_ || !fs::exists(path_ / "figures" / "images.json")))
     write_pictures(*folder_, config_, data_, *state);

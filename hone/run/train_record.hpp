@@ -40,6 +40,8 @@ class TrainRecord {
   void advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side);
   void report();                                                         // a row of metrics.csv
   void save(TrainState state);                                           // a checkpoint
+  bool test_due() const;  // test data are to be evaluated at this iteration, and have not been
+  void test(const EvaluationSummary& summary);                           // a row of test_log_likelihood.csv
   void hold(TrainState state) { checkpoint_.state = std::move(state); }  // for an engine to go on from
 
   // The last row, checkpoint and pictures (of the state, where something was trained) and summary.json; the first time

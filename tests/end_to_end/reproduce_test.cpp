@@ -88,5 +88,38 @@ TEST_F(Reproduce, KilledOrStoppedAnywhereItGivesTheSameTable) {
   EXPECT_EQ(hone(command + "stopped").out, whole.out);
 }
 
+TEST_F(Reproduce, WhatIsDamagedIsNamedAndTheRestIsDone) {
+  if (!has("fashion-mnist"))
+    GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
+  const std::string command = "reproduce table1 --scale smoke --cells 'lmf-fashion-*' --out r";
+  const Outcome whole = hone(command);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto cell = [&](const std::string& objective) {
+    return folder.path() / "r/cells" / ("lmf-fashion-" + objective + "-8-seed1");
+  };
+  const auto cut = [](const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 2); };
+  cut(cell("kl") / "summary.json");  // made again from the checkpoint
+  cut(cell("vcd") / "config.toml");  // whose run this is nobody knows
+  fs::remove(cell("hoffman") / "summary.json");
+  cut(cell("hoffman") / "checkpoint.safetensors");  // and it has no other
+  const Outcome damaged = hone(command);
+  EXPECT_EQ(damaged.code, 2);
+  for (const char* part : {"lmf-fashion-vcd-8-seed1/config.toml", "lmf-fashion-hoffman-8-seed1/checkpoint.safetensors",
+                           "damaged: 1", "a damaged folder can be removed"})
+    EXPECT_TRUE(contains(damaged.err, part)) << part << "\n" << damaged.err;
+  const auto row = [](const std::string& text, const std::string& start) {
+    const auto begin = text.find(start);
+    return begin == text.npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(row(damaged.out, "| lmf | fashion | kl |"), row(whole.out, "| lmf | fashion | kl |")) << damaged.out;
+  EXPECT_TRUE(contains(row(damaged.out, "| lmf | fashion | vcd |"), "cannot be read")) << damaged.out;
+  EXPECT_TRUE(contains(row(damaged.out, "| lmf | fashion | hoffman |"), "not done")) << damaged.out;
+  fs::remove_all(cell("vcd"));
+  fs::remove_all(cell("hoffman"));
+  const Outcome mended = hone(command);
+  EXPECT_EQ(mended.code, 0) << mended.err;
+  EXPECT_EQ(mended.out, whole.out);
+}
+
 }  // namespace
 }  // namespace hone

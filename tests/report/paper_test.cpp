@@ -76,6 +76,19 @@ TEST(Table1Report, HasThePapersFigureOursAndTheDifference) {
   EXPECT_TRUE(contains(csv, ",-109.1250,0.1000,")) << csv;
 }
 
+TEST(Table1Report, LeavesOutWhatIsDamaged) {
+  const test::TemporaryFolder folder;
+  const ReportContext context{folder.path(), {}, "full"};
+  const auto rows = table1_rows({.scale = Scale::full});
+  for (const int row : {0, 2})
+    for (const std::uint64_t seed : {1, 2, 3}) plant(context, rows[row].cell, seed, -101);
+  write_file(rows[0].cell.folder(folder.path(), 1) / "config.toml", "model = ");
+  write_file(rows[2].cell.folder(folder.path(), 2) / "summary.json", "{\"iterations\": 4000");
+  const std::string text = report_table1(rows, context);
+  EXPECT_TRUE(contains(text, "| 2 of 3, cannot be read |")) << text;
+  EXPECT_TRUE(contains(text, "| 2 of 3 |")) << text;
+}
+
 TEST(Fig2Report, ComparesWithKlAndDrawsWhatIsThere) {
   const test::TemporaryFolder folder;
   const ReportContext context{folder.path(), {}, "full"};
@@ -116,6 +129,15 @@ TEST(Fig3Report, FitsAStraightLine) {
   const std::string text = report_fig3(points, context);
   EXPECT_TRUE(contains(text, "| fashion | cpu | 3.000 + 2.000 t | 1.0000 | 0.0 % |")) << text;
   EXPECT_TRUE(contains(text, "| mnist | cpu | 25 | no data | — |")) << text;
+
+  plant(folder.path(), points.back().cell, {{"milliseconds", 3}});  // of another version
+  try {
+    report_fig3(points, context);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_TRUE(contains(error.what(), points.back().cell.id + "/summary.json: is not what this version writes"))
+        << error.what();
+  }
 }
 
 TEST(Claims, DivergencesFromTheGaussianToyAreThoseOfQuadrature) {

@@ -105,6 +105,22 @@ TEST_F(Report, OfATrainingRunWithImagesAndEvaluations) {
   EXPECT_EQ(read_csv_table(run / "test_log_likelihood.csv").rows(), 2u);
 }
 
+TEST_F(Report, TestDataThatWereEvaluatedOnTheWayAreACurve) {
+  TrainRunConfig config = test::tiny_training(60);
+  config.test = {.every = 20, .points = 5, .samples = 20};
+  train(config, at("run"), {});
+  EXPECT_HAS(page_of({at("run")}, at_page()), "The log-likelihood of the first 5 test data");
+  const auto csv = [&] { return read_file(at("run") / "figures" / "test_log_likelihood.csv"); };
+  for (const char* row : {"\n20,", "\n40,", "\n60,"}) EXPECT_EQ(count(csv(), row), 1u) << row;
+  EvaluateOptions options;
+  options.importance->samples = 20;
+  options.points = 7;
+  evaluate_run(at("run"), options);  // the mean over other data, which does not continue the line
+  EXPECT_HAS(page_of({at("run")}, at_page()), "7 test data");
+  EXPECT_EQ(count(csv(), "\n60,"), 2u);
+  EXPECT_EQ(count(csv(), "# '"), 2u) << csv();
+}
+
 TEST_F(Report, ComparesRunsOfSeveralKinds) {
   const std::string page =
       page_of({toy("kl", ObjectiveKind::kl), toy("vcd", ObjectiveKind::vcd), training("train", ObjectiveKind::kl)},

@@ -49,6 +49,19 @@ TEST(CellList, GoesOnWithWhatIsMissing) {
   EXPECT_EQ(counting.runs, 10);  // another configuration is another run
 }
 
+TEST(CellList, RunsADamagedCellAgain) {
+  const test::TemporaryFolder folder;
+  Counting counting;
+  const CellList list(folder.path(), counting.cells("a = 1\n"));
+  run(list);
+  write_file(list.folder_of(3) / "summary.json", "{\"seconds_per_iter");
+  EXPECT_EQ(list.state(3), CellState::damaged);
+  EXPECT_EQ(list.state(2), CellState::done);
+  run(list);
+  EXPECT_EQ(counting.runs, 6);
+  EXPECT_TRUE(list.is_done(3));
+}
+
 TEST(CellList, RefusesAFolderOfSomethingElse) {
   const test::TemporaryFolder folder;
   write_file(folder.path() / "thesis.txt", "precious");

@@ -140,6 +140,27 @@ TEST(TrainingCells, GoOnBetweenTrainingAndEvaluation) {
   EXPECT_THROW(state_of(folder.path(), other), InputError);
 }
 
+TEST(TrainingCells, ADamagedSummaryIsMadeAgain) {
+  const test::TemporaryFolder folder;
+  const TrainingCell cell = small_cell();
+  run_cell(folder.path(), cell, {});
+  const fs::path path = cell.folder(folder.path(), 2) / "summary.json";
+  const std::string whole = read_file(path);
+  const auto before = nlohmann::json::parse(whole);
+  for (const std::string& text : {whole.substr(0, whole.size() / 2), std::string(), std::string("[1, 2]")}) {
+    write_file(path, text);
+    EXPECT_EQ(state_of(folder.path(), cell).text(cell), "damaged: 1");
+    EXPECT_FALSE(test_figures(folder.path(), cell, 2));
+    EXPECT_TRUE(test_figures(folder.path(), cell, 1));
+    run_cell(folder.path(), cell, {});
+    EXPECT_TRUE(state_of(folder.path(), cell).done());
+    const auto after = nlohmann::json::parse(read_file(path));
+    for (const char* key : {"elbo", "vcd", "iterations", "test_log_likelihood"}) EXPECT_EQ(after[key], before[key]);
+  }
+  write_file(cell.folder(folder.path(), 2) / "config.toml", "model = \"va");  // nobody knows what it is
+  EXPECT_THROW(state_of(folder.path(), cell), InputError);
+}
+
 TEST(TrainingCells, AStopLeavesSomethingToGoOnFrom) {
   const test::TemporaryFolder folder;
   const TrainingCell cell = small_cell();

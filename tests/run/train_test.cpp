@@ -231,6 +231,73 @@ TEST(Train, AnotherReportIntervalChangesNoParameter) {
     EXPECT_EQ(a.arrays[i].values, b.arrays[i].values) << a.arrays[i].name;
 }
 
+TrainRunConfig tested() {
+  TrainRunConfig config = small();
+  config.test = {.every = 10, .points = 60, .samples = 20};
+  return config;
+}
+
+std::string test_rows(const fs::path& folder) { return read_file(folder / "test_log_likelihood.csv"); }
+
+TEST(TrainTest, ChangesNoBitOfTrainingAndIsWhatAnEvaluationThereFinds) {
+  const test::TemporaryFolder folder;
+  const fs::path plain = folder.path() / "plain", with = folder.path() / "with", half = folder.path() / "half";
+  run(small(), plain);
+  run(tested(), with);
+  expect_same_run(plain, with);
+  EXPECT_FALSE(fs::exists(plain / "test_log_likelihood.csv"));
+  TrainRunConfig config = small();
+  config.iterations = 20;
+  run(config, half);
+  EvaluateOptions options;
+  options.importance->samples = 20;
+  options.points = 60;
+  evaluate_run(half, options);
+  const std::string row = test_rows(half).substr(test_rows(half).find("\n20,60,20,"));
+  EXPECT_NE(test_rows(with).find(row), std::string::npos) << row << test_rows(with);
+  EXPECT_EQ(std::ranges::count(test_rows(with), '\n'), 5);
+}
+
+TEST(TrainTest, RowsAreTheSameHoweverARunCameThere) {
+  const test::TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole", parts = folder.path() / "parts";
+  run(tested(), whole);
+  TrainRunConfig config = tested();
+  config.iterations = 20;
+  run(config, parts);
+  const std::string rows = test_rows(parts);
+  EXPECT_TRUE(test_rows(whole).starts_with(rows));
+  // Stopped in the evaluation at 20: there is a checkpoint, and no row.
+  write_file(parts / "test_log_likelihood.csv", rows.substr(0, rows.find("\n20,") + 1));
+  config = tested();
+  config.iterations = 25;
+  config.threads = 2;
+  run(config, parts, Resume::yes);
+  EXPECT_EQ(test_rows(parts), rows);
+  // Killed after a row that no checkpoint knows of.
+  write_file(parts / "test_log_likelihood.csv", rows + "30,60,20,-1,1,-1,1\n");
+  run(tested(), parts, Resume::yes);
+  EXPECT_EQ(test_rows(parts), test_rows(whole));
+  expect_same_run(whole, parts);
+  run(tested(), parts, Resume::yes);  // nothing is left to do
+  EXPECT_EQ(test_rows(parts), test_rows(whole));
+}
+
+TEST(TrainTest, NeedsTestDataOnTheWayThatFit) {
+  const test::TemporaryFolder folder;
+  std::string rows;
+  for (int i = 0; i < 30; ++i) rows += i % 2 ? "1 0 1 1 0\n" : "0 1 0 0 1\n";
+  write_file(folder.path() / "rows.amat", rows);
+  TrainRunConfig config = tested();
+  config.data = (folder.path() / "rows.amat").string();
+  std::string said;
+  train(config, folder.path() / "run", {.say = [&](const std::string& text) { said += text + "\n"; }});
+  EXPECT_NE(said.find("no test data"), std::string::npos) << said;
+  EXPECT_FALSE(fs::exists(folder.path() / "run/test_log_likelihood.csv"));
+  config.test.every = 0;
+  EXPECT_NE(error_of(config, folder.path() / "other").find("test.points"), std::string::npos);
+}
+
 TEST(Train, ARunFolderIsNeitherOverwrittenNorMistaken) {
   const test::TemporaryFolder folder;
   const fs::path path = folder.path() / "run";
@@ -450,6 +517,20 @@ TEST_F(TrainGroup, GoesOnFromUnevenCheckpoints) {
       EXPECT_TRUE(outcome.summary.finished);
     }
   }
+}
+
+TEST_F(TrainGroup, EveryRunIsTestedWithItsOwnSeed) {
+  const auto runs = seeds_in(folder_.path() / "group", {3, 5, 8});
+  train(tested(), runs, {.side_by_side = 3});
+  expect_as_alone(runs);
+  for (const SeedRun& single : runs) {
+    TrainRunConfig config = tested();
+    config.seed = single.seed;
+    const fs::path alone = folder_.path() / ("tested-" + std::to_string(single.seed));
+    run(config, alone);
+    EXPECT_EQ(test_rows(alone), test_rows(single.folder));
+  }
+  EXPECT_NE(test_rows(runs[0].folder), test_rows(runs[1].folder));
 }
 
 TEST_F(TrainGroup, OneThatFailsDoesNotEndTheOthers) {

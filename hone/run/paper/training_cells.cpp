@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A run's summary.json; empty where there is none. InputError where the run has other settings than the cell.
+// A run's summary.json; empty where there is none, and no object where it is damaged. InputError where the run has
+// other settings than the cell.
 Json summary_of(const fs::path& folder, const TrainingCell& cell, std::uint64_t seed) {
   if (const fs::path config = folder / "config.toml"; fs::exists(config)) {
     TrainRunConfig wanted = cell.config;
@@ -24,13 +25,11 @@ Json summary_of(const fs::path& folder, const TrainingCell& cell, std::uint64_t 
   }
   const fs::path path = folder / "summary.json";
   if (!fs::exists(path)) return Json::object();
-  const Json json = parse_json(read_file(path));
-  if (!json.is_object()) throw InputError(fmt::format("{}: not the summary of a run", path.string()));
-  return json;
+  return parse_json(read_file(path));
 }
 
 double number(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_number() ? json[key].get<double>() : std::nan("");
+  return json.is_object() && json.contains(key) && json[key].is_number() ? json[key].get<double>() : std::nan("");
 }
 
 std::uint32_t iterations_made(const Json& summary) {
@@ -40,8 +39,9 @@ std::uint32_t iterations_made(const Json& summary) {
 
 // The evaluation in a summary, if it is the one that the cell asks for.
 const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
+  if (!summary.is_object() || !cell.evaluation) return nullptr;
   const auto found = summary.find("test_log_likelihood");
-  if (found == summary.end() || !found->is_object() || !cell.evaluation) return nullptr;
+  if (found == summary.end() || !found->is_object()) return nullptr;
   if (number(*found, "iteration") != cell.config.iterations || number(*found, "samples") != cell.evaluation->samples)
     return nullptr;
   const int points = cell.evaluation->points.value_or(data_set_named(cell.config.data).test);
@@ -78,6 +78,7 @@ TrainingState state_of(const fs::path& experiment, const TrainingCell& cell) {
           fmt::format("{}: has made {} iterations already, and {} are asked for; name another folder by "
                       "--out",
                       cell.folder(experiment, seed).string(), made, cell.config.iterations));
+    state.damaged += !summary.is_object();
     state.seeds_begun += made > 0;
     state.iterations_left += cell.config.iterations - made;
     state.evaluations_left += needs_evaluation(summary, cell);
@@ -87,6 +88,7 @@ TrainingState state_of(const fs::path& experiment, const TrainingCell& cell) {
 
 std::string TrainingState::text(const TrainingCell& cell) const {
   if (done()) return "done";
+  if (damaged > 0) return fmt::format("damaged: {}", damaged);
   const double all = static_cast<double>(cell.config.iterations) * static_cast<double>(cell.seeds.size());
   if (iterations_left > 0)
     return seeds_begun == 0 ? "to do"

@@ -25,13 +25,15 @@ struct TrainingCell {
   std::filesystem::path folder(const std::filesystem::path& experiment, std::uint64_t seed) const;
 };
 
-// How far a cell is. Read from the summaries of its runs; InputError where a run was made with other settings.
+// How far a cell is. Read from the summaries of its runs; InputError where a run was made with other settings, or where
+// its config.toml does not say with which. A summary that is no JSON is made again, from the checkpoint.
 struct TrainingState {
   std::uint64_t iterations_left = 0;  // over all seeds
   int seeds_begun = 0;
   int evaluations_left = 0;
+  int damaged = 0;  // summaries
   bool done() const { return iterations_left == 0 && evaluations_left == 0; }
-  std::string text(const TrainingCell& cell) const;  // "done", "to do", "trained 40 %", "to be evaluated"
+  std::string text(const TrainingCell& cell) const;  // "done", "to do", "trained 40 %", "damaged", "to be evaluated"
 };
 TrainingState state_of(const std::filesystem::path& experiment, const TrainingCell& cell);
 
