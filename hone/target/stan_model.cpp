@@ -119,18 +119,30 @@ void make_once(const fs::path& made, Make&& make) {
   place_file(aside, made);
 }
 
-// By BridgeStan's own makefile, in the work folder: nothing is written beside the user's program.
+// By BridgeStan's own makefile, in the work folder: nothing is written beside the user's program. Messages, also those of
+// the running model, call the program by its name: the work folder will be gone.
 fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& program, const StanSource& source,
                                const fs::path& work) {
   const std::string name = c_name(program);
   write_file(work / (name + ".stan"), source.text);
-  const fs::path library = work / (name + "_model.so");
-  const Finished finished =
-      run_program({"make", "-C", bridgestan.string(), "STAN_THREADS=true", library.string()});
-  if (finished.status == program_not_found)
-    throw InputError("make is missing; to install it:\n  apt-get install --no-install-recommends make g++");
-  if (finished.status != 0 || !fs::exists(library))
-    throw translation_failure(program, source, fmt::format("BridgeStan in {}", bridgestan.string()), finished.output);
+  const std::string flags =
+      fmt::format("STANCFLAGS={} --filename-in-msg={}.stan", variable("STANCFLAGS"), name);  // BridgeStan may add to it
+  const auto make = [&](const fs::path& file) {
+    const Finished finished = run_program(
+        {"env", flags, "make", "--silent", "-C", bridgestan.string(), "STAN_THREADS=true", file.string()});
+    if (finished.status == program_not_found)
+      throw InputError("make is missing; to install it:\n  apt-get install --no-install-recommends make g++");
+    return finished;
+  };
+  const fs::path translated = work / (name + ".hpp"), library = work / (name + "_model.so");
+  const Finished translation = make(translated);
+  if (translation.status != 0 || !fs::exists(translated))
+    throw translation_failure(program, source, fmt::format("BridgeStan in {}", bridgestan.string()), translation.output,
+                              "set BRIDGESTAN to the folder of a newer BridgeStan.");
+  const Finished compilation = make(library);
+  if (compilation.status != 0 || !fs::exists(library))
+    throw Error(fmt::format("{}: its translation does not compile (BridgeStan in {}):\n{}", program.string(),
+                            bridgestan.string(), end_of(compilation.output)));
   return library;
 }
 
@@ -141,7 +153,8 @@ fs::path compile_with_bridgestan(const fs::path& folder, const fs::path& program
   if (error || !fs::is_regular_file(bridgestan / "Makefile"))
     throw InputError(fmt::format("BRIDGESTAN={}: is not a folder of BridgeStan; expected one with a Makefile",
                                  folder.string()));
-  std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, variable("CXX")};
+  std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, variable("CXX"),
+                                       variable("STANCFLAGS")};
   for (const char* file : {"Makefile", "make/local", "src/version.hpp", "stan/src/stan/version.hpp"})
     decisive.push_back(fs::is_regular_file(bridgestan / file) ? read_file(bridgestan / file) : "");
   const fs::path library = cache_of(options) / fmt::format("{}-{}.so", c_name(program), key_of(decisive));
