@@ -43,24 +43,35 @@ class MakingLock {
  public:
   explicit MakingLock(const fs::path& path) : descriptor_(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) throw Error(fmt::format("{}: cannot be opened", path.string()));
-    while (::flock(descriptor_, LOCK_EX) != 0)
-      if (errno != EINTR) break;  // a file system without locks: both make it, and the last one placed stays
+    int status = 0;
+    while ((status = ::flock(descriptor_, LOCK_EX)) != 0 && errno == EINTR) continue;
+    held_ = status == 0;
   }
   ~MakingLock() { ::close(descriptor_); }
   MakingLock(const MakingLock&) = delete;
   MakingLock& operator=(const MakingLock&) = delete;
+  bool held() const { return held_; }  // not on a file system without locks: all make it, and the last one placed stays
 
  private:
   int descriptor_;
+  bool held_ = false;
 };
 
-// A folder to work in, removed with everything in it.
+// A folder beside `made` to make it in, removed with everything in it.
 class WorkFolder {
  public:
-  explicit WorkFolder(const fs::path& parent) {
-    std::string name = (parent / "making-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw Error(fmt::format("{}: no folder can be made there", parent.string()));
+  explicit WorkFolder(const fs::path& made) {
+    std::string name = made.string() + ".making-XXXXXX";
+    if (!::mkdtemp(name.data()))
+      throw Error(fmt::format("{}: no folder can be made there", made.parent_path().string()));
     path_ = name;
+  }
+  // Of processes that were killed while they made the same.
+  static void remove_left(const fs::path& made) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(made.parent_path(), ignored))
+      if (entry.path().filename().string().starts_with(made.filename().string() + ".making-"))
+        fs::remove_all(entry.path(), ignored);
   }
   ~WorkFolder() {
     std::error_code ignored;
@@ -112,7 +123,8 @@ void make_once(const fs::path& made, Make&& make) {
   if (fs::exists(made)) return;
   const MakingLock lock(fs::path(made) += ".lock");
   if (fs::exists(made)) return;
-  const WorkFolder work(made.parent_path());
+  if (lock.held()) WorkFolder::remove_left(made);
+  const WorkFolder work(made);
   const fs::path finished = make(work.path());
   const fs::path aside = fs::path(made) += fmt::format(".{}.partial", ::getpid());
   fs::rename(finished, aside);

@@ -302,6 +302,17 @@ TEST_F(BridgeStanFolder, IsUsedFirstAndOnlyOnce) {
   EXPECT_EQ(load_bridgestan(library)->dimension(), 2);
 }
 
+TEST_F(BridgeStanFolder, WhatAKilledProcessLeftIsRemoved) {
+  const std::string text = "parameters { real a; }\n";
+  const fs::path library = compile("model.stan", text), other = options_.cache / "other.so.making-123456";
+  fs::remove(library);
+  fs::create_directories(fs::path(library) += ".making-abcdef/more");
+  fs::create_directories(other);
+  EXPECT_EQ(compile("model.stan", text), library);
+  EXPECT_FALSE(fs::exists(fs::path(library) += ".making-abcdef"));
+  EXPECT_TRUE(fs::exists(other)) << "somebody else may be at work there";
+}
+
 TEST_F(BridgeStanFolder, FailuresAreToldAsWhatTheyAre) {
   EXPECT_EQ(refusal([&] { compile("wrong.stan", "nothing\n"); }),
             fmt::format("{0}/wrong.stan:1: the program cannot be translated by BridgeStan in {0}:\n"
