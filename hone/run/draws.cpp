@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <regex>
 #include <set>
 #include <string_view>
 
@@ -77,17 +76,25 @@ void append_number(fmt::memory_buffer& text, double value) {
 // Where the value of "K.2.3", of "pair:2.1" (a part of a tuple) or of "z.imag" stands in CmdStan's JSON; a name of
 // another form is a key.
 Json& place_of(Json& values, const std::string& name) {
-  static const std::regex form(R"([^.:]+([.:][1-9][0-9]{0,6})*([.](real|imag))?)");
-  if (!std::regex_match(name, form)) return values[name];
-  const std::size_t base = name.find_first_of(".:");
-  Json* place = &values[name.substr(0, base)];
+  struct Part {
+    char mark;
+    std::size_t number;
+  };
+  const std::size_t base = std::min(name.find_first_of(".:"), name.size());
+  std::vector<Part> parts;
   for (std::size_t at = base; at < name.size();) {
     const std::size_t end = std::min(name.find_first_of(".:", at + 1), name.size());
-    const std::string part = name.substr(at + 1, end - at - 1);
-    if (name[at] == ':') place = &(*place)[part];
-    else place = &(*place)[part == "real" ? 0 : part == "imag" ? 1 : std::stoul(part) - 1];
+    const std::string_view text = std::string_view(name).substr(at + 1, end - at - 1);
+    Part part{name[at], text == "real" ? 1u : text == "imag" ? 2u : 0u};
+    const char* read = text.data() + text.size();
+    if (part.number == 0) read = std::from_chars(text.data(), read, part.number).ptr;
+    if (read != text.data() + text.size() || part.number == 0 || part.number > 10'000'000) return values[name];
+    parts.push_back(part);
     at = end;
   }
+  Json* place = &values[name.substr(0, base)];
+  for (const Part& part : parts)
+    place = part.mark == ':' ? &(*place)[std::to_string(part.number)] : &(*place)[part.number - 1];
   return *place;
 }
 

@@ -49,6 +49,10 @@ Settings train_settings(TrainRunConfig& config);
 // Derives what is not set; an impossible combination is a KeyError.
 void resolve(TrainRunConfig& config);
 
+// Keys with other values than their defaults that do nothing under this objective. Configurations that several
+// objectives share carry them along, so they are no error.
+std::vector<std::string> idle_keys(const TrainRunConfig& config);
+
 // Of a resolved configuration:
 TrainConfig engine_config(const TrainRunConfig& config);
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir);
