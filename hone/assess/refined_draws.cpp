@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "hone/assess/nested_rhat.hpp"
 #include "hone/base/error.hpp"
@@ -324,7 +325,7 @@ Matrix<double> independent_draws(const Family& family, int count, const RandomSo
   Draws draws(family.dimension(), family.components(), count);
   family.draw(random, draws_part, draws);
   if (component) component->assign(count, 0);
-  if (family.components() == 1) return draws.z;
+  if (family.components() == 1) return std::move(draws.z);
   std::vector<double> uniform(count);
   random.uniforms({Purpose::proposal, draws_part}, uniform);
   Matrix<double> result(family.dimension(), count);

@@ -45,18 +45,18 @@ struct FitCommand {
   }
 };
 
-std::string cell(double x) { return std::isnan(x) ? fmt::format("{:>10}", "-") : fmt::format("{:>10.4g}", x); }
+std::string cell(double x) { return std::isnan(x) ? fmt::format("{:>11}", "-") : fmt::format("{:>11.4g}", x); }
 
 void FitCommand::print_table(const CheckedFit& fit) const {
   constexpr std::size_t most_rows = 40;
   std::size_t width = 9;
   const std::size_t rows = std::min(most_rows, fit.parameters.size());
   for (std::size_t k = 0; k < rows; ++k) width = std::max(width, fit.parameters[k].name.size());
-  fmt::print("{:<{}}  {:>10}{:>10}  |{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "", width, "q mean", "q sd", "mean", "sd",
+  fmt::print("{:<{}} {:>11}{:>11}  |{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", "", width, "q mean", "q sd", "mean", "sd",
              "mcse", "5%", "50%", "95%");
   for (std::size_t k = 0; k < rows; ++k) {
     const ParameterSummary& s = fit.parameters[k];
-    fmt::print("{:<{}}  {}{}  |{}{}{}{}{}{}\n", s.name, width, cell(s.q_mean), cell(s.q_sd), cell(s.mean), cell(s.sd),
+    fmt::print("{:<{}} {}{}  |{}{}{}{}{}{}\n", s.name, width, cell(s.q_mean), cell(s.q_sd), cell(s.mean), cell(s.sd),
                cell(s.mcse), cell(s.q05), cell(s.q50), cell(s.q95));
   }
   if (rows < fit.parameters.size()) fmt::print("… {} more in summary.json\n", fit.parameters.size() - rows);

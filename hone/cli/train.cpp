@@ -16,6 +16,7 @@ namespace {
 struct TrainCommand {
   explicit TrainCommand(CLI::App& command);
   void apply();
+  void note_idle_keys() const;
   void run();
   std::filesystem::path folder() const;
   std::vector<SeedRun> runs() const;
@@ -168,8 +169,15 @@ std::vector<TrainOutcome> TrainCommand::trained(const std::vector<SeedRun>& list
   }
 }
 
+void TrainCommand::note_idle_keys() const {
+  std::string text;
+  for (const std::string& key : idle_keys(config)) text += (text.empty() ? "" : "; ") + settings.origin(key);
+  if (!text.empty()) fmt::print(stderr, "note: {}: no effect under objective {}\n", text, settings.text("objective"));
+}
+
 void TrainCommand::run() {
   apply();
+  if (!quiet) note_idle_keys();
   const std::vector<TrainOutcome> outcomes = trained(runs());
   std::string failures;
   bool finished = true;

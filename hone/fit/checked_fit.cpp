@@ -203,10 +203,12 @@ Matrix<double> CheckedFitter::natural(MatrixView<const double> e) const {
 void CheckedFitter::summarize() {
   const int n = result_.refined.count();
   std::vector<double> values(n);
-  const auto quantile = [&values, n](double p) {  // of sorted values, between the two nearest
+  const auto quantile = [&values, n](double p) {  // between the two nearest; puts smaller values before larger ones
     const double at = p * (n - 1);
-    const int low = static_cast<int>(at);
-    return values[low] + (at - low) * (values[std::min(low + 1, n - 1)] - values[low]);
+    const auto low = values.begin() + static_cast<std::ptrdiff_t>(at);
+    std::ranges::nth_element(values, low);
+    const double next = low + 1 < values.end() ? *std::min_element(low + 1, values.end()) : *low;
+    return *low + (at - std::floor(at)) * (next - *low);
   };
   for (std::size_t k = 0; k < posterior_.names().size(); ++k) {
     const int row = static_cast<int>(k);
@@ -224,7 +226,6 @@ void CheckedFitter::summarize() {
     if (std::isnan(s.mean)) {
       s.q05 = s.q50 = s.q95 = s.mean;
     } else {
-      std::ranges::sort(values);
       s.q05 = quantile(0.05);
       s.q50 = quantile(0.5);
       s.q95 = quantile(0.95);

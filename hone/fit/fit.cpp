@@ -70,7 +70,10 @@ void Fit::sample(std::uint32_t iteration) {
                      evidence_.grad_p0.view().columns(begin, end));
   });
   dropped_draws_ += drop_outside_support(evidence_);
-  family_.log_density_at(draws, Want::both, evidence_.log_q0, evidence_.grad_q0);
+  if (analytic_)  // no term has ∇_z log q then
+    family_.log_density_at(draws, Want::value, evidence_.log_q0, {});
+  else
+    family_.log_density_at(draws, Want::both, evidence_.log_q0, evidence_.grad_q0);
 }
 
 void Fit::refine(std::uint32_t iteration) {

@@ -22,7 +22,15 @@ Hmc::Hmc(int leapfrog, int jitter, StepSizes step_sizes)
     throw InputError("the jitter of the leapfrog steps must be at least 0 and below their number");
 }
 
+// A block of chains at a time, so that what their trajectories touch again and again stays near the processor.
 void Hmc::step(const Target& target, const Move& move, const ChainsView& chains) {
+  constexpr int near = 8192, least = 64;  // numbers in a block of positions; chains
+  const int block = std::max(least, near / chains.z.rows());
+  for (int begin = 0; begin < chains.count(); begin += block)
+    step_block(target, move, chains.range(begin, std::min(chains.count(), begin + block)));
+}
+
+void Hmc::step_block(const Target& target, const Move& move, const ChainsView& chains) {
   const int count = chains.count();
   reserve(chains.z.rows(), count);
   order_by_length(move, chains);

@@ -24,6 +24,7 @@ class Hmc final : public Kernel {
   void step(const Target& target, const Move& move, const ChainsView& chains) override;
 
  private:
+  void step_block(const Target& target, const Move& move, const ChainsView& chains);
   void reserve(int dimension, int count);
   void order_by_length(const Move& move, const ChainsView& chains);
   void choose_step_sizes(const Move& move, const ChainsView& chains);

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -75,14 +73,29 @@ void append_number(fmt::memory_buffer& text, double value) {
   fmt::format_to(std::back_inserter(text), "{}", std::isnan(value) ? std::abs(value) : value);
 }
 
-// An array of a point's natural values, nested as its dimensions are.
-Json nested(const NamedVariable& array, const std::function<double(std::size_t)>& value, std::size_t depth = 0,
-            std::size_t offset = 0) {
-  if (depth == array.dims.size()) return value(array.entries[offset]);
-  Json list = Json::array();
-  for (std::size_t i = 0; i < array.dims[depth]; ++i)
-    list.push_back(nested(array, value, depth + 1, offset * array.dims[depth] + i));
-  return list;
+// Where the value of "K.2.3", of "pair:2.1" (a part of a tuple) or of "z.imag" stands in CmdStan's JSON; a name of
+// another form is a key.
+Json& place_of(Json& values, const std::string& name) {
+  struct Part {
+    char mark;
+    std::size_t number;
+  };
+  const std::size_t base = std::min(name.find_first_of(".:"), name.size());
+  std::vector<Part> parts;
+  for (std::size_t at = base; at < name.size();) {
+    const std::size_t end = std::min(name.find_first_of(".:", at + 1), name.size());
+    const std::string_view text = std::string_view(name).substr(at + 1, end - at - 1);
+    Part part{name[at], text == "real" ? 1u : text == "imag" ? 2u : 0u};
+    const char* read = text.data() + text.size();
+    if (part.number == 0) read = std::from_chars(text.data(), read, part.number).ptr;
+    if (read != text.data() + text.size() || part.number == 0 || part.number > 10'000'000) return values[name];
+    parts.push_back(part);
+    at = end;
+  }
+  Json* place = &values[name.substr(0, base)];
+  for (const Part& part : parts)
+    place = part.mark == ':' ? &(*place)[std::to_string(part.number)] : &(*place)[part.number - 1];
+  return *place;
 }
 
 // Numbers of a JSON value into `array`; false where it is no rectangular array of numbers.
@@ -168,11 +181,9 @@ void write_warm_start(const fs::path& folder, const WarmStart& start) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (!fs::is_directory(folder)) throw Error(fmt::format("{}: this folder cannot be made", folder.string()));
-  const std::vector<NamedVariable> arrays = group_names(start.names);
   for (int chain = 0; chain < start.inits.cols(); ++chain) {
     Json inits = Json::object();
-    for (const NamedVariable& array : arrays)
-      inits[array.name] = nested(array, [&](std::size_t i) { return start.inits(static_cast<int>(i), chain); });
+    for (int i = 0; i < start.inits.rows(); ++i) place_of(inits, start.names[i]) = start.inits(i, chain);
     write_file(folder / fmt::format("inits_{}.json", chain + 1), inits.dump(1) + "\n");
   }
   const Matrix<double>& metric = start.inverse_metric;

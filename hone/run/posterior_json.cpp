@@ -22,7 +22,8 @@ Json json_number(double x) {
 
 double number(const Json& value) {
   if (value.is_null()) return std::nan("");
-  if (value.is_string()) return value == "Infinity" ? HUGE_VAL : -HUGE_VAL;
+  if (value == "Infinity") return HUGE_VAL;
+  if (value == "-Infinity") return -HUGE_VAL;
   return value.get<double>();
 }
 
@@ -155,6 +156,22 @@ Findings findings_of(const Json& j) {
   return f;
 }
 
+// Lists that belong together are of one length; throws Error with the name of one that is not.
+void check_lengths(const Findings& f) {
+  const auto expect = [](const char* name, std::size_t found, std::size_t expected) {
+    if (found != expected) throw Error(fmt::format("'{}' has {} entries, expected {}", name, found, expected));
+  };
+  const auto dimension = static_cast<std::size_t>(f.dimension);
+  expect("coordinates", f.coordinate_names.size(), dimension);
+  expect("chain_coordinates", f.chain_names.size(), dimension);
+  expect("mean_shift", f.q.shift.size(), dimension);
+  expect("sd_ratio", f.q.sd_ratio.size(), dimension);
+  expect("widest", f.q.widest.size(), f.q.narrowest.size());
+  for (const auto* list : {&f.q.narrowest, &f.q.widest})
+    for (const Direction& direction : *list) expect("vector", direction.vector.size(), dimension);
+  expect("q_weight", f.q.q_weight.size(), f.q.mode_mass.size());
+}
+
 Json json_of(const Tolerances& t) { return {{"mean", t.mean}, {"sd", t.sd}, {"vcd", t.vcd}}; }
 
 Json json_of(const ParameterSummary& s) {
@@ -224,9 +241,15 @@ StoredFindings read_findings(const std::filesystem::path& run) {
     throw InputError(fmt::format("{}: not JSON, or no object; expected the summary of a 'hone fit'", path.string()));
   try {
     const Json& t = json.at("tolerances");
-    return {findings_of(json.at("checks")), {t.at("mean"), t.at("sd"), t.at("vcd")}};
+    StoredFindings stored{findings_of(json.at("checks")), {t.at("mean"), t.at("sd"), t.at("vcd")}};
+    check_lengths(stored.findings);
+    return stored;
   } catch (const Json::exception& error) {
-    throw InputError(fmt::format("{}: not the summary of a 'hone fit': {}", path.string(), error.what()));
+    const std::string_view words = error.what();  // "[json.exception.out_of_range.403] key 'checks' not found"
+    throw InputError(fmt::format("{}: not the summary of a 'hone fit': {}", path.string(),
+                                 words.substr(std::min(words.find(' ') + 1, words.size()))));
+  } catch (const Error& error) {
+    throw InputError(fmt::format("{}: damaged: {}", path.string(), error.what()));
   }
 }
 

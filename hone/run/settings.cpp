@@ -249,9 +249,13 @@ void Settings::set(std::string_view key, const std::string& text, const std::str
   }
 }
 
+std::string Settings::origin(const std::string& key) const {
+  const auto found = origins_.find(key);
+  return found == origins_.end() ? key : found->second;
+}
+
 InputError Settings::located(const KeyError& error) const {
-  const auto origin = origins_.find(error.key());
-  return InputError(origin == origins_.end() ? error.what() : origin->second + ": " + error.message());
+  return InputError(origin(error.key()) + ": " + error.message());
 }
 
 void Settings::read_file(const std::filesystem::path& path) {

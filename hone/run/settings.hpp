@@ -90,6 +90,9 @@ class Settings {
   // Sets one value from a text; `origin` ("--steps", "file.toml:3") begins the message of an InputError.
   void set(std::string_view key, const std::string& text, const std::string& origin);
 
+  // Where a key was set, with the key: "file.toml:3: steps", "--steps"; the key alone where it was not.
+  std::string origin(const std::string& key) const;
+
   // The error of a key with where it was set before it: "file.toml:3: steps: …", "--steps: …".
   InputError located(const KeyError& error) const;
 

@@ -103,6 +103,17 @@ void resolve(TrainRunConfig& config) {
   check(engine_config(config), config.engine);
 }
 
+std::vector<std::string> idle_keys(const TrainRunConfig& config) {
+  const TrainRunConfig plain;
+  const bool refines = config.objective.kind != ObjectiveKind::kl, baseline = uses_baseline(config.objective);
+  std::vector<std::string> keys;
+  if (!refines && config.steps != plain.steps) keys.push_back("steps");
+  if (!refines && config.adapt != plain.adapt) keys.push_back("adapt");  // the rest of the kernel serves 'hone eval'
+  if (!baseline && config.baseline != plain.baseline) keys.push_back("baseline");
+  if (!baseline && config.local_from != plain.local_from) keys.push_back("local_from");
+  return keys;
+}
+
 TrainConfig engine_config(const TrainRunConfig& config) {
   TrainConfig result;
   result.model = {config.model, *config.latent, *config.hidden, config.encoder_hidden, config.activation};

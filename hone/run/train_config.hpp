@@ -58,6 +58,10 @@ Settings train_settings(TrainRunConfig& config);
 // Derives what is not set; an impossible combination is a KeyError.
 void resolve(TrainRunConfig& config);
 
+// Keys with other values than their defaults that do nothing under this objective. Configurations that several
+// objectives share carry them along, so they are no error.
+std::vector<std::string> idle_keys(const TrainRunConfig& config);
+
 // Of a resolved configuration:
 TrainConfig engine_config(const TrainRunConfig& config);
 EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& test);

@@ -108,6 +108,15 @@ std::vector<std::string> split(std::string_view list) {
   return names;
 }
 
+// The model's own words in a message such as "log_density() failed with exception: …". Up to 2.6 BridgeStan's message
+// about a model that cannot be made holds all of its data as well.
+std::string_view own_words(std::string_view message, std::string_view data) {
+  constexpr std::string_view construction = "construct(", mark = ") failed with exception: ";
+  const bool repeats = message.starts_with(construction) && message.substr(construction.size()).starts_with(data);
+  const std::size_t end = message.find(mark, repeats ? construction.size() + data.size() : 0);
+  return end == std::string_view::npos ? message : message.substr(end + mark.size());
+}
+
 // A message that the library allocated, if it did.
 class Message {
  public:
@@ -119,8 +128,8 @@ class Message {
   Message& operator=(const Message&) = delete;
 
   char** slot() { return &text_; }
-  std::string text() const {
-    std::string_view text = text_ ? text_ : "";
+  std::string text(std::string_view data = {}) const {
+    std::string_view text = own_words(text_ ? text_ : "", data);
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
     return text.empty() ? "no reason given" : std::string(text);
   }
@@ -158,7 +167,7 @@ class BridgeStanPosterior final : public Posterior {
     Message ignored(f_), message(f_);
     f_.set_print_callback([](const char*, std::size_t) {}, ignored.slot());
     model_ = f_.model_construct(data.empty() ? nullptr : text.c_str(), 1, message.slot());
-    if (!model_) throw InputError(fmt::format("{}: {}", complaining(name, data), message.text()));
+    if (!model_) throw InputError(fmt::format("{}: {}", complaining(name, data), message.text(text)));
     try {
       read_shape(name);
     } catch (...) {
@@ -242,7 +251,7 @@ class BridgeStanPosterior final : public Posterior {
     const bool sound = coordinates_.size() == static_cast<std::size_t>(f_.param_unc_num(model_)) &&
                        names_.size() == static_cast<std::size_t>(f_.param_num(model_, true, true)) &&
                        parameters_ <= transformed_ && transformed_ <= names_.size();
-    if (!sound) throw InputError(fmt::format("{}: the name's names and counts do not agree", name.string()));
+    if (!sound) throw InputError(fmt::format("{}: the model's names and counts do not agree", name.string()));
   }
 
   std::unique_lock<std::mutex> guard() const {

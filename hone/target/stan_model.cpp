@@ -43,24 +43,35 @@ class MakingLock {
  public:
   explicit MakingLock(const fs::path& path) : descriptor_(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) throw Error(fmt::format("{}: cannot be opened", path.string()));
-    while (::flock(descriptor_, LOCK_EX) != 0)
-      if (errno != EINTR) break;  // a file system without locks: both make it, and the last one placed stays
+    int status = 0;
+    while ((status = ::flock(descriptor_, LOCK_EX)) != 0 && errno == EINTR) continue;
+    held_ = status == 0;
   }
   ~MakingLock() { ::close(descriptor_); }
   MakingLock(const MakingLock&) = delete;
   MakingLock& operator=(const MakingLock&) = delete;
+  bool held() const { return held_; }  // not on a file system without locks: all make it, and the last one placed stays
 
  private:
   int descriptor_;
+  bool held_ = false;
 };
 
-// A folder to work in, removed with everything in it.
+// A folder beside `made` to make it in, removed with everything in it.
 class WorkFolder {
  public:
-  explicit WorkFolder(const fs::path& parent) {
-    std::string name = (parent / "making-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw Error(fmt::format("{}: no folder can be made there", parent.string()));
+  explicit WorkFolder(const fs::path& made) {
+    std::string name = made.string() + ".making-XXXXXX";
+    if (!::mkdtemp(name.data()))
+      throw Error(fmt::format("{}: no folder can be made there", made.parent_path().string()));
     path_ = name;
+  }
+  // Of processes that were killed while they made the same.
+  static void remove_left(const fs::path& made) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(made.parent_path(), ignored))
+      if (entry.path().filename().string().starts_with(made.filename().string() + ".making-"))
+        fs::remove_all(entry.path(), ignored);
   }
   ~WorkFolder() {
     std::error_code ignored;
@@ -112,25 +123,38 @@ void make_once(const fs::path& made, Make&& make) {
   if (fs::exists(made)) return;
   const MakingLock lock(fs::path(made) += ".lock");
   if (fs::exists(made)) return;
-  const WorkFolder work(made.parent_path());
+  if (lock.held()) WorkFolder::remove_left(made);
+  const WorkFolder work(made);
   const fs::path finished = make(work.path());
   const fs::path aside = fs::path(made) += fmt::format(".{}.partial", ::getpid());
   fs::rename(finished, aside);
   place_file(aside, made);
 }
 
-// By BridgeStan's own makefile, in the work folder: nothing is written beside the user's program.
+// By BridgeStan's own makefile, in the work folder: nothing is written beside the user's program. Messages, also those of
+// the running model, call the program by its name: the work folder will be gone.
 fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& program, const StanSource& source,
                                const fs::path& work) {
   const std::string name = c_name(program);
   write_file(work / (name + ".stan"), source.text);
-  const fs::path library = work / (name + "_model.so");
-  const Finished finished =
-      run_program({"make", "-C", bridgestan.string(), "STAN_THREADS=true", library.string()});
-  if (finished.status == program_not_found)
-    throw InputError("make is missing; to install it:\n  apt-get install --no-install-recommends make g++");
-  if (finished.status != 0 || !fs::exists(library))
-    throw translation_failure(program, source, fmt::format("BridgeStan in {}", bridgestan.string()), finished.output);
+  const std::string flags =
+      fmt::format("STANCFLAGS={} --filename-in-msg={}.stan", variable("STANCFLAGS"), name);  // BridgeStan may add to it
+  const auto make = [&](const fs::path& file) {
+    const Finished finished = run_program(
+        {"env", flags, "make", "--silent", "-C", bridgestan.string(), "STAN_THREADS=true", file.string()});
+    if (finished.status == program_not_found)
+      throw InputError("make is missing; to install it:\n  apt-get install --no-install-recommends make g++");
+    return finished;
+  };
+  const fs::path translated = work / (name + ".hpp"), library = work / (name + "_model.so");
+  const Finished translation = make(translated);
+  if (translation.status != 0 || !fs::exists(translated))
+    throw translation_failure(program, source, fmt::format("BridgeStan in {}", bridgestan.string()), translation.output,
+                              "set BRIDGESTAN to the folder of a newer BridgeStan.");
+  const Finished compilation = make(library);
+  if (compilation.status != 0 || !fs::exists(library))
+    throw Error(fmt::format("{}: its translation does not compile (BridgeStan in {}):\n{}", program.string(),
+                            bridgestan.string(), end_of(compilation.output)));
   return library;
 }
 
@@ -141,7 +165,8 @@ fs::path compile_with_bridgestan(const fs::path& folder, const fs::path& program
   if (error || !fs::is_regular_file(bridgestan / "Makefile"))
     throw InputError(fmt::format("BRIDGESTAN={}: is not a folder of BridgeStan; expected one with a Makefile",
                                  folder.string()));
-  std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, variable("CXX")};
+  std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, variable("CXX"),
+                                       variable("STANCFLAGS")};
   for (const char* file : {"Makefile", "make/local", "src/version.hpp", "stan/src/stan/version.hpp"})
     decisive.push_back(fs::is_regular_file(bridgestan / file) ? read_file(bridgestan / file) : "");
   const fs::path library = cache_of(options) / fmt::format("{}-{}.so", c_name(program), key_of(decisive));

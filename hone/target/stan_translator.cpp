@@ -75,7 +75,7 @@ std::string without_noise(const std::string& output) {
     const std::string_view line = std::string_view(output).substr(at, end - at);
     const bool noise = line.empty() || line.starts_with("code for methods in class") || line.starts_with("Calls:") ||
                        line.starts_with("Execution halted") || line.starts_with("Error in rstan::stanc") ||
-                       line.starts_with("  failed to parse") || line.starts_with("make: ");
+                       line.starts_with("  failed to parse") || line.starts_with("make: ") || line.starts_with("--- ");
     if (!noise) text.append(line).push_back('\n');
     at = end + 1;
   }
@@ -118,7 +118,7 @@ StanTools find_stan_tools() {
 }
 
 InputError translation_failure(const fs::path& program, const StanSource& source, const std::string& translator,
-                               const std::string& output) {
+                               const std::string& output, const std::string& way_out) {
   const std::string said = without_noise(output);
   std::string place = program.string();
   if (const auto line = first_line(said)) {
@@ -126,10 +126,8 @@ InputError translation_failure(const fs::path& program, const StanSource& source
     place = fmt::format("{}:{}", origin.file.string(), origin.line);
   }
   return InputError(fmt::format(
-      "{}: the program cannot be translated by {}:\n{}"
-      "If the program is right for a newer Stan, give a library of it built by a newer BridgeStan (model.so) instead, "
-      "or set BRIDGESTAN to its folder.",
-      place, translator, said));
+      "{}: the program cannot be translated by {}:\n{}If the program is right for a newer Stan, {}", place, translator,
+      said, way_out));
 }
 
 std::string translate_stan(const StanTools& tools, const fs::path& program, const StanSource& source,
@@ -148,7 +146,9 @@ std::string translate_stan(const StanTools& tools, const fs::path& program, cons
     throw InputError(fmt::format("Stan programs are translated by R, whose program Rscript is not found; to install "
                                  "it:\n  {}", StanTools::install));
   if (finished.status != 0)
-    throw translation_failure(program, source, "Stan 2.21 (R's package rstan)", finished.output);
+    throw translation_failure(program, source, "Stan 2.21 (R's package rstan)", finished.output,
+                              "give a library of it built by a newer BridgeStan (model.so) instead, or set BRIDGESTAN to "
+                              "its folder.");
   return mended(read_file(work / "translated.cpp"));
 }
 

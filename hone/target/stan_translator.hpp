@@ -30,9 +30,10 @@ StanTools find_stan_tools();
 std::string translate_stan(const StanTools& tools, const std::filesystem::path& program, const StanSource& source,
                            const std::string& text, const std::filesystem::path& work);
 
-// The error for what a translator said of a program, with the first line that it names.
+// The error for what a translator said of a program, with the first line that it names. `way_out`: what to do if the
+// program is right for a newer Stan.
 InputError translation_failure(const std::filesystem::path& program, const StanSource& source,
-                               const std::string& translator, const std::string& output);
+                               const std::string& translator, const std::string& output, const std::string& way_out);
 
 // The program's file name without its ending, as a name in C++ ("my-model.stan": my_model).
 std::string c_name(const std::filesystem::path& program);

@@ -1,5 +1,6 @@
 #include "hone/tensor/triangular.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -14,61 +15,81 @@ std::span<const double> row_of(std::span<const double> lower, std::size_t i, std
   return lower.subspan(packed(i, 0), count);
 }
 
-constexpr std::size_t panel = TriangularPanels::rows;
-using Rows = double __attribute__((vector_size(panel * sizeof(double))));
+constexpr std::size_t rows = TriangularPanels::rows;
+using Rows = double __attribute__((vector_size(rows * sizeof(double))));
+using Panel = TriangularPanels::Panel;
 
-// Rows of M x_c for vectors c = 0 … C − 1, which share what is read of M. Sums run over the columns upwards, whatever C
-// is: so do the bits.
-template <int C>
-HONE_INLINE void multiply_panel(const double* m, std::size_t columns, const double* x, double* y, std::size_t d,
-                                std::size_t rows) {
-  Rows sum[C] = {};
-  for (std::size_t j = 0; j < columns; ++j) {
-    Rows column;
-    std::memcpy(&column, m + panel * j, sizeof column);
-    for (int c = 0; c < C; ++c) sum[c] += column * x[c * d + j];
-  }
-  for (int c = 0; c < C; ++c)
-    if (rows == panel)
-      std::memcpy(y + c * d, &sum[c], sizeof sum[c]);
-    else
-      for (std::size_t i = 0; i < rows; ++i) y[c * d + i] = sum[c][i];
+// Rows of M x_c in P panels next to each other, for vectors c = 0 … C − 1, which share what is read of M. Sums run over
+// the columns upwards, whatever P and C are: so do the bits.
+template <int P, int C>
+HONE_INLINE void multiply_panels(const double* m, const Panel* panel, const double* x, double* y, std::size_t d) {
+  Rows sum[P][C] = {};
+  const auto add = [&](int p, std::size_t from, std::size_t to) {
+    for (std::size_t j = from; j < to; ++j) {
+      Rows column;
+      std::memcpy(&column, m + panel[p].values + rows * (j - panel[p].begin), sizeof column);
+      for (int c = 0; c < C; ++c) sum[p][c] += column * x[c * d + j];
+    }
+  };
+  const std::size_t from = panel[P - 1].begin, to = panel[0].end;  // the columns that all of them have
+  for (int p = 0; p < P - 1; ++p) add(p, panel[p].begin, from);
+  for (std::size_t j = from; j < to; ++j)
+    for (int p = 0; p < P; ++p) add(p, j, j + 1);
+  for (int p = 1; p < P; ++p) add(p, to, panel[p].end);
+  for (int p = 0; p < P; ++p)
+    for (int c = 0; c < C; ++c) {
+      double* const out = y + c * d + panel[p].row;
+      if (panel[p].row + rows <= d)
+        std::memcpy(out, &sum[p][c], sizeof sum[p][c]);
+      else
+        for (std::size_t i = 0; panel[p].row + i < d; ++i) out[i] = sum[p][c][i];
+    }
 }
 
-HONE_CLONES void multiply_panel(const double* m, std::size_t columns, const double* x, double* y, std::size_t d,
-                                std::size_t rows, std::size_t count) {
-  std::size_t c = 0;
-  for (; c + 4 <= count; c += 4) multiply_panel<4>(m, columns, x + c * d, y + c * d, d, rows);
-  switch (count - c) {  // one vector takes as long as three
-    case 3: return multiply_panel<3>(m, columns, x + c * d, y + c * d, d, rows);
-    case 2: return multiply_panel<2>(m, columns, x + c * d, y + c * d, d, rows);
-    case 1: return multiply_panel<1>(m, columns, x + c * d, y + c * d, d, rows);
+template <int P, int C>
+HONE_INLINE void multiply_few(const double* m, std::span<const Panel> panels, const double* x, double* y,
+                              std::size_t d) {
+  std::size_t k = 0;
+  for (; k + P <= panels.size(); k += P) multiply_panels<P, C>(m, &panels[k], x, y, d);
+  for (; k < panels.size(); ++k) multiply_panels<1, C>(m, &panels[k], x, y, d);
+}
+
+// A sum waits for the one before: four side by side, of four vectors or, for the last one or two, of several panels.
+HONE_CLONES void multiply_some(const double* m, std::span<const Panel> panels, const double* x, double* y,
+                               std::size_t d, std::size_t count) {
+  const std::size_t by_fours = count / 4 * 4;
+  for (const Panel& panel : panels)
+    for (std::size_t c = 0; c < by_fours; c += 4) multiply_panels<1, 4>(m, &panel, x + c * d, y + c * d, d);
+  x += by_fours * d;
+  y += by_fours * d;
+  switch (count - by_fours) {
+    case 3: return multiply_few<1, 3>(m, panels, x, y, d);
+    case 2: return multiply_few<2, 2>(m, panels, x, y, d);
+    case 1: return multiply_few<4, 1>(m, panels, x, y, d);
   }
 }
 
 }  // namespace
 
 TriangularPanels::TriangularPanels(Triangle triangle, MatrixView<const double> matrix)
-    : triangle_(triangle), dimension_(static_cast<std::size_t>(matrix.rows())) {
-  for (std::size_t row = 0; row < dimension_; row += rows)
-    for (std::size_t j = begin(row); j < end(row); ++j)
+    : dimension_(static_cast<std::size_t>(matrix.rows())) {
+  for (std::size_t row = 0; row < dimension_; row += rows) {
+    const bool lower = triangle == Triangle::lower;
+    const Panel panel{values_.size(), row, lower ? 0 : row, lower ? std::min(row + rows, dimension_) : dimension_};
+    for (std::size_t j = panel.begin; j < panel.end; ++j)
       for (std::size_t i = row; i < row + rows; ++i)
         values_.push_back(i < dimension_ ? matrix.column(static_cast<int>(j))[i] : 0);
+    panels_.push_back(panel);
+  }
 }
 
 // A few vectors at a time, so that they stay near while M passes by.
 void TriangularPanels::multiply(MatrixView<const double> x, MatrixView<double> y) const {
   constexpr std::size_t at_once = 32;
   const auto count = static_cast<std::size_t>(x.cols());
-  for (std::size_t first = 0; first < count; first += at_once) {
-    const double* m = values_.data();
-    for (std::size_t row = 0; row < dimension_; row += rows) {
-      const std::size_t columns = end(row) - begin(row), from = first * dimension_;
-      multiply_panel(m, columns, x.data() + from + begin(row), y.data() + from + row, dimension_,
-                     std::min(rows, dimension_ - row), std::min(at_once, count - first));
-      m += rows * columns;
-    }
-  }
+  for (std::size_t first = 0; first < count; first += at_once)
+    multiply_some(values_.data(), panels_, x.data() + first * dimension_, y.data() + first * dimension_, dimension_,
+                  std::min(at_once, count - first));
 }
 
 void multiply_lower(std::span<const double> lower, std::span<const double> x, std::span<double> y) {

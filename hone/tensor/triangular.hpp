@@ -23,6 +23,11 @@ enum class Triangle { lower, upper };
 class TriangularPanels {
  public:
   static constexpr std::size_t rows = 8;
+  struct Panel {
+    std::size_t values;      // where its values begin
+    std::size_t row;         // its first row
+    std::size_t begin, end;  // the columns that it has
+  };
 
   TriangularPanels() = default;
   TriangularPanels(Triangle triangle, MatrixView<const double> matrix);  // (D, D), with zeros in its other half
@@ -31,14 +36,8 @@ class TriangularPanels {
   void multiply(MatrixView<const double> x, MatrixView<double> y) const;
 
  private:
-  // the columns that the panel from `row` on has
-  std::size_t begin(std::size_t row) const { return triangle_ == Triangle::lower ? 0 : row; }
-  std::size_t end(std::size_t row) const {
-    return triangle_ == Triangle::lower && row + rows < dimension_ ? row + rows : dimension_;
-  }
-
-  Triangle triangle_ = Triangle::lower;
   std::size_t dimension_ = 0;
+  std::vector<Panel> panels_;
   std::vector<double> values_;  // panel after panel, column after column, a column's rows next to each other
 };
 

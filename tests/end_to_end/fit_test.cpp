@@ -119,5 +119,32 @@ TEST_F(FitProgram, CheckRefusesOtherRuns) {
   refused("\"$HONE\" check other --tolerance-vcd much", "--tolerance-vcd");
 }
 
+// Whatever is missing or of another kind or length: a verdict where it does not matter, else a refusal by name.
+TEST_F(FitProgram, CheckSurvivesADamagedRun) {
+  ASSERT_EQ(hone("fit " + model + " --budget 20000 --draws 100 --objective kl --quiet --out run").code, 0);
+  const Json whole = summary("run");
+  int refused = 0;
+  for (const auto& [key, value] : whole["checks"].items())
+    for (const Json& instead : {Json(), Json("text"), Json(-5), Json::array(), Json::array({1.5}), Json::object()}) {
+      Json damaged = whole;
+      damaged["checks"][key] = instead;
+      write_file(folder.path() / "run" / "summary.json", damaged.dump());
+      const Outcome outcome = hone("check run");
+      EXPECT_TRUE(outcome.code == 0 || outcome.code == 10 || outcome.code == 11 || outcome.code == 2)
+          << key << " as " << instead << ": " << outcome.code;
+      if (outcome.code != 2) continue;
+      EXPECT_EQ(outcome.err.rfind("hone: run/summary.json: ", 0), 0u) << outcome.err;
+      ++refused;
+    }
+  EXPECT_GT(refused, 100);
+  Json damaged = whole;
+  damaged["checks"]["widest"].erase(0);
+  write_file(folder.path() / "run" / "summary.json", damaged.dump());
+  EXPECT_EQ(hone("check run").err, "hone: run/summary.json: damaged: 'widest' has 1 entries, expected 2\n");
+  damaged["checks"].erase("widest");
+  write_file(folder.path() / "run" / "summary.json", damaged.dump());
+  EXPECT_EQ(hone("check run").err, "hone: run/summary.json: not the summary of a 'hone fit': key 'widest' not found\n");
+}
+
 }  // namespace
 }  // namespace hone::test

@@ -62,6 +62,21 @@ TEST_F(Train, EveryKeyIsDocumented) {
   EXPECT_GT(keys, 35);
 }
 
+// Configurations that several objectives share carry such keys along: a remark, no error.
+TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
+  const auto remarks = [this](const std::string& options) {
+    return hone("train c.toml --iterations 1 --set hidden=3 --set steps=3 --set adapt=between " + options).err;
+  };
+  const std::string note = "note: --set steps; --set adapt: no effect under objective kl\n";
+  EXPECT_EQ(remarks("--set objective=kl --out a").find(note), 0u);
+  EXPECT_EQ(remarks("--set objective=vcd --out b").find("note: "), std::string::npos);
+  EXPECT_EQ(remarks("--set objective=kl --quiet --out c"), "");
+  const std::string hoffman = remarks("--set objective=hoffman --set baseline=global --set local_from=5 --out d");
+  EXPECT_EQ(hoffman.find("note: --set baseline; --set local_from: no effect under objective hoffman\n"), 0u) << hoffman;
+  EXPECT_EQ(hone("train a/config.toml --set steps=8 --set adapt=inside --out e").err.find("note: "), std::string::npos)
+      << "a run's own configuration has every key";
+}
+
 TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_bad_config("latnet = 3", "bad.toml:2: there is no key 'latnet'; did you mean 'latent'?");
   expect_bad_config("latent = \"three\"", "bad.toml:2: latent: 'three' is not allowed; expected an integer");

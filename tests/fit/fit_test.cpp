@@ -18,11 +18,15 @@
 namespace {
 std::atomic<long> allocations = 0;
 }
-// Not inlined: GCC would take malloc and free for a mismatch of new and delete.
+// Not inlined: GCC would take malloc and free for a mismatch of new and delete. std::stable_sort asks for the second.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -87,16 +87,17 @@ TEST(Kernels, TheEnergyMovesByTheMomentaAlone) {
 TEST(Kernels, AChainDoesNotDependOnItsNeighbours) {
   const auto target = make_toy(Toy::mixture);
   const PhiloxSource random(4);
-  for (const KernelConfig& config : kernels) {
-    Batch together(*target, 12), apart(*target, 12);
-    make_kernel(config)->step(*target, {random, 1, 0, 0.3}, together.chains.view());
-    const auto kernel = make_kernel(config);
-    for (int i = 0; i < 12; ++i) kernel->step(*target, {random, 1, 0, 0.3}, apart.chains.view().range(i, i + 1));
-    for (int i = 0; i < 12; ++i) {
-      EXPECT_EQ(together.chains.z(0, i), apart.chains.z(0, i));
-      EXPECT_EQ(together.chains.acceptance[i], apart.chains.acceptance[i]);
+  for (const KernelConfig& config : kernels)
+    for (const int count : {12, 5000}) {  // many: more than one block of hmc
+      Batch together(*target, count), apart(*target, count);
+      make_kernel(config)->step(*target, {random, 1, 0, 0.3}, together.chains.view());
+      const auto kernel = make_kernel(config);
+      for (int i = 0; i < count; ++i) kernel->step(*target, {random, 1, 0, 0.3}, apart.chains.view().range(i, i + 1));
+      for (int i = 0; i < count; ++i) {
+        EXPECT_EQ(together.chains.z(0, i), apart.chains.z(0, i));
+        EXPECT_EQ(together.chains.acceptance[i], apart.chains.acceptance[i]);
+      }
     }
-  }
 }
 
 // Counts evaluations of a point's value and gradient.

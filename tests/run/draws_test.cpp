@@ -149,5 +149,19 @@ TEST(WarmStart, WritesWhatCmdStanReads) {
   EXPECT_EQ(read("metric.json")["inv_metric"], (std::vector<double>{0, 0, 0}));
 }
 
+// As the manual of CmdStan has them: a tuple is an object with keys from 1, a complex number a pair.
+TEST(WarmStart, TuplesAndComplexNumbersAreNestedAsStanReadsThem) {
+  const test::TemporaryFolder folder;
+  WarmStart start{{"pair:1", "pair:2.1", "pair:2.2", "many.1:1", "many.2:1", "many.1:2", "many.2:2", "z.1.real",
+                   "z.1.imag", "a.0", "a:x", "a.2x", "a."},
+                  Matrix<double>(13, 1), Matrix<double>(1, 1), 0};
+  for (int i = 0; i < 13; ++i) start.inits(i, 0) = i + 1;
+  write_warm_start(folder.path(), start);
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder.path() / "inits_1.json")), nlohmann::json::parse(R"({
+      "pair": {"1": 1, "2": [2, 3]}, "many": [{"1": 4, "2": 6}, {"1": 5, "2": 7}], "z": [[8, 9]], "a.0": 10, "a:x": 11,
+      "a.2x": 12, "a.": 13
+    })"));
+}
+
 }  // namespace
 }  // namespace hone

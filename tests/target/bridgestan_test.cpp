@@ -126,7 +126,9 @@ TEST(BridgeStan, RefusesDataByNameOfTheFile) {
   write_file(folder.path() / "data.json", "not JSON");
   write_file(folder.path() / "blank.json", " \n");
   write_file(folder.path() / "good.dat", "{}");
-  EXPECT_TRUE(says(refusal(fake("threads"), folder.path() / "data.json"), "data.json: the model says: Error in JSON"));
+  const std::string json = "data.json: the model says: Error in JSON parsing at offset 0";
+  for (const std::string kind : {"threads", "no_threads"})  // the first repeats the data, as BridgeStan did up to 2.6
+    EXPECT_TRUE(refusal(fake(kind), folder.path() / "data.json").ends_with(json)) << kind;
   EXPECT_TRUE(says(refusal(fake("threads"), folder.path() / "blank.json"), "is empty"));
   EXPECT_TRUE(says(refusal(fake("threads"), folder.path() / "absent.json"), "absent.json: cannot be read"));
   EXPECT_NO_THROW(load_bridgestan(fake("threads"), folder.path() / "good.dat"));

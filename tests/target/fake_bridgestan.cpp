@@ -2,7 +2,8 @@
 // for libraries that tests cannot build. Model: mu ~ N(0, 1), tau ~ Exponential(1) as log tau; twice_tau is a
 // transformed parameter, noise a generated quantity. It throws where mu > 5 and has no density where mu < −5;
 // twice_tau throws where tau > e³, noise where mu > 4. Data, where given, must be a text that begins with '{'.
-// FAKE_NOWHERE: it throws everywhere. FAKE_IMPROPER: mu has no prior.
+// FAKE_NOWHERE: it throws everywhere. FAKE_IMPROPER: mu has no prior. Messages are worded as BridgeStan's; FAKE_THREADS
+// stands for an older version too, whose message repeats all data and whose param_constrain returns 1 where it fails.
 #include <unistd.h>
 
 #include <atomic>
@@ -31,9 +32,10 @@ struct Entry {
   ~Entry() { --inside; }
 };
 
-int fail(char** error, const char* text) {
-  *error = static_cast<char*>(std::malloc(std::strlen(text) + 1));
-  std::strcpy(*error, text);
+int fail(char** error, const std::string& call, const char* reason) {
+  const std::string text = call + " failed with exception: " + reason + "\n";
+  *error = static_cast<char*>(std::malloc(text.size() + 1));
+  std::strcpy(*error, text.c_str());
   ++fake_messages;
   return -1;
 }
@@ -53,13 +55,18 @@ struct bs_rng {
 };
 
 PUBLIC bs_model* bs_model_construct(const char* data, unsigned, char** error) {
+#if defined(FAKE_THREADS)
+  const std::string call = std::string("construct(") + (data ? data : "NULL") + ", 1)";
+#else
+  const std::string call = "construct()";
+#endif
   if (data && data[0] != '{') {
-    fail(error, "Error in JSON parsing at offset 0");
+    fail(error, call, "Error in JSON parsing at offset 0");
     return nullptr;
   }
 #if defined(FAKE_NEEDS_DATA)
   if (!data) {
-    fail(error, "variable does not exist; variable name=J; base type=int");
+    fail(error, call, "variable does not exist; variable name=J; base type=int");
     return nullptr;
   }
 #endif
@@ -97,13 +104,21 @@ PUBLIC int bs_param_unc_num(const bs_model*) { return 2; }
 PUBLIC int bs_param_constrain(const bs_model*, bool tp, bool gq, const double* z, double* x, bs_rng* rng,
                               char** error) {
   const Entry entry;
+  const auto refuse = [error](const char* reason) {
+    fail(error, "param_constrain()", reason);
+#if defined(FAKE_THREADS)
+    return 1;
+#else
+    return -1;
+#endif
+  };
   if (!tape) ++fake_without_tape;
-  if (!(std::abs(z[0]) < 100)) return fail(error, "mu is out of all bounds");
+  if (!(std::abs(z[0]) < 100)) return refuse("mu is out of all bounds");
   *x++ = z[0];
   *x++ = std::exp(z[1]);
-  if (tp && z[1] > 3) return fail(error, "twice_tau is too large");
+  if (tp && z[1] > 3) return refuse("twice_tau is too large");
   if (tp) *x++ = 2 * std::exp(z[1]);
-  if (gq && z[0] > 4) return fail(error, "noise cannot be made");
+  if (gq && z[0] > 4) return refuse("noise cannot be made");
   if (gq) *x++ = rng->seed;
   return 0;
 }
@@ -113,14 +128,14 @@ PUBLIC int bs_log_density_gradient(const bs_model*, bool propto, bool jacobian, 
   const Entry entry;
   tape = true;
 #if defined(FAKE_NOWHERE)
-  return fail(error, "sigma[3] is -2, but must be positive (in 'fake', line 4)");
+  return fail(error, "log_density_gradient()", "sigma[3] is -2, but must be positive (in 'fake', line 4)");
 #elif defined(FAKE_IMPROPER)
   *value = -std::exp(z[1]) + (jacobian ? z[1] : 0);
   gradient[0] = 0;
   gradient[1] = -std::exp(z[1]) + (jacobian ? 1 : 0);
   return 0;
 #endif
-  if (z[0] > 5) return fail(error, "mu must not exceed 5 (in 'fake', line 7)");
+  if (z[0] > 5) return fail(error, "log_density_gradient()", "mu must not exceed 5 (in 'fake', line 7)");
   *value = -0.5 * z[0] * z[0] - std::exp(z[1]) + (jacobian ? z[1] : 0) - (propto ? 0 : 0.9189385332046727);
   if (z[0] < -5) *value = -std::numeric_limits<double>::infinity();
   gradient[0] = -z[0];

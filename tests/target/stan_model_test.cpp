@@ -2,6 +2,7 @@
 // the first run waits for the compiler.
 #include "hone/target/stan_model.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -261,24 +262,70 @@ TEST(StanModel, WhatIsMissingIsSaidWithItsCommand) {
   }
 }
 
-// A folder with BridgeStan's makefile interface, whose "compiler" copies a library.
-TEST(StanModel, ABridgeStanFolderIsUsedFirstAndOnlyOnce) {
-  const test::TemporaryFolder folder;
-  write_file(folder.path() / "Makefile", "%_model.so: %.stan\n\t@echo $(STAN_THREADS) >> " + folder.path().string() +
-                                             "/calls; grep -q parameters $< && cp " HONE_FAKES
-                                             "/libfake_threads.so $@\n");
-  write_file(folder.path() / "my model.stan", "parameters { array[2] real a; }\n");
-  write_file(folder.path() / "wrong.stan", "nothing\n");
-  const Variable bridgestan("BRIDGESTAN", folder.path().string());
-  const StanOptions options{folder.path() / "cache", {}};
-  auto other = std::async(std::launch::async, [&] { return compile_stan(folder.path() / "my model.stan", options); });
-  const fs::path library = compile_stan(folder.path() / "my model.stan", options);
+// A folder with BridgeStan's makefile interface, whose "translator" wants parameters and whose "compiler" copies a
+// library.
+class BridgeStanFolder : public testing::Test {
+ protected:
+  BridgeStanFolder() {
+    write_file(folder_.path() / "Makefile", R"(
+named = $(patsubst --filename-in-msg=%,%,$(filter --filename-in-msg=%,$(STANCFLAGS)))
+%.hpp: %.stan
+	@echo '--- Translating Stan model to C++ code ---'
+	@grep -q parameters $< || { echo "Syntax error in '$(named)', line 1, column 0"; exit 1; }
+	cp $< $@
+%_model.so: %.hpp
+	@echo '--- Compiling C++ code ---'
+	@echo $(STAN_THREADS) $(named) >> calls
+	@! grep -q nonsense $< || { echo "$<:1: error: out of memory at line 7"; exit 1; }
+	cp )" HONE_FAKES "/libfake_threads.so $@\n");
+  }
+
+  // A program of this text, compiled.
+  fs::path compile(const std::string& name, const std::string& text) const {
+    write_file(folder_.path() / name, text);
+    return compile_stan(folder_.path() / name, options_);
+  }
+
+  test::TemporaryFolder folder_;
+  Variable bridgestan_{"BRIDGESTAN", folder_.path().string()};
+  StanOptions options_{folder_.path() / "cache", {}};
+};
+
+TEST_F(BridgeStanFolder, IsUsedFirstAndOnlyOnce) {
+  const std::string text = "parameters { array[2] real a; }\n";
+  write_file(folder_.path() / "my model.stan", text);
+  auto other = std::async(std::launch::async, [&] { return compile_stan(folder_.path() / "my model.stan", options_); });
+  const fs::path library = compile_stan(folder_.path() / "my model.stan", options_);
   EXPECT_EQ(other.get(), library);
-  EXPECT_EQ(library.parent_path(), folder.path() / "cache");
-  EXPECT_EQ(read_file(folder.path() / "calls"), "true\n") << "one of the two waits for the other";
+  EXPECT_EQ(library.parent_path(), folder_.path() / "cache");
+  EXPECT_EQ(read_file(folder_.path() / "calls"), "true my_model.stan\n") << "one of the two waits for the other";
   EXPECT_EQ(load_bridgestan(library)->dimension(), 2);
-  EXPECT_TRUE(says(refusal([&] { compile_stan(folder.path() / "wrong.stan", options); }),
-                   "wrong.stan: the program cannot be translated by BridgeStan in"));
+}
+
+TEST_F(BridgeStanFolder, WhatAKilledProcessLeftIsRemoved) {
+  const std::string text = "parameters { real a; }\n";
+  const fs::path library = compile("model.stan", text), other = options_.cache / "other.so.making-123456";
+  fs::remove(library);
+  fs::create_directories(fs::path(library) += ".making-abcdef/more");
+  fs::create_directories(other);
+  EXPECT_EQ(compile("model.stan", text), library);
+  EXPECT_FALSE(fs::exists(fs::path(library) += ".making-abcdef"));
+  EXPECT_TRUE(fs::exists(other)) << "somebody else may be at work there";
+}
+
+TEST_F(BridgeStanFolder, FailuresAreToldAsWhatTheyAre) {
+  EXPECT_EQ(refusal([&] { compile("wrong.stan", "nothing\n"); }),
+            fmt::format("{0}/wrong.stan:1: the program cannot be translated by BridgeStan in {0}:\n"
+                        "Syntax error in 'wrong.stan', line 1, column 0\n"
+                        "If the program is right for a newer Stan, set BRIDGESTAN to the folder of a newer BridgeStan.",
+                        fs::canonical(folder_.path()).string()));
+  try {
+    compile("long.stan", "parameters { nonsense }\n");
+    ADD_FAILURE() << "it was compiled";
+  } catch (const Error& error) {
+    EXPECT_TRUE(says(error.what(), "long.stan: its translation does not compile (BridgeStan in")) << error.what();
+    EXPECT_TRUE(says(error.what(), "error: out of memory")) << error.what();
+  }
 }
 
 }  // namespace
