@@ -142,6 +142,7 @@ class CudaIteration : public CudaTest {
     }
     EXPECT_NEAR(metrics.elbo.mean() / expected.metrics.elbo.mean(), 1, tolerance.elbo);
     const TrainState end = runs.save(0);
+    ASSERT_FALSE(expected.tensors.empty());
     for (const Tensor& tensor : expected.tensors) {
       const auto from = expected.gradient.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
       const std::vector<double> gradient(from, from + static_cast<std::ptrdiff_t>(tensor.size()));

@@ -64,8 +64,9 @@ inline std::vector<double> values_of(const NamedArray& array) {
   return std::visit([](const auto& v) { return std::vector<double>(v.begin(), v.end()); }, array.values);
 }
 
-// The largest difference of two arrays, relative to the largest of the first.
+// The largest difference of two arrays, relative to the largest of the first; infinite where there is nothing to compare.
 inline double relative_error(const std::vector<double>& expected, const std::vector<double>& found) {
+  if (expected.empty() || expected.size() != found.size()) return INFINITY;
   double largest = 0, error = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(expected[i]));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,30 @@ namespace hone::cuda {
 // Throws Error with CUDA's own words and what was being done.
 inline void check(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // it is told here, and not again at the next launch
   std::string text = std::string("CUDA, ") + doing + ": " + cudaGetErrorString(status);
   if (status == cudaErrorMemoryAllocation)
     text += "; a smaller batch, smaller layers or fewer runs side by side need less";
   throw Error(text);
+}
+
+// Copies that are complete when they return. Without the wait a copy from the host may still be under way, and queues
+// that do not block, as ours, would not wait for it.
+template <class T>
+void copy_to(T* to, std::span<const T> values, const char* doing) {
+  if (values.empty()) return;
+  check(cudaMemcpy(to, values.data(), values.size_bytes(), cudaMemcpyHostToDevice), doing);
+  check(cudaStreamSynchronize(nullptr), doing);
+}
+template <class T>
+void copy_to(T* to, const std::vector<T>& values, const char* doing) {
+  copy_to(to, std::span<const T>(values), doing);
+}
+template <class T>
+std::vector<std::remove_const_t<T>> copy_of(T* from, std::size_t count, const char* doing) {
+  std::vector<std::remove_const_t<T>> values(count);
+  if (count > 0) check(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost), doing);
+  return values;
 }
 
 // Memory on the device, zero at the start.
@@ -30,6 +51,7 @@ class Memory {
     if (size == 0) return;
     check(cudaMalloc(&data_, size * sizeof(T)), "allocating memory on the device");
     check(cudaMemset(data_, 0, size * sizeof(T)), "clearing memory");
+    check(cudaStreamSynchronize(nullptr), "clearing memory");
   }
   explicit Memory(std::span<const T> values) : Memory(values.size()) { upload(values); }
   ~Memory() { cudaFree(data_); }
@@ -43,17 +65,11 @@ class Memory {
   T* data() const { return data_; }
   std::size_t size() const { return size_; }
   void upload(std::span<const T> values, std::size_t offset = 0) {
-    if (values.empty()) return;
-    check(cudaMemcpy(data_ + offset, values.data(), values.size_bytes(), cudaMemcpyHostToDevice),
-          "copying to the device");
+    copy_to(data_ + offset, values, "copying to the device");
   }
   std::vector<T> download() const { return download(0, size_); }
   std::vector<T> download(std::size_t offset, std::size_t count) const {
-    std::vector<T> values(count);
-    if (count > 0)
-      check(cudaMemcpy(values.data(), data_ + offset, count * sizeof(T), cudaMemcpyDeviceToHost),
-            "copying from the device");
-    return values;
+    return copy_of(data_ + offset, count, "copying from the device");
   }
 
  private:

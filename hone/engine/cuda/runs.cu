@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "hone/engine/train_state.hpp"
 
@@ -178,18 +179,15 @@ void Runs::upload_data() {
 
 void Runs::upload_parameters(int run) {
   const std::vector<float> padded = padded_.padded(model_.parameters().values());
-  check(cudaMemcpy(of(space_.parameters, run), padded.data(), padded.size() * sizeof(float), cudaMemcpyHostToDevice),
-        "copying parameters");
+  copy_to(of(space_.parameters, run), padded, "copying parameters");
 }
 
 RunState Runs::state_of(int run) const {
-  RunState state;
-  check(cudaMemcpy(&state, of(space_.state, run), sizeof state, cudaMemcpyDeviceToHost), "reading a run's state");
-  return state;
+  return copy_of(of(space_.state, run), 1, "reading a run's state").front();
 }
 
 void Runs::set_state(int run, const RunState& state) {
-  check(cudaMemcpy(of(space_.state, run), &state, sizeof state, cudaMemcpyHostToDevice), "writing a run's state");
+  copy_to(of(space_.state, run), std::span(&state, 1), "writing a run's state");
 }
 
 // The cluster kernel where the decoder fits it, and the general path where not. With several runs more chains share a
@@ -218,7 +216,7 @@ void Runs::plan_refinement(const PathOptions& options) {
             std::to_string(plan_->cluster) + " blocks, " + std::to_string(plan_->chains) + " chains each, weights in " +
             (plan_->weights == WeightPlace::registers ? "registers" : "shared memory");
   else
-    path_ = "one kernel a product, replayed as a graph (the decoder does not fit the shared memory of a cluster)";
+    path_ = "one kernel a product, replayed as a graph (the device has no clusters, or the decoder does not fit one)";
 }
 
 template <Math math, class T>
@@ -366,13 +364,9 @@ void Runs::start_at(int run, std::uint32_t iteration) {
 }
 
 void Runs::add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics) {
-  std::vector<MetricsRow> rows(count);
-  for (int run = 0; run < this->count(); ++run) {
-    if (!failure_[run].empty()) continue;
-    check(cudaMemcpy(rows.data(), of(space_.metrics, run), count * sizeof(MetricsRow), cudaMemcpyDeviceToHost),
-          "reading figures");
-    failure_[run] = add_metrics(run, rows, metrics[run]);
-  }
+  for (int run = 0; run < this->count(); ++run)
+    if (failure_[run].empty())
+      failure_[run] = add_metrics(run, copy_of(of(space_.metrics, run), count, "reading figures"), metrics[run]);
 }
 
 std::string Runs::add_metrics(int run, std::span<const MetricsRow> rows, TrainMetrics& m) {
@@ -403,10 +397,7 @@ SimulatedData Runs::simulate(int run, int count) const {
 TrainState Runs::save(int run) const {
   TrainState state{iteration_, step_size_[run], {}};
   const auto download = [&](const float* from, std::span<float> to) {
-    std::vector<float> padded(padded_.size());
-    check(cudaMemcpy(padded.data(), of(from, run), padded.size() * sizeof(float), cudaMemcpyDeviceToHost),
-          "reading parameters");
-    padded_.unpad(padded, to);
+    padded_.unpad(copy_of(of(from, run), padded_.size(), "reading parameters"), to);
   };
   const std::size_t size = model_.parameters().size();
   std::vector<float> first(space_.first ? size : 0), second(size);
@@ -419,10 +410,7 @@ TrainState Runs::save(int run) const {
   for (int term = 0; term < 2; ++term) {
     if (!space_.baseline[term]) continue;
     std::vector<double> values(space_.data, device.shared[term]);
-    if (!shared)
-      check(cudaMemcpy(values.data(), of(space_.baseline[term], run), values.size() * sizeof(double),
-                       cudaMemcpyDeviceToHost),
-            "reading control variates");
+    if (!shared) values = copy_of(of(space_.baseline[term], run), values.size(), "reading control variates");
     add_array(state, baseline_name(terms[term]), values);
   }
   return state;
@@ -439,15 +427,11 @@ void Runs::restore(int run, const TrainState& state) {
     std::vector<double> values(space_.data);
     take_array(state, baseline_name(terms[term]), values);
     device.shared[term] = values.front();
-    check(cudaMemcpy(of(space_.baseline[term], run), values.data(), values.size() * sizeof(double),
-                     cudaMemcpyHostToDevice),
-          "copying control variates");
+    copy_to(of(space_.baseline[term], run), values, "copying control variates");
   }
   upload_parameters(run);
   const auto upload = [&](float* to, std::span<const float> values) {
-    const std::vector<float> padded = padded_.padded(values);
-    check(cudaMemcpy(of(to, run), padded.data(), padded.size() * sizeof(float), cudaMemcpyHostToDevice),
-          "copying moments");
+    copy_to(of(to, run), padded_.padded(values), "copying moments");
   };
   upload(space_.second, second);
   if (space_.first) upload(space_.first, first);
@@ -458,49 +442,39 @@ void Runs::restore(int run, const TrainState& state) {
 }
 
 Runs::Probe Runs::probe(int run) const {
-  const auto read = [&](const double* from, std::size_t count) {
-    std::vector<double> values(count);
-    check(cudaMemcpy(values.data(), of(from, run), count * sizeof(double), cudaMemcpyDeviceToHost), "reading");
-    return values;
-  };
+  const auto read = [&](const double* from, std::size_t count) { return copy_of(of(from, run), count, "reading"); };
   const std::size_t batch = config_.batch, points = batch * static_cast<std::size_t>(config_.model.latent);
   const ChainArrays& c = space_.chains;
   return {read(space_.mean, points),    read(space_.sd, points), read(space_.z0, points), read(space_.log_p0, batch),
           read(space_.grad_p0, points), read(c.z, points),       read(c.value, batch),    read(c.acceptance, batch)};
 }
 
-Runs::Probe Runs::refine(int run, std::uint32_t iteration, int first, std::span<const double> points,
+Runs::Probe Runs::refine(std::uint32_t iteration, int first, std::span<const double> points,
                          const std::function<void(DrawnNumbers&)>& plant) {
-  if (plant && !plan_) throw InputError("only the cluster kernel's random numbers can be changed");
-  const auto write = [](auto* to, const auto& values) {
-    check(cudaMemcpy(const_cast<std::remove_const_t<std::remove_pointer_t<decltype(to)>>*>(to), values.data(),
-                     values.size() * sizeof(values[0]), cudaMemcpyHostToDevice),
-          "copying points");
-  };
-  std::vector<int> indices(config_.batch);
-  for (int i = 0; i < config_.batch; ++i) indices[i] = first + i;
-  write(of(space_.indices, run), indices);
-  start_at(run, iteration);
+  const std::size_t batch = config_.batch;
+  if (count() != 1 || first < 0 || first + config_.batch > data_.size() || points.size() != batch * space_.latent)
+    throw InputError("a refinement alone is made with one run, data that are there and a point for each");
+  if (plant && !(plan_ && refines())) throw InputError("only the cluster kernel's random numbers can be changed");
+  std::vector<int> indices(batch);
+  std::iota(indices.begin(), indices.end(), first);
+  copy_to(const_cast<int*>(space_.indices), indices, "copying a minibatch");
+  start_at(0, iteration);
   prepare();
   queue_.wait();
-  write(of(space_.z0, run), points);
-  write(of(space_.chains.z, run), points);
+  copy_to(space_.z0, points, "copying points");
+  copy_to(space_.chains.z, points, "copying points");
   launch_place(space_.chains, count(), queue_);
   if (plant) {
-    const std::size_t draws = static_cast<std::size_t>(space_.steps) * config_.batch;
-    DrawnNumbers numbers{std::vector<double>(draws * space_.latent), std::vector<double>(draws)};
-    const auto read = [](std::vector<double>& to, const double* from) {
-      check(cudaMemcpy(to.data(), from, to.size() * sizeof(double), cudaMemcpyDeviceToHost), "reading numbers");
-    };
-    read(numbers.momentum, of(space_.drawn_momentum, run));
-    read(numbers.log_uniform, of(space_.drawn_log_uniform, run));
+    const std::size_t draws = space_.steps * batch;
+    DrawnNumbers numbers{copy_of(space_.drawn_momentum, draws * space_.latent, "reading momenta"),
+                         copy_of(space_.drawn_log_uniform, draws, "reading uniforms")};
     plant(numbers);
-    write(of(space_.drawn_momentum, run), numbers.momentum);
-    write(of(space_.drawn_log_uniform, run), numbers.log_uniform);
+    copy_to(space_.drawn_momentum, numbers.momentum, "copying momenta");
+    copy_to(space_.drawn_log_uniform, numbers.log_uniform, "copying uniforms");
   }
   by_kind([&]<Math math, class T>() { launch_refinement<math, T>(); });
   queue_.wait();
-  return probe(run);
+  return probe(0);
 }
 
 }  // namespace hone::cuda

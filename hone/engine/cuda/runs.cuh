@@ -72,12 +72,13 @@ class Runs {
     std::vector<double> mean, sd, z0, log_p0, grad_p0, z, value, acceptance;
   };
   Probe probe(int run) const;
-  // A refinement alone, for tests: of the data from `first` on, from given points (batch, D) instead of draws of q, as
-  // in iteration `iteration`. `plant` may change its random numbers, where the cluster kernel makes it.
+  // A refinement alone, for tests, where there is one run: of the data from `first` on, from given points (batch, D)
+  // instead of draws of q, as in iteration `iteration`. `plant` may change its random numbers, where the cluster kernel
+  // makes it.
   struct DrawnNumbers {
     std::vector<double> momentum, log_uniform;  // (steps, batch, D), (steps, batch)
   };
-  Probe refine(int run, std::uint32_t iteration, int first, std::span<const double> points,
+  Probe refine(std::uint32_t iteration, int first, std::span<const double> points,
                const std::function<void(DrawnNumbers&)>& plant = {});
 
  private:

@@ -24,7 +24,7 @@ cudaLaunchConfig_t launch_of(const TrajectoryPlan& plan, int clusters, cudaLaunc
   return config;
 }
 
-bool prepare(const TrajectoryPlan& plan, Math math) {
+bool allows(const TrajectoryPlan& plan, Math math) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
   const bool fits =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes) == cudaSuccess &&
@@ -58,7 +58,7 @@ std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int b
   for (const int cluster : {8, 16, 4, 2}) plans.push_back(plan_shared(decoder, chains, cluster));
   for (const TrajectoryPlan& plan : plans) {
     if (plan.bytes == 0 || plan.bytes > most || (blocks > 0 && plan.cluster != blocks)) continue;
-    if (!prepare(plan, decoder.math)) continue;
+    if (!allows(plan, decoder.math)) continue;
     if (resident_clusters(plan, decoder.math) >= ceil_div(batch, chains)) return plan;
   }
   return {};

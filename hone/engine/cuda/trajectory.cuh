@@ -114,7 +114,7 @@ std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int b
 // The kernels of both kinds: sizes of a plan (0 bytes where it does not fit), and what executes it.
 TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains);
 TrajectoryKernel register_kernel(const TrajectoryPlan& plan);
-// Packs of 16 bytes that a decoder's weights need as halves in the order of the registers; 0: it is too large.
+// Packs of 16 bytes that a decoder's weights need as halves in the order of the registers; 0: they have no room there.
 std::size_t packed_size(const Net& net);
 TrajectoryPlan plan_shared(const DecoderShape& decoder, int chains, int blocks);
 TrajectoryKernel shared_kernel(const TrajectoryPlan& plan, Math math);

@@ -113,10 +113,10 @@ __global__ void __launch_bounds__(WeightTile::threads)
 
 template <Math math>
 void launch(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
-  using Share = Shares<WeightTile, Along::m, Along::n>;
-  static_assert(Share::floats >= WeightTile::m * Kept::stride);  // the tile lies where its operands lay
-  allow_shared_memory<Share::bytes>(update<math>);
-  update<math><<<dim3(spec.count + 1, runs), WeightTile::threads, Share::bytes, stream>>>(space, spec);
+  using S = Shares<WeightTile, Along::m, Along::n>;
+  static_assert(S::floats >= WeightTile::m * Kept::stride);  // the tile lies where its operands lay
+  allow_shared_memory<S::bytes>(update<math>);
+  update<math><<<dim3(spec.count + 1, runs), WeightTile::threads, S::bytes, stream>>>(space, spec);
   check(cudaGetLastError(), "updating the parameters");
 }
 
