@@ -42,8 +42,8 @@ SymmetricEigen symmetric_eigen(Matrix<double> a) {
       for (int q = p + 1; q < n; ++q) {
         if (std::abs(a(p, q)) < 1e-300) continue;
         // tan of the smaller of the angles that make a(p, q) vanish
-        const double half = 0.5 * (a(q, q) - a(p, p)) / a(p, q);
-        const double tangent = 1 / (half + std::copysign(std::sqrt(1 + half * half), half));
+        const double half = 0.5 * (a(q, q) - a(p, p)), length = std::hypot(half, a(p, q));
+        const double tangent = a(p, q) / (half + std::copysign(length, half));
         const double c = 1 / std::sqrt(1 + tangent * tangent), s = c * tangent;
         const double at_p = a(p, p) - tangent * a(p, q), at_q = a(q, q) + tangent * a(p, q);
         rotate_columns(a, p, q, c, s);
