@@ -140,8 +140,9 @@ fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& progr
   const std::string flags =
       fmt::format("STANCFLAGS={} --filename-in-msg={}.stan", variable("STANCFLAGS"), name);  // BridgeStan may add to it
   const auto make = [&](const fs::path& file) {
-    const Finished finished = run_program(
-        {"env", flags, "make", "--silent", "-C", bridgestan.string(), "STAN_THREADS=true", file.string()});
+    // A make that hone itself runs under passes nothing on: its flags are not for BridgeStan.
+    const Finished finished = run_program({"env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", flags, "make",
+                                           "--silent", "-C", bridgestan.string(), "STAN_THREADS=true", file.string()});
     if (finished.status == program_not_found)
       throw InputError("make is missing; to install it:\n  apt-get install --no-install-recommends make g++");
     return finished;
