@@ -314,7 +314,7 @@ TEST_F(BridgeStanFolder, WhatAKilledProcessLeftIsRemoved) {
 }
 
 TEST_F(BridgeStanFolder, FailuresAreToldAsWhatTheyAre) {
-  setenv("MAKELEVEL", "1", 1);  // as where a makefile runs hone: that make's own numbering stays out of messages
+  const Variable level("MAKELEVEL", "1");  // as where a makefile runs hone, whose numbering stays out of messages
   EXPECT_EQ(refusal([&] { compile("wrong.stan", "nothing\n"); }),
             fmt::format("{0}/wrong.stan:1: the program cannot be translated by BridgeStan in {0}:\n"
                         "Syntax error in 'wrong.stan', line 1, column 0\n"
