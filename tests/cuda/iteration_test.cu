@@ -115,7 +115,6 @@ std::vector<double> gradient_of(const TrainState& before, const TrainState& afte
 
 class CudaIteration : public CudaTest {
  protected:
-  static bool has_clusters() { return cuda_support().devices.front().major >= 9; }
   void compare(const Case& c, const PathOptions& path, const Tolerances& tolerance, const std::string& expected_path) {
     SCOPED_TRACE(c.name + (path.clusters ? ", clusters of " + std::to_string(path.chains) : std::string(", products")));
     const DataSet data = made_up_data(c.config.model.kind, 1200, c.pixels);

@@ -85,8 +85,6 @@ class CudaRefinement : public CudaTest {
     return made;
   }
 
-  static bool has_clusters() { return cuda_support().devices.front().major >= 9; }
-
   // How far the refined draws' moments are from those of the draws, in standard errors: the worst of all z, z² and
   // log p(x, z). `plant` sees the numbers and ∇ log p at the points of every batch.
   using Plant = std::function<void(Runs::DrawnNumbers&, const std::vector<double>& gradient)>;

@@ -19,6 +19,7 @@ class CudaTest : public testing::Test {
     if (const CudaSupport support = cuda_support(); !support.missing.empty())
       GTEST_SKIP() << "skipped: no CUDA device (" << support.missing << ")";
   }
+  static bool has_clusters() { return cuda_support().devices.front().major >= 9; }
 };
 
 inline DataSet made_up_data(ModelKind model, int points, int pixels) {

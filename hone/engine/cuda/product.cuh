@@ -238,18 +238,20 @@ __global__ void __launch_bounds__(T::threads)
                                epilogue);
 }
 
-template <int bytes, class Kernel>
-void allow_shared_memory(Kernel kernel) {
-  if constexpr (bytes > 48 * 1024)
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "asking for shared memory");
+template <auto kernel, int bytes>
+void allow_shared_memory() {  // asks once a kernel
+  if constexpr (bytes > 48 * 1024) {
+    static const cudaError_t raised = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    check(raised, "asking for shared memory");
+  }
 }
 
 template <class T, Along a, Along b, Math math, class Epilogue>
 void launch_product(const Product& p, int nets, const Side& net, int runs, const Side& run, const Epilogue& epilogue,
                     cudaStream_t stream) {
   constexpr int bytes = Shares<T, a, b>::bytes;
-  const auto kernel = product_kernel<T, a, b, math, Epilogue>;
-  allow_shared_memory<bytes>(kernel);
+  constexpr auto kernel = product_kernel<T, a, b, math, Epilogue>;
+  allow_shared_memory<kernel, bytes>();
   const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), nets * runs);
   kernel<<<grid, T::threads, bytes, stream>>>(p, nets, net, run, epilogue);
   check(cudaGetLastError(), "starting a product");

@@ -115,7 +115,7 @@ template <Math math>
 void launch(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
   using S = Shares<WeightTile, Along::m, Along::n>;
   static_assert(S::floats >= WeightTile::m * Kept::stride);  // the tile lies where its operands lay
-  allow_shared_memory<S::bytes>(update<math>);
+  allow_shared_memory<update<math>, S::bytes>();
   update<math><<<dim3(spec.count + 1, runs), WeightTile::threads, S::bytes, stream>>>(space, spec);
   check(cudaGetLastError(), "updating the parameters");
 }
