@@ -34,9 +34,10 @@ struct StepSizeRule {
   double start;
   double target;  // a*
   double gain;
+  double pull = gain / target;  // once, since a device waits for divisions
 
   HONE_INLINE double next(double step_size, double acceptance) const {
-    const double moved = step_size * (1 + gain * (acceptance - target) / target);
+    const double moved = step_size * (1 + pull * (acceptance - target));
     const double least = 1e-6 * start, most = 1e6 * start;
     return moved < least ? least : most < moved ? most : moved;
   }

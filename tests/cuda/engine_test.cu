@@ -53,7 +53,8 @@ TEST_F(CudaEngineTest, GoesOnAsIfItHadNeverStopped) {
 // order of sums, which that number changes.
 TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
   const std::vector<std::uint64_t> seeds = {1, 2, 3};
-  for (const PathOptions path : {PathOptions{.clusters = false}, PathOptions{.chains = 8}, PathOptions{.chains = 32}}) {
+  for (const PathOptions path : {PathOptions{.clusters = false}, PathOptions{.chains = 8}, PathOptions{.chains = 16},
+                                 PathOptions{.chains = 32}}) {
     Runs together(config(), data_, seeds, path);
     std::vector<TrainMetrics> metrics(3);
     together.train(20, metrics);

@@ -25,7 +25,7 @@ std::vector<World> worlds() {
   std::vector<World> all;
   const auto add = [&](const std::string& name, ModelKind model, double step_size) {
     all.push_back({name + " in registers", model, Precision::tf32, {.chains = 8}, "in registers", step_size});
-    all.push_back({name + " in registers, 32", model, Precision::tf32, {.chains = 32}, "in registers", step_size});
+    all.push_back({name + " in registers, 16", model, Precision::tf32, {.chains = 16}, "in registers", step_size});
     all.push_back({name + " in shared memory", model, Precision::float32, {.chains = 8}, "in shared", step_size});
     all.push_back({name + " by products", model, Precision::tf32, {.clusters = false}, "a product", step_size});
   };
@@ -194,8 +194,9 @@ TEST_F(CudaRefinement, TrajectoriesRunBack) {
   }
 }
 
-// Halves in registers against float32 in shared memory, from the same points with the same momenta. Every proposal is
-// accepted: decisions within rounding of their thresholds may differ.
+// Halves in registers against float32 in shared memory, from the same points with the same momenta and data (what each
+// would simulate differs in single pixels). Every proposal is accepted: decisions within rounding of their thresholds
+// may differ.
 TEST_F(CudaRefinement, InRegistersAsInFloat32) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   const auto always = [](Runs::DrawnNumbers& numbers) { std::ranges::fill(numbers.log_uniform, -1e300); };
@@ -207,11 +208,14 @@ TEST_F(CudaRefinement, InRegistersAsInFloat32) {
     exact.precision = Precision::float32;
     exact.path = {.chains = 8};
     exact.expected_path = "in shared";
-    const Made found = make(world, 3), expected = make(exact, 3);
+    const Made expected = make(exact, 3), other = make(world, 3);
+    Runs found(other.config, expected.joint->data, {1}, world.path);
+    found.restore(0, other.runs->save(0));
     const Runs::Probe a = expected.runs->refine(1, 0, expected.points(0), always),
-                      b = found.runs->refine(1, 0, expected.points(0), always);
+                      b = found.refine(1, 0, expected.points(0), always);
     EXPECT_LT(relative_error(a.log_p0, b.log_p0), 2e-3);
-    EXPECT_LT(relative_error(a.grad_p0, b.grad_p0), 5e-3);
+    // where a unit of a ReLU is within rounding of its kink, a chain's gradient may be another
+    EXPECT_LT(share_beyond(a.grad_p0, b.grad_p0, 5e-3), 0.05);
     EXPECT_LT(relative_error(a.z, b.z), 2e-3);
     EXPECT_LT(relative_error(a.value, b.value), 2e-3);
   }

@@ -75,5 +75,13 @@ inline double relative_error(const std::vector<double>& expected, const std::vec
   }
   return error == 0 ? 0 : error / largest;
 }
+// How many of the numbers are off by more than that, of all.
+inline double share_beyond(const std::vector<double>& expected, const std::vector<double>& found, double tolerance) {
+  if (expected.empty() || expected.size() != found.size()) return INFINITY;
+  double largest = 0, beyond = 0;
+  for (const double x : expected) largest = std::max(largest, std::abs(x));
+  for (std::size_t i = 0; i < expected.size(); ++i) beyond += !(std::abs(expected[i] - found[i]) <= tolerance * largest);
+  return beyond / static_cast<double>(expected.size());
+}
 
 }  // namespace hone::test

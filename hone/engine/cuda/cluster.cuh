@@ -9,6 +9,22 @@ inline constexpr int warps = 16, threads = 32 * warps;
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters
 
+// A number ≥ 0 of which nothing may be computed ahead, outside of a loop: registers are needed for weights.
+__device__ __forceinline__ int here_only(int x) {
+  asm volatile("" : "+r"(x));
+  __builtin_assume(x >= 0);
+  return x;
+}
+
+// A number from global to shared memory, which is there after `wait_for_copies` (for other threads: and a barrier).
+template <class T>
+__device__ __forceinline__ void copy_async(T* shared, const T* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+               "l"(global), "n"(sizeof(T))
+               : "memory");
+}
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
 // Addresses in the shared memory of the cluster's blocks.
 __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
   unsigned address;
@@ -77,11 +93,16 @@ __device__ __forceinline__ void send(double* place, const Mailbox& box, int rank
       "l"(__double_as_longlong(value)), "r"(remote_address(&box, rank))
       : "memory");
 }
-// Four words at once, to addresses of another block's: what costs is the number of stores, not of bytes.
-__device__ __forceinline__ void send(unsigned place, unsigned box, uint4 words) {
+// Two or four words at once, to addresses of another block's: what costs is the number of stores, not of bytes.
+__device__ __forceinline__ void send(unsigned place, unsigned box, uint2 words) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(place),
+               "r"(words.x), "r"(words.y), "r"(box)
+               : "memory");
+}
+__device__ __forceinline__ void send(unsigned place, unsigned box, float4 numbers) {
   asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(place),
-      "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "r"(box)
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(place),
+      "f"(numbers.x), "f"(numbers.y), "f"(numbers.z), "f"(numbers.w), "r"(box)
       : "memory");
 }
 

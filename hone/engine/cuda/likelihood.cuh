@@ -9,11 +9,15 @@ namespace hone::cuda {
 // Scalar functions of the layers. With tf32 products the fast exponential is as good as the rest.
 template <Math math>
 __device__ __forceinline__ float exponential(float a) {
-  return math == Math::tf32 ? __expf(a) : expf(a);
+  if constexpr (math == Math::fp32) return expf(a);
+  float result;  // 0 below 2⁻¹²⁶, ∞ from 2¹²⁸
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a * 1.44269504f));
+  return result;
 }
 template <Math math>
 __device__ __forceinline__ float logistic(float a) {
-  return math == Math::tf32 ? __fdividef(1.0f, 1.0f + __expf(-fmaxf(a, -80.0f))) : 1.0f / (1.0f + expf(-a));
+  if constexpr (math == Math::fp32) return 1.0f / (1.0f + expf(-a));
+  return __fdividef(1.0f, 1.0f + exponential<math>(-a));
 }
 template <Math math>
 __device__ __forceinline__ float soft_plus(float a) {

@@ -11,6 +11,7 @@ namespace hone::cuda {
 // one warp a chain and one lane a dimension: within a chain no barrier is needed. The decoder is a block's part of
 // log p(x | z):
 //   NC, rank()                               chains; this block's number in the cluster
+//   most_dims                                dimensions of z at most; 0: not known to the compiler
 //   places(), point_stride()                 where the chains are kept, and doubles from a chain to the next: constants
 //                                            where the compiler can know them
 //   load(), set_input(chain, d, z)           weights into place; a point to evaluate at (a barrier follows)
@@ -34,11 +35,31 @@ class Refinement {
   __device__ double* doubles(int place) const { return reinterpret_cast<double*>(shared_ + place); }
   __device__ int* ints(int place) const { return reinterpret_cast<int*>(shared_ + place); }
   __device__ double& epsilon() const { return *doubles(at().epsilon); }
+  template <class F>  // f(chain) for the chains of a warp that begins with `first`
+  static __device__ __forceinline__ void each_chain(int first, F f) {
+    if constexpr (NC <= warps) {
+      if (first < NC) f(here_only(first));
+    } else {
+#pragma unroll 1
+      for (int chain = first; chain < NC; chain += warps) f(here_only(chain));
+    }
+  }
+  template <class F>  // f(d) for the lane's dimensions
+  __device__ __forceinline__ void each_dimension(F f) const {
+    if constexpr (Decoder::most_dims > 0) {
+#pragma unroll
+      for (int i = 0; i < (Decoder::most_dims + 31) / 32; ++i)
+        if (const int d = here_only(lane_) + 32 * i; d < space_.latent) f(d);
+    } else {
+      for (int d = lane_; d < space_.latent; d += 32) f(d);
+    }
+  }
 
   __device__ void load();
   __device__ double value_here(int chain, double prior) const;
   __device__ void begin(int chain);
   __device__ void fetch(int chain, int step);
+  __device__ void weigh(int chain);
   __device__ void start(int chain);
   __device__ void leap(int chain, int index);
   __device__ void accept(int chain, int step);
@@ -62,14 +83,18 @@ __device__ void Refinement<Decoder>::load() {
     *ints(at().counts) = 0;
   }
   const double* z0 = space_.of(space_.z0, run_);
-  for (int chain = warp_; chain < NC; chain += warps) {
-    for (int d = lane_; d < space_.latent; d += 32) {
+  each_chain(warp_, [&](int chain) {
+    each_dimension([&](int d) {
       const double z = real(chain) ? z0[static_cast<std::size_t>(first_ + chain) * space_.latent + d] : 0;
       doubles(at().position)[point(chain, d)] = z;
+      doubles(at().drawn)[point(chain, d)] = 0;  // of chains that are not there, it stays
       decoder_.set_input(chain, d, static_cast<float>(z));
-    }
-    if (lane_ == 0) doubles(at().constant)[chain] = real(chain) ? space_.of(space_.constant, run_)[first_ + chain] : 0;
-  }
+    });
+    if (lane_ != 0) return;
+    doubles(at().constant)[chain] = real(chain) ? space_.of(space_.constant, run_)[first_ + chain] : 0;
+    doubles(at().next_log_uniform)[chain] = 0;
+    ints(at().next_length)[chain] = spec_.shape.leapfrog;
+  });
 }
 
 // log p(x, z) of the point just evaluated; `prior`: a lane's part of log p(z)
@@ -82,23 +107,23 @@ template <class Decoder>
 __device__ void Refinement<Decoder>::begin(int chain) {
   double prior = 0;
   bool finite = real(chain);
-  for (int d = lane_; d < space_.latent; d += 32) {
+  each_dimension([&](int d) {
     const int i = point(chain, d);
     const double z = doubles(at().position)[i], slope = decoder_.gradient(chain, d) - z;
     prior += log_standard_normal(z);
     finite = finite && isfinite(slope);
     doubles(at().z)[i] = z;
     doubles(at().slope)[i] = slope;
-  }
+  });
   const double value = value_here(chain, prior);
   finite = __all_sync(0xFFFFFFFFu, finite) && isfinite(value);
-  for (int d = lane_; d < space_.latent; d += 32) {
+  each_dimension([&](int d) {
     const int i = point(chain, d);
     doubles(at().gradient)[i] = finite ? doubles(at().slope)[i] : 0;
     if (decoder_.rank() == 0 && real(chain))
       space_.of(space_.grad_p0, run_)[static_cast<std::size_t>(first_ + chain) * space_.latent + d] =
           doubles(at().gradient)[i];
-  }
+  });
   if (lane_ != 0) return;
   doubles(at().value)[chain] = finite ? value : -infinity;
   doubles(at().acceptance)[chain] = 0;
@@ -108,63 +133,69 @@ __device__ void Refinement<Decoder>::begin(int chain) {
   space_.of(space_.log_p0, run_)[first_ + chain] = finite ? value : 0;
 }
 
-// The random numbers of a step, which wait until it starts.
+// The random numbers of a step begin to come, for `wait_for_copies` before it starts.
 template <class Decoder>
 __device__ void Refinement<Decoder>::fetch(int chain, int step) {
-  if (step >= spec_.steps) return;
+  if (step >= spec_.steps || !real(chain)) return;
   const std::size_t from = static_cast<std::size_t>(step) * space_.batch + first_ + chain;
-  for (int d = lane_; d < space_.latent; d += 32)
-    doubles(at().drawn)[point(chain, d)] =
-        real(chain) ? space_.of(space_.drawn_momentum, run_)[from * space_.latent + d] : 0;
+  each_dimension([&](int d) {
+    copy_async(doubles(at().drawn) + point(chain, d),
+               space_.of(space_.drawn_momentum, run_) + from * space_.latent + d);
+  });
   if (lane_ != 0) return;
-  doubles(at().next_log_uniform)[chain] = real(chain) ? space_.of(space_.drawn_log_uniform, run_)[from] : 0;
-  ints(at().next_length)[chain] = real(chain) ? space_.of(space_.drawn_length, run_)[from] : spec_.shape.leapfrog;
+  copy_async(doubles(at().next_log_uniform) + chain, space_.of(space_.drawn_log_uniform, run_) + from);
+  copy_async(ints(at().next_length) + chain, space_.of(space_.drawn_length, run_) + from);
+}
+
+// When the numbers have come, by the warp that fetched them: others wait for the meeting meanwhile.
+template <class Decoder>
+__device__ void Refinement<Decoder>::weigh(int chain) {
+  double energy = 0;
+  each_dimension([&](int d) { energy = energy + 0.5 * square(doubles(at().drawn)[point(chain, d)]); });
+  energy = warp_sum(energy);
+  if (lane_ == 0) doubles(at().next_energy)[chain] = energy;
 }
 
 template <class Decoder>
 __device__ void Refinement<Decoder>::start(int chain) {
   const double eps = epsilon();
-  double energy = 0;
-  for (int d = lane_; d < space_.latent; d += 32) {
+  each_dimension([&](int d) {
     const int i = point(chain, d);
-    double momentum = doubles(at().drawn)[i];
-    energy += 0.5 * square(momentum);
-    momentum += 0.5 * eps * doubles(at().gradient)[i];
+    const double momentum = doubles(at().drawn)[i] + 0.5 * eps * doubles(at().gradient)[i];
     const double position = doubles(at().z)[i] + eps * momentum;
     doubles(at().momentum)[i] = momentum;
     doubles(at().position)[i] = position;
     decoder_.set_input(chain, d, static_cast<float>(position));
-  }
-  energy = warp_sum(energy);
+  });
   if (lane_ != 0) return;
-  doubles(at().energy)[chain] = energy;
+  doubles(at().energy)[chain] = doubles(at().next_energy)[chain];
   doubles(at().log_uniform)[chain] = doubles(at().next_log_uniform)[chain];
   ints(at().length)[chain] = ints(at().next_length)[chain];
 }
 
 template <class Decoder>
 __device__ void Refinement<Decoder>::leap(int chain, int index) {
-  const double eps = epsilon();
   const int length = ints(at().length)[chain];
-  if (index > length) return;
-  const bool ends = index == length;
+  const double eps = epsilon();
+  const bool ends = index == length, moves = index < length;
   double prior = 0, kinetic = 0;
   bool finite = true;
-  for (int d = lane_; d < space_.latent; d += 32) {
+  each_dimension([&](int d) {
     const int i = point(chain, d);
     const double position = doubles(at().position)[i], slope = decoder_.gradient(chain, d) - position;
-    const double momentum = doubles(at().momentum)[i] + (ends ? 0.5 : 1) * eps * slope;
-    doubles(at().momentum)[i] = momentum;
-    if (ends) {
+    const double momentum = doubles(at().momentum)[i] + (ends ? 0.5 * eps : eps) * slope;
+    if (moves) {
+      const double next = position + eps * momentum;
+      decoder_.set_input(chain, d, static_cast<float>(next));
+      doubles(at().momentum)[i] = momentum;
+      doubles(at().position)[i] = next;
+    } else if (ends) {
       doubles(at().slope)[i] = slope;
-      prior += log_standard_normal(position);
-      kinetic += 0.5 * square(momentum);
+      prior = prior + log_standard_normal(position);
+      kinetic = kinetic + 0.5 * square(momentum);
       finite = finite && isfinite(slope);
-    } else {
-      doubles(at().position)[i] = position + eps * momentum;
-      decoder_.set_input(chain, d, static_cast<float>(position + eps * momentum));
     }
-  }
+  });
   if (!ends) return;
   const double value = value_here(chain, prior);
   kinetic = warp_sum(kinetic);
@@ -189,11 +220,12 @@ __device__ void Refinement<Decoder>::accept(int chain, int step) {
     if (seen >> 16 == NC) arrive(step, seen);
   }
   __syncwarp();
-  for (int d = lane_; moves && d < space_.latent; d += 32) {
+  each_dimension([&](int d) {
     const int i = point(chain, d);
+    if (!moves) return;
     doubles(at().z)[i] = doubles(at().position)[i];
     doubles(at().gradient)[i] = doubles(at().slope)[i];
-  }
+  });
   if (lane_ != 0) return;
   if (moves) doubles(at().value)[chain] = proposed;
   doubles(at().acceptance)[chain] += acceptance_of(outcome, log_ratio);
@@ -228,14 +260,14 @@ template <class Decoder>
 __device__ void Refinement<Decoder>::write_refined(int chain) {
   const bool lost = doubles(at().value)[chain] == -infinity, writes = decoder_.rank() == 0 && real(chain);
   const ChainArrays chains = space_.chains.of(run_);
-  for (int d = lane_; d < space_.latent; d += 32) {
+  each_dimension([&](int d) {
     const double z = doubles(at().z)[point(chain, d)];
     const float input = lost ? 0.0f : static_cast<float>(z);
     decoder_.set_input(chain, d, input);
-    if (!writes) continue;
+    if (!writes) return;
     chains.z[static_cast<std::size_t>(first_ + chain) * space_.latent + d] = z;
     chains.input[static_cast<std::size_t>(first_ + chain) * space_.ld_latent + d] = input;
-  }
+  });
   if (lane_ != 0 || !writes) return;
   chains.value[first_ + chain] = doubles(at().value)[chain];
   chains.acceptance[first_ + chain] = doubles(at().acceptance)[chain];
@@ -255,26 +287,24 @@ __device__ void Refinement<Decoder>::run() {
       (warp_ + warps / 2) % warps;        // the chain whose numbers a warp fetches: not the one that it moves
   for (int step = -1, index = leaps;;) {  // step −1: the draws themselves
     decoder_.template evaluate<false>(step < 0 || index >= shortest, nullptr);
-    for (int chain = warp_; chain < NC; chain += warps) {
-      if (step < 0) {
-        begin(chain);
-        continue;
-      }
+    each_chain(warp_, [&](int chain) {
+      if (step < 0) return begin(chain);
       leap(chain, index);
       if (index == leaps) accept(chain, step);
-    }
-    if (step < 0 || index == 1)
-      for (int chain = fetching; chain < NC; chain += warps) fetch(chain, step + 1);
+    });
+    if (step < 0 || index == 1) each_chain(fetching, [&](int chain) { fetch(chain, step + 1); });
     if (index++ == leaps) {
       if (++step == spec_.steps) break;
+      wait_for_copies();
+      each_chain(fetching, [&](int chain) { weigh(chain); });
       __syncthreads();
-      for (int chain = warp_; chain < NC; chain += warps) start(chain);
+      each_chain(warp_, [&](int chain) { start(chain); });
       index = 1;
     }
     __syncthreads();
   }
   __syncthreads();
-  for (int chain = warp_; chain < NC; chain += warps) write_refined(chain);
+  each_chain(warp_, [&](int chain) { write_refined(chain); });
   __syncthreads();
   decoder_.template evaluate<true>(false, doubles(at().value));
   cooperative_groups::this_cluster().sync();  // nobody leaves while others may write to it

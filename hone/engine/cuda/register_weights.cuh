@@ -8,47 +8,51 @@
 namespace hone::cuda {
 
 // How large a decoder may be whose weights stay in the registers of a cluster, as tiles of 16 units. `first_tiles` = 0:
-// no hidden layers; else two. A block holds slices of the second hidden layer (of `slice_pairs` pairs of units) and of
-// the pixels.
-template <int blocks_, int latent_tiles_, int first_tiles_, int slice_pairs_, int pixel_tiles_>
+// no hidden layers; else two. A block owns a slice of the pixels, and tiles rank, rank + blocks … of the second hidden
+// layer.
+template <int blocks_, int latent_tiles_, int first_tiles_, int second_tiles_, int pixel_tiles_>
 struct RegisterShape {
   static constexpr int blocks = blocks_, latent_tiles = latent_tiles_, first_tiles = first_tiles_,
-                       slice_pairs = slice_pairs_, pixel_tiles = pixel_tiles_;
+                       second_tiles = second_tiles_, pixel_tiles = pixel_tiles_;
   static constexpr bool hidden = first_tiles > 0;
-  static constexpr int second_pairs = blocks * slice_pairs, second_tiles = second_pairs / 8;
-  static constexpr int slice_tiles = (slice_pairs + 7) / 8;
-  static_assert(second_pairs % 8 == 0 && first_tiles <= warps && second_tiles <= warps);
-  static_assert(pixel_tiles * (hidden ? 2 : 1) <= warps && (hidden || warps % latent_tiles == 0));
+  static constexpr int max_of(int a, int b) { return a > b ? a : b; }
+  static constexpr int owned_tiles = (second_tiles + blocks - 1) / blocks;  // of the second layer, of a block at most
 
-  // steps of k of the last layer's forward product that a warp makes: with hidden layers two warps share a tile
-  static constexpr int last_steps = hidden ? second_tiles : latent_tiles,
-                       half_steps = hidden ? (second_tiles + 1) / 2 : latent_tiles;
-  // without hidden layers, so many warps share a tile of the product back to z
-  static constexpr int back_parts = hidden ? 1 : warps / latent_tiles,
-                       back_steps = hidden ? pixel_tiles : (pixel_tiles + back_parts - 1) / back_parts;
+  // A warp's part of the last layer. Forward it has a tile of pixels and all of k. Back, with hidden layers, warps that
+  // have no pixels share the tiles below, two each; without, every warp has a tile of z, and those of one tile share
+  // the chains.
+  static constexpr int forward_steps = hidden ? second_tiles : latent_tiles, back_steps = pixel_tiles;
+  static constexpr int back_warp = hidden ? pixel_tiles : 0, back_warps = hidden ? (second_tiles + 1) / 2 : warps,
+                       back_tiles = hidden ? 2 : 1;
+  // The warps that are left have the second layer's forward products.
+  static constexpr int second_warp = back_warp + back_warps;
+  static_assert(first_tiles <= warps && pixel_tiles <= warps && (hidden || warps % latent_tiles == 0));
+  static_assert(!hidden || second_warp + owned_tiles <= warps);
 
-  // A thread's fragments: of the hidden layers (warp = tile of the first layer, be it results or k), then of the last
-  // (forward: warp = tile of pixels, and half of k; back: warp = tile of the second layer, or of z and part of k).
+  // A thread's fragments. Of the hidden layers, which are few, in shared memory (warp = tile of the first layer, be it
+  // results or k); then those in its own registers: of the last layer forward or back (or both, one after the other,
+  // without hidden layers), or of the second layer (k = tiles of the first).
+  static constexpr int own = hidden ? max_of(forward_steps, max_of(back_tiles * back_steps, first_tiles))
+                                    : forward_steps + back_steps,
+                       own_back = hidden ? 0 : forward_steps;
   enum Place {
     first_forward = 0,
-    second_forward = latent_tiles,
-    second_back = second_forward + slice_tiles,
-    first_back = second_back + slice_tiles,
-    last_forward = hidden ? first_back + latent_tiles : 0,
-    last_back = last_forward + half_steps,
-    fragments = last_back + back_steps
+    second_back = latent_tiles,
+    first_back = second_back + owned_tiles,
+    in_registers = hidden ? first_back + latent_tiles : 0,
+    fragments = in_registers + own
   };
 
   static constexpr bool holds(const Net& net) {
     if (net.depth != (hidden ? 3 : 1) || net.inputs() > 16 * latent_tiles) return false;
     if (net.outputs() > blocks * 16 * pixel_tiles) return false;
-    return !hidden || (net.layer[0].outputs <= 16 * first_tiles && net.layer[1].outputs <= 2 * second_pairs);
+    return !hidden || (net.layer[0].outputs <= 16 * first_tiles && net.layer[1].outputs <= 16 * second_tiles);
   }
 };
 using TwoHiddenLayers = RegisterShape<8, 1, 13, 13, 7>;  // up to 16, 208, 208, 896 units
 using NoHiddenLayers = RegisterShape<4, 4, 0, 0, 13>;    // up to 64, 832
 
-// A block's share of a layer's outputs: `width` of every block but the last ones, `count` of this one.
+// A block's share of the pixels: `width` of every block but the last ones, `count` of this one.
 struct Slice {
   int width, begin, count;
 
@@ -81,18 +85,22 @@ class RegisterWeights {
 
   __device__ Fragment operator()(int place) const {
     if constexpr (Shape::hidden) {
-      if (place < Shape::last_forward) return of_hidden(place);
+      if (place < Shape::in_registers) return of_hidden(place);
+      if (warp_ >= Shape::second_warp)
+        return fragment(Shape::blocks * (warp_ - Shape::second_warp) + rank_,
+                        by_parity(place - Shape::in_registers), [&](int to, int from) { return weight(1, from, to); });
     }
-    const bool back = place >= Shape::last_back;
-    const int i = place - (back ? Shape::last_back : Shape::last_forward);
-    if (!back) {
-      const int tile = Shape::hidden ? warp_ % Shape::pixel_tiles : warp_;
-      const int step = (Shape::hidden ? warp_ / Shape::pixel_tiles * Shape::half_steps : 0) + i;
-      return fragment(tile, in_order(step), [&](int local, int from) { return last(from, local); });
-    }
-    const int tile = Shape::hidden ? warp_ : warp_ % Shape::latent_tiles;
-    const int step = Shape::hidden ? i : warp_ / Shape::latent_tiles + i * Shape::back_parts;
-    return fragment(tile, in_order(step), [&](int from, int local) { return last(from, local); });
+    constexpr int l = Shape::hidden ? 2 : 0;
+    const Slice pixels(net_.layer[l], Shape::blocks, rank_);
+    const int i = place - Shape::in_registers;
+    if (Shape::hidden ? warp_ < Shape::back_warp : i < Shape::forward_steps)
+      return fragment(warp_, Shape::hidden ? by_parity(i) : in_order(i),
+                      [&](int local, int from) { return weight(l, from, pixels.unit(local)); });
+    const int back = i - Shape::own_back;
+    const int tile = Shape::hidden ? warp_ - Shape::back_warp + back / Shape::back_steps * Shape::back_warps
+                                   : warp_ % Shape::latent_tiles;
+    return fragment(tile, in_order(back % Shape::back_steps),
+                    [&](int from, int local) { return weight(l, from, pixels.unit(local)); });
   }
 
  private:
@@ -115,33 +123,18 @@ class RegisterWeights {
              packed(weight(low, c.k[2]), weight(low, c.k[3])), packed(weight(high, c.k[2]), weight(high, c.k[3]))}};
   }
   __device__ Fragment of_hidden(int place) const {
-    if (place < Shape::second_forward)
-      return fragment(warp_, in_order(place), [&](int unit, int d) { return weight(0, d, unit); });
     if (place < Shape::second_back)
-      return fragment(place - Shape::second_forward, by_parity(warp_),
-                      [&](int local, int unit) { return second(unit, local); });
+      return fragment(warp_, in_order(place), [&](int unit, int d) { return weight(0, d, unit); });
     if (place < Shape::first_back)
-      return fragment(warp_, in_order(place - Shape::second_back),
-                      [&](int unit, int local) { return second(unit, local); });
+      return fragment(warp_, by_parity(Shape::blocks * (place - Shape::second_back) + rank_),
+                      [&](int unit, int to) { return weight(1, unit, to); });
     return fragment(place - Shape::first_back, by_parity(warp_), [&](int d, int unit) { return weight(0, d, unit); });
   }
-
+  // What is not there is 0.
   __device__ float weight(int l, int from, int to) const {
     const Layer& layer = net_.layer[l];
     const bool there = from >= 0 && from < layer.inputs && to >= 0 && to < layer.outputs;
     return there ? parameters_[layer.weight + static_cast<std::size_t>(from) * layer.ld + to] : 0.0f;
-  }
-  __device__ float second(int unit, int local) const {
-    return weight(1, unit, Slice(net_.layer[1], Shape::blocks, rank_).unit(local));
-  }
-  // From a unit of the second hidden layer, of which every block's slice fills so many pairs, or of z.
-  __device__ float last(int from, int local) const {
-    if constexpr (Shape::hidden) {
-      const int owner = from / (2 * Shape::slice_pairs);
-      from = Slice(net_.layer[1], Shape::blocks, owner).unit(from % (2 * Shape::slice_pairs));
-    }
-    const int l = Shape::hidden ? 2 : 0;
-    return weight(l, from, Slice(net_.layer[l], Shape::blocks, rank_).unit(local));
   }
 
   const Net& net_;

@@ -203,9 +203,10 @@ void Runs::plan_refinement(const PathOptions& options) {
     if (!options.clusters || (options.chains > 0 && chains != options.chains)) continue;
     const auto plan =
         plan_trajectory({decoder_net_, config_.model.density(), math_}, config_.batch, chains, options.blocks);
-    if (!plan) continue;
-    // a gradient takes about as long as 16 chains' products and 3 more meetings
-    const double cost = waves(*plan).first * (1.0 + chains / 16.0);
+    if (!plan || (plan_ && plan_->weights != plan->weights)) continue;
+    // a gradient takes some time however many chains there are: as much as 16 of them, or 5 with weights in registers
+    const double cost =
+        waves(*plan).first * (1.0 + chains / (plan->weights == WeightPlace::registers ? 5.0 : 16.0));
     if (plan_ && cost >= best) continue;
     best = cost;
     plan_ = plan;

@@ -61,7 +61,7 @@ class Places {
 struct ChainPlaces {
   int z = 0, gradient = 0, position = 0, momentum = 0, slope = 0, drawn = 0;
   int value = 0, proposed = 0, energy = 0, acceptance = 0, constant = 0, log_uniform = 0, next_log_uniform = 0,
-      epsilon = 0;
+      next_energy = 0, epsilon = 0;
   int length = 0, next_length = 0, proposals = 0, nonfinite = 0, counts = 0;
   int bytes = 0;  // with what lies before
 
@@ -69,7 +69,8 @@ struct ChainPlaces {
   __host__ __device__ constexpr ChainPlaces(int begin, int chains, int latent) {
     Places places(begin);
     for (int* p : {&z, &gradient, &position, &momentum, &slope, &drawn}) *p = places.take<double>(chains * latent);
-    for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform})
+    for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform,
+                   &next_energy})
       *p = places.take<double>(chains);
     epsilon = places.take<double>(1);
     for (int* p : {&length, &next_length, &proposals, &nonfinite}) *p = places.take<int>(chains);
