@@ -14,11 +14,15 @@ namespace hone {
 namespace {
 
 struct Curve {
+  std::string data, engine;
   std::vector<double> steps, milliseconds;
   std::string rows;  // for gnuplot: t, median, quartiles
-};
 
-using Curves = std::map<std::pair<std::string, std::string>, Curve>;  // (data, engine)
+  std::optional<Line> line() const {  // two points lie on one whatever they are
+    if (steps.size() < 3) return {};
+    return fit_line(steps, milliseconds);
+  }
+};
 
 struct PointTime {
   double median, low, high;  // milliseconds
@@ -31,27 +35,30 @@ PointTime time_of(const Json& json) {
           json.at("iterations").get<std::int64_t>()};
 }
 
-std::string script_of(const Curves& curves) {
+std::string script_of(const std::vector<Curve>& curves) {
   std::string script = fmt::format(
       "set multiplot layout 1,{}\nset xlabel 't, HMC steps'\nset ylabel 'ms an iteration'\n"
       "set key top left\nset xrange [0:27]\nset yrange [0:*]\n",
-      std::max<std::size_t>(1, curves.size()));
-  for (const auto& [name, curve] : curves) {
-    const Line line = fit_line(curve.steps, curve.milliseconds);
-    script += fmt::format(
-        "$points << EOD\n{}EOD\nset title 'VAE, {}, {}'\nplot {:.6g} + {:.6g} * x lw 2 lc '#888888' title "
-        "'straight line', $points using 1:2:3:4 with yerrorbars pt 7 lc '#c8201e' title 'median, quartiles'\n",
-        curve.rows, name.first, name.second, line.intercept, line.slope);
+      curves.size());
+  for (const Curve& curve : curves) {
+    script += fmt::format("$points << EOD\n{}EOD\nset title 'VAE, {}, {}'\nplot ", curve.rows,
+                          curve.data == "mnist" ? "MNIST" : "Fashion-MNIST", curve.engine);
+    if (const auto line = curve.line())
+      script += fmt::format("{:.6g} + {:.6g} * x lw 2 lc '#888888' title 'straight line', ", line->intercept,
+                            line->slope);
+    script += "$points using 1:2:3:4 with yerrorbars pt 7 lc '#c8201e' title 'median, quartiles'\n";
   }
   return script + "unset multiplot\n";
 }
 
-std::string lines_text(const Curves& curves) {
+std::string lines_text(const std::vector<Curve>& curves) {
   std::string text = "| data | engine | straight line, ms | R² | largest deviation |\n|---|---|---|---|---|\n";
-  for (const auto& [name, curve] : curves) {
-    const Line line = fit_line(curve.steps, curve.milliseconds);
-    text += fmt::format("| {} | {} | {:.3f} + {:.3f} t | {:.4f} | {:.1f} % |\n", name.first, name.second,
-                        line.intercept, line.slope, line.r_squared, 100 * line.largest_deviation);
+  for (const Curve& curve : curves) {
+    const auto line = curve.line();
+    text += fmt::format("| {} | {} | {}\n", curve.data, curve.engine,
+                        line ? fmt::format("{:.4g} + {:.4g} t | {:.4f} | {:.1f} % |", line->intercept, line->slope,
+                                           line->r_squared, 100 * line->largest_deviation)
+                             : "too few points | — | — |");
   }
   return text;
 }
@@ -79,7 +86,7 @@ Line fit_line(std::span<const double> x, std::span<const double> y) {
 std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContext& context) {
   std::string table = "| data | engine | t | ms an iteration (median) | quartiles |\n|---|---|---|---|---|\n";
   std::string csv = "data,engine,t,milliseconds,lower_quartile,upper_quartile,iterations\n";
-  Curves curves;
+  std::vector<Curve> curves;  // in the order of the points
   for (const Fig3Point& point : points) {
     const auto found = read_cell(context, point.cell, time_of);
     if (!found) {
@@ -92,7 +99,10 @@ std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContex
                          median, low, high);
     csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{}\n", point.data, point.engine, point.steps, median, low, high,
                        iterations);
-    Curve& curve = curves[{point.data, point.engine}];
+    const auto same = [&](const Curve& c) { return c.data == point.data && c.engine == point.engine; };
+    auto found_curve = std::ranges::find_if(curves, same);
+    if (found_curve == curves.end()) found_curve = curves.insert(curves.end(), {point.data, point.engine, {}, {}, {}});
+    Curve& curve = *found_curve;
     curve.steps.push_back(point.steps);
     curve.milliseconds.push_back(median);
     curve.rows += fmt::format("{} {:.6f} {:.6f} {:.6f}\n", point.steps, median, low, high);
