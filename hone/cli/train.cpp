@@ -95,6 +95,9 @@ void print_table(const TrainSummary& s) {
     row(fmt::format("VCD, t = {}", s.steps), s.vcd, "");
     fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
   }
+  if (q_is_lost(s.elbo.mean, s.vcd.mean))
+    fmt::print("  q was left behind: at such a VCD it does not follow its chain. More iterations, another seed or smaller\n"
+               "  rates may mend it\n");
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
   if (s.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", s.dropped_draws);
   const std::string beside =
@@ -119,9 +122,10 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
     fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
                refines ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
                s.us_per_iteration, s.runs_side_by_side,
-               !outcome.failure.empty() ? "  failed"
-               : s.finished             ? ""
-                                        : "  not finished");
+               !outcome.failure.empty()                ? "  failed"
+               : !s.finished                           ? "  not finished"
+               : q_is_lost(s.elbo.mean, s.vcd.mean) ? "  q was left behind"
+                                                       : "");
     if (!s.finished || !outcome.failure.empty()) continue;
     elbo.add(s.elbo.mean);
     vcd.add(s.vcd.mean);

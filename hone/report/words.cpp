@@ -11,6 +11,7 @@
 #include "hone/base/scalar.hpp"
 #include "hone/report/paper_table.hpp"
 #include "hone/report/text.hpp"
+#include "hone/run/train.hpp"
 
 namespace hone {
 namespace {
@@ -75,6 +76,9 @@ std::string training_sentence(const RunRecord& run) {
                        : trend.mean < -4 * trend.se ? "was falling"
                                                     : "neither rose nor fell clearly",
                        estimate_text(trend));
+  if (const Estimate elbo = run.estimate("elbo"), vcd = run.estimate("vcd"); q_is_lost(elbo.mean, vcd.mean))
+    text = fmt::format("q was left behind: it does not follow its chain (a VCD of {} nats at an ELBO of {})",
+                       number_text(vcd.mean), number_text(elbo.mean));
   return fmt::format("{}, {}, and {}.", text, acceptance_text(run), nonfinite_text(run));
 }
 

@@ -45,6 +45,10 @@ struct TrainSummary {
   std::string to_json() const;
 };
 
+// Whether refined draws left q so far behind that it hardly follows. Where a training comes out well the VCD is smaller
+// than the ELBO's size; where deviations of q collapsed, it is many times that (docs/reproduction.md).
+bool q_is_lost(double elbo, double vcd);
+
 // One of some runs that differ by their seeds.
 struct SeedRun {
   std::uint64_t seed = 1;

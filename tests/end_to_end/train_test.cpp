@@ -77,6 +77,16 @@ TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
       << "a run's own configuration has every key";
 }
 
+// The authors' initial weights put deviations of q at their floor: in the first iterations every training is lost.
+TEST_F(Train, SaysWhenQDoesNotFollow) {
+  const std::string words = "q was left behind";
+  EXPECT_NE(hone("train c.toml --out a").out.find(words), std::string::npos);
+  EXPECT_NE(hone("train c.toml --seeds 1 --out b").out.find(words), std::string::npos);
+  EXPECT_EQ(hone("train c.toml --set objective=kl --out c").out.find(words), std::string::npos);
+  EXPECT_EQ(hone("report a --out a.html").code, 0);
+  EXPECT_NE(read("a.html").find(words), std::string::npos);
+}
+
 TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_bad_config("latnet = 3", "bad.toml:2: there is no key 'latnet'; did you mean 'latent'?");
   expect_bad_config("latent = \"three\"", "bad.toml:2: latent: 'three' is not allowed; expected an integer");
