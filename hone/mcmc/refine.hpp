@@ -31,10 +31,12 @@ struct RefineConfig {
 
 // ε ← ε (1 + gain (a − a*) / a*), kept within a factor of 10⁶ of where it started: on both engines
 struct StepSizeRule {
-  double start;
-  double target;  // a*
-  double gain;
-  double pull = gain / target;  // once, since a device waits for divisions
+  double start = 0, target = 0;  // ε at the beginning, a*
+  double pull = 0;               // gain / a*: divided once, since a device waits for divisions
+
+  StepSizeRule() = default;  // where step sizes do not follow
+  StepSizeRule(double step_size, double acceptance, double gain)
+      : start(step_size), target(acceptance), pull(gain / acceptance) {}
 
   HONE_INLINE double next(double step_size, double acceptance) const {
     const double moved = step_size * (1 + pull * (acceptance - target));

@@ -190,7 +190,7 @@ TEST_F(CudaIteration, InRegistersAgainstDouble) {
                           {7, {}, 101, 37},           {1, {}, 1, 1}};
   for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd})
-      for (const int chains : {8, 16}) {
+      for (const int chains : {8, 16, 32}) {
         const ModelKind model = shape.hidden.empty() ? ModelKind::logistic_mf : ModelKind::vae;
         TrainConfig config = config_of(model, kind);
         config.model.latent = shape.latent;

@@ -283,9 +283,8 @@ __device__ void Refinement<Decoder>::run() {
   load();
   cooperative_groups::this_cluster().sync();  // all shared memory is set up before others write into it
   const int leaps = spec_.shape.leapfrog + spec_.shape.jitter, shortest = spec_.shape.leapfrog - spec_.shape.jitter;
-  const int fetching =
-      (warp_ + warps / 2) % warps;        // the chain whose numbers a warp fetches: not the one that it moves
-  for (int step = -1, index = leaps;;) {  // step −1: the draws themselves
+  const int fetching = (warp_ + warps / 2) % warps;  // the chain whose numbers a warp fetches: not the one that it moves
+  for (int step = -1, index = leaps;;) {             // step −1: the draws themselves
     decoder_.template evaluate<false>(step < 0 || index >= shortest, nullptr);
     each_chain(warp_, [&](int chain) {
       if (step < 0) return begin(chain);

@@ -27,7 +27,7 @@ struct RegisterPlaces {
     log_likelihoods = places.take<double>(2 * Shape::blocks * NC);
     partial_values = places.take<double>(Shape::pixel_tiles * NC);
     boxes = places.take<unsigned long long>(4);
-    fragments = places.take<uint4>(threads * Shape::in_registers);
+    fragments = places.take<uint4>(threads * Shape::in_shared);
     bytes = places.bytes();
   }
   static constexpr int point_stride = 16 * Shape::latent_tiles;
@@ -75,8 +75,8 @@ __device__ __forceinline__ uint2 transposed(uint2 words) {
 
 // A block's part of a Bernoulli decoder with ReLUs. The weights of the last layer and, forward, of the second lie in
 // registers, as fragments: their products read nothing but activations. The other fragments, which are few, lie in
-// shared memory. A product over all of k is one warp's, but for the last one, back to z, which follows the one before it
-// in the same warp: its sums are added up.
+// shared memory. A product over all of k is one warp's; but with hidden layers the last one, back to z, follows the one
+// before it in the same warp, and its sums are added up.
 template <class Shape, int NT>
 class RegisterDecoder {
  public:
@@ -129,8 +129,8 @@ class RegisterDecoder {
   }
   // The latest answer of all blocks, added up: two sums at a time.
   template <class T>
-  __device__ __forceinline__ T sum_of_blocks(const T* answers, int stride, int at) const {
-    answers += (parity_ ^ 1) * blocks * stride + at;
+  __device__ __forceinline__ T sum_of_blocks(const T* answers, int stride, int place) const {
+    answers += (parity_ ^ 1) * blocks * stride + place;
     T even = answers[0], odd = answers[stride];
 #pragma unroll
     for (int rank = 2; rank < blocks; rank += 2) {
@@ -149,7 +149,7 @@ class RegisterDecoder {
   __device__ __forceinline__ Sums& sums_at(int place, int tile) const {
     return reinterpret_cast<Sums*>(shared_ + place)[32 * tile + lane_];
   }
-  // Σ of tiles first, first + stride …: several sums at a time
+  // Σ of tiles first, first + stride …: two sums at a time
   template <int count, int stride>
   __device__ __forceinline__ Sums sum_of_tiles(int place, int first) const {
     Sums c[2] = {sums_at(place, first), sums_at(place, first + stride)};
@@ -157,8 +157,8 @@ class RegisterDecoder {
     for (int i = 2; i < count; ++i) c[i % 2] = c[i % 2] + sums_at(place, first + i * stride);
     return c[0] + c[1];
   }
-  __device__ __forceinline__ Fragment& small(int i, int warp) const {
-    return reinterpret_cast<Fragment*>(shared_ + at().fragments)[i * threads + 32 * warp + lane_];
+  __device__ __forceinline__ Fragment& small(int i) const {
+    return reinterpret_cast<Fragment*>(shared_ + at().fragments)[i * threads + 32 * warp_ + lane_];
   }
   // start + Σ_i a(i) b(i), several sums at a time: a product waits for the one before it
   template <int steps, class A, class B>
@@ -228,9 +228,9 @@ __device__ void RegisterDecoder<Shape, NT>::load() {
   const auto* all_blocks = reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_));
   const Fragment* from = all_blocks + rank_ * Shape::fragments * threads + threadIdx.x;
 #pragma unroll
-  for (int i = 0; i < Shape::own; ++i) own_[i] = from[(Shape::in_registers + i) * threads];
+  for (int i = 0; i < Shape::own; ++i) own_[i] = from[(Shape::in_shared + i) * threads];
 #pragma unroll
-  for (int i = 0; i < Shape::in_registers; ++i) small(i, warp_) = from[i * threads];
+  for (int i = 0; i < Shape::in_shared; ++i) small(i) = from[i * threads];
   load_vectors();
   auto* all = reinterpret_cast<float4*>(shared_);
   for (int i = threadIdx.x; i < at().fragments / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
@@ -289,8 +289,9 @@ __device__ void RegisterDecoder<Shape, NT>::forward_hidden() {
   if (warp_ < first_tiles) {
 #pragma unroll
     for (int n = 0; n < NT; ++n) {
-      const Sums c = product<latent_tiles>(for_all_chains(hidden_bias_), [&](int s) -> Fragment& { return small(Shape::first_forward + s, warp_); },
-                                           [&](int s) { return words(at().input, n * latent_tiles + s); });
+      const Sums c = product<latent_tiles>(
+          for_all_chains(hidden_bias_), [&](int s) -> Fragment& { return small(Shape::first_forward + s); },
+          [&](int s) { return words(at().input, n * latent_tiles + s); });
       first_value_[n] = packed(rectified(c));
       words(at().first, n * first_tiles + warp_) = transposed(first_value_[n]);
       if constexpr (records)
@@ -392,9 +393,9 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
   Fragment to_first[owned_tiles], to_z[latent_tiles];  // in time
   if (warp_ < first_tiles) {
 #pragma unroll
-    for (int m = 0; m < owned_tiles; ++m) to_first[m] = small(Shape::second_back + m, warp_);
+    for (int m = 0; m < owned_tiles; ++m) to_first[m] = small(Shape::second_back + m);
 #pragma unroll
-    for (int m = 0; m < latent_tiles; ++m) to_z[m] = small(Shape::first_back + m, warp_);
+    for (int m = 0; m < latent_tiles; ++m) to_z[m] = small(Shape::first_back + m);
   }
   boxes_.receive(sums_box, blocks * NT * 512 * ((second_tiles - rank_ + blocks - 1) / blocks));
   gather_deltas<records>();

@@ -20,7 +20,11 @@ __global__ void __launch_bounds__(threads, 1)
 
 template <class Shape>
 TrajectoryKernel kernel_of(int chains) {
-  return chains == 8 ? trajectory<Shape, 1> : trajectory<Shape, 2>;
+  switch (chains) {
+    case 8: return trajectory<Shape, 1>;
+    case 16: return trajectory<Shape, 2>;
+    default: return trajectory<Shape, 4>;
+  }
 }
 
 template <class Shape>
@@ -30,7 +34,9 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
   plan.depth = decoder.net.depth;
   plan.cluster = Shape::blocks;
   plan.chains = chains;
-  plan.places = chains == 8 ? RegisterPlaces<Shape, 1>().chains() : RegisterPlaces<Shape, 2>().chains();
+  plan.places = chains == 8    ? RegisterPlaces<Shape, 1>().chains()
+                : chains == 16 ? RegisterPlaces<Shape, 2>().chains()
+                               : RegisterPlaces<Shape, 4>().chains();
   plan.bytes = plan.places.bytes;
   return plan;
 }
@@ -39,7 +45,7 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
 
 TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains) {
   const Net& net = decoder.net;
-  const bool usual = chains <= 16 && decoder.math == Math::tf32 && decoder.density == Density::bernoulli &&
+  const bool usual = decoder.math == Math::tf32 && decoder.density == Density::bernoulli &&
                      (net.depth == 1 || net.activation == Activation::relu);
   if (usual && TwoHiddenLayers::holds(net)) return plan_of<TwoHiddenLayers>(decoder, chains);
   if (usual && NoHiddenLayers::holds(net)) return plan_of<NoHiddenLayers>(decoder, chains);

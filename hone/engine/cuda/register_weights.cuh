@@ -20,14 +20,15 @@ struct RegisterShape {
 
   // A warp's part of the last layer. Forward it has a tile of pixels and all of k. Back, with hidden layers, warps that
   // have no pixels share the tiles below, two each; without, every warp has a tile of z, and those of one tile share
-  // the chains.
+  // the chains where there are more than 8.
   static constexpr int forward_steps = hidden ? second_tiles : latent_tiles, back_steps = pixel_tiles;
   static constexpr int back_warp = hidden ? pixel_tiles : 0, back_warps = hidden ? (second_tiles + 1) / 2 : warps,
                        back_tiles = hidden ? 2 : 1;
   // The warps that are left have the second layer's forward products.
   static constexpr int second_warp = back_warp + back_warps;
   static_assert(first_tiles <= warps && pixel_tiles <= warps && (hidden || warps % latent_tiles == 0));
-  static_assert(!hidden || second_warp + owned_tiles <= warps);
+  static_assert(!hidden || (first_tiles >= 2 && first_tiles <= second_warp && second_warp + owned_tiles <= warps));
+  static_assert(blocks % 2 == 0 && blocks <= warps);
 
   // A thread's fragments. Of the hidden layers, which are few, in shared memory (warp = tile of the first layer, be it
   // results or k); then those in its own registers: of the last layer forward or back (or both, one after the other,
@@ -39,8 +40,8 @@ struct RegisterShape {
     first_forward = 0,
     second_back = latent_tiles,
     first_back = second_back + owned_tiles,
-    in_registers = hidden ? first_back + latent_tiles : 0,
-    fragments = in_registers + own
+    in_shared = hidden ? first_back + latent_tiles : 0,
+    fragments = in_shared + own
   };
 
   static constexpr bool holds(const Net& net) {
@@ -85,14 +86,14 @@ class RegisterWeights {
 
   __device__ Fragment operator()(int place) const {
     if constexpr (Shape::hidden) {
-      if (place < Shape::in_registers) return of_hidden(place);
+      if (place < Shape::in_shared) return of_hidden(place);
       if (warp_ >= Shape::second_warp)
         return fragment(Shape::blocks * (warp_ - Shape::second_warp) + rank_,
-                        by_parity(place - Shape::in_registers), [&](int to, int from) { return weight(1, from, to); });
+                        by_parity(place - Shape::in_shared), [&](int to, int from) { return weight(1, from, to); });
     }
     constexpr int l = Shape::hidden ? 2 : 0;
     const Slice pixels(net_.layer[l], Shape::blocks, rank_);
-    const int i = place - Shape::in_registers;
+    const int i = place - Shape::in_shared;
     if (Shape::hidden ? warp_ < Shape::back_warp : i < Shape::forward_steps)
       return fragment(warp_, Shape::hidden ? by_parity(i) : in_order(i),
                       [&](int local, int from) { return weight(l, from, pixels.unit(local)); });

@@ -190,8 +190,15 @@ void Runs::set_state(int run, const RunState& state) {
   copy_to(of(space_.state, run), std::span(&state, 1), "writing a run's state");
 }
 
-// The cluster kernel where the decoder fits it, and the general path where not. With several runs more chains share a
-// cluster, since the chip is full anyway.
+// How long a refinement takes with so many chains a cluster, against 8: in registers as measured (H200, paper's shapes;
+// beyond 16 there are too few of them), in shared memory about as long as 16 chains' products and 3 more meetings.
+double refinement_time(const TrajectoryPlan& plan) {
+  if (plan.weights == WeightPlace::shared) return (1 + plan.chains / 16.0) / 1.5;
+  return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.6 : 4.3;
+}
+
+// The cluster kernel where the decoder fits it, in registers rather than in shared memory, and the general path where
+// not. With several runs more chains share a cluster, since the chip is full anyway.
 void Runs::plan_refinement(const PathOptions& options) {
   const auto waves = [&](const TrajectoryPlan& plan) {
     const int clusters = ceil_div(config_.batch, plan.chains);
@@ -203,11 +210,10 @@ void Runs::plan_refinement(const PathOptions& options) {
     if (!options.clusters || (options.chains > 0 && chains != options.chains)) continue;
     const auto plan =
         plan_trajectory({decoder_net_, config_.model.density(), math_}, config_.batch, chains, options.blocks);
-    if (!plan || (plan_ && plan_->weights != plan->weights)) continue;
-    // a gradient takes some time however many chains there are: as much as 16 of them, or 5 with weights in registers
-    const double cost =
-        waves(*plan).first * (1.0 + chains / (plan->weights == WeightPlace::registers ? 5.0 : 16.0));
-    if (plan_ && cost >= best) continue;
+    if (!plan) continue;
+    const double cost = waves(*plan).first * refinement_time(*plan);
+    const bool same_place = plan_ && plan_->weights == plan->weights;
+    if (plan_ && (same_place ? cost >= best : plan_->weights == WeightPlace::registers)) continue;
     best = cost;
     plan_ = plan;
     wave_ = waves(*plan).second;
