@@ -119,8 +119,9 @@ TEST(Fig3Report, FitsAStraightLine) {
   const auto points = fig3_points(Scale::brief, {});
   for (const Fig3Point& point : points)
     if (point.data == "fashion") {
-      if (point.steps == 8)
+      if (point.steps == 8) {
         EXPECT_TRUE(contains(report_fig3(points, context), "| fashion | cpu | too few points | — | — |"));
+      }
       const double seconds = 0.003 + 0.002 * point.steps;
       plant(folder.path(), point.cell,
             {{"seconds_per_iteration", seconds},
