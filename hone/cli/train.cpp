@@ -122,10 +122,10 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
     fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
                refines ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
                s.us_per_iteration, s.runs_side_by_side,
-               !outcome.failure.empty()                ? "  failed"
-               : !s.finished                           ? "  not finished"
+               !outcome.failure.empty()             ? "  failed"
+               : !s.finished                        ? "  not finished"
                : q_is_lost(s.elbo.mean, s.vcd.mean) ? "  q was left behind"
-                                                       : "");
+                                                    : "");
     if (!s.finished || !outcome.failure.empty()) continue;
     elbo.add(s.elbo.mean);
     vcd.add(s.vcd.mean);

@@ -28,7 +28,7 @@ std::string script_of(const std::vector<Panel>& panels) {
       script += fmt::format("{} {:.4f} {:.4f}\n", steps, figures.mean(), figures.sd());
     script += fmt::format(
         "EOD\nset title 'VAE, {}'\nplot $points using 1:2:3 with yerrorlines lw 2 lc '#c8201e' title 'VCD'",
-        panel.data == "mnist" ? "MNIST" : "Fashion-MNIST");
+        title_of(panel.data));
     if (panel.kl.count() > 0) script += fmt::format(", {:.4f} lw 2 dt 2 lc '#1f5fbf' title 'KL'", panel.kl.mean());
     script += "\n";
   }

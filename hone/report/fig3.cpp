@@ -42,7 +42,7 @@ std::string script_of(const std::vector<Curve>& curves) {
       curves.size());
   for (const Curve& curve : curves) {
     script += fmt::format("$points << EOD\n{}EOD\nset title 'VAE, {}, {}'\nplot ", curve.rows,
-                          curve.data == "mnist" ? "MNIST" : "Fashion-MNIST", curve.engine);
+                          title_of(curve.data), curve.engine);
     if (const auto line = curve.line())
       script += fmt::format("{:.6g} + {:.6g} * x lw 2 lc '#888888' title 'straight line', ", line->intercept,
                             line->slope);
@@ -99,10 +99,9 @@ std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContex
                          median, low, high);
     csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{}\n", point.data, point.engine, point.steps, median, low, high,
                        iterations);
-    const auto same = [&](const Curve& c) { return c.data == point.data && c.engine == point.engine; };
-    auto found_curve = std::ranges::find_if(curves, same);
-    if (found_curve == curves.end()) found_curve = curves.insert(curves.end(), {point.data, point.engine, {}, {}, {}});
-    Curve& curve = *found_curve;
+    if (curves.empty() || curves.back().data != point.data || curves.back().engine != point.engine)
+      curves.push_back({point.data, point.engine, {}, {}, {}});
+    Curve& curve = curves.back();
     curve.steps.push_back(point.steps);
     curve.milliseconds.push_back(median);
     curve.rows += fmt::format("{} {:.6f} {:.6f} {:.6f}\n", point.steps, median, low, high);

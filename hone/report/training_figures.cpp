@@ -53,6 +53,8 @@ CellFigures figures_of(const TrainingCell& cell, const ReportContext& context) {
   return all;
 }
 
+std::string title_of(const std::string& data) { return data == "mnist" ? "MNIST" : "Fashion-MNIST"; }
+
 const char* const figure_headings = "ours | difference | mixture | AIS | se | seeds |";
 
 const char* const figure_headings_text =

@@ -45,6 +45,9 @@ extern const char* const figure_headings_text;  // what they mean
 std::string figure_lines(const TrainingCell& cell, const CellFigures& figures, const std::string& head);
 extern const char* const figure_line_columns;
 
+// A data set's name in a picture: "mnist" → "MNIST", "fashion" → "Fashion-MNIST".
+std::string title_of(const std::string& data);
+
 // How a cell was trained and evaluated; which cells were left out for want of data.
 std::string cells_text(const TrainingCell& cell);
 std::string missing_text(const ReportContext& context);

@@ -7,6 +7,7 @@
 
 #include "hone/run/train.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/tiny_training.hpp"
 
 // Small trainings, and what makes two of them the same.
 namespace hone::test {
@@ -14,17 +15,13 @@ namespace hone::test {
 namespace fs = std::filesystem;
 
 inline TrainRunConfig small() {
-  TrainRunConfig config;
-  config.data = "synthetic";
+  TrainRunConfig config = tiny_training(40);
   config.latent = 3;
   config.hidden = {9};
   config.encoder_hidden = {8};
   config.batch = 12;
-  config.steps = 2;
   config.local_from = 10;
-  config.iterations = 40;
   config.report_every = 7;
-  config.threads = 1;
   return config;
 }
 

@@ -118,14 +118,12 @@ class RegisterDecoder {
   enum Box { second_box, sums_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
 
   static __host__ __device__ constexpr RegisterPlaces<Shape, NT> at() { return {}; }
-  // do_one(n, item) for so many items of each tile of chains, shared out over the warps.
-  template <int items, class DoOne>
-  __device__ __forceinline__ void by_warps(DoOne do_one) const {
-    if constexpr (NT * items <= warps) {
-      if (warp_ < NT * items) do_one(NT == 1 ? 0 : warp_ / items, NT == 1 ? warp_ : warp_ % items);
-    } else {
-      for (int task = warp_; task < NT * items; task += warps) do_one(task / items, task % items);
-    }
+  // do_one(n, m) for each tile of chains and each that the block may own of the second layer: a warp each.
+  template <class DoOne>
+  __device__ __forceinline__ void by_owned_tiles(DoOne do_one) const {
+    static_assert(NT * owned_tiles <= warps);
+    if (warp_ < NT * owned_tiles)
+      do_one(NT == 1 ? 0 : warp_ / owned_tiles, NT == 1 ? warp_ : warp_ % owned_tiles);
   }
   // The latest answer of all blocks, added up: two sums at a time.
   template <class T>
@@ -429,7 +427,7 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
 template <class Shape, int NT>
 template <bool records>
 __device__ void RegisterDecoder<Shape, NT>::gather_deltas() const {
-  by_warps<owned_tiles>([&](int n, int m) {
+  by_owned_tiles([&](int n, int m) {
     if (owned(m) >= second_tiles) return;
     const Sums sum = sum_of_tiles<blocks, NT * owned_tiles>(at().sums, n * owned_tiles + m);
     const Sums delta = where_positive(words(at().mask, n * owned_tiles + m), sum);
@@ -449,7 +447,7 @@ template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::record_first_delta() const {
   static_assert(!hidden || first_tiles <= blocks * owned_tiles);
   cooperative_groups::this_cluster().sync();
-  by_warps<owned_tiles>([&](int n, int m) {
+  by_owned_tiles([&](int n, int m) {
     if (owned(m) >= first_tiles) return;
     record(spec_.tape.delta, 0, n, owned(m), sum_of_tiles<blocks, NT * owned_tiles>(at().sums, n * owned_tiles + m));
   });

@@ -2,6 +2,8 @@
 
 #include <cuda_fp16.h>
 
+#include <algorithm>
+
 #include "hone/engine/cuda/cluster.cuh"
 #include "hone/engine/cuda/network.cuh"
 
@@ -15,7 +17,6 @@ struct RegisterShape {
   static constexpr int blocks = blocks_, latent_tiles = latent_tiles_, first_tiles = first_tiles_,
                        second_tiles = second_tiles_, pixel_tiles = pixel_tiles_;
   static constexpr bool hidden = first_tiles > 0;
-  static constexpr int max_of(int a, int b) { return a > b ? a : b; }
   static constexpr int owned_tiles = (second_tiles + blocks - 1) / blocks;  // of the second layer, of a block at most
 
   // A warp's part of the last layer. Forward it has a tile of pixels and all of k. Back, with hidden layers, warps that
@@ -33,7 +34,7 @@ struct RegisterShape {
   // A thread's fragments. Of the hidden layers, which are few, in shared memory (warp = tile of the first layer, be it
   // results or k); then those in its own registers: of the last layer forward or back (or both, one after the other,
   // without hidden layers), or of the second layer (k = tiles of the first).
-  static constexpr int own = hidden ? max_of(forward_steps, max_of(back_tiles * back_steps, first_tiles))
+  static constexpr int own = hidden ? std::max({forward_steps, back_tiles * back_steps, first_tiles})
                                     : forward_steps + back_steps,
                        own_back = hidden ? 0 : forward_steps;
   enum Place {
