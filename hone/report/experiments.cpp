@@ -53,7 +53,7 @@ Experiment make_fig3(const ExperimentOptions& options) {
   const auto points = fig3_points(options.choice.scale, options.timing);
   Experiment experiment{"fig3", {}, {}, {}, [points](const ReportContext& c) { return report_fig3(points, c); }};
   for (const Fig3Point& point : points)
-    if (!options.missing.contains(point.data_set)) experiment.timed.push_back(point.cell);
+    if (point.here && !options.missing.contains(point.data_set)) experiment.timed.push_back(point.cell);
   return experiment;
 }
 

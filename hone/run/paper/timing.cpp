@@ -61,10 +61,9 @@ std::vector<Timing> time_in_turns(const std::vector<TrainRunConfig>& configs, co
 
 std::vector<Fig3Point> fig3_points(Scale scale, const TimingOptions& options) {
   const std::uint32_t iterations = settings_of(scale).fig3_iterations;
-  std::vector<EngineKind> kinds = {EngineKind::cpu};
-  if (cuda_support().missing.empty()) kinds.push_back(EngineKind::cuda);
+  const bool device = cuda_support().missing.empty();
   std::vector<Fig3Point> points;
-  for (const EngineKind kind : kinds)
+  for (const EngineKind kind : {EngineKind::cpu, EngineKind::cuda})
     for (const std::string data : {"mnist", "fashion"})
       for (const int steps : paper_steps) {
         TrainRunConfig config = paper_config("vae-" + data + "-vcd");
@@ -76,11 +75,13 @@ std::vector<Fig3Point> fig3_points(Scale scale, const TimingOptions& options) {
         const std::string text =
             fmt::format("# timed: {} iterations\n{}", iterations, train_settings(config).to_toml());
         const auto run = [=](const RunFolder& folder) { time_point(config, text, iterations, options, folder); };
-        const double seconds = options.pace ? options.pace->seconds_per_iteration(config, 1) * iterations : 0;
+        const bool here = kind == EngineKind::cpu || device;
+        const double seconds = here && options.pace ? options.pace->seconds_per_iteration(config, 1) * iterations : 0;
         points.push_back({data,
                           engine,
                           config.data,
                           steps,
+                          here,
                           {fmt::format("fig3-{}-{}-t{}", data, engine, steps), text, run, seconds}});
       }
   return points;

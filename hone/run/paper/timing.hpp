@@ -34,11 +34,12 @@ struct TimingOptions {
 };
 
 // The paper's Figure 3 (fig:results_vae_vary_t_telapsed): seconds an iteration of the VAE by VCD against t, on one CPU
-// thread as in the paper and on the device where there is one. Every point is timed alone.
+// thread as in the paper and on a device. Every point is timed alone.
 struct Fig3Point {
   std::string data, engine;  // "fashion", "cpu"
   std::string data_set;      // "fashion-mnist"
   int steps;
+  bool here;  // can be timed on this machine: a point of a device may come from another
   Cell cell;
 };
 std::vector<Fig3Point> fig3_points(Scale scale, const TimingOptions& options);
