@@ -1,5 +1,7 @@
 // One iteration on the device against the cpu engine in double, by every way of executing it.
 
+#include <optional>
+
 #include "hone/engine/cpu/iteration.hpp"
 #include "tests/cuda/support.cuh"
 
@@ -9,12 +11,49 @@ namespace {
 using cuda::PathOptions;
 using cuda::Runs;
 
+enum class Start {
+  drawn,  // as a run starts: far from the posterior
+  wide,   // with q's deviations raised: small ones make large terms of its gradient that cancel
+  near,   // with weights so small that chains move in earnest and some proposals are rejected; no ReLU is near its kink
+};
+
 struct Case {
   std::string name;
   TrainConfig config;
   int pixels = 101;
-  bool wide = false;  // q's deviations are raised: small ones make large terms of its gradient that cancel
+  Start start = Start::drawn;
 };
+
+void place(TrainState& state, const Case& c) {
+  const ModelConfig& model = c.config.model;
+  const auto numbers = [&](const std::string& net, const std::string& kind, std::size_t layer) -> std::vector<float>& {
+    return std::get<std::vector<float>>(array_of(state, net + "." + kind + "[" + std::to_string(layer) + "]").values);
+  };
+  const auto scale = [&](const std::string& net, std::size_t layer, int units, double length) {  // of a unit's weights
+    std::vector<float>& weights = numbers(net, "weight", layer);
+    double squares = 0;
+    for (const float w : weights) squares += static_cast<double>(w) * w;
+    for (float& w : weights) w = static_cast<float>(w * length / std::sqrt(squares / units));
+  };
+  const auto take_sides = [&](const std::string& net, std::size_t layer, float bias) {  // about half are at rest
+    for (float& b : numbers(net, "bias", layer)) b = std::copysign(bias, b);
+  };
+  if (c.start == Start::wide)
+    for (float& b : numbers("sd", "bias", model.encoder_hidden.size())) b += 3;
+  if (c.start != Start::near) return;
+  for (std::size_t l = 0; l < model.hidden.size(); ++l) {
+    scale("decoder", l, model.hidden[l], l == 0 ? 0.2 : 1);
+    take_sides("decoder", l, l == 0 ? 1 : 3);
+  }
+  scale("decoder", model.hidden.size(), c.pixels, 1);
+  for (const std::string net : {"mean", "sd"}) {
+    for (std::size_t l = 0; l < model.encoder_hidden.size(); ++l) {
+      scale(net, l, model.encoder_hidden[l], 0.3);
+      take_sides(net, l, 1);
+    }
+    scale(net, model.encoder_hidden.size(), model.latent, 1);
+  }
+}
 
 std::vector<Case> cases() {
   std::vector<Case> all;
@@ -60,10 +99,14 @@ struct Tolerances {
   double model, encoder;     // gradient of every tensor of the model; of q's networks, where large terms cancel
   double elbo, vcd;
   double acceptance;  // of its mean, absolute
+  double step_size;   // a decision of 37 is worth 10⁻² where it follows fast, 3 · 10⁻⁴ where it does not
 };
 // A number of tf32 is off by 5 · 10⁻⁴; far from the posterior that is enough to reject a proposal that hardly moves.
-constexpr Tolerances fp32 = {2e-5, 2e-5, 2e-4, 2e-4, 2e-3, 2e-3, 2e-4, 2e-2, 2e-3};
-constexpr Tolerances tf32 = {3e-3, 3e-3, 1e-1, 1e-2, 3e-2, 2e-1, 3e-3, 5e-1, 1e-1};
+constexpr Tolerances fp32 = {2e-5, 2e-5, 2e-4, 2e-4, 2e-3, 2e-3, 2e-4, 2e-2, 2e-3, 1e-5};
+constexpr Tolerances tf32 = {3e-3, 3e-3, 1e-1, 1e-2, 3e-2, 2e-1, 3e-3, 5e-1, 1e-1, 2e-3};
+// From Start::near nothing magnifies rounding.
+constexpr Tolerances near_fp32 = {2e-5, 1e-5, 5e-5, 3e-5, 1e-4, 1e-4, 1e-5, 5e-4, 1e-4, 1e-5};
+constexpr Tolerances near_tf32 = {3e-3, 5e-3, 5e-3, 1e-2, 2e-2, 2e-2, 2e-3, 2e-2, 1e-2, 2e-3};
 
 struct Expected {
   std::vector<double> z0, log_p0, grad_p0, z, value, gradient;
@@ -113,29 +156,43 @@ std::vector<double> gradient_of(const TrainState& before, const TrainState& afte
   return squared;
 }
 
+const std::vector<PathOptions> all_chains = {{.chains = 8}, {.chains = 16}, {.chains = 32}};
+
 class CudaIteration : public CudaTest {
  protected:
-  void compare(const Case& c, const PathOptions& path, const Tolerances& tolerance, const std::string& expected_path) {
-    SCOPED_TRACE(c.name + (path.clusters ? ", clusters of " + std::to_string(path.chains) : std::string(", products")));
+  // By each of the paths, all of which are to be of one kind.
+  void compare(const Case& c, const std::vector<PathOptions>& paths, const Tolerances& tolerance,
+               const std::string& expected_path) {
+    SCOPED_TRACE(c.name);
     const DataSet data = made_up_data(c.config.model.kind, 1200, c.pixels);
-    Runs runs(c.config, data, {c.config.seed}, path);
-    ASSERT_NE(runs.path().find(expected_path), std::string::npos) << runs.path();
-    TrainState start = runs.save(0);
-    if (c.wide) {
-      for (float& b : std::get<std::vector<float>>(array_of(start, "sd.bias[2]").values)) b += 3;
-      runs.restore(0, start);
+    std::optional<Expected> expected;  // the same for all
+    for (const PathOptions& path : paths) {
+      SCOPED_TRACE(path.clusters ? "clusters of " + std::to_string(path.chains) : std::string("products"));
+      Runs runs(c.config, data, {c.config.seed}, path);
+      ASSERT_NE(runs.path().find(expected_path), std::string::npos) << runs.path();
+      TrainState start = runs.save(0);
+      if (c.start != Start::drawn) {
+        place(start, c);
+        runs.restore(0, start);
+      }
+      if (!expected) expected = by_cpu(c.config, data, start);
+      compare(c.config, runs, start, *expected, tolerance);
     }
-    const Expected expected = by_cpu(c.config, data, start);
+  }
+
+ private:
+  static void compare(const TrainConfig& config, Runs& runs, const TrainState& start, const Expected& expected,
+                      const Tolerances& tolerance) {
     TrainMetrics metrics;
     runs.train(1, {&metrics, 1});
     const Runs::Probe probe = runs.probe(0);
     EXPECT_LT(relative_error(expected.z0, probe.z0), tolerance.z0);
     EXPECT_LT(relative_error(expected.log_p0, probe.log_p0), tolerance.log_p);
     EXPECT_LT(relative_error(expected.grad_p0, probe.grad_p0), tolerance.slope);
-    if (c.config.objective.kind != ObjectiveKind::kl) {
+    if (config.objective.kind != ObjectiveKind::kl) {
       EXPECT_LT(relative_error(expected.z, probe.z), tolerance.refined);
       EXPECT_LT(relative_error(expected.value, probe.value), tolerance.log_p);
-      EXPECT_NEAR(runs.step_size(0) / expected.step_size, 1, 1e-5);
+      EXPECT_NEAR(runs.step_size(0) / expected.step_size, 1, tolerance.step_size);
       EXPECT_NEAR(metrics.acceptance.mean(), expected.metrics.acceptance.mean(), tolerance.acceptance);
       EXPECT_NEAR(metrics.vcd.mean() / expected.metrics.vcd.mean(), 1, tolerance.vcd);
     }
@@ -145,7 +202,7 @@ class CudaIteration : public CudaTest {
     for (const Tensor& tensor : expected.tensors) {
       const auto from = expected.gradient.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
       const std::vector<double> gradient(from, from + static_cast<std::ptrdiff_t>(tensor.size()));
-      EXPECT_LT(relative_error(gradient, gradient_of(start, end, tensor, c.config.optimizer)),
+      EXPECT_LT(relative_error(gradient, gradient_of(start, end, tensor, config.optimizer)),
                 tensor.name.starts_with("decoder") ? tolerance.model : tolerance.encoder)
           << tensor.name;
     }
@@ -153,7 +210,7 @@ class CudaIteration : public CudaTest {
 };
 
 TEST_F(CudaIteration, ByProductsAgainstDouble) {
-  for (const Case& c : cases()) compare(c, {.clusters = false}, fp32, "one kernel a product");
+  for (const Case& c : cases()) compare(c, {{.clusters = false}}, fp32, "one kernel a product");
 }
 
 TEST_F(CudaIteration, ByClustersAgainstDouble) {
@@ -162,7 +219,7 @@ TEST_F(CudaIteration, ByClustersAgainstDouble) {
     for (const int chains : {8, 16, 32}) {
       if (c.config.batch > 13 * chains) continue;  // they would not be resident together
       const bool fits = c.config.model.hidden.size() <= 2 && (c.pixels < 784 || chains < 32);
-      compare(c, {.chains = chains}, fp32, fits ? "weights in shared memory" : "one kernel a product");
+      compare(c, {{.chains = chains}}, fp32, fits ? "weights in shared memory" : "one kernel a product");
     }
 }
 
@@ -172,7 +229,7 @@ TEST_F(CudaIteration, ByClustersOfOtherSizes) {
     SCOPED_TRACE(blocks);
     for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
       compare({"model " + std::to_string(static_cast<int>(model)), config_of(model, ObjectiveKind::vcd)},
-              {.chains = 8, .blocks = blocks}, fp32, "clusters of " + std::to_string(blocks) + " blocks");
+              {{.chains = 8, .blocks = blocks}}, fp32, "clusters of " + std::to_string(blocks) + " blocks");
   }
 }
 
@@ -189,20 +246,131 @@ TEST_F(CudaIteration, InRegistersAgainstDouble) {
                           {1, {1, 1}, 1, 1},          {50, {}, 784, 100},        {64, {}, 832, 37},
                           {7, {}, 101, 37},           {1, {}, 1, 1}};
   for (const Shape& shape : shapes)
+    for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
+      const ModelKind model = shape.hidden.empty() ? ModelKind::logistic_mf : ModelKind::vae;
+      TrainConfig config = config_of(model, kind);
+      config.model.latent = shape.latent;
+      config.model.hidden = shape.hidden;
+      config.batch = shape.batch;
+      config.precision = Precision::tf32;
+      config.refine = {2, Adapt::off, shape.hidden.empty() ? 0.002 : 2e-5, 0.9, -1};
+      const std::string name = std::to_string(shape.latent) + " dimensions, " + std::to_string(shape.hidden.size()) +
+                               " hidden layers, " + std::to_string(shape.pixels) + " pixels, objective " +
+                               std::to_string(static_cast<int>(kind));
+      compare({name, config, shape.pixels, Start::wide}, all_chains, tf32, "weights in registers");
+    }
+}
+
+// The same kernels by every way of moving, near the posterior: chains of several lengths, a single leapfrog step, step
+// sizes that follow fast. The last cluster is not full.
+TEST_F(CudaIteration, InRegistersByEveryWayOfMoving) {
+  if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
+  struct Way {
+    std::string name;
+    int leapfrog, jitter;
+    Adapt adapt;
+    std::uint64_t seed;  // by which no decision is close: rounding moves none by half of its distance
+    int adapting = -1;
+  };
+  const Way ways[] = {{"off", 5, 0, Adapt::off, 108},
+                      {"inside", 5, 0, Adapt::inside, 55},
+                      {"inside, after every step", 5, 0, Adapt::inside, 55, 3},
+                      {"between", 5, 0, Adapt::between, 108},
+                      {"jitter", 5, 3, Adapt::off, 97},
+                      {"jitter down to one, inside", 5, 4, Adapt::inside, 101},
+                      {"jitter, between", 3, 1, Adapt::between, 84},
+                      {"one leapfrog step", 1, 0, Adapt::off, 3},
+                      {"one leapfrog step, inside", 1, 0, Adapt::inside, 81},
+                      {"one leapfrog step, between", 1, 0, Adapt::between, 3}};
+  for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
+    for (const Way& way : ways) {
+      const bool vae = model == ModelKind::vae;
+      TrainConfig config = config_of(model, ObjectiveKind::vcd);
+      config.model.latent = vae ? 10 : 50;
+      if (vae) config.model.hidden = {200, 200};
+      config.precision = Precision::tf32;
+      config.kernel = {KernelKind::hmc, way.leapfrog, way.jitter};
+      config.refine = {3, way.adapt, vae ? 1.2 : way.leapfrog == 1 ? 0.8 : 0.6, 0.9, way.adapting, 0.3};
+      config.seed = way.seed;
+      compare({(vae ? "vae, " : "logistic-mf, ") + way.name, config, 784, Start::near}, all_chains, near_tf32,
+              "weights in registers");
+    }
+}
+
+// Weights in shared memory and products one by one, whose operands are rounded: decoders that registers do not take, or
+// are not asked to.
+TEST_F(CudaIteration, InTf32AgainstDouble) {
+  struct Shape {
+    std::string name;
+    ModelKind model;
+    int latent;
+    std::vector<int> hidden;
+    Activation activation;
+    double step_size;
+    std::uint64_t seed;  // by which no decision is close
+    int blocks = 0, pixels = 101;
+  };
+  using enum ModelKind;
+  const Shape shapes[] = {{"tanh", vae, 3, {64, 13}, Activation::tanh, 1.2, 11},
+                          {"softplus", vae, 3, {64, 13}, Activation::softplus, 1.2, 63},
+                          {"one hidden layer", vae, 3, {65}, Activation::relu, 1.2, 22},
+                          {"20 dimensions", vae, 20, {64, 13}, Activation::relu, 1.2, 28},
+                          {"209 units", vae, 3, {209, 30}, Activation::relu, 1.2, 53},
+                          {"gaussian", gaussian_mf, 7, {}, Activation::relu, 0.045, 35},
+                          {"poisson", poisson_mf, 7, {}, Activation::relu, 0.35, 50},
+                          {"65 dimensions", logistic_mf, 65, {}, Activation::relu, 0.9, 81},
+                          {"4 blocks", vae, 3, {64, 13}, Activation::relu, 1.2, 83, 4},
+                          {"8 blocks", logistic_mf, 7, {}, Activation::relu, 0.6, 93, 8},
+                          {"16 blocks", vae, 10, {200, 200}, Activation::relu, 1.2, 55, 16, 784}};
+  for (const Shape& shape : shapes) {
+    TrainConfig config = config_of(shape.model, ObjectiveKind::vcd);
+    config.model.latent = shape.latent;
+    config.model.hidden = shape.hidden;
+    config.model.activation = shape.activation;
+    config.precision = Precision::tf32;
+    config.refine = {3, Adapt::inside, shape.step_size, 0.9, -1, 0.3};
+    config.seed = shape.seed;
+    const Case c = {shape.name, config, shape.pixels, Start::near};
+    compare(c, {{.clusters = false}}, near_tf32, "one kernel a product");
+    if (!has_clusters()) continue;
+    std::vector<PathOptions> paths = all_chains;
+    if (shape.pixels == 784) paths.pop_back();  // 32 chains have no room beside the weights
+    for (PathOptions& path : paths) path.blocks = shape.blocks;
+    compare(c, paths, near_tf32, "weights in shared memory");
+  }
+}
+
+// Encoders of every depth, with sizes that no tile divides, few data and many, one dimension and more than a warp has
+// lanes; then the paper's, one whose products over units take several turns, and one too large for kernels of its own.
+TEST_F(CudaIteration, EncodersAgainstDouble) {
+  struct Shape {
+    std::vector<int> hidden;
+    int batch, latent;
+  };
+  std::vector<Shape> shapes;
+  for (const std::vector<int>& hidden : {std::vector<int>{}, {70}, {37, 53}, {33, 70, 19}})
+    for (const int batch : {1, 7, 100})
+      for (const int latent : {1, 10, 50}) shapes.push_back({hidden, batch, latent});
+  for (const std::vector<int>& hidden : {std::vector{1}, {5, 1}, {200, 200}, {301, 530}, {1030, 1001}})
+    shapes.push_back({hidden, 13, 10});
+  for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd})
-      for (const int chains : {8, 16, 32}) {
-        const ModelKind model = shape.hidden.empty() ? ModelKind::logistic_mf : ModelKind::vae;
-        TrainConfig config = config_of(model, kind);
+      for (const Precision precision : {Precision::float32, Precision::tf32}) {
+        TrainConfig config = config_of(ModelKind::logistic_mf, kind);
+        config.model.encoder_hidden = shape.hidden;
         config.model.latent = shape.latent;
-        config.model.hidden = shape.hidden;
         config.batch = shape.batch;
-        config.precision = Precision::tf32;
-        config.refine = {2, Adapt::off, shape.hidden.empty() ? 0.002 : 2e-5, 0.9, -1};
-        const std::string name = std::to_string(shape.latent) + " dimensions, " +
-                                 std::to_string(shape.hidden.size()) + " hidden layers, " +
-                                 std::to_string(shape.pixels) + " pixels, objective " +
-                                 std::to_string(static_cast<int>(kind));
-        compare({name, config, shape.pixels, true}, {.chains = chains}, tf32, "weights in registers");
+        config.precision = precision;
+        config.refine = {1, Adapt::off, 0.1, 0.9, -1};
+        config.seed = 4;                         // no decision is close
+        config.optimizer = OptimizerKind::adam;  // keeps the gradient itself, signs and all
+        std::string name = "encoder";
+        for (const int units : shape.hidden) name += " " + std::to_string(units);
+        name += ", batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.latent) +
+                " dimensions, objective " + std::to_string(static_cast<int>(kind)) +
+                (precision == Precision::tf32 ? ", tf32" : ", float32");
+        compare({name, config, 101, Start::near}, {PathOptions()},
+                precision == Precision::tf32 ? near_tf32 : near_fp32, "one kernel a");
       }
 }
 

@@ -94,6 +94,27 @@ struct ObjectiveSpec {
 // The objective's gradient in q's means and deviations, as the encoder's last deltas.
 void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
 
+// The encoder's networks for means and for deviations, of one shape: the second's parameters lie so many floats further,
+// its rows of the tape behind the first's.
+struct EncoderSpec {
+  Net net;
+  std::size_t net_parameters;
+  Tape tape;
+};
+// Which of the encoder's kernels there are for it, on a device with clusters: of the first layer, and of those above
+// where they are one or two. The others go by Networks, and launch_draw and launch_ascend.
+struct EncoderPlan {
+  bool first = false, above = false;
+};
+EncoderPlan plan_encoder(const Net& net, int latent, Math math);
+void launch_first_layer(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);
+// From the first layer's values to the draws, as the layers above and launch_draw.
+void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, const std::uint64_t* seed, int runs,
+                   cudaStream_t stream);
+// As launch_ascend, and the deltas of the hidden layers.
+void launch_ascend_back(const Space& space, const ObjectiveSpec& objective, const EncoderSpec& encoder, Math math,
+                        int runs, cudaStream_t stream);
+
 // The refined draws as the decoder's input, for the model's gradient: 0 where a draw was lost.
 void launch_refined_input(const Space& space, int runs, cudaStream_t stream);
 

@@ -17,11 +17,14 @@ struct Figures {
   }
 };
 
-// C_n of data that come once learn from their value; of one that comes twice, from both in turn.
+// Threads of a block that learn; the last warp has the iteration's figures.
+__device__ inline int learners() { return static_cast<int>(blockDim.x) - 32; }
+
+// C_n of data that come once learn from their value; of one that comes twice, from both in turn. `datum`: those of the
+// batch, perhaps where they are read fast.
 __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& spec, RunState& state, int run, int term,
-                                      const double* value) {
+                                      const double* value, const int* datum) {
   const double decay = spec.objective.baseline_decay;
-  const int* datum = space.of(space.datum, run);
   const int* alive = space.of(space.alive, run);
   if (state.iteration <= spec.shared_until) {
     if (threadIdx.x >= 32) return;
@@ -33,25 +36,32 @@ __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& s
     if (threadIdx.x == 0 && weight > 0) state.shared[term] = decay * state.shared[term] + (1 - decay) * sum / weight;
     return;
   }
-  for (int c = threadIdx.x; c < space.batch; c += blockDim.x) {
-    bool last = true;
-    for (int other = c + 1; other < space.batch; ++other) last = last && datum[other] != datum[c];
-    if (!last) continue;
+  for (int c = threadIdx.x; c < space.batch; c += learners()) {
     double& kept = space.of(space.baseline[term], run)[datum[c]];
     double now = kept;
-    for (int other = 0; other <= c; ++other)
-      if (datum[other] == datum[c] && alive[other]) now = decay * now + (1 - decay) * value[other];
-    kept = now;
+    const auto learned = [&](int column) {
+      return alive[column] ? decay * now + (1 - decay) * value[column] : now;
+    };
+    const double usually = learned(c);
+    int times = 0, last = c;
+#pragma unroll 8
+    for (int other = 0; other < space.batch; ++other)
+      if (datum[other] == datum[c]) ++times, last = other;
+    if (last != c) continue;  // that one learns for all
+    if (times > 1)
+      for (int other = 0; other <= c; ++other)
+        if (datum[other] == datum[c]) now = learned(other);
+    kept = times > 1 ? now : usually;
   }
 }
 
 __device__ inline void write_figures(const Space& space, const ObjectiveSpec& spec, RunState& state, int run,
-                                     const Figures& figures) {
+                                     const Figures& figures, int lane) {
   const ChainArrays chains = space.chains.of(run);
   const int* alive = space.of(space.alive, run);
   const bool refines = spec.objective.kind != ObjectiveKind::kl;
   double sum[7] = {};  // weight, elbo, f at z_t, acceptance, proposals, not finite, dropped
-  for (int c = threadIdx.x; c < space.batch; c += 32) {
+  for (int c = lane; c < space.batch; c += 32) {
     if (!alive[c]) {
       sum[6] += 1;
       continue;
@@ -65,7 +75,7 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
     for (int i = 0; i < 6; ++i) sum[i] += terms[i];
   }
   for (double& s : sum) s = warp_sum(s);
-  if (threadIdx.x != 0) return;
+  if (lane != 0) return;
   MetricsRow row = {};
   row.elbo = sum[1] / sum[0];
   row.vcd = sum[2] / sum[0] - row.elbo;  // eq. new_divergence_rearranged
@@ -83,13 +93,20 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
 }
 
 // After the objective's gradient: the control variates' learning, the step size between refinements, the iteration's
-// figures. One block a run.
-__device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int run) {
+// figures. One block a run; `shared` holds `room` numbers.
+__device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int run, int* shared, int room) {
   RunState& state = *space.of(space.state, run);
   const Figures figures(space, run);
+  const int* datum = space.of(space.datum, run);
+  if (space.batch <= room) {
+    for (int c = threadIdx.x; c < space.batch; c += blockDim.x) shared[c] = datum[c];
+    datum = shared;
+  }
+  __syncthreads();
+  if (const int lane = static_cast<int>(threadIdx.x) - learners(); lane >= 0)
+    return write_figures(space, spec, state, run, figures, lane);
   for (int term = 0; term < 2; ++term)
-    if (space.baseline[term]) learn_baseline(space, spec, state, run, term, figures.term[term]);
-  if (threadIdx.x < 32) write_figures(space, spec, state, run, figures);
+    if (space.baseline[term]) learn_baseline(space, spec, state, run, term, figures.term[term], datum);
 }
 
 }  // namespace hone::cuda

@@ -87,7 +87,8 @@ __device__ void finish_apart(const Product& p, int m0, int n0, float* shared, co
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int n = n0 + warp_n + 8 * j + 2 * t + e;
-          if (m >= p.m || n >= p.n) continue;
+          if constexpr (!requires { typename Epilogue::Everywhere; })
+            if (m >= p.m || n >= p.n) continue;
           if constexpr (Epilogue::sums_rows)
             sum += epilogue(m, n, c[i][j][2 * half + e]);
           else
@@ -146,7 +147,8 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
 }
 
 // C's share of the block whose first element is (m0, n0): epilogue(m, n, c) for every element inside; where the
-// epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row.
+// epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row; one
+// that has a type Everywhere takes zeros outside too.
 template <class T, Along a, Along b, Math math, class Epilogue>
 __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
   using S = Shares<T, a, b>;

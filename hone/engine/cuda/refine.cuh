@@ -81,6 +81,17 @@ __device__ __forceinline__ double warp_sum(double x) {
   return x;
 }
 
+// Two sums at a time, for the first lanes alone where the others have 0; `lanes` = 0: all.
+template <int lanes>
+__device__ __forceinline__ void sum_lanes(double& a, double& b) {
+#pragma unroll
+  for (int offset = lanes > 0 && lanes <= 16 ? 8 : 16; offset > 0; offset /= 2) {
+    const double c = __shfl_xor_sync(0xFFFFFFFFu, a, offset), d = __shfl_xor_sync(0xFFFFFFFFu, b, offset);
+    a += c;
+    b += d;
+  }
+}
+
 // A Metropolis decision and its probability, as metropolis() of the cpu engine.
 __device__ __forceinline__ Outcome decide(double log_ratio, double proposed, double value, double log_uniform) {
   if (value == -infinity) return Outcome::outside;

@@ -34,7 +34,7 @@ class Refinement {
   __device__ __forceinline__ decltype(auto) at() const { return decoder_.places(); }
   __device__ double* doubles(int place) const { return reinterpret_cast<double*>(shared_ + place); }
   __device__ int* ints(int place) const { return reinterpret_cast<int*>(shared_ + place); }
-  __device__ double& epsilon() const { return *doubles(at().epsilon); }
+  __device__ double& epsilon(int step) const { return doubles(at().epsilon)[step % 2]; }  // of a step: two in turn
   template <class F>  // f(chain) for the chains of a warp that begins with `first`
   static __device__ __forceinline__ void each_chain(int first, F f) {
     if constexpr (NC <= warps) {
@@ -55,16 +55,18 @@ class Refinement {
     }
   }
 
+  __device__ bool adapts(int step) const { return spec_.adapt == Adapt::inside && step < spec_.adapting; }
+
   __device__ void load();
   __device__ double value_here(int chain, double prior) const;
   __device__ void begin(int chain);
   __device__ void fetch(int chain, int step);
   __device__ void weigh(int chain);
-  __device__ void start(int chain);
-  __device__ void leap(int chain, int index);
+  __device__ void start(int chain, int step);
+  __device__ void leap(int chain, int step, int index);
   __device__ void accept(int chain, int step);
   __device__ void arrive(int step, unsigned counts);
-  __device__ void wait_for_all(int step);
+  __device__ void set_next_step_size(int step);
   __device__ void write_refined(int chain);
 
   Decoder& decoder_;
@@ -79,7 +81,7 @@ template <class Decoder>
 __device__ void Refinement<Decoder>::load() {
   const RunState& state = *space_.of(space_.state, run_);
   if (threadIdx.x == 0) {
-    epsilon() = state.step_size;
+    epsilon(0) = state.step_size;
     *ints(at().counts) = 0;
   }
   const double* z0 = space_.of(space_.z0, run_);
@@ -97,10 +99,10 @@ __device__ void Refinement<Decoder>::load() {
   });
 }
 
-// log p(x, z) of the point just evaluated; `prior`: a lane's part of log p(z)
+// log p(x, z) of the point just evaluated
 template <class Decoder>
 __device__ double Refinement<Decoder>::value_here(int chain, double prior) const {
-  return doubles(at().constant)[chain] + warp_sum(prior) + decoder_.log_likelihood(chain);
+  return doubles(at().constant)[chain] + prior + decoder_.log_likelihood(chain);
 }
 
 template <class Decoder>
@@ -115,7 +117,7 @@ __device__ void Refinement<Decoder>::begin(int chain) {
     doubles(at().z)[i] = z;
     doubles(at().slope)[i] = slope;
   });
-  const double value = value_here(chain, prior);
+  const double value = value_here(chain, warp_sum(prior));
   finite = __all_sync(0xFFFFFFFFu, finite) && isfinite(value);
   each_dimension([&](int d) {
     const int i = point(chain, d);
@@ -157,8 +159,8 @@ __device__ void Refinement<Decoder>::weigh(int chain) {
 }
 
 template <class Decoder>
-__device__ void Refinement<Decoder>::start(int chain) {
-  const double eps = epsilon();
+__device__ void Refinement<Decoder>::start(int chain, int step) {
+  const double eps = epsilon(step);
   each_dimension([&](int d) {
     const int i = point(chain, d);
     const double momentum = doubles(at().drawn)[i] + 0.5 * eps * doubles(at().gradient)[i];
@@ -174,9 +176,9 @@ __device__ void Refinement<Decoder>::start(int chain) {
 }
 
 template <class Decoder>
-__device__ void Refinement<Decoder>::leap(int chain, int index) {
+__device__ void Refinement<Decoder>::leap(int chain, int step, int index) {
   const int length = ints(at().length)[chain];
-  const double eps = epsilon();
+  const double eps = epsilon(step);
   const bool ends = index == length, moves = index < length;
   double prior = 0, kinetic = 0;
   bool finite = true;
@@ -197,8 +199,8 @@ __device__ void Refinement<Decoder>::leap(int chain, int index) {
     }
   });
   if (!ends) return;
+  sum_lanes<Decoder::most_dims>(prior, kinetic);
   const double value = value_here(chain, prior);
-  kinetic = warp_sum(kinetic);
   finite = __all_sync(0xFFFFFFFFu, finite);
   if (lane_ == 0) {
     doubles(at().proposed)[chain] = finite ? value : -infinity;
@@ -213,10 +215,9 @@ __device__ void Refinement<Decoder>::accept(int chain, int step) {
   const double log_ratio = proposed - value + doubles(at().energy)[chain];
   const Outcome outcome = decide(log_ratio, proposed, value, doubles(at().log_uniform)[chain]);
   const bool moves = outcome == Outcome::accepted, counts = outcome != Outcome::outside;
-  unsigned seen = 0;
   if (lane_ == 0) {  // the last chain of the block tells the other clusters
     const unsigned mine = 1u << 16 | static_cast<unsigned>(counts) << 8 | static_cast<unsigned>(moves);
-    seen = atomicAdd(reinterpret_cast<unsigned*>(shared_ + at().counts), mine) + mine;
+    const unsigned seen = atomicAdd(reinterpret_cast<unsigned*>(shared_ + at().counts), mine) + mine;
     if (seen >> 16 == NC) arrive(step, seen);
   }
   __syncwarp();
@@ -231,28 +232,31 @@ __device__ void Refinement<Decoder>::accept(int chain, int step) {
   doubles(at().acceptance)[chain] += acceptance_of(outcome, log_ratio);
   ints(at().proposals)[chain] += counts;
   ints(at().nonfinite)[chain] += outcome == Outcome::nonfinite;
-  if (seen >> 16 == NC) wait_for_all(step);
 }
 
-// All clusters of the run tell how many of their proposals were accepted, and wait until they know of all: where step
-// sizes adapt inside.
+// Where step sizes adapt inside, all clusters of the run tell how many of their proposals were accepted, and wait until
+// they know of all.
 template <class Decoder>
 __device__ void Refinement<Decoder>::arrive(int step, unsigned counts) {
   *reinterpret_cast<unsigned*>(shared_ + at().counts) = 0;
-  if (spec_.adapt != Adapt::inside || step >= spec_.adapting || decoder_.rank() != 0) return;
+  if (!adapts(step) || decoder_.rank() != 0) return;
   const unsigned long long accepted = counts & 0xFF, proposals = counts >> 8 & 0xFF;
   atomicAdd(space_.of(space_.meeting, run_) + step, (1ull << 40) + (proposals << 20) + accepted);
 }
+// One thread, while others may still read the step's own.
 template <class Decoder>
-__device__ void Refinement<Decoder>::wait_for_all(int step) {
-  if (spec_.adapt != Adapt::inside || step >= spec_.adapting) return;
-  const unsigned long long* place = space_.of(space_.meeting, run_) + step;
-  unsigned long long seen;
-  do {
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(place) : "memory");
-  } while (seen >> 40 < static_cast<unsigned long long>(spec_.clusters));
-  const auto all_accepted = static_cast<double>(seen & 0xFFFFF), all = static_cast<double>(seen >> 20 & 0xFFFFF);
-  if (all > 0) epsilon() = spec_.sizes.rule.next(epsilon(), all_accepted / all);
+__device__ void Refinement<Decoder>::set_next_step_size(int step) {
+  double next = epsilon(step);
+  if (adapts(step)) {
+    const unsigned long long* place = space_.of(space_.meeting, run_) + step;
+    unsigned long long seen;
+    do {
+      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(place) : "memory");
+    } while (seen >> 40 < static_cast<unsigned long long>(spec_.clusters));
+    const auto accepted = static_cast<double>(seen & 0xFFFFF), all = static_cast<double>(seen >> 20 & 0xFFFFF);
+    if (all > 0) next = spec_.sizes.rule.next(next, accepted / all);
+  }
+  epsilon(step + 1) = next;
 }
 
 // Where the refined draw is, and the decoder's input there: 0 where the draw was lost.
@@ -273,7 +277,8 @@ __device__ void Refinement<Decoder>::write_refined(int chain) {
   chains.acceptance[first_ + chain] = doubles(at().acceptance)[chain];
   chains.proposals[first_ + chain] = ints(at().proposals)[chain];
   chains.nonfinite[first_ + chain] = ints(at().nonfinite)[chain];
-  if (chain == 0 && first_ == 0 && spec_.adapt == Adapt::inside) space_.of(space_.state, run_)->step_size = epsilon();
+  if (chain == 0 && first_ == 0 && spec_.adapt == Adapt::inside)
+    space_.of(space_.state, run_)->step_size = epsilon(spec_.steps);
 }
 
 template <class Decoder>
@@ -288,16 +293,17 @@ __device__ void Refinement<Decoder>::run() {
     decoder_.template evaluate<false>(step < 0 || index >= shortest, nullptr);
     each_chain(warp_, [&](int chain) {
       if (step < 0) return begin(chain);
-      leap(chain, index);
+      leap(chain, step, index);
       if (index == leaps) accept(chain, step);
     });
     if (step < 0 || index == 1) each_chain(fetching, [&](int chain) { fetch(chain, step + 1); });
     if (index++ == leaps) {
-      if (++step == spec_.steps) break;
       wait_for_copies();
-      each_chain(fetching, [&](int chain) { weigh(chain); });
+      if (step + 1 < spec_.steps) each_chain(fetching, [&](int chain) { weigh(chain); });
+      if (step >= 0 && threadIdx.x == threads - 1) set_next_step_size(step);  // by a warp that has no chain, if any
+      if (++step == spec_.steps) break;
       __syncthreads();
-      each_chain(warp_, [&](int chain) { start(chain); });
+      each_chain(warp_, [&](int chain) { start(chain, step); });
       index = 1;
     }
     __syncthreads();

@@ -300,15 +300,26 @@ void Runs::capture_iteration() {
   const int batch = config_.batch, runs = count();
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
+  const EncoderSpec whole{mean_net_, net_parameters_, encoder_tape_};
+  const EncoderPlan plan = batch < large_batch ? plan_encoder(mean_net_, config_.model.latent, math) : EncoderPlan();
   prepare();
-  encoder.forward(encoder_tape_, batch, mean_net_.depth);
-  launch_draw(space_, seed_memory_.data(), runs, queue_);
+  if (plan.above) {
+    plan.first ? launch_first_layer(space_, whole, math, runs, queue_) : encoder.forward(encoder_tape_, batch, 1);
+    launch_encode(space_, whole, math, seed_memory_.data(), runs, queue_);
+  } else {
+    encoder.forward(encoder_tape_, batch, mean_net_.depth);
+    launch_draw(space_, seed_memory_.data(), runs, queue_);
+  }
   launch_refinement<math, T>();
   const ObjectiveSpec objective{config_.objective, config_.objective.entropy != Entropy::sampled,
                                 config_.baseline == LatentBaseline::local ? config_.shared_until : assessment_iteration,
                                 config_.refine.adapt, step_sizes()};
-  launch_ascend(space_, objective, runs, queue_);
-  encoder.backward(encoder_tape_, batch);
+  if (plan.above) {
+    launch_ascend_back(space_, objective, whole, math, runs, queue_);
+  } else {
+    launch_ascend(space_, objective, runs, queue_);
+    encoder.backward(encoder_tape_, batch);
+  }
   launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math, objective}, runs,
                 queue_);
 }

@@ -72,7 +72,7 @@ struct ChainPlaces {
     for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform,
                    &next_energy})
       *p = places.take<double>(chains);
-    epsilon = places.take<double>(1);
+    epsilon = places.take<double>(2);
     for (int* p : {&length, &next_length, &proposals, &nonfinite}) *p = places.take<int>(chains);
     counts = places.take<unsigned>(1);
     bytes = places.bytes();

@@ -10,22 +10,24 @@ constexpr int bias_columns = 32, bias_parts = WeightTile::threads / bias_columns
 struct Step {
   float *theta, *first, *second;
   float rate;
-  OptimizerKind optimizer;
   RunState* state;
   std::uint32_t iteration;
   AdamCorrection correction;
 
-  __device__ float moved(float at, float gradient, float& one, float& two) const {
-    const float to = at + (optimizer == OptimizerKind::rmsprop ? rmsprop_step(rate, gradient, iteration == 1, two)
-                                                               : adam_step(rate, gradient, correction, one, two));
-    if (!isfinite(to)) atomicCAS(&state->bad, 0u, iteration);
-    return to;
+  template <OptimizerKind optimizer>
+  __device__ void move(float& at, float gradient, float& one, float& two) const {
+    at += optimizer == OptimizerKind::rmsprop ? rmsprop_step(rate, gradient, iteration == 1, two)
+                                              : adam_step(rate, gradient, correction, one, two);
+  }
+  __device__ void check(bool finite) const {
+    if (!finite) atomicCAS(&state->bad, 0u, iteration);
   }
 };
 
-// Keeps a tile of sums where the whole block can read it.
+// Keeps a tile of sums where the whole block can read it, and zeros where it reaches beyond the matrix.
 struct Kept {
   static constexpr bool sums_rows = false;
+  using Everywhere = void;
   float* tile;
   int m0, n0;
   static constexpr int stride = WeightTile::n + 4;
@@ -33,7 +35,8 @@ struct Kept {
   __device__ void operator()(int m, int n, float c) const { tile[(m - m0) * stride + n - n0] = c; }
 };
 
-// Four neighbours at a time, and all of a thread's loads before its stores.
+// Four neighbours at a time, and all of a thread's loads before its stores. What pads a row has no gradient and stays 0.
+template <OptimizerKind optimizer>
 __device__ void update_tile(const UpdateTask& task, const float* tile, const Step& step) {
   constexpr int quads = WeightTile::n / 4, each = WeightTile::m * quads / WeightTile::threads;
   const auto place = [&](int i) {
@@ -48,26 +51,29 @@ __device__ void update_tile(const UpdateTask& task, const float* tile, const Ste
     if (const std::ptrdiff_t at = place(i); at >= 0) {
       theta[i] = read(step.theta, at);
       second[i] = read(step.second, at);
-      if (step.first) first[i] = read(step.first, at);
+      if constexpr (optimizer == OptimizerKind::adam) first[i] = read(step.first, at);
     }
+  bool finite = true;
 #pragma unroll
   for (int i = 0; i < each; ++i) {
     const std::ptrdiff_t at = place(i);
     if (at < 0) continue;
     const int index = i * WeightTile::threads + static_cast<int>(threadIdx.x);
     const float4 gradient = *reinterpret_cast<const float4*>(tile + index / quads * Kept::stride + 4 * (index % quads));
-    const int inside = task.cols - (task.col0 + 4 * (index % quads));  // the rest pads a row
-    theta[i].x = step.moved(theta[i].x, gradient.x, first[i].x, second[i].x);
-    if (inside > 1) theta[i].y = step.moved(theta[i].y, gradient.y, first[i].y, second[i].y);
-    if (inside > 2) theta[i].z = step.moved(theta[i].z, gradient.z, first[i].z, second[i].z);
-    if (inside > 3) theta[i].w = step.moved(theta[i].w, gradient.w, first[i].w, second[i].w);
+    step.move<optimizer>(theta[i].x, gradient.x, first[i].x, second[i].x);
+    step.move<optimizer>(theta[i].y, gradient.y, first[i].y, second[i].y);
+    step.move<optimizer>(theta[i].z, gradient.z, first[i].z, second[i].z);
+    step.move<optimizer>(theta[i].w, gradient.w, first[i].w, second[i].w);
+    finite = finite && isfinite(theta[i].x) && isfinite(theta[i].y) && isfinite(theta[i].z) && isfinite(theta[i].w);
     *reinterpret_cast<float4*>(step.theta + at) = theta[i];
     *reinterpret_cast<float4*>(step.second + at) = second[i];
-    if (step.first) *reinterpret_cast<float4*>(step.first + at) = first[i];
+    if constexpr (optimizer == OptimizerKind::adam) *reinterpret_cast<float4*>(step.first + at) = first[i];
   }
+  step.check(finite);
 }
 
 // Sums of deltas over the batch, in an order of their own that is always the same.
+template <OptimizerKind optimizer>
 __device__ void update_biases(const UpdateTask& task, const float* dy, int batch, float* shared, const Step& step) {
   const int column = static_cast<int>(threadIdx.x) % bias_columns, part = static_cast<int>(threadIdx.x) / bias_columns;
   const int n = task.col0 + column;
@@ -80,43 +86,47 @@ __device__ void update_biases(const UpdateTask& task, const float* dy, int batch
   sum = 0;
   for (int p = 0; p < bias_parts; ++p) sum += shared[p * bias_columns + column];
   float none = 0;
-  step.theta[n] = step.moved(step.theta[n], sum, step.first ? step.first[n] : none, step.second[n]);
+  step.move<optimizer>(step.theta[n], sum, step.first ? step.first[n] : none, step.second[n]);
+  step.check(isfinite(step.theta[n]));
 }
 
-template <Math math>
+template <Math math, OptimizerKind optimizer>
 __global__ void __launch_bounds__(WeightTile::threads)
     update(const __grid_constant__ Space space, const __grid_constant__ UpdateSpec spec) {
   extern __shared__ __align__(16) float shared[];
   const int run = static_cast<int>(blockIdx.y);
   if (blockIdx.x == 0) {  // it takes long and starts first
-    learn(space, spec.objective, run);
+    learn(space, spec.objective, run, reinterpret_cast<int*>(shared), Shares<WeightTile, Along::m, Along::n>::floats);
     return;
   }
   const UpdateTask task = spec.tasks[blockIdx.x - 1];
   const std::size_t floats = run * space.stride;
   RunState* state = space.of(space.state, run);
   const std::size_t at = floats + task.parameter;
-  const Step step = {space.parameters + at, space.first ? space.first + at : nullptr,
-                     space.second + at,     static_cast<float>(state->rate_factor * task.rate),
-                     spec.optimizer,        state,
-                     state->iteration,      AdamCorrection(state->adam[0], state->adam[1])};
+  const Step step = {space.parameters + at,
+                     space.first ? space.first + at : nullptr,
+                     space.second + at,
+                     static_cast<float>(state->rate_factor * task.rate),
+                     state,
+                     state->iteration,
+                     AdamCorrection(state->adam[0], state->adam[1])};
   if (task.rows == 0) {
-    update_biases(task, task.dy + floats, space.batch, shared, step);
+    update_biases<optimizer>(task, task.dy + floats, space.batch, shared, step);
     return;
   }
   const Product product = {task.x + floats, task.dy + floats, task.ldx, task.lddy, task.rows, task.cols, space.batch};
   multiply_tile<WeightTile, Along::m, Along::n, math>(product, task.row0, task.col0, shared,
                                                       Kept{shared, task.row0, task.col0});
   __syncthreads();
-  update_tile(task, shared, step);
+  update_tile<optimizer>(task, shared, step);
 }
 
-template <Math math>
+template <Math math, OptimizerKind optimizer>
 void launch(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
   using S = Shares<WeightTile, Along::m, Along::n>;
   static_assert(S::floats >= WeightTile::m * Kept::stride);  // the tile lies where its operands lay
-  allow_shared_memory<update<math>, S::bytes>();
-  update<math><<<dim3(spec.count + 1, runs), WeightTile::threads, S::bytes, stream>>>(space, spec);
+  allow_shared_memory<update<math, optimizer>, S::bytes>();
+  update<math, optimizer><<<dim3(spec.count + 1, runs), WeightTile::threads, S::bytes, stream>>>(space, spec);
   check(cudaGetLastError(), "updating the parameters");
 }
 
@@ -148,8 +158,12 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, double ra
 }
 
 void launch_update(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
-  spec.math == Math::tf32 ? launch<Math::tf32>(space, spec, runs, stream)
-                          : launch<Math::fp32>(space, spec, runs, stream);
+  const auto launch_as = [&]<OptimizerKind optimizer>() {
+    spec.math == Math::tf32 ? launch<Math::tf32, optimizer>(space, spec, runs, stream)
+                            : launch<Math::fp32, optimizer>(space, spec, runs, stream);
+  };
+  spec.optimizer == OptimizerKind::rmsprop ? launch_as.template operator()<OptimizerKind::rmsprop>()
+                                           : launch_as.template operator()<OptimizerKind::adam>();
 }
 
 }  // namespace hone::cuda

@@ -1,0 +1,127 @@
+#pragma once
+
+#include "hone/engine/cuda/learn.cuh"
+
+namespace hone::cuda {
+
+// What q's draw and the objective make of one datum. All with one warp a datum.
+
+// The noise of q's draw, with one lane a pair of dimensions.
+__device__ inline void draw_noise(const Space& space, std::uint64_t seed, int run, int column, int lane) {
+  const std::uint32_t iteration = space.of(space.state, run)->iteration;
+  double* noise = space.of(space.noise, run) + static_cast<std::size_t>(column) * space.latent;
+  for (int pair = lane; 2 * pair < space.latent; pair += 32) {
+    const auto normal = random_pair(seed, {Purpose::draw, iteration, static_cast<std::uint32_t>(column), 0},
+                                    static_cast<std::uint32_t>(pair), true);
+    noise[2 * pair] = normal.first;
+    if (2 * pair + 1 < space.latent) noise[2 * pair + 1] = normal.second;
+  }
+}
+
+// Mean, deviation and z0 from the encoder's answer and the noise; the chain stands there. One lane a dimension.
+__device__ inline void place_draw(const Space& space, int run, int column, int lane) {
+  const ChainArrays chains = space.chains.of(run);
+  for (int d = lane; d < space.latent; d += 32) {
+    const int i = column * space.latent + d, j = column * space.ld_latent + d;
+    const double mean = space.of(space.raw_mean, run)[j], sd = modified_softplus(space.of(space.raw_sd, run)[j]);
+    const double z = mean + sd * space.of(space.noise, run)[i];
+    space.of(space.mean, run)[i] = mean;
+    space.of(space.sd, run)[i] = sd;
+    space.of(space.z0, run)[i] = z;
+    chains.z[i] = z;
+    chains.input[j] = static_cast<float>(z);
+  }
+}
+
+// Means and deviations, with one lane a dimension.
+struct Datum {
+  const double *mean, *sd, *noise, *zt, *grad_p0;
+  double log_p0, value, weight;
+};
+
+// − D/2 log 2π − Σ log s goes by the name of minus log_normalizer; whitened squares at z0 and at z_t
+struct DatumSums {
+  double log_normalizer, square0, square_t;
+};
+__device__ inline DatumSums sums_of(const Datum& q, int latent, int lane) {
+  DatumSums s = {0, 0, 0};
+  for (int d = lane; d < latent; d += 32) {
+    s.log_normalizer += 0.5 * log_two_pi + log(q.sd[d]);
+    s.square0 += square(q.noise[d]);
+    s.square_t += square((q.zt[d] - q.mean[d]) / q.sd[d]);
+  }
+  return {warp_sum(s.log_normalizer), warp_sum(s.square0), warp_sum(s.square_t)};
+}
+
+__device__ inline double baseline_of(const Space& space, const ObjectiveSpec& spec, const RunState& state, int run,
+                                     int term, int datum) {
+  if (!space.baseline[term]) return 0;
+  return state.iteration <= spec.shared_until ? state.shared[term] : space.of(space.baseline[term], run)[datum];
+}
+
+// Where a datum's deltas of the encoder's last layers go.
+struct DatumDeltas {
+  float *mean, *sd;
+};
+
+// eq. gradient_term1 and gradient_term2, with one lane a dimension: as hone/objective/terms.cpp
+__device__ inline void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q,
+                                  const double (&centred)[2], const float* raw_sd, const DatumDeltas& to, int lane) {
+  const ObjectiveConfig& o = spec.objective;
+  const bool first = o.kind != ObjectiveKind::li2017, second = o.kind == ObjectiveKind::vcd;
+  const double refined_score = q.weight * (o.kind == ObjectiveKind::li2017 ? 1 : second ? o.alpha : 0);
+  for (int d = lane; d < space.latent; d += 32) {
+    const double inverse = 1 / q.sd[d], e = q.noise[d];  // divided once: it takes long
+    double mean = 0, sd = 0;
+    if (first && o.first_term == FirstTerm::reparameterized) {
+      const double slope = spec.analytic ? q.grad_p0[d] : q.grad_p0[d] + e * inverse;  // ∇_z f, or ∇_z log p alone
+      mean += q.weight * slope;
+      sd += q.weight * (slope * e + (spec.analytic ? inverse : 0));
+    } else if (first) {
+      const double c = q.weight * centred[0];
+      mean += c * e * inverse;
+      sd += c * (e * e - 1) * inverse + (spec.analytic ? q.weight * inverse : 0);
+    }
+    if (second && o.estimator == Estimator::full) {
+      const double c = -o.alpha * q.weight * centred[1];
+      mean += c * e * inverse;
+      sd += c * (e * e - 1) * inverse;
+    }
+    const double u = (q.zt[d] - q.mean[d]) * inverse;
+    mean += refined_score * u * inverse;
+    sd += refined_score * (u * u - 1) * inverse;
+    to.mean[d] = static_cast<float>(mean);
+    to.sd[d] = static_cast<float>(sd * sigmoid(raw_sd[d] - softplus_shift));
+  }
+}
+
+// The objective's gradient in the datum's mean and deviation; `records`: and its figures.
+__device__ inline void ascend_datum(const Space& space, const ObjectiveSpec& spec, int run, int column, int lane,
+                                    const DatumDeltas& to, bool records) {
+  const RunState& state = *space.of(space.state, run);
+  const ChainArrays chains = space.chains.of(run);
+  const Figures figures(space, run);
+  const std::size_t i = static_cast<std::size_t>(column) * space.latent;
+  const bool alive = space.of(space.alive, run)[column];
+  const Datum q = {space.of(space.mean, run) + i,    space.of(space.sd, run) + i,
+                   space.of(space.noise, run) + i,   chains.z + i,
+                   space.of(space.grad_p0, run) + i, space.of(space.log_p0, run)[column],
+                   alive ? chains.value[column] : 0, alive ? 1.0 : 0.0};
+  const DatumSums s = sums_of(q, space.latent, lane);
+  const double f0 = q.log_p0 + 0.5 * s.square0 + s.log_normalizer;  // eq. instantaneous_elbo
+  const double ft = q.value + 0.5 * s.square_t + s.log_normalizer;
+  // what the terms' control variates follow; f without its constant is appendix 3's g
+  const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
+  const int datum = space.of(space.datum, run)[column];
+  const double centred[2] = {followed[0] - baseline_of(space, spec, state, run, 0, datum),
+                             followed[1] - baseline_of(space, spec, state, run, 1, datum)};
+  add_ascent(space, spec, q, centred, space.of(space.raw_sd, run) + static_cast<std::size_t>(column) * space.ld_latent,
+             to, lane);
+  if (lane != 0 || !records) return;
+  figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
+  figures.refined[column] = ft;
+  figures.term[0][column] = followed[0];
+  figures.term[1][column] = followed[1];
+}
+
+}  // namespace hone::cuda
