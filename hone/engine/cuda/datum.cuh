@@ -6,18 +6,6 @@ namespace hone::cuda {
 
 // What q's draw and the objective make of one datum. All with one warp a datum.
 
-// The noise of q's draw, with one lane a pair of dimensions.
-__device__ inline void draw_noise(const Space& space, std::uint64_t seed, int run, int column, int lane) {
-  const std::uint32_t iteration = space.of(space.state, run)->iteration;
-  double* noise = space.of(space.noise, run) + static_cast<std::size_t>(column) * space.latent;
-  for (int pair = lane; 2 * pair < space.latent; pair += 32) {
-    const auto normal = random_pair(seed, {Purpose::draw, iteration, static_cast<std::uint32_t>(column), 0},
-                                    static_cast<std::uint32_t>(pair), true);
-    noise[2 * pair] = normal.first;
-    if (2 * pair + 1 < space.latent) noise[2 * pair + 1] = normal.second;
-  }
-}
-
 // Mean, deviation and z0 from the encoder's answer and the noise; the chain stands there. One lane a dimension.
 __device__ inline void place_draw(const Space& space, int run, int column, int lane) {
   const ChainArrays chains = space.chains.of(run);
@@ -91,7 +79,7 @@ __device__ inline void add_ascent(const Space& space, const ObjectiveSpec& spec,
     mean += refined_score * u * inverse;
     sd += refined_score * (u * u - 1) * inverse;
     to.mean[d] = static_cast<float>(mean);
-    to.sd[d] = static_cast<float>(sd * sigmoid(raw_sd[d] - softplus_shift));
+    to.sd[d] = static_cast<float>(sd) * logistic<Math::fp32>(raw_sd[d] - static_cast<float>(softplus_shift));
   }
 }
 

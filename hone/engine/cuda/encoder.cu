@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(threads)
 template <Math math>
 __global__ void __launch_bounds__(threads)
     encode(const __grid_constant__ Space space, const __grid_constant__ EncoderSpec encoder,
-           const __grid_constant__ EncodeShape at, const std::uint64_t* seed) {
+           const __grid_constant__ EncodeShape at) {
 #if __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
   cluster.barrier_arrive();
@@ -310,7 +310,6 @@ __global__ void __launch_bounds__(threads)
   }
   const int units = max(own, 0);
   clear(at.top_weight.at + units * at.top_weight.stride, ((at.most + 7) / 8 * 8 - units) * at.top_weight.stride);
-  if (blockIdx.x == 1 && warp < part.count) draw_noise(space, seed[part.run], part.run, part.row0 + warp, lane);
   wait_copies<0>();
   __syncthreads();
   if (net.depth == 3) {
@@ -413,8 +412,7 @@ void launch_first_as(const Space& space, const EncoderSpec& encoder, int runs, c
 }
 
 template <Math math>
-void launch_encode_as(const Space& space, const EncoderSpec& encoder, const std::uint64_t* seed, int runs,
-                      cudaStream_t stream) {
+void launch_encode_as(const Space& space, const EncoderSpec& encoder, int runs, cudaStream_t stream) {
   const EncodeShape shape(encoder.net, space.latent);
   cudaLaunchAttribute attribute;
   attribute.id = cudaLaunchAttributeClusterDimension;
@@ -427,7 +425,7 @@ void launch_encode_as(const Space& space, const EncoderSpec& encoder, const std:
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, encode<math>, space, encoder, shape, seed), "starting the encoder");
+  check(cudaLaunchKernelEx(&config, encode<math>, space, encoder, shape), "starting the encoder");
 }
 
 template <Math math>
@@ -438,19 +436,20 @@ void launch_ascend_as(const Space& space, const ObjectiveSpec& objective, const 
   check(cudaGetLastError(), "the objective and the encoder");
 }
 
+// Whether the device has so much shared memory for a block; then the kernel gets it.
 template <class Kernel>
-bool allows(Kernel kernel, int bytes) {
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess) return true;
-  cudaGetLastError();
-  return false;
+bool allows(Kernel kernel, int bytes, int most) {
+  if (bytes > most) return false;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "asking for shared memory");
+  return true;
 }
 
 template <Math math>
-EncoderPlan plan_as(const Net& net, int latent) {
+EncoderPlan plan_as(const Net& net, int latent, int most) {
   EncoderPlan plan;
-  plan.first = allows(first_layer<math>, FirstShape(net).bytes);
-  plan.above = net.depth >= 2 && net.depth <= 3 && allows(encode<math>, EncodeShape(net, latent).bytes) &&
-               allows(ascend_back<math>, AscendShape(net, latent).bytes);
+  plan.above = net.depth >= 2 && net.depth <= 3 && allows(encode<math>, EncodeShape(net, latent).bytes, most) &&
+               allows(ascend_back<math>, AscendShape(net, latent).bytes, most);
+  plan.first = plan.above && allows(first_layer<math>, FirstShape(net).bytes, most);
   return plan;
 }
 
@@ -462,21 +461,21 @@ void by_math(Math math, Call call) {
 }  // namespace
 
 EncoderPlan plan_encoder(const Net& net, int latent, Math math) {
-  int device = 0, major = 0;
+  int device = 0, major = 0, most = 0;
   check(cudaGetDevice(&device), "asking for the device");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
         "asking for the device's generation");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
   if (major < 9) return {};
-  return math == Math::tf32 ? plan_as<Math::tf32>(net, latent) : plan_as<Math::fp32>(net, latent);
+  return math == Math::tf32 ? plan_as<Math::tf32>(net, latent, most) : plan_as<Math::fp32>(net, latent, most);
 }
 
 void launch_first_layer(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream) {
   by_math(math, [&]<Math m>() { launch_first_as<m>(space, encoder, runs, stream); });
 }
 
-void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, const std::uint64_t* seed, int runs,
-                   cudaStream_t stream) {
-  by_math(math, [&]<Math m>() { launch_encode_as<m>(space, encoder, seed, runs, stream); });
+void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream) {
+  by_math(math, [&]<Math m>() { launch_encode_as<m>(space, encoder, runs, stream); });
 }
 
 void launch_ascend_back(const Space& space, const ObjectiveSpec& objective, const EncoderSpec& encoder, Math math,

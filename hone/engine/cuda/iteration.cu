@@ -5,12 +5,10 @@ namespace {
 
 constexpr int data_a_block = 4;  // one warp a datum
 
-__global__ void draw(Space space, const std::uint64_t* seed) {
+__global__ void draw(Space space) {
   const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
   const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
   if (column >= space.batch) return;
-  draw_noise(space, seed[run], run, column, lane);
-  __syncwarp();
   place_draw(space, run, column, lane);
 }
 
@@ -61,8 +59,8 @@ dim3 grid_of(const Space& space, int runs) {
 
 }  // namespace
 
-void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream) {
-  draw<<<grid_of(space, runs), 32 * data_a_block, 0, stream>>>(space, seed);
+void launch_draw(const Space& space, int runs, cudaStream_t stream) {
+  draw<<<grid_of(space, runs), 32 * data_a_block, 0, stream>>>(space);
   check(cudaGetLastError(), "drawing");
 }
 

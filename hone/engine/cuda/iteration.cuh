@@ -61,8 +61,8 @@ struct Space {
   }
 };
 
-// The start of the next iteration, which becomes the one under way: x, datum and constant of its minibatch; for the
-// cluster kernel the random numbers of `steps` HMC steps and, where it wants them, the packed weights.
+// The start of the next iteration, which becomes the one under way: x, datum and constant of its minibatch, the noise of
+// q's draws; for the cluster kernel the random numbers of `steps` HMC steps and, where it wants them, the packed weights.
 struct RateSpec {
   double decay;
   std::uint32_t every;
@@ -78,8 +78,8 @@ struct Preparation {
 };
 void launch_prepare(const Space& space, const Preparation& preparation, int runs, cudaStream_t stream);
 
-// q's means and standard deviations from the encoder's answer, noise, z0; the chains stand there.
-void launch_draw(const Space& space, const std::uint64_t* seed, int runs, cudaStream_t stream);
+// q's means and standard deviations from the encoder's answer, z0; the chains stand there.
+void launch_draw(const Space& space, int runs, cudaStream_t stream);
 
 // After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
 void launch_settle(const Space& space, int runs, cudaStream_t stream);
@@ -109,8 +109,7 @@ struct EncoderPlan {
 EncoderPlan plan_encoder(const Net& net, int latent, Math math);
 void launch_first_layer(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);
 // From the first layer's values to the draws, as the layers above and launch_draw.
-void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, const std::uint64_t* seed, int runs,
-                   cudaStream_t stream);
+void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);
 // As launch_ascend, and the deltas of the hidden layers.
 void launch_ascend_back(const Space& space, const ObjectiveSpec& objective, const EncoderSpec& encoder, Math math,
                         int runs, cudaStream_t stream);

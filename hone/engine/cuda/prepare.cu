@@ -32,7 +32,18 @@ __device__ void gather(const Space& space, const Preparation& p, int run, int co
   }
 }
 
-// A warp's share of the random numbers: of one datum and step.
+// A warp's share of the random numbers: of one datum, the noise of q's draw …
+__device__ void draw_noise(const Space& space, const Preparation& p, int run, int column) {
+  const std::uint32_t iteration = space.of(space.state, run)->next;
+  double* noise = space.of(space.noise, run) + static_cast<std::size_t>(column) * space.latent;
+  for (int pair = static_cast<int>(threadIdx.x) % 32; 2 * pair < space.latent; pair += 32) {
+    const auto normal = random_pair(p.seed[run], {Purpose::draw, iteration, static_cast<std::uint32_t>(column), 0},
+                                    static_cast<std::uint32_t>(pair), true);
+    noise[2 * pair] = normal.first;
+    if (2 * pair + 1 < space.latent) noise[2 * pair + 1] = normal.second;
+  }
+}
+// … and of a step.
 __device__ void draw_step(const Space& space, const Preparation& p, int run, int step, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto datum = static_cast<std::uint32_t>(column), number = static_cast<std::uint32_t>(step);
@@ -71,10 +82,13 @@ __global__ void __launch_bounds__(threads)
     return;
   }
   block -= space.batch;
-  const int draws = p.steps * space.batch, drawing = ceil_div(draws, warps);
+  const int draws = (p.steps + 1) * space.batch, drawing = ceil_div(draws, warps);
   if (block < drawing) {
-    const int task = block * warps + warp;
-    if (task < draws) draw_step(space, p, run, task / space.batch, task % space.batch);
+    const int task = block * warps + warp, step = task / space.batch - 1, column = task % space.batch;
+    if (step < 0)
+      draw_noise(space, p, run, column);
+    else if (task < draws)
+      draw_step(space, p, run, step, column);
     return;
   }
 #if __CUDA_ARCH__ >= 900
@@ -89,7 +103,7 @@ __global__ void __launch_bounds__(threads)
 
 template <class Shape>
 void launch(const Space& space, const Preparation& p, int runs, cudaStream_t stream) {
-  const int blocks = space.batch + ceil_div(p.steps * space.batch, warps) + Shape::blocks * Shape::fragments;
+  const int blocks = space.batch + ceil_div((p.steps + 1) * space.batch, warps) + Shape::blocks * Shape::fragments;
   prepare<Shape><<<dim3(blocks, runs), threads, 0, stream>>>(space, p);
 }
 

@@ -34,7 +34,7 @@ class Refinement {
   __device__ __forceinline__ decltype(auto) at() const { return decoder_.places(); }
   __device__ double* doubles(int place) const { return reinterpret_cast<double*>(shared_ + place); }
   __device__ int* ints(int place) const { return reinterpret_cast<int*>(shared_ + place); }
-  __device__ double& epsilon(int step) const { return doubles(at().epsilon)[step % 2]; }  // of a step: two in turn
+  __device__ double& epsilon(int step) const { return doubles(at().epsilon)[step & 1]; }  // of a step: two in turn
   template <class F>  // f(chain) for the chains of a warp that begins with `first`
   static __device__ __forceinline__ void each_chain(int first, F f) {
     if constexpr (NC <= warps) {
@@ -249,12 +249,14 @@ __device__ void Refinement<Decoder>::set_next_step_size(int step) {
   double next = epsilon(step);
   if (adapts(step)) {
     const unsigned long long* place = space_.of(space_.meeting, run_) + step;
+    const double usual_weight = 1.0 / space_.batch;  // while others are awaited
     unsigned long long seen;
     do {
       asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(place) : "memory");
     } while (seen >> 40 < static_cast<unsigned long long>(spec_.clusters));
-    const auto accepted = static_cast<double>(seen & 0xFFFFF), all = static_cast<double>(seen >> 20 & 0xFFFFF);
-    if (all > 0) next = spec_.sizes.rule.next(next, accepted / all);
+    const int accepted = static_cast<int>(seen & 0xFFFFF), all = static_cast<int>(seen >> 20 & 0xFFFFF);
+    const double weight = all == space_.batch ? usual_weight : 1.0 / all;
+    if (all > 0) next = spec_.sizes.rule.next(next, accepted * weight);
   }
   epsilon(step + 1) = next;
 }

@@ -57,6 +57,8 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
   std::ranges::stable_sort(tasks, std::greater<>(), [](const UpdateTask& t) { return t.rows > 0; });
   tasks_ = Memory<UpdateTask>(std::span<const UpdateTask>(tasks));
   plan_refinement(path);
+  if (config.batch < large_batch) encoder_plan_ = plan_encoder(mean_net_, config.model.latent, math_);
+  path_ += encoder_plan_.above ? "; encoder by kernels of its own" : "; encoder product by product";
   capture();
 }
 
@@ -301,20 +303,19 @@ void Runs::capture_iteration() {
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
   const EncoderSpec whole{mean_net_, net_parameters_, encoder_tape_};
-  const EncoderPlan plan = batch < large_batch ? plan_encoder(mean_net_, config_.model.latent, math) : EncoderPlan();
   prepare();
-  if (plan.above) {
-    plan.first ? launch_first_layer(space_, whole, math, runs, queue_) : encoder.forward(encoder_tape_, batch, 1);
-    launch_encode(space_, whole, math, seed_memory_.data(), runs, queue_);
+  if (encoder_plan_.above) {
+    encoder_plan_.first ? launch_first_layer(space_, whole, math, runs, queue_) : encoder.forward(encoder_tape_, batch, 1);
+    launch_encode(space_, whole, math, runs, queue_);
   } else {
     encoder.forward(encoder_tape_, batch, mean_net_.depth);
-    launch_draw(space_, seed_memory_.data(), runs, queue_);
+    launch_draw(space_, runs, queue_);
   }
   launch_refinement<math, T>();
   const ObjectiveSpec objective{config_.objective, config_.objective.entropy != Entropy::sampled,
                                 config_.baseline == LatentBaseline::local ? config_.shared_until : assessment_iteration,
                                 config_.refine.adapt, step_sizes()};
-  if (plan.above) {
+  if (encoder_plan_.above) {
     launch_ascend_back(space_, objective, whole, math, runs, queue_);
   } else {
     launch_ascend(space_, objective, runs, queue_);

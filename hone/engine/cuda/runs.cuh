@@ -54,7 +54,7 @@ class Runs {
   int count() const { return static_cast<int>(seeds_.size()); }
   std::uint32_t iteration() const { return iteration_; }
   double step_size(int run) const { return step_size_[run]; }
-  std::string path() const { return path_; }  // how refinements are executed, in words
+  std::string path() const { return path_; }  // how an iteration is executed, in words
   void train(std::uint32_t iterations, std::span<TrainMetrics> metrics);
   const std::string& failure(int run) const { return failure_[run]; }  // as EngineGroup::failure
   TrainState save(int run) const;
@@ -144,6 +144,7 @@ class Runs {
   Space space_ = {};
   Tape encoder_tape_ = {}, decoder_tape_ = {};
   std::optional<TrajectoryPlan> plan_;
+  EncoderPlan encoder_plan_;
   int wave_ = 1;  // runs whose clusters are resident at a time
   cudaGraphExec_t graph_ = nullptr;
 };

@@ -3,7 +3,7 @@
 namespace hone::cuda {
 namespace {
 
-using WeightTile = Tile<64, 64, 32, 16, 32, 3>;
+using WeightTile = Tile<64, 64, 32, 16, 32, 4>;
 constexpr int bias_columns = 32, bias_parts = WeightTile::threads / bias_columns;
 
 // θ ← θ + step(gradient), element by element: as hone/optim/optimizer.hpp
