@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hone/base/file.hpp"
+#include "hone/engine/cuda/cuda_engine.hpp"
 #include "hone/report/claims.hpp"
 #include "hone/report/experiments.hpp"
 #include "hone/report/fig3.hpp"
