@@ -341,7 +341,8 @@ TEST_F(CudaIteration, InTf32AgainstDouble) {
 }
 
 // Encoders of every depth, with sizes that no tile divides, few data and many, one dimension and more than a warp has
-// lanes; then the paper's, one whose products over units take several turns, and one too large for kernels of its own.
+// lanes; then the paper's, two whose products over units take several turns, dimensions of several tiles, and one too
+// large for kernels of its own.
 TEST_F(CudaIteration, EncodersAgainstDouble) {
   struct Shape {
     std::vector<int> hidden;
@@ -351,8 +352,10 @@ TEST_F(CudaIteration, EncodersAgainstDouble) {
   for (const std::vector<int>& hidden : {std::vector<int>{}, {70}, {37, 53}, {33, 70, 19}})
     for (const int batch : {1, 7, 100})
       for (const int latent : {1, 10, 50}) shapes.push_back({hidden, batch, latent});
-  for (const std::vector<int>& hidden : {std::vector{1}, {5, 1}, {200, 200}, {301, 530}, {1030, 1001}})
+  for (const std::vector<int>& hidden : {std::vector{1}, {5, 1}, {200, 200}, {301, 380}, {64, 500}, {1030, 1001}})
     shapes.push_back({hidden, 13, 10});
+  shapes.push_back({{200, 200}, 13, 65});
+  shapes.push_back({{37}, 13, 300});
   for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd})
       for (const Precision precision : {Precision::float32, Precision::tf32}) {
@@ -369,8 +372,10 @@ TEST_F(CudaIteration, EncodersAgainstDouble) {
         name += ", batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.latent) +
                 " dimensions, objective " + std::to_string(static_cast<int>(kind)) +
                 (precision == Precision::tf32 ? ", tf32" : ", float32");
+        const bool own = shape.hidden.size() == 1 || (shape.hidden.size() == 2 && shape.hidden[0] < 1000);
         compare({name, config, 101, Start::near}, {PathOptions()},
-                precision == Precision::tf32 ? near_tf32 : near_fp32, "one kernel a");
+                precision == Precision::tf32 ? near_tf32 : near_fp32,
+                own ? "; encoder by kernels of its own" : "; encoder product by product");
       }
 }
 

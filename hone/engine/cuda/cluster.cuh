@@ -4,7 +4,7 @@
 
 namespace hone::cuda {
 
-// What a refinement's kernel, and what prepares it, run on: blocks of so many warps, some blocks a cluster.
+// What kernels of a refinement, and those before and after it, run on: blocks of so many warps, some blocks a cluster.
 inline constexpr int warps = 16, threads = 32 * warps;
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters

@@ -21,7 +21,7 @@ __device__ inline void place_draw(const Space& space, int run, int column, int l
   }
 }
 
-// Means and deviations, with one lane a dimension.
+// What q says of a datum, and the target where it was drawn and refined.
 struct Datum {
   const double *mean, *sd, *noise, *zt, *grad_p0;
   double log_p0, value, weight;

@@ -7,13 +7,12 @@
 namespace hone::cuda {
 namespace {
 
-// Kernels that run once an iteration are short, and most of their time goes into fetching instructions: so there are few
-// of them here, nothing is divided, and what a shape implies is computed by the host.
+// Kernels that run once an iteration are short, and much of their time goes into fetching instructions: so there are few
+// of them here, hardly anything is divided, and what a shape implies is computed by the host.
 
-constexpr int up_to(int value, int unit) { return (value + unit - 1) / unit * unit; }
 // Floats from a row to the next where fragments lie along it, and where they lie across: every bank once.
-constexpr int stride_along(int k) { return up_to(k, 8) + 4; }
-constexpr int stride_across(int units) { return up_to(units, 16) + 8; }
+constexpr int stride_along(int k) { return round_up(k, 8) + 4; }
+constexpr int stride_across(int units) { return round_up(units, 16) + 8; }
 
 // A matrix in shared memory: rows `stride` floats apart, of so many that are copied together.
 struct Block {
@@ -22,29 +21,29 @@ struct Block {
 
   Block() = default;
   Block(int place, int row_stride, int width)
-      : at(place), stride(row_stride), chunks(std::max(1, up_to(width, 4) / 4)), rows_at_once(threads / chunks) {}
+      : at(place), stride(row_stride), chunks(std::max(1, round_up(width, 4) / 4)), rows_at_once(threads / chunks) {}
 };
 
 // Places in shared memory, in floats.
 class FloatPlaces {
  public:
-  int take(int floats) {
-    const int at = size_;
-    size_ += up_to(floats, 4);
-    return at;
+  int take(long long floats) {
+    const long long at = size_;
+    size_ += (floats + 3) / 4 * 4;
+    return static_cast<int>(at);
   }
-  Block take(int rows, int stride, int width) { return {take(rows * stride), stride, width}; }
-  int bytes() const { return size_ * static_cast<int>(sizeof(float)); }
+  Block take(int count, int stride, int width) { return {take(static_cast<long long>(count) * stride), stride, width}; }
+  long long bytes() const { return size_ * static_cast<long long>(sizeof(float)); }
 
  private:
-  int size_ = 0;
+  long long size_ = 0;
 };
 
 // Some rows of the batch go through the layers above the first together, by eight blocks: four for each of the encoder's
 // two networks, of which each owns a range of a layer's units. A product is units × rows, so that few rows are no waste.
 constexpr int rows = 8, nets = 2, parts = 4, blocks = nets * parts, unit_tile = 16;
 constexpr int tiles_of(int units) { return ceil_div(units, unit_tile); }
-constexpr int owned(int units) { return up_to(ceil_div(units, parts), 4); }  // by a block at most
+constexpr int owned(int units) { return round_up(ceil_div(units, parts), 4); }  // by a block at most
 
 // units × k times k × rows: 2^shift warps share the k of a tile of units.
 struct RowProduct {
@@ -52,7 +51,7 @@ struct RowProduct {
 
   RowProduct() = default;
   RowProduct(int units, int k_) : tiles(tiles_of(units)), k(k_) {
-    while (tiles << (shift + 1) <= warps && 8 << (shift + 1) < up_to(k, 8) + 8) ++shift;
+    while (tiles << (shift + 1) <= warps && 8 << (shift + 1) <= round_up(k, 8)) ++shift;
   }
   int sums() const { return tiles * unit_tile * rows << shift; }
 };
@@ -62,13 +61,14 @@ constexpr int first_rows = 16, first_units = 32;
 
 struct FirstShape {
   Block x, weight;
-  int sums, bytes;
+  int sums;
+  long long bytes;
 
   explicit FirstShape(const Net& net) {
     const int k = net.layer[0].inputs;
     FloatPlaces places;
     x = places.take(first_rows, stride_along(k), padded_width(k));
-    weight = places.take(up_to(k, 8), stride_across(first_units), first_units);
+    weight = places.take(round_up(k, 8), stride_across(first_units), first_units);
     sums = places.take(warps * first_rows * stride_across(first_units));
     bytes = places.bytes();
   }
@@ -78,7 +78,8 @@ struct EncodeShape {
   int most;  // units below the last layer that a block owns at most
   RowProduct inner, top;
   Block x, weight, h, top_weight;
-  int bias, sums, received, received_size, bytes;
+  int bias, sums, received, received_size;
+  long long bytes;
 
   EncodeShape(const Net& net, int latent) {
     const Layer& last = net.layer[net.depth - 1];
@@ -89,11 +90,11 @@ struct EncodeShape {
       const int k = net.layer[1].inputs;
       inner = RowProduct(most, k);
       x = places.take(rows, stride_along(k), padded_width(k));
-      weight = places.take(up_to(k, 8), stride_across(most), most);
+      weight = places.take(round_up(k, 8), stride_across(most), most);
     }
     bias = places.take(most);
     h = places.take(rows, stride_along(most), most);
-    top_weight = places.take(up_to(most, 8) + 1, std::max(last.ld, unit_tile), last.ld);
+    top_weight = places.take(round_up(most, 8) + 1, std::max(last.ld, unit_tile), last.ld);
     sums = places.take(std::max(inner.sums(), top.sums()));
     received_size = rows * tiles_of(latent) * unit_tile;
     received = places.take(blocks * received_size);
@@ -105,7 +106,8 @@ struct AscendShape {
   int most;  // units of the first layer that a block owns at most
   RowProduct top, inner;
   Block top_weight, value, weight, first_value;
-  int deltas, deltas_stride, delta, sums, bytes;
+  int deltas, deltas_stride, delta, sums;
+  long long bytes;
 
   AscendShape(const Net& net, int latent) {
     const Layer& last = net.layer[net.depth - 1];
@@ -130,7 +132,8 @@ struct AscendShape {
 
 extern __shared__ __align__(16) float shared[];
 
-// `count` rows of the first `width` floats, a multiple of four, to shared memory: there after `wait_copies` and a barrier.
+// `count` rows of the first `width` floats, a multiple of four, to shared memory: there after `wait_copies` and a
+// barrier.
 __device__ void copy_block(const Block& to, const float* from, int ld, int width, int count) {
   const int row = static_cast<int>(threadIdx.x) / to.chunks, col = 4 * (static_cast<int>(threadIdx.x) - row * to.chunks);
   if (row >= to.rows_at_once || col >= width) return;
@@ -203,13 +206,13 @@ __device__ __forceinline__ void multiply_rows(const RowProduct& p, int x, int st
 struct Part {
   const Space& space;
   const EncoderSpec& encoder;
-  int net, part, row0, run, count;  // count: rows that there are
+  int net, index, row0, run, count;  // its number among those of the network; count: rows that there are
 
   __device__ Part(const Space& s, const EncoderSpec& e)
       : space(s),
         encoder(e),
         net(static_cast<int>(blockIdx.x) / parts),
-        part(static_cast<int>(blockIdx.x) % parts),
+        index(static_cast<int>(blockIdx.x) % parts),
         row0(static_cast<int>(blockIdx.y) * rows),
         run(static_cast<int>(blockIdx.z)),
         count(min(rows, s.batch - row0)) {}
@@ -240,7 +243,7 @@ __global__ void __launch_bounds__(threads)
   copy_rows(at.x, encoder.tape.input + floats + static_cast<std::size_t>(row0) * encoder.tape.ld_input,
             encoder.tape.ld_input, encoder.tape.ld_input, count, first_rows);
   commit_copies();
-  clear(at.weight.at + k * across, ((k + 7) / 8 * 8 - k) * across);
+  clear(at.weight.at + k * across, (round_up(k, 8) - k) * across);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const bool there = warp < count && unit0 + lane < layer.outputs;  // a thread finishes one number
   float sum = there && layer.has_bias ? parameters[layer.bias + unit0 + lane] : 0.0f;
@@ -274,9 +277,8 @@ __global__ void __launch_bounds__(threads)
   __syncthreads();
 #pragma unroll
   for (int part = 0; part < warps; ++part) sum += shared[at.sums + (part * first_rows + warp) * across + lane];
-  if (there)
-    encoder.tape.value[0][floats + (static_cast<std::size_t>(net) * space.batch + row0 + warp) * layer.ld + unit0 + lane] =
-        activate<math>(encoder.net.activation, sum);
+  const std::size_t row = static_cast<std::size_t>(net) * space.batch + row0 + warp;
+  if (there) encoder.tape.value[0][floats + row * layer.ld + unit0 + lane] = activate<math>(encoder.net.activation, sum);
 }
 
 // Values of the layers above the first, then draws. A block adds up its own units' part of the last layer; the first
@@ -293,7 +295,7 @@ __global__ void __launch_bounds__(threads)
   const int last = net.depth - 1, latent = space.latent, warp = static_cast<int>(threadIdx.x) / 32,
             lane = static_cast<int>(threadIdx.x) % 32;
   const Layer &top = net.layer[last], &first = net.layer[0], &inner = net.layer[1];
-  const int begin = part.part * at.most, own = min(at.most, top.inputs - begin), stride = at.h.stride;  // own: may be < 0
+  const int stride = at.h.stride, begin = part.index * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
   const float *parameters = part.parameters(part.net), *values = part.of(encoder.tape.value, 0, part.net);
   if (net.depth == 3) {
     copy_block(at.weight, parameters + inner.weight + begin, inner.ld, min(at.most, inner.ld - begin), inner.inputs);
@@ -304,12 +306,12 @@ __global__ void __launch_bounds__(threads)
   copy_block(at.top_weight, parameters + top.weight + static_cast<std::size_t>(begin) * top.ld, top.ld, top.ld, own);
   commit_copies();
   if (net.depth == 3) {
-    clear(at.weight.at + inner.inputs * at.weight.stride, ((inner.inputs + 7) / 8 * 8 - inner.inputs) * at.weight.stride);
-    if (static_cast<int>(threadIdx.x) < own)
-      shared[at.bias + threadIdx.x] = inner.has_bias ? parameters[inner.bias + begin + threadIdx.x] : 0.0f;
+    clear(at.weight.at + inner.inputs * at.weight.stride, (round_up(inner.inputs, 8) - inner.inputs) * at.weight.stride);
+    for (int i = threadIdx.x; i < own; i += threads)
+      shared[at.bias + i] = inner.has_bias ? parameters[inner.bias + begin + i] : 0.0f;
   }
   const int units = max(own, 0);
-  clear(at.top_weight.at + units * at.top_weight.stride, ((at.most + 7) / 8 * 8 - units) * at.top_weight.stride);
+  clear(at.top_weight.at + units * at.top_weight.stride, (round_up(at.most, 8) - units) * at.top_weight.stride);
   wait_copies<0>();
   __syncthreads();
   if (net.depth == 3) {
@@ -337,7 +339,6 @@ __global__ void __launch_bounds__(threads)
         sum += shared[at.received + (of_net * parts + p) * at.received_size + d * rows + warp];
       part.of(encoder.tape.value, last, of_net)[warp * top.ld + d] = sum;
     }
-  __syncwarp();
   place_draw(space, part.run, part.row0 + warp, lane);
 #endif
 }
@@ -353,12 +354,13 @@ __global__ void __launch_bounds__(threads)
   const Layer &top = net.layer[last], &below = net.layer[last - 1], &first = net.layer[0], &inner = net.layer[1];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int units = top.inputs, wide = at.value.stride;
-  const int begin = part.part * at.most, own = min(at.most, first.outputs - begin);  // may be < 0
+  const int begin = part.index * at.most, own = min(at.most, first.outputs - begin);  // may be < 0
   const float* parameters = part.parameters(part.net);
   copy_block(at.top_weight, parameters + top.weight, top.ld, top.ld, units);
   copy_rows(at.value, part.of(encoder.tape.value, last - 1, part.net), below.ld, below.ld, part.count, rows);
   if (net.depth == 3) {
-    copy_block(at.weight, parameters + inner.weight + static_cast<std::size_t>(begin) * inner.ld, inner.ld, inner.ld, own);
+    copy_block(at.weight, parameters + inner.weight + static_cast<std::size_t>(begin) * inner.ld, inner.ld, inner.ld,
+               own);
     copy_rows(at.first_value, part.of(encoder.tape.value, 0, part.net) + begin, first.ld, min(at.most, first.ld - begin),
               part.count, rows);
     clear_columns(at.weight, inner.ld, own);
@@ -375,7 +377,7 @@ __global__ void __launch_bounds__(threads)
   wait_copies<0>();
   __syncthreads();
   const int mine = at.deltas + part.net * rows * stride;
-  if (part.part == 0 && warp < part.count) {
+  if (part.index == 0 && warp < part.count) {
     float* to = part.of(encoder.tape.delta, last, part.net) + warp * top.ld;
     for (int d = lane; d < latent; d += 32) to[d] = shared[mine + warp * stride + d];
   }
@@ -387,7 +389,7 @@ __global__ void __launch_bounds__(threads)
                         const float value = shared[at.value.at + row * wide + unit];
                         const float delta = there ? sum * slope<math>(net.activation, value) : 0.0f;
                         shared[at.delta + row * wide + unit] = delta;
-                        if (there && unit / unit_tile % parts == part.part) deltas[row * below.ld + unit] = delta;
+                        if (there && unit / unit_tile % parts == part.index) deltas[row * below.ld + unit] = delta;
                       });
   if (net.depth < 3) return;
   __syncthreads();
@@ -436,17 +438,20 @@ void launch_ascend_as(const Space& space, const ObjectiveSpec& objective, const 
   check(cudaGetLastError(), "the objective and the encoder");
 }
 
-// Whether the device has so much shared memory for a block; then the kernel gets it.
+// Whether a block of the kernel may have so much shared memory. All that there is is asked for: kernels are shared by
+// runs of different shapes.
 template <class Kernel>
-bool allows(Kernel kernel, int bytes, int most) {
+bool allows(Kernel kernel, long long bytes, int most) {
   if (bytes > most) return false;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "asking for shared memory");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "asking for shared memory");
   return true;
 }
 
 template <Math math>
 EncoderPlan plan_as(const Net& net, int latent, int most) {
   EncoderPlan plan;
+  for (int l = 0; l < net.depth; ++l)
+    if (net.layer[l].inputs > 4 * threads) return plan;  // one thread copies 16 bytes of a row
   plan.above = net.depth >= 2 && net.depth <= 3 && allows(encode<math>, EncodeShape(net, latent).bytes, most) &&
                allows(ascend_back<math>, AscendShape(net, latent).bytes, most);
   plan.first = plan.above && allows(first_layer<math>, FirstShape(net).bytes, most);
@@ -461,12 +466,7 @@ void by_math(Math math, Call call) {
 }  // namespace
 
 EncoderPlan plan_encoder(const Net& net, int latent, Math math) {
-  int device = 0, major = 0, most = 0;
-  check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-        "asking for the device's generation");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
-  if (major < 9) return {};
+  const int most = cluster_shared_memory();
   return math == Math::tf32 ? plan_as<Math::tf32>(net, latent, most) : plan_as<Math::fp32>(net, latent, most);
 }
 

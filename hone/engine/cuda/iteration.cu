@@ -49,8 +49,8 @@ __global__ void ascend(Space space, ObjectiveSpec spec) {
   const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
   if (column >= space.batch) return;
   const std::size_t at = static_cast<std::size_t>(column) * space.ld_latent;
-  ascend_datum(space, spec, run, column, lane, {space.of(space.delta_mean, run) + at, space.of(space.delta_sd, run) + at},
-               true);
+  ascend_datum(space, spec, run, column, lane,
+               {space.of(space.delta_mean, run) + at, space.of(space.delta_sd, run) + at}, true);
 }
 
 dim3 grid_of(const Space& space, int runs) {

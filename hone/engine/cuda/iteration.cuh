@@ -45,7 +45,8 @@ struct Space {
   double* constant;                                   // (batch)
   int* alive;                                         // (batch): draws inside the support
   float *raw_mean, *raw_sd, *delta_mean, *delta_sd;   // the encoder's last layers, (batch, ld_latent)
-  double *mean, *sd, *noise, *z0, *log_p0, *grad_p0;  // (batch, D)
+  double *mean, *sd, *noise, *z0, *grad_p0;           // (batch, D)
+  double* log_p0;                                     // (batch)
   double* baseline[2];                                // (data), of the first and of the second term; null: none
   double* figures;                                    // (4, batch): of the objective's kernel
   unsigned long long* meeting;                        // (steps): where clusters meet after an HMC step
@@ -62,7 +63,8 @@ struct Space {
 };
 
 // The start of the next iteration, which becomes the one under way: x, datum and constant of its minibatch, the noise of
-// q's draws; for the cluster kernel the random numbers of `steps` HMC steps and, where it wants them, the packed weights.
+// q's draws; for the refinement's kernel the random numbers of `steps` HMC steps and, where it wants them, the packed
+// weights.
 struct RateSpec {
   double decay;
   std::uint32_t every;
@@ -78,7 +80,8 @@ struct Preparation {
 };
 void launch_prepare(const Space& space, const Preparation& preparation, int runs, cudaStream_t stream);
 
-// q's means and standard deviations from the encoder's answer, z0; the chains stand there.
+// q's means and standard deviations from the encoder's answer, z0 with the noise of `launch_prepare`; the chains stand
+// there.
 void launch_draw(const Space& space, int runs, cudaStream_t stream);
 
 // After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
@@ -107,6 +110,8 @@ struct EncoderPlan {
   bool first = false, above = false;
 };
 EncoderPlan plan_encoder(const Net& net, int latent, Math math);
+// Bytes of shared memory that a block may have; 0 where the device has no clusters, or this program no code for them.
+int cluster_shared_memory();
 void launch_first_layer(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);
 // From the first layer's values to the draws, as the layers above and launch_draw.
 void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);

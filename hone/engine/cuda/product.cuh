@@ -115,7 +115,7 @@ __device__ void finish_apart(const Product& p, int m0, int n0, float* shared, co
 template <class T, class Epilogue, int tiles_m, int tiles_n>
 __device__ void finish_together(const Product& p, int m0, int n0, float* shared, const float (&c)[tiles_m][tiles_n][4],
                                 const Epilogue& epilogue) {
-  static_assert(T::n == 32);
+  static_assert(T::n == 32 && !requires { typename Epilogue::Everywhere; });
   constexpr int stride = T::n + 4, size = T::m * stride;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int group = threadIdx.x / (T::threads / T::groups), warp = threadIdx.x / 32 - group * T::warps_m * T::warps_n;

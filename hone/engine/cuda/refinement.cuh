@@ -149,7 +149,7 @@ __device__ void Refinement<Decoder>::fetch(int chain, int step) {
   copy_async(ints(at().next_length) + chain, space_.of(space_.drawn_length, run_) + from);
 }
 
-// When the numbers have come, by the warp that fetched them: others wait for the meeting meanwhile.
+// When the numbers have come, by the warp that fetched them: before the meeting is over.
 template <class Decoder>
 __device__ void Refinement<Decoder>::weigh(int chain) {
   double energy = 0;
@@ -234,8 +234,7 @@ __device__ void Refinement<Decoder>::accept(int chain, int step) {
   ints(at().nonfinite)[chain] += outcome == Outcome::nonfinite;
 }
 
-// Where step sizes adapt inside, all clusters of the run tell how many of their proposals were accepted, and wait until
-// they know of all.
+// Where step sizes adapt inside, all clusters of the run tell how many of their proposals were accepted …
 template <class Decoder>
 __device__ void Refinement<Decoder>::arrive(int step, unsigned counts) {
   *reinterpret_cast<unsigned*>(shared_ + at().counts) = 0;
@@ -243,7 +242,7 @@ __device__ void Refinement<Decoder>::arrive(int step, unsigned counts) {
   const unsigned long long accepted = counts & 0xFF, proposals = counts >> 8 & 0xFF;
   atomicAdd(space_.of(space_.meeting, run_) + step, (1ull << 40) + (proposals << 20) + accepted);
 }
-// One thread, while others may still read the step's own.
+// … and wait until they know of all. One thread, while others may still read the step's own.
 template <class Decoder>
 __device__ void Refinement<Decoder>::set_next_step_size(int step) {
   double next = epsilon(step);

@@ -305,7 +305,8 @@ void Runs::capture_iteration() {
   const EncoderSpec whole{mean_net_, net_parameters_, encoder_tape_};
   prepare();
   if (encoder_plan_.above) {
-    encoder_plan_.first ? launch_first_layer(space_, whole, math, runs, queue_) : encoder.forward(encoder_tape_, batch, 1);
+    encoder_plan_.first ? launch_first_layer(space_, whole, math, runs, queue_)
+                        : encoder.forward(encoder_tape_, batch, 1);
     launch_encode(space_, whole, math, runs, queue_);
   } else {
     encoder.forward(encoder_tape_, batch, mean_net_.depth);

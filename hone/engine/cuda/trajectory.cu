@@ -24,10 +24,11 @@ cudaLaunchConfig_t launch_of(const TrajectoryPlan& plan, int clusters, cudaLaunc
   return config;
 }
 
-bool allows(const TrajectoryPlan& plan, Math math) {
+bool allows(const TrajectoryPlan& plan, Math math, int most) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
   const bool fits =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes) == cudaSuccess &&
+      plan.bytes <= most &&
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most) == cudaSuccess &&
       (plan.cluster <= 8 ||
        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess);
   if (!fits) cudaGetLastError();
@@ -35,6 +36,20 @@ bool allows(const TrajectoryPlan& plan, Math math) {
 }
 
 }  // namespace
+
+int cluster_shared_memory() {
+  int device = 0, major = 0, most = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+        "asking for the device's generation");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
+  TrajectoryPlan any;
+  any.weights = WeightPlace::registers;
+  any.chains = 8;
+  cudaFuncAttributes code;
+  check(cudaFuncGetAttributes(&code, kernel_of(any, Math::tf32)), "asking for the code of a kernel");
+  return major >= 9 && code.ptxVersion >= 90 ? most : 0;
+}
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
   cudaLaunchAttribute attribute;
@@ -48,17 +63,13 @@ int resident_clusters(const TrajectoryPlan& plan, Math math) {
 }
 
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks) {
-  int device = 0, major = 0, most = 0;
-  check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-        "asking for the device's generation");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
-  if (major < 9 || decoder.net.depth > trajectory_layers) return {};
+  const int most = cluster_shared_memory();
+  if (most == 0 || decoder.net.depth > trajectory_layers) return {};
   std::vector<TrajectoryPlan> plans = {plan_registers(decoder, chains)};
   for (const int cluster : {8, 16, 4, 2}) plans.push_back(plan_shared(decoder, chains, cluster));
   for (const TrajectoryPlan& plan : plans) {
-    if (plan.bytes == 0 || plan.bytes > most || (blocks > 0 && plan.cluster != blocks)) continue;
-    if (!allows(plan, decoder.math)) continue;
+    if (plan.bytes == 0 || (blocks > 0 && plan.cluster != blocks)) continue;
+    if (!allows(plan, decoder.math, most)) continue;
     if (resident_clusters(plan, decoder.math) >= ceil_div(batch, chains)) return plan;
   }
   return {};

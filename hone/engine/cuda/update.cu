@@ -4,6 +4,7 @@ namespace hone::cuda {
 namespace {
 
 using WeightTile = Tile<64, 64, 32, 16, 32, 4>;
+static_assert(WeightTile::threads >= 64);  // of which `learn` gives 32 away
 constexpr int bias_columns = 32, bias_parts = WeightTile::threads / bias_columns;
 
 // θ ← θ + step(gradient), element by element: as hone/optim/optimizer.hpp
