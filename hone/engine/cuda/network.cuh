@@ -50,6 +50,9 @@ struct Comparison {
   bool residuals;
 };
 
+// Epilogues of products (product.cuh). Those with choices have a type for each, whose numbers know no other.
+template <Math math, Activation fixed>
+struct ActivatedBy;
 template <Math math>
 struct Activated {
   static constexpr bool sums_rows = false;
@@ -62,8 +65,24 @@ struct Activated {
     y += n * net.c + r * run.c;
     if (bias) bias += n * net.b + r * run.b;
   }
-  __device__ void operator()(int m, int n, float c) const {
-    y[static_cast<std::size_t>(m) * ld + n] = activate<math>(activation, bias ? c + bias[n] : c);
+  __device__ float* row(int m) const { return y + static_cast<std::size_t>(m) * ld; }
+  __device__ void operator()(float* to, int n, float c) const {
+    to[n] = activate<math>(activation, bias ? c + bias[n] : c);
+  }
+  template <class F>
+  __device__ __forceinline__ void chosen(F f) const {
+    switch (activation) {
+      case Activation::relu: return f(ActivatedBy<math, Activation::relu>{*this});
+      case Activation::linear: return f(ActivatedBy<math, Activation::linear>{*this});
+      case Activation::tanh: return f(ActivatedBy<math, Activation::tanh>{*this});
+      case Activation::softplus: return f(ActivatedBy<math, Activation::softplus>{*this});
+    }
+  }
+};
+template <Math math, Activation fixed>
+struct ActivatedBy : Activated<math> {
+  __device__ void operator()(float* to, int n, float c) const {
+    to[n] = activate<math>(fixed, this->bias ? c + this->bias[n] : c);
   }
 };
 
@@ -80,12 +99,18 @@ struct Sloped {
     y += n * net.c + r * run.c;
     if (h) h += n * net.c + r * run.c;
   }
-  __device__ void operator()(int m, int n, float c) const {
-    const std::size_t i = static_cast<std::size_t>(m) * ld + n;
-    y[i] = h ? c * slope<math>(activation, h[i]) : c;
+  __device__ std::size_t row(int m) const { return static_cast<std::size_t>(m) * ld; }
+  __device__ void operator()(std::size_t to, int n, float c) const {
+    y[to + n] = h ? c * slope<math>(activation, h[to + n]) : c;
+  }
+  template <class F>
+  __device__ __forceinline__ void chosen(F f) const {
+    f(*this);
   }
 };
 
+template <Math math, Density density, bool residuals>
+struct ComparedBy;
 template <Math math>
 struct Compared {
   static constexpr bool sums_rows = true;
@@ -102,16 +127,44 @@ struct Compared {
     if (data.alive) data.alive += r * run_stride;
     if (data.partial) data.partial += r * run_stride;
   }
-  __device__ float operator()(int m, int n, float c) const {
-    const float a = bias ? c + bias[n] : c;
-    const float x = data.x[static_cast<std::size_t>(m / data.rows_per_datum) * data.ldx + n];
-    if (data.residuals)
-      y[static_cast<std::size_t>(m) * ld + n] =
-          data.alive && !data.alive[m] ? 0.0f : residual<math>(data.density, a, x);
-    return data.partial ? log_probability<math>(data.density, a, x) : 0.0f;
+  struct Row {
+    const float* x;
+    float* y;
+    bool alive;
+  };
+  __device__ Row row(int m) const {
+    return {data.x + static_cast<std::size_t>(m / data.rows_per_datum) * data.ldx, y + static_cast<std::size_t>(m) * ld,
+            !data.alive || data.alive[m] != 0};
+  }
+  __device__ float operator()(const Row& to, int n, float c) const {
+    return compared(data.density, data.residuals, to, n, c);
+  }
+  __device__ __forceinline__ float compared(Density density, bool residuals, const Row& to, int n, float c) const {
+    const float a = bias ? c + bias[n] : c, x = to.x[n];
+    if (residuals) to.y[n] = to.alive ? residual<math>(density, a, x) : 0.0f;
+    return data.partial ? log_probability<math>(density, a, x) : 0.0f;
+  }
+  template <class F>
+  __device__ __forceinline__ void chosen(F f) const {
+    switch (data.density) {
+      case Density::bernoulli: return with<Density::bernoulli>(f);
+      case Density::gaussian: return with<Density::gaussian>(f);
+      case Density::poisson: return with<Density::poisson>(f);
+    }
+  }
+  template <Density density, class F>
+  __device__ __forceinline__ void with(F f) const {
+    data.residuals ? f(ComparedBy<math, density, true>{*this}) : f(ComparedBy<math, density, false>{*this});
   }
   __device__ void row_sum(int m, float sum) const {
     if (data.partial) data.partial[static_cast<std::size_t>(blockIdx.x) * rows + m] = sum;
+  }
+};
+
+template <Math math, Density density, bool residuals>
+struct ComparedBy : Compared<math> {
+  __device__ float operator()(const typename Compared<math>::Row& to, int n, float c) const {
+    return this->compared(density, residuals, to, n, c);
   }
 };
 

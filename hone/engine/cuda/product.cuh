@@ -70,10 +70,10 @@ struct Shares {
   static constexpr int bytes = (floats > meeting ? floats : meeting) * static_cast<int>(sizeof(float));
 };
 
-// Every thread finishes what it has summed.
+// Every thread finishes what it has summed: many numbers, so that the epilogue's choices are made before.
 template <class T, class Epilogue, int tiles_m, int tiles_n>
-__device__ void finish_apart(const Product& p, int m0, int n0, float* shared, const float (&c)[tiles_m][tiles_n][4],
-                             const Epilogue& epilogue) {
+__device__ __forceinline__ void finish_apart(const Product& p, int m0, int n0, float* shared,
+                                             const float (&c)[tiles_m][tiles_n][4], const Epilogue& epilogue) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
 #pragma unroll
@@ -81,19 +81,22 @@ __device__ void finish_apart(const Product& p, int m0, int n0, float* shared, co
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = warp_m + 16 * i + g + 8 * half, m = m0 + row;
+      constexpr bool everywhere = requires { typename Epilogue::Everywhere; };
       float sum = 0;
+      if (everywhere || m < p.m) {
+        const auto to = epilogue.row(m);
 #pragma unroll
-      for (int j = 0; j < tiles_n; ++j)
+        for (int j = 0; j < tiles_n; ++j)
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int n = n0 + warp_n + 8 * j + 2 * t + e;
-          if constexpr (!requires { typename Epilogue::Everywhere; })
-            if (m >= p.m || n >= p.n) continue;
-          if constexpr (Epilogue::sums_rows)
-            sum += epilogue(m, n, c[i][j][2 * half + e]);
-          else
-            epilogue(m, n, c[i][j][2 * half + e]);
-        }
+          for (int e = 0; e < 2; ++e) {
+            const int n = n0 + warp_n + 8 * j + 2 * t + e;
+            if (!everywhere && n >= p.n) continue;
+            if constexpr (Epilogue::sums_rows)
+              sum += epilogue(to, n, c[i][j][2 * half + e]);
+            else
+              epilogue(to, n, c[i][j][2 * half + e]);
+          }
+      }
       if constexpr (Epilogue::sums_rows) {
         sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
         sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
@@ -136,17 +139,17 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
 #pragma unroll
     for (int other = 0; other < T::groups; ++other) sum += shared[other * size + row * stride + lane];
     if constexpr (Epilogue::sums_rows) {
-      sum = m < p.m && n < p.n ? epilogue(m, n, sum) : 0.0f;
+      sum = m < p.m && n < p.n ? epilogue(epilogue.row(m), n, sum) : 0.0f;
 #pragma unroll
       for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
       if (lane == 0 && m < p.m) epilogue.row_sum(m, sum);
     } else if (m < p.m && n < p.n) {
-      epilogue(m, n, sum);
+      epilogue(epilogue.row(m), n, sum);
     }
   }
 }
 
-// C's share of the block whose first element is (m0, n0): epilogue(m, n, c) for every element inside; where the
+// C's share of the block whose first element is (m0, n0): epilogue(epilogue.row(m), n, c) for every element inside; where the
 // epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row; one
 // that has a type Everywhere takes zeros outside too.
 template <class T, Along a, Along b, Math math, class Epilogue>
@@ -220,7 +223,7 @@ __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, c
   if constexpr (T::groups > 1)
     finish_together<T>(p, m0, n0, shared, c, epilogue);
   else
-    finish_apart<T>(p, m0, n0, shared, c, epilogue);
+    epilogue.chosen([&](const auto& fixed) { finish_apart<T>(p, m0, n0, shared, c, fixed); });
 }
 
 // Products of the same shape side by side: of a run's two encoder networks, and of several runs. Distances in floats.
@@ -229,7 +232,7 @@ struct Side {
 };
 
 template <class T, Along a, Along b, Math math, class Epilogue>
-__global__ void __launch_bounds__(T::threads)
+__global__ void __launch_bounds__(T::threads, math == Math::tf32 && T::groups == 1 ? 2 : 0)  // two share the waits
     product_kernel(Product p, int nets, Side net, Side run, Epilogue epilogue) {
   extern __shared__ __align__(16) float shared[];
   const std::size_t n = blockIdx.z % nets, r = blockIdx.z / nets;

@@ -33,7 +33,12 @@ struct Kept {
   int m0, n0;
   static constexpr int stride = WeightTile::n + 4;
 
-  __device__ void operator()(int m, int n, float c) const { tile[(m - m0) * stride + n - n0] = c; }
+  __device__ float* row(int m) const { return tile + (m - m0) * stride; }
+  __device__ void operator()(float* to, int n, float c) const { to[n - n0] = c; }
+  template <class F>
+  __device__ __forceinline__ void chosen(F f) const {
+    f(*this);
+  }
 };
 
 // Four neighbours at a time, and all of a thread's loads before its stores. What pads a row has no gradient and stays 0.
