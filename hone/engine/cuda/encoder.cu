@@ -450,8 +450,8 @@ bool allows(Kernel kernel, long long bytes, int most) {
 template <Math math>
 EncoderPlan plan_as(const Net& net, int latent, int most) {
   EncoderPlan plan;
-  for (int l = 0; l < net.depth; ++l)
-    if (net.layer[l].inputs > 4 * threads) return plan;  // one thread copies 16 bytes of a row
+  for (int l = 1; l < net.depth; ++l)
+    if (net.layer[l].inputs > 4 * threads) return plan;  // a thread copies 16 bytes of a row
   plan.above = net.depth >= 2 && net.depth <= 3 && allows(encode<math>, EncodeShape(net, latent).bytes, most) &&
                allows(ascend_back<math>, AscendShape(net, latent).bytes, most);
   plan.first = plan.above && allows(first_layer<math>, FirstShape(net).bytes, most);
