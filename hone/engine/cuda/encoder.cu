@@ -3,6 +3,7 @@
 #include "hone/engine/cuda/cluster.cuh"
 #include "hone/engine/cuda/datum.cuh"
 #include "hone/engine/cuda/padded_parameters.hpp"
+#include "hone/engine/cuda/trajectory.cuh"
 
 namespace hone::cuda {
 namespace {
@@ -24,7 +25,7 @@ struct Block {
       : at(place), stride(row_stride), chunks(std::max(1, round_up(width, 4) / 4)), rows_at_once(threads / chunks) {}
 };
 
-// Places in shared memory, in floats.
+// Places in shared memory, in floats; sizes are asked for before it is known whether they fit.
 class FloatPlaces {
  public:
   int take(long long floats) {
@@ -416,18 +417,8 @@ void launch_first_as(const Space& space, const EncoderSpec& encoder, int runs, c
 template <Math math>
 void launch_encode_as(const Space& space, const EncoderSpec& encoder, int runs, cudaStream_t stream) {
   const EncodeShape shape(encoder.net, space.latent);
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = blocks;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid_of(space, runs);
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = shape.bytes;
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, encode<math>, space, encoder, shape), "starting the encoder");
+  const ClusterLaunch launch(grid_of(space, runs), blocks, static_cast<int>(shape.bytes), stream);
+  check(cudaLaunchKernelEx(&launch.config, encode<math>, space, encoder, shape), "starting the encoder");
 }
 
 template <Math math>
@@ -459,15 +450,15 @@ EncoderPlan plan_as(const Net& net, int latent, int most) {
 }
 
 template <class Call>
-void by_math(Math math, Call call) {
-  math == Math::tf32 ? call.template operator()<Math::tf32>() : call.template operator()<Math::fp32>();
+auto by_math(Math math, Call call) {
+  return math == Math::tf32 ? call.template operator()<Math::tf32>() : call.template operator()<Math::fp32>();
 }
 
 }  // namespace
 
 EncoderPlan plan_encoder(const Net& net, int latent, Math math) {
   const int most = cluster_shared_memory();
-  return math == Math::tf32 ? plan_as<Math::tf32>(net, latent, most) : plan_as<Math::fp32>(net, latent, most);
+  return by_math(math, [&]<Math m>() { return plan_as<m>(net, latent, most); });
 }
 
 void launch_first_layer(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream) {

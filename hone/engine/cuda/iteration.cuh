@@ -110,8 +110,6 @@ struct EncoderPlan {
   bool first = false, above = false;
 };
 EncoderPlan plan_encoder(const Net& net, int latent, Math math);
-// Bytes of shared memory that a block may have; 0 where the device has no clusters, or this program no code for them.
-int cluster_shared_memory();
 void launch_first_layer(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);
 // From the first layer's values to the draws, as the layers above and launch_draw.
 void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);

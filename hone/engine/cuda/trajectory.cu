@@ -9,21 +9,6 @@ TrajectoryKernel kernel_of(const TrajectoryPlan& plan, Math math) {
   return plan.weights == WeightPlace::registers ? register_kernel(plan) : shared_kernel(plan, math);
 }
 
-cudaLaunchConfig_t launch_of(const TrajectoryPlan& plan, int clusters, cudaLaunchAttribute& attribute,
-                             cudaStream_t stream) {
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = plan.cluster;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(clusters * plan.cluster);
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = plan.bytes;
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return config;
-}
-
 bool allows(const TrajectoryPlan& plan, Math math, int most) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
   const bool fits =
@@ -36,6 +21,18 @@ bool allows(const TrajectoryPlan& plan, Math math, int most) {
 }
 
 }  // namespace
+
+ClusterLaunch::ClusterLaunch(const dim3& grid, int cluster, int bytes, cudaStream_t stream) {
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = cluster;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+}
 
 int cluster_shared_memory() {
   int device = 0, major = 0, most = 0;
@@ -52,10 +49,9 @@ int cluster_shared_memory() {
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
-  cudaLaunchAttribute attribute;
-  const cudaLaunchConfig_t config = launch_of(plan, 1, attribute, nullptr);
+  const ClusterLaunch launch(plan.cluster, plan.cluster, plan.bytes, nullptr);
   int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &config) != cudaSuccess) {
+  if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &launch.config) != cudaSuccess) {
     cudaGetLastError();
     return 0;
   }
@@ -77,9 +73,8 @@ std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int b
 
 void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
                        cudaStream_t stream) {
-  cudaLaunchAttribute attribute;
-  const cudaLaunchConfig_t config = launch_of(spec.plan, runs * spec.clusters, attribute, stream);
-  check(cudaLaunchKernelEx(&config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
+  const ClusterLaunch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, spec.plan.bytes, stream);
+  check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
 
 }  // namespace hone::cuda

@@ -103,6 +103,19 @@ struct TrajectorySpec {
 };
 using TrajectoryKernel = void (*)(Space, TrajectorySpec, int);
 
+// Bytes of shared memory that a block may have; 0 where the device has no clusters, or this program no code for them.
+int cluster_shared_memory();
+
+// A launch of blocks of `threads` in clusters of so many.
+struct ClusterLaunch {
+  cudaLaunchAttribute attribute;
+  cudaLaunchConfig_t config = {};
+
+  ClusterLaunch(const dim3& grid, int cluster, int bytes, cudaStream_t stream);
+  ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `attribute`
+  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
+};
+
 // How the decoder fits the device with so many chains a cluster; nothing where it does not, or where the device knows
 // no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
 struct DecoderShape {
