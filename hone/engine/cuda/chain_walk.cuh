@@ -2,28 +2,10 @@
 
 #include <vector>
 
+#include "hone/engine/cuda/batch_decoder.cuh"
 #include "hone/engine/cuda/runs.cuh"
 
 namespace hone::cuda {
-
-// Room for the values of a network's layers; deltas, and the values of the last layer, only where they are wanted.
-struct LayerRoom {
-  std::vector<Memory<float>> memory;
-  Tape tape = {};
-};
-inline LayerRoom layer_room(const Net& net, std::size_t rows, bool deltas, bool outputs) {
-  LayerRoom room;
-  for (int l = 0; l < net.depth; ++l) {
-    if (l + 1 < net.depth || outputs) {
-      room.memory.emplace_back(rows * net.layer[l].ld);
-      room.tape.value[l] = room.memory.back().data();
-    }
-    if (!deltas) continue;
-    room.memory.emplace_back(rows * net.layer[l].ld);
-    room.tape.delta[l] = room.memory.back().data();
-  }
-  return room;
-}
 
 // What chains are chains of: p(x | z) of data on the device, which must outlive them.
 struct ChainTarget {
@@ -35,23 +17,19 @@ struct ChainTarget {
   int chains_of_datum;     // one after the other
 };
 
-// Thousands of HMC chains that move together on a device, one kernel a product.
+// Thousands of HMC chains that move together on a device.
 template <Math math>
 class ChainWalk {
  public:
-  using Products = Networks<math, LargeTile>;
-
   ChainWalk(const ChainTarget& target, int count, const HmcShape& shape, cudaStream_t stream)
       : target_(target),
         shape_(shape),
         stream_(stream),
-        tiles_(Products::partial_tiles(target.decoder.outputs())),
+        decoder_(target.decoder, target.parameters, target.density, count, true, stream),
         points_(5 * size_of(count)),
         figures_(4 * static_cast<std::size_t>(count)),
         counts_(3 * static_cast<std::size_t>(count)),
-        floats_(static_cast<std::size_t>(count) * (2 * ld() + tiles_)),
-        room_(layer_room(target.decoder, count, true, false)),
-        decoder_(target.decoder, target.parameters, {1, 1, 0, 0, static_cast<std::size_t>(count), 0}, stream) {
+        floats_(static_cast<std::size_t>(count) * (2 * ld() + decoder_.tiles())) {
     const std::size_t n = count, size = size_of(count);
     double *p = points_.data(), *f = figures_.data();
     for (double** array : {&chains_.z, &chains_.gradient, &chains_.position, &chains_.momentum, &chains_.slope})
@@ -66,10 +44,8 @@ class ChainWalk {
     chains_.input = floats_.data();
     chains_.answer = floats_.data() + n * ld();
     chains_.partial = floats_.data() + 2 * n * ld();
-    chains_.tiles = tiles_;
+    chains_.tiles = decoder_.tiles();
     chains_.constant = target.constant;
-    room_.tape.input = chains_.input;
-    room_.tape.ld_input = ld();
     check(cudaStreamSynchronize(cudaStreamLegacy), "clearing memory");  // or it would follow what `stream` does first
   }
 
@@ -104,23 +80,17 @@ class ChainWalk {
   std::size_t size_of(int count) const { return static_cast<std::size_t>(count) * target_.decoder.inputs(); }
 
   void gradient(bool value) {
-    const int ld_pixels = padded_width(target_.decoder.outputs());
-    decoder_.compare(room_.tape, chains_.count,
-                     {target_.density, target_.x, ld_pixels, target_.chains_of_datum, nullptr,
-                      value ? const_cast<float*>(chains_.partial) : nullptr, true});
-    decoder_.backward(room_.tape, chains_.count);
-    decoder_.backward_input(room_.tape, chains_.count, chains_.answer, chains_.ld);
+    decoder_.run({chains_.input, chains_.ld, chains_.count, target_.x, padded_width(target_.decoder.outputs()),
+                  target_.chains_of_datum, value ? const_cast<float*>(chains_.partial) : nullptr, chains_.answer});
   }
 
   ChainTarget target_;
   HmcShape shape_;
   cudaStream_t stream_;
-  int tiles_;
+  BatchDecoder<math> decoder_;
   Memory<double> points_, figures_;
   Memory<int> counts_;
   Memory<float> floats_;
-  LayerRoom room_;
-  Products decoder_;
   ChainArrays chains_ = {};
 };
 

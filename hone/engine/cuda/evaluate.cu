@@ -11,7 +11,6 @@ namespace {
 
 constexpr int points_at_once = 10000;  // chains that move together
 static_assert(points_at_once % evaluation_group == 0);
-constexpr int sampled_at_once = 64;                   // points whose draws go through the decoder together
 constexpr int accumulators = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
 
 // Σ exp(w) and Σ exp(2 w) of log weights, relative to the largest.
@@ -31,15 +30,20 @@ HONE_INLINE Accumulator single(double log_weight) {
   return log_weight == -infinity ? Accumulator{-infinity, 0, 0} : Accumulator{log_weight, 1, 1};
 }
 
-// Means and deviations of the three proposals before widening, (points, D).
+// Diagonal Gaussians' deviations after widening, and what their densities need of them: (points, D), and one a point.
+struct Scales {
+  const double *sd, *inverse, *log_normalizer;
+};
+
+// The three proposals: q; q's deviations around the chain's mean; the chain's moments.
 struct ProposalArrays {
-  const double *q_mean, *q_sd, *chain_mean, *chain_sd;
+  const double *q_mean, *chain_mean;
+  Scales q, chain;
   int latent;
-  double widening;
   bool used[proposal_count];
 
   __device__ const double* mean(int j) const { return j == 0 ? q_mean : chain_mean; }
-  __device__ const double* sd(int j) const { return j == 2 ? chain_sd : q_sd; }
+  __device__ const Scales& scales(int j) const { return j == 2 ? chain : q; }
 };
 
 // The sums of log p(z) and log r_i(z) of a draw.
@@ -49,38 +53,48 @@ struct DrawTerms {
 
 struct DrawShape {
   int first, points, size, ld;  // points [first, first + points), `size` draws of each
+  int lanes;                    // of a warp, for a draw
   std::uint32_t sequence;
   std::uint64_t seed;
   int proposal;
   std::uint32_t first_datum;
 };
 
-// One warp a draw.
+// A lane for every pair of numbers, up to a warp. Draws of an odd count share a pair with their neighbours.
+int lanes_of_draw(int latent) {
+  int lanes = 1;
+  while (lanes < 32 && 2 * lanes < latent) lanes *= 2;
+  return lanes;
+}
 __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, DrawTerms* terms) {
-  const int row = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32),
-            lane = static_cast<int>(threadIdx.x % 32);
-  if (row >= shape.points * shape.size) return;
-  const int point = shape.first + row / shape.size, draw = row % shape.size;
+  const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int row = min(thread / shape.lanes, shape.points * shape.size - 1), lane = thread % shape.lanes;
+  const int point = shape.first + row / shape.size, draw = row % shape.size, begin = draw * p.latent;
   const std::size_t at = static_cast<std::size_t>(point) * p.latent;
-  DrawTerms t = {};
-  for (int d = lane; d < p.latent; d += 32) {
-    const auto position = static_cast<std::uint32_t>(draw * p.latent + d);
-    const auto pair = random_pair(shape.seed,
-                                  {Purpose::proposal, assessment_iteration,
-                                   shape.first_datum + static_cast<std::uint32_t>(point), shape.sequence},
-                                  position / 2, true);
-    const double noise = position % 2 == 0 ? pair.first : pair.second;
-    const double z = p.mean(shape.proposal)[at + d] + p.widening * p.sd(shape.proposal)[at + d] * noise;
-    input[static_cast<std::size_t>(row) * shape.ld + d] = static_cast<float>(z);
-    t.prior += log_standard_normal(z);
-    for (int i = 0; i < proposal_count; ++i) {
-      const double sd = p.widening * p.sd(i)[at + d];
-      t.density[i] -= 0.5 * log_two_pi + log(sd) + 0.5 * square((z - p.mean(i)[at + d]) / sd);
+  const Stream stream{Purpose::proposal, assessment_iteration, shape.first_datum + static_cast<std::uint32_t>(point),
+                      shape.sequence};
+  const double *mean = p.mean(shape.proposal), *sd = p.scales(shape.proposal).sd;
+  double prior = 0, squares[proposal_count] = {};
+  for (int pair = begin / 2 + lane; 2 * pair < begin + p.latent; pair += shape.lanes) {
+    const auto noise = random_pair(shape.seed, stream, static_cast<std::uint32_t>(pair), true);
+    for (int i = 0; i < 2; ++i) {
+      const int d = 2 * pair + i - begin;
+      if (d < 0 || d >= p.latent) continue;
+      const double z = mean[at + d] + sd[at + d] * (i == 0 ? noise.first : noise.second);
+      input[static_cast<std::size_t>(row) * shape.ld + d] = static_cast<float>(z);
+      prior += log_standard_normal(z);
+      for (int j = 0; j < proposal_count; ++j)
+        squares[j] += square((z - p.mean(j)[at + d]) * p.scales(j).inverse[at + d]);
     }
   }
-  t.prior = warp_sum(t.prior);
-  for (double& density : t.density) density = warp_sum(density);
-  if (lane == 0) terms[row] = t;
+  for (int offset = shape.lanes / 2; offset > 0; offset /= 2) {
+    prior += __shfl_xor_sync(0xFFFFFFFFu, prior, offset);
+    for (double& sum : squares) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+  }
+  if (lane != 0) return;
+  DrawTerms& t = terms[row];
+  t.prior = prior;
+  for (int j = 0; j < proposal_count; ++j) t.density[j] = -0.5 * squares[j] - p.scales(j).log_normalizer[point];
 }
 
 // One block a point: adds its draws' weights to its accumulators, in an order that is always the same.
@@ -126,6 +140,27 @@ __global__ void add_moments(const double* z, int size, int count, double* mean, 
   squares[i] += shift * (z[i] - mean[i]);
 }
 
+// The same for all draws of a point: on the host, once.
+class ScaleMemory {
+ public:
+  ScaleMemory() = default;
+  ScaleMemory(std::vector<double> sd, int latent, double widening) {
+    std::vector<double> inverse(sd.size()), log_normalizer(sd.size() / latent, 0.5 * log_two_pi * latent);
+    for (std::size_t i = 0; i < sd.size(); ++i) {
+      sd[i] *= widening;
+      inverse[i] = 1 / sd[i];
+      log_normalizer[i / latent] += std::log(sd[i]);
+    }
+    sd_ = Memory<double>(std::span<const double>(sd));
+    inverse_ = Memory<double>(std::span<const double>(inverse));
+    log_normalizer_ = Memory<double>(std::span<const double>(log_normalizer));
+  }
+  operator Scales() const { return {sd_.data(), inverse_.data(), log_normalizer_.data()}; }
+
+ private:
+  Memory<double> sd_, inverse_, log_normalizer_;
+};
+
 double log_total(const Accumulator& a, double draws) {
   return a.sum == 0 ? -infinity : a.top + std::log(a.sum / draws);
 }
@@ -158,8 +193,6 @@ PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
 template <Math math>
 class Evaluator {
  public:
-  using Products = Networks<math, LargeTile>;
-
   Evaluator(const TrainConfig& config, const EvaluationConfig& evaluation, const Net& decoder, const Net& encoder,
             std::size_t net_parameters, const float* parameters, std::uint64_t seed, double step_size)
       : config_(config),
@@ -200,22 +233,22 @@ class Evaluator {
     r.tape.input = x_.data();
     r.tape.ld_input = ld_pixels();
     const Sides sides{2, 1, net_parameters_, 0, static_cast<std::size_t>(points_), 0};
-    Products(encoder_, parameters_, sides, queue_).forward(r.tape, points_, encoder_.depth);
+    Networks<math, LargeTile>(encoder_, parameters_, sides, queue_).forward(r.tape, points_, encoder_.depth);
     queue_.wait();
     const std::vector<float> raw = r.memory.back().download();
     q_mean_.assign(static_cast<std::size_t>(points_) * latent_, 0);
-    q_sd_ = q_mean_;
+    std::vector<double> sd(q_mean_.size());
     const std::size_t half = static_cast<std::size_t>(points_) * ld_;
     for (int i = 0; i < points_; ++i)
       for (int d = 0; d < latent_; ++d) {
         const std::size_t from = static_cast<std::size_t>(i) * ld_ + d, to = static_cast<std::size_t>(i) * latent_ + d;
         q_mean_[to] = static_cast<double>(raw[from]);
-        q_sd_[to] = modified_softplus(static_cast<double>(raw[half + from]));
+        sd[to] = modified_softplus(static_cast<double>(raw[half + from]));
       }
     q_mean_memory_ = Memory<double>(std::span<const double>(q_mean_));
-    q_sd_memory_ = Memory<double>(std::span<const double>(q_sd_));
     chain_mean_ = Memory<double>(std::span<const double>(q_mean_));
-    chain_sd_ = Memory<double>(std::span<const double>(q_sd_));
+    q_scales_ = ScaleMemory(sd, latent_, evaluation_.widening);
+    chain_scales_ = ScaleMemory(std::move(sd), latent_, evaluation_.widening);
   }
 
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
@@ -244,41 +277,38 @@ class Evaluator {
     std::vector<double> sd = squares.download();
     for (double& s : sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_chain_sd);
     chain_mean_ = std::move(mean);
-    chain_sd_.upload(sd);
+    chain_scales_ = ScaleMemory(std::move(sd), latent_, evaluation_.widening);
   }
 
   Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
     std::vector<Accumulator> none(static_cast<std::size_t>(sampled) * accumulators, single(-infinity));
     Memory<Accumulator> sums{std::span<const Accumulator>(none)};
-    const std::size_t rows = static_cast<std::size_t>(sampled_at_once) * evaluation_block;
-    const int tiles = Products::partial_tiles(decoder_.outputs());
-    Memory<float> input(rows * ld_), partial(rows * tiles);
+    // points whose draws go through the decoder together: where layers' values are kept in memory, fewer
+    const Density density = config_.model.density();
+    const int at_once = BatchDecoder<math>::in_one_kernel(decoder_, density) ? 256 : 64;
+    const int rows = at_once * evaluation_block, lanes = lanes_of_draw(latent_);
+    BatchDecoder<math> decoder(decoder_, parameters_, density, rows, false, queue_);
+    Memory<float> input(static_cast<std::size_t>(rows) * ld_), partial(static_cast<std::size_t>(rows) * decoder.tiles());
     Memory<DrawTerms> terms(rows);
-    LayerRoom r = layer_room(decoder_, rows, false, false);
-    r.tape.input = input.data();
-    r.tape.ld_input = ld_;
-    const Products decoder(decoder_, parameters_, {1, 1, 0, 0, rows, 0}, queue_);
     const ProposalArrays proposals{q_mean_memory_.data(),
-                                   q_sd_memory_.data(),
                                    chain_mean_.data(),
-                                   chain_sd_.data(),
+                                   q_scales_,
+                                   chain_scales_,
                                    latent_,
-                                   evaluation_.widening,
                                    {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
-    for (int first = 0; first < sampled; first += sampled_at_once) {
-      const int points = std::min(sampled_at_once, sampled - first);
+    for (int first = 0; first < sampled; first += at_once) {
+      const int points = std::min(at_once, sampled - first);
       for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
         for (int j = 0; j < proposal_count; ++j) {
           if (!evaluation_.proposals[j]) continue;
           const int size = std::min(evaluation_block, evaluation_.samples - begin), count = points * size;
           const auto sequence = static_cast<std::uint32_t>(begin / evaluation_block * proposal_count + j);
-          const DrawShape shape{first, points, size, ld_, sequence, seed_, j, first_datum_};
-          make_draws<<<ceil_div(count, 4), 128, 0, queue_>>>(proposals, shape, input.data(), terms.data());
+          const DrawShape shape{first, points, size, ld_, lanes, sequence, seed_, j, first_datum_};
+          make_draws<<<ceil_div(count * lanes, 128), 128, 0, queue_>>>(proposals, shape, input.data(), terms.data());
           check(cudaGetLastError(), "drawing from proposals");
-          decoder.compare(r.tape, count,
-                          {config_.model.density(), x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
-                           ld_pixels(), size, nullptr, partial.data(), false});
-          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), tiles, constant_.data(),
+          decoder.run({input.data(), ld_, count, x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
+                       ld_pixels(), size, partial.data(), nullptr});
+          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), decoder.tiles(), constant_.data(),
                                             begin, std::max(1, evaluation_.samples / 10), sums.data());
           check(cudaGetLastError(), "weighing draws");
         }
@@ -302,8 +332,9 @@ class Evaluator {
   Queue queue_;
   Memory<std::uint64_t> seed_memory_;
   Memory<float> x_;
-  Memory<double> constant_, q_mean_memory_, q_sd_memory_, chain_mean_, chain_sd_;
-  std::vector<double> q_mean_, q_sd_;
+  Memory<double> constant_, q_mean_memory_, chain_mean_;
+  ScaleMemory q_scales_, chain_scales_;
+  std::vector<double> q_mean_;
 };
 
 }  // namespace

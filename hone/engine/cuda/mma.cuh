@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_fp16.h>
+
 #include <cstdint>
 
 namespace hone::cuda {
@@ -29,6 +31,21 @@ __device__ __forceinline__ void mma(float (&c)[4], const float (&a)[4], const fl
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
         "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+
+// Two numbers as halves, which have tf32's ten bits of mantissa; beyond 65504 they stay there.
+__device__ __forceinline__ unsigned packed(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// The same in halves, lane = 4 g + t, two neighbours k, k + 1 a word:
+//   a (16, 16): (g, 2 t), (g + 8, 2 t), (g, 2 t + 8), (g + 8, 2 t + 8);  b (16, 8): (2 t, g), (2 t + 8, g);  c as above
+__device__ __forceinline__ void mma_halves(float4& c, const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c.x), "+f"(c.y), "+f"(c.z), "+f"(c.w)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // An operand ready for the tensor cores: in tf32 it must have been rounded already.

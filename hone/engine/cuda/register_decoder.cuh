@@ -60,9 +60,7 @@ __device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
 
 // b: (k, chain g)
 __device__ __forceinline__ void multiply_add(Sums& c, const Fragment& a, uint2 b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c.x), "+f"(c.y), "+f"(c.z), "+f"(c.w)
-      : "r"(a.a[0]), "r"(a.a[1]), "r"(a.a[2]), "r"(a.a[3]), "r"(b.x), "r"(b.y));
+  mma_halves(c, a.a, b.x, b.y);
 }
 // Results of one product as what the next reads: (g; 2 t, 2 t + 1) → (2 t, 2 t + 1; g), for even and for odd units. So k
 // is there in the order of `by_parity`.

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include <algorithm>
 
 #include "hone/engine/cuda/cluster.cuh"
@@ -70,13 +68,6 @@ struct alignas(16) Fragment {
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-
-// Two numbers as halves, which have tf32's ten bits of mantissa; beyond 65504 they stay there.
-__device__ __forceinline__ unsigned packed(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-}
 
 // A block's fragments from a decoder's parameters. What is beyond a layer's units is 0.
 template <class Shape>
