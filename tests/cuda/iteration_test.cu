@@ -157,6 +157,7 @@ std::vector<double> gradient_of(const TrainState& before, const TrainState& afte
 }
 
 const std::vector<PathOptions> all_chains = {{.chains = 8}, {.chains = 16}, {.chains = 32}};
+const std::vector<PathOptions> streaming = {{.chains = 16, .blocks = 1}};
 
 class CudaIteration : public CudaTest {
  protected:
@@ -233,9 +234,9 @@ TEST_F(CudaIteration, ByClustersOfOtherSizes) {
   }
 }
 
-// The kernels whose weights are halves in registers: the paper's shapes, the largest that fit, odd ones. Small steps, so
+// The kernels whose weights are halves, in registers or streaming by: the paper's shapes, the largest that fit, odd ones. Small steps, so
 // that no decision is close.
-TEST_F(CudaIteration, InRegistersAgainstDouble) {
+TEST_F(CudaIteration, InHalvesAgainstDouble) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   struct Shape {
     int latent;
@@ -257,13 +258,15 @@ TEST_F(CudaIteration, InRegistersAgainstDouble) {
       const std::string name = std::to_string(shape.latent) + " dimensions, " + std::to_string(shape.hidden.size()) +
                                " hidden layers, " + std::to_string(shape.pixels) + " pixels, objective " +
                                std::to_string(static_cast<int>(kind));
-      compare({name, config, shape.pixels, Start::wide}, all_chains, tf32, "weights in registers");
+      const Case it = {name, config, shape.pixels, Start::wide};
+      compare(it, all_chains, tf32, "weights in registers");
+      compare(it, streaming, tf32, "weights streaming by");
     }
 }
 
 // The same kernels by every way of moving, near the posterior: chains of several lengths, a single leapfrog step, step
 // sizes that follow fast. The last cluster is not full.
-TEST_F(CudaIteration, InRegistersByEveryWayOfMoving) {
+TEST_F(CudaIteration, InHalvesByEveryWayOfMoving) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   struct Way {
     std::string name;
@@ -292,8 +295,9 @@ TEST_F(CudaIteration, InRegistersByEveryWayOfMoving) {
       config.kernel = {KernelKind::hmc, way.leapfrog, way.jitter};
       config.refine = {3, way.adapt, vae ? 1.2 : way.leapfrog == 1 ? 0.8 : 0.6, 0.9, way.adapting, 0.3};
       config.seed = way.seed;
-      compare({(vae ? "vae, " : "logistic-mf, ") + way.name, config, 784, Start::near}, all_chains, near_tf32,
-              "weights in registers");
+      const Case it = {(vae ? "vae, " : "logistic-mf, ") + way.name, config, 784, Start::near};
+      compare(it, all_chains, near_tf32, "weights in registers");
+      compare(it, streaming, near_tf32, "weights streaming by");
     }
 }
 

@@ -27,6 +27,8 @@ std::vector<World> worlds() {
     all.push_back({name + " in registers", model, Precision::tf32, {.chains = 8}, "in registers", step_size});
     all.push_back({name + " in registers, 16", model, Precision::tf32, {.chains = 16}, "in registers", step_size});
     all.push_back({name + " in registers, 32", model, Precision::tf32, {.chains = 32}, "in registers", step_size});
+    all.push_back(
+        {name + " streaming", model, Precision::tf32, {.chains = 16, .blocks = 1}, "streaming by", step_size});
     all.push_back({name + " in shared memory", model, Precision::float32, {.chains = 8}, "in shared", step_size});
     all.push_back({name + " by products", model, Precision::tf32, {.clusters = false}, "a product", step_size});
   };
@@ -195,14 +197,14 @@ TEST_F(CudaRefinement, TrajectoriesRunBack) {
   }
 }
 
-// Halves in registers against float32 in shared memory, from the same points with the same momenta and data (what each
+// Halves, in registers or streaming, against float32 in shared memory, from the same points with the same momenta and data (what each
 // would simulate differs in single pixels). Every proposal is accepted: decisions within rounding of their thresholds
 // may differ.
-TEST_F(CudaRefinement, InRegistersAsInFloat32) {
+TEST_F(CudaRefinement, InHalvesAsInFloat32) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   const auto always = [](Runs::DrawnNumbers& numbers) { std::ranges::fill(numbers.log_uniform, -1e300); };
   for (World world : with_paper(worlds())) {
-    if (world.expected_path != "in registers") continue;
+    if (world.expected_path != "in registers" && world.expected_path != "streaming by") continue;
     SCOPED_TRACE(world.name);
     world.step_size = 0.01;
     World exact = world;

@@ -417,7 +417,7 @@ void launch_first_as(const Space& space, const EncoderSpec& encoder, int runs, c
 template <Math math>
 void launch_encode_as(const Space& space, const EncoderSpec& encoder, int runs, cudaStream_t stream) {
   const EncodeShape shape(encoder.net, space.latent);
-  const ClusterLaunch launch(grid_of(space, runs), blocks, static_cast<int>(shape.bytes), stream);
+  const ClusterLaunch launch(grid_of(space, runs), blocks, threads, static_cast<int>(shape.bytes), stream);
   check(cudaLaunchKernelEx(&launch.config, encode<math>, space, encoder, shape), "starting the encoder");
 }
 

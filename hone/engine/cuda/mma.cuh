@@ -42,7 +42,14 @@ __device__ __forceinline__ unsigned packed(float low, float high) {
 
 // The same in halves, lane = 4 g + t, two neighbours k, k + 1 a word:
 //   a (16, 16): (g, 2 t), (g + 8, 2 t), (g, 2 t + 8), (g + 8, 2 t + 8);  b (16, 8): (2 t, g), (2 t + 8, g);  c as above
-__device__ __forceinline__ void mma_halves(float4& c, const unsigned (&a)[4], unsigned b0, unsigned b1) {
+using Sums = float4;
+__device__ __forceinline__ Sums operator+(const Sums& a, const Sums& b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+__device__ __forceinline__ Sums rectified(const Sums& a) {
+  return {fmaxf(a.x, 0.0f), fmaxf(a.y, 0.0f), fmaxf(a.z, 0.0f), fmaxf(a.w, 0.0f)};
+}
+__device__ __forceinline__ void mma_halves(Sums& c, const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c.x), "+f"(c.y), "+f"(c.z), "+f"(c.w)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

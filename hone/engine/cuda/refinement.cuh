@@ -10,7 +10,7 @@ namespace hone::cuda {
 // The chains of a cluster through a whole refinement. Every block of the cluster moves all of them, with the same bits,
 // one warp a chain and one lane a dimension: within a chain no barrier is needed. The decoder is a block's part of
 // log p(x | z):
-//   NC, rank()                               chains; this block's number in the cluster
+//   NC, block_warps, rank()                  chains; warps of a block; this block's number in the cluster
 //   most_dims                                dimensions of z at most; 0: not known to the compiler
 //   places(), point_stride()                 where the chains are kept, and doubles from a chain to the next: constants
 //                                            where the compiler can know them
@@ -20,7 +20,7 @@ namespace hone::cuda {
 template <class Decoder>
 class Refinement {
  public:
-  static constexpr int NC = Decoder::NC;
+  static constexpr int NC = Decoder::NC, warps = Decoder::block_warps;
 
   __device__ Refinement(Decoder& decoder, const Space& space, const TrajectorySpec& spec, char* shared, int run,
                         int first)
@@ -301,7 +301,7 @@ __device__ void Refinement<Decoder>::run() {
     if (index++ == leaps) {
       wait_for_copies();
       if (step + 1 < spec_.steps) each_chain(fetching, [&](int chain) { weigh(chain); });
-      if (step >= 0 && threadIdx.x == threads - 1) set_next_step_size(step);  // by a warp that has no chain, if any
+      if (step >= 0 && threadIdx.x == 32 * warps - 1) set_next_step_size(step);  // by a warp that has no chain, if any
       if (++step == spec_.steps) break;
       __syncthreads();
       each_chain(warp_, [&](int chain) { start(chain, step); });

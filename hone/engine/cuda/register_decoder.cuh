@@ -38,19 +38,12 @@ struct RegisterPlaces {
 
 __device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
 
-// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1)
-using Sums = float4;
-// The same as halves: of unit 2 g, of unit 2 g + 1.
+// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1); as
+// halves: of unit 2 g, of unit 2 g + 1.
 __device__ __forceinline__ uint2 packed(const Sums& c) { return {packed(c.x, c.y), packed(c.z, c.w)}; }
 __device__ __forceinline__ Sums unpacked(uint2 words) {
   const float2 low = unpacked(words.x), high = unpacked(words.y);
   return {low.x, low.y, high.x, high.y};
-}
-__device__ __forceinline__ Sums operator+(const Sums& a, const Sums& b) {
-  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
-__device__ __forceinline__ Sums rectified(const Sums& a) {
-  return {fmaxf(a.x, 0.0f), fmaxf(a.y, 0.0f), fmaxf(a.z, 0.0f), fmaxf(a.w, 0.0f)};
 }
 __device__ __forceinline__ Sums for_all_chains(float2 bias) { return {bias.x, bias.x, bias.y, bias.y}; }
 __device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
@@ -78,7 +71,7 @@ __device__ __forceinline__ uint2 transposed(uint2 words) {
 template <class Shape, int NT>
 class RegisterDecoder {
  public:
-  static constexpr int NC = 8 * NT, most_dims = RegisterPlaces<Shape, NT>::point_stride;
+  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = RegisterPlaces<Shape, NT>::point_stride;
 
   __device__ RegisterDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int first)
       : space_(space),

@@ -125,7 +125,7 @@ void Runs::place(Arena arena) {
   s.drawn_momentum = arena.take<double>(drawn * points);
   s.drawn_log_uniform = arena.take<double>(drawn * batch);
   s.drawn_length = arena.take<int>(drawn * batch);
-  s.packed = arena.take<uint4>(packed_size(decoder_net_));
+  s.packed = arena.take<uint4>(std::max(packed_size(decoder_net_), streamed_size(decoder_net_)));
   const bool first =
       config_.objective.first_term == FirstTerm::score && config_.objective.kind != ObjectiveKind::li2017;
   const bool second = config_.objective.kind == ObjectiveKind::vcd && config_.objective.estimator == Estimator::full;
@@ -192,10 +192,12 @@ void Runs::set_state(int run, const RunState& state) {
   copy_to(of(space_.state, run), std::span(&state, 1), "writing a run's state");
 }
 
-// How long a refinement takes with so many chains a cluster, against 8: in registers as measured (H200, paper's shapes;
-// beyond 16 there are too few of them), in shared memory about as long as 16 chains' products and 3 more meetings.
+// How long a refinement takes with so many chains a cluster, against 8: in registers and streaming as measured (H200,
+// paper's shapes; beyond 16 there are too few registers), in shared memory about as long as 16 chains' products and 3
+// more meetings.
 double refinement_time(const TrajectoryPlan& plan) {
   if (plan.weights == WeightPlace::shared) return (1 + plan.chains / 16.0) / 1.5;
+  if (plan.weights == WeightPlace::streamed) return plan.depth == 1 ? 2.6 : 4.8;
   return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.6 : 4.3;
 }
 
@@ -208,22 +210,26 @@ void Runs::plan_refinement(const PathOptions& options) {
     return std::pair(ceil_div(count(), resident), resident);
   };
   double best = 0;
-  for (const int chains : {8, 16, 32}) {
-    if (!options.clusters || (options.chains > 0 && chains != options.chains)) continue;
-    const auto plan =
-        plan_trajectory({decoder_net_, config_.model.density(), math_}, config_.batch, chains, options.blocks);
-    if (!plan) continue;
+  const auto consider = [&](int chains, int blocks) {
+    const auto plan = plan_trajectory({decoder_net_, config_.model.density(), math_}, config_.batch, chains, blocks);
+    if (!plan) return;
     const double cost = waves(*plan).first * refinement_time(*plan);
-    const bool same_place = plan_ && plan_->weights == plan->weights;
-    if (plan_ && (same_place ? cost >= best : plan_->weights == WeightPlace::registers)) continue;
+    const auto shared = [](const TrajectoryPlan& p) { return p.weights == WeightPlace::shared; };
+    if (plan_ && (shared(*plan_) == shared(*plan) ? cost >= best : shared(*plan))) return;
     best = cost;
     plan_ = plan;
     wave_ = waves(*plan).second;
-  }
+  };
+  for (const int chains : {8, 16, 32})
+    if (options.clusters && (options.chains == 0 || chains == options.chains)) consider(chains, options.blocks);
+  if (options.clusters && options.chains == 0 && options.blocks == 0) consider(16, 1);
   if (plan_)
-    path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) + " clusters of " +
-            std::to_string(plan_->cluster) + " blocks, " + std::to_string(plan_->chains) + " chains each, weights in " +
-            (plan_->weights == WeightPlace::registers ? "registers" : "shared memory");
+    path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) +
+            (plan_->cluster == 1 ? " blocks, " : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
+            std::to_string(plan_->chains) + " chains each, weights " +
+            (plan_->weights == WeightPlace::registers  ? "in registers"
+             : plan_->weights == WeightPlace::streamed ? "streaming by"
+                                                       : "in shared memory");
   else
     path_ = "one kernel a product, replayed as a graph (the device has no clusters, or the decoder does not fit one)";
 }
@@ -275,6 +281,7 @@ void Runs::prepare() const {
                   plan_ && plan_->weights == WeightPlace::registers,
                   decoder_net_},
                  count(), queue_);
+  if (plan_ && plan_->weights == WeightPlace::streamed) launch_pack_streamed(space_, decoder_net_, count(), queue_);
 }
 
 template <Math math, class T>

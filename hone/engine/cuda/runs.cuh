@@ -33,7 +33,7 @@ class Arena {
 struct PathOptions {
   bool clusters = true;
   int chains = 0;  // of a cluster: 8, 16, 32; 0: chosen
-  int blocks = 0;  // of a cluster: 2, 4, 8, 16; 0: chosen
+  int blocks = 0;  // of a cluster: 1, 2, 4, 8, 16; 0: chosen
 };
 
 // Some data as the device wants them.

@@ -21,7 +21,7 @@ struct WarpShare {
 template <int depth, int NT, Math math>
 class SharedDecoder {
  public:
-  static constexpr int NC = 8 * NT, most_dims = 0;
+  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = 0;
 
   __device__ SharedDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int first)
       : space_(space),

@@ -6,8 +6,13 @@ namespace hone::cuda {
 namespace {
 
 TrajectoryKernel kernel_of(const TrajectoryPlan& plan, Math math) {
-  return plan.weights == WeightPlace::registers ? register_kernel(plan) : shared_kernel(plan, math);
+  switch (plan.weights) {
+    case WeightPlace::registers: return register_kernel(plan);
+    case WeightPlace::streamed: return streamed_kernel(plan);
+    default: return shared_kernel(plan, math);
+  }
 }
+int threads_of(const TrajectoryPlan& plan) { return plan.weights == WeightPlace::streamed ? 32 * streamed_warps : threads; }
 
 bool allows(const TrajectoryPlan& plan, Math math, int most) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
@@ -22,12 +27,12 @@ bool allows(const TrajectoryPlan& plan, Math math, int most) {
 
 }  // namespace
 
-ClusterLaunch::ClusterLaunch(const dim3& grid, int cluster, int bytes, cudaStream_t stream) {
+ClusterLaunch::ClusterLaunch(const dim3& grid, int cluster, int block, int bytes, cudaStream_t stream) {
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = cluster;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
   config.gridDim = grid;
-  config.blockDim = dim3(threads);
+  config.blockDim = dim3(block);
   config.dynamicSmemBytes = bytes;
   config.stream = stream;
   config.attrs = &attribute;
@@ -49,7 +54,7 @@ int cluster_shared_memory() {
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
-  const ClusterLaunch launch(plan.cluster, plan.cluster, plan.bytes, nullptr);
+  const ClusterLaunch launch(plan.cluster, plan.cluster, threads_of(plan), plan.bytes, nullptr);
   int clusters = 0;
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &launch.config) != cudaSuccess) {
     cudaGetLastError();
@@ -61,10 +66,15 @@ int resident_clusters(const TrajectoryPlan& plan, Math math) {
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks) {
   const int most = cluster_shared_memory();
   if (most == 0 || decoder.net.depth > trajectory_layers) return {};
-  std::vector<TrajectoryPlan> plans = {plan_registers(decoder, chains)};
-  for (const int cluster : {8, 16, 4, 2}) plans.push_back(plan_shared(decoder, chains, cluster));
+  std::vector<TrajectoryPlan> plans;
+  if (blocks == 1) {
+    plans = {plan_streamed(decoder)};
+  } else {
+    plans = {plan_registers(decoder, chains)};
+    for (const int cluster : {8, 16, 4, 2}) plans.push_back(plan_shared(decoder, chains, cluster));
+  }
   for (const TrajectoryPlan& plan : plans) {
-    if (plan.bytes == 0 || (blocks > 0 && plan.cluster != blocks)) continue;
+    if (plan.bytes == 0 || plan.chains != chains || (blocks > 0 && plan.cluster != blocks)) continue;
     if (!allows(plan, decoder.math, most)) continue;
     if (resident_clusters(plan, decoder.math) >= ceil_div(batch, chains)) return plan;
   }
@@ -73,7 +83,8 @@ std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int b
 
 void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
                        cudaStream_t stream) {
-  const ClusterLaunch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, spec.plan.bytes, stream);
+  const ClusterLaunch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
+                             spec.plan.bytes, stream);
   check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
 

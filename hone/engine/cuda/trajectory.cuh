@@ -79,8 +79,10 @@ struct ChainPlaces {
   }
 };
 
-// Where the weights are: in registers (as halves: ReLU, Bernoulli, sizes within RegisterShape's) or in shared memory.
-enum class WeightPlace { registers, shared };
+// Where the weights are: in registers or, for many runs, streaming by (as halves both: ReLU, Bernoulli, sizes within
+// RegisterShape's and StreamedShape's), or in shared memory.
+enum class WeightPlace { registers, shared, streamed };
+inline constexpr int streamed_warps = 8;  // of a block through which weights stream
 
 struct TrajectoryPlan {
   WeightPlace weights = WeightPlace::shared;
@@ -106,18 +108,19 @@ using TrajectoryKernel = void (*)(Space, TrajectorySpec, int);
 // Bytes of shared memory that a block may have; 0 where the device has no clusters, or this program no code for them.
 int cluster_shared_memory();
 
-// A launch of blocks of `threads` in clusters of so many.
+// A launch of blocks of so many threads, in clusters of so many blocks.
 struct ClusterLaunch {
   cudaLaunchAttribute attribute;
   cudaLaunchConfig_t config = {};
 
-  ClusterLaunch(const dim3& grid, int cluster, int bytes, cudaStream_t stream);
+  ClusterLaunch(const dim3& grid, int cluster, int block, int bytes, cudaStream_t stream);
   ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `attribute`
   ClusterLaunch& operator=(const ClusterLaunch&) = delete;
 };
 
 // How the decoder fits the device with so many chains a cluster; nothing where it does not, or where the device knows
-// no clusters. `blocks` = 0: the smallest cluster that fits and keeps the batch on the device at once.
+// no clusters. `blocks` = 0: the smallest cluster of several that fits and keeps the batch on the device at once; 1: a
+// block alone.
 struct DecoderShape {
   Net net;
   Density density;
@@ -125,11 +128,15 @@ struct DecoderShape {
 };
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks);
 
-// The kernels of both kinds: sizes of a plan (0 bytes where it does not fit), and what executes it.
+// The kernels of all kinds: sizes of a plan (0 bytes where it does not fit), and what executes it.
 TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains);
 TrajectoryKernel register_kernel(const TrajectoryPlan& plan);
 // Packs of 16 bytes that a decoder's weights need as halves in the order of the registers; 0: they have no room there.
 std::size_t packed_size(const Net& net);
+TrajectoryPlan plan_streamed(const DecoderShape& decoder);
+TrajectoryKernel streamed_kernel(const TrajectoryPlan& plan);
+std::size_t streamed_size(const Net& net);  // as packed_size, by tiles
+void launch_pack_streamed(const Space& space, const Net& net, int runs, cudaStream_t stream);
 TrajectoryPlan plan_shared(const DecoderShape& decoder, int chains, int blocks);
 TrajectoryKernel shared_kernel(const TrajectoryPlan& plan, Math math);
 

@@ -2,21 +2,16 @@
 
 #include <algorithm>
 
-#include "hone/engine/cuda/likelihood.cuh"
+#include "hone/engine/cuda/tiles.cuh"
 
 namespace hone::cuda {
 namespace {
 
-constexpr int most_warps = 8;          // of a block
-constexpr int hidden_steps = 13;       // tiles of 16 units of a hidden layer
-constexpr int lanes = 32;              // uint4 of a tile
-constexpr int stages = 4;              // chunks of tiles that are on their way or in use
-constexpr float never = -1e30f;        // bias of pixels that are not there: log p(0) = 0
-constexpr unsigned log_every = 256;    // pixels: a lane multiplies a quarter of so many numbers of at most 2
+constexpr int most_warps = 8;        // of a block
+constexpr int stages = 4;            // chunks of tiles that are on their way or in use
+constexpr unsigned log_every = 256;  // pixels: a lane multiplies a quarter of so many numbers of at most 2
 
-// z has up to 16 in_steps dimensions. A tile is (16, 16) weights as halves, four matrices (8, 8) of one row an output
-// unit: outputs 0 to 7 with inputs 0 to 7 and 8 to 15, then outputs 8 to 15. Tiles of a layer: for every 16 outputs (a
-// pair of the products' columns) all inputs.
+// z has up to 16 in_steps dimensions.
 template <int in_steps_, int hidden_layers_>
 struct WarpShape {
   static constexpr int in_steps = in_steps_, hidden_layers = hidden_layers_;
@@ -28,7 +23,7 @@ struct WarpShape {
 
   static constexpr int bytes(bool gradient, int warps) {
     const int saved = gradient && hidden_layers > 1 ? warps * 32 * hidden_steps : 0;  // the first layer's values
-    return static_cast<int>(sizeof(uint4)) * (lanes * (first_tiles + stages * chunk_tiles) + saved);
+    return static_cast<int>(sizeof(uint4)) * (tile_lines * (first_tiles + stages * chunk_tiles) + saved);
   }
 };
 
@@ -38,79 +33,12 @@ struct PackedDecoder {
   int last_chunks;
 };
 
-// Two rows' worth of z's, values or deltas of 16 units: a of mma_halves
-struct Rows {
-  unsigned a[4];
-};
-using Sums = float4;  // c of mma_halves
-
-struct Matrices {
-  unsigned m[4];
-};
-__device__ __forceinline__ Matrices load_tile(const uint4* tile) {
-  Matrices r;
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x % 32));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
-               : "r"(at));
-  return r;
-}
-__device__ __forceinline__ Matrices load_transposed(const uint4* tile) {
-  Matrices r;
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x % 32));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
-               : "r"(at));
-  return r;
-}
-
-// Sums of 16 output units, of all inputs. Even and odd tiles apart: fewer wait for each other.
-template <int steps>
-__device__ __forceinline__ void forward(Sums (&c)[2], const Rows (&h)[steps], const uint4* tiles) {
-  Sums odd[2] = {};
-#pragma unroll
-  for (int s = 0; s < steps; ++s) {
-    const Matrices w = load_tile(tiles + lanes * s);
-    Sums* to = s % 2 == 0 ? c : odd;
-    mma_halves(to[0], h[s].a, w.m[0], w.m[1]);
-    mma_halves(to[1], h[s].a, w.m[2], w.m[3]);
-  }
-  if constexpr (steps > 1)
-#pragma unroll
-    for (int j = 0; j < 2; ++j)
-      c[j] = {c[j].x + odd[j].x, c[j].y + odd[j].y, c[j].z + odd[j].z, c[j].w + odd[j].w};
-}
-
-// What 16 output units' deltas add to the sums of all inputs.
-template <int steps>
-__device__ __forceinline__ void back(Sums (&c)[2 * steps], const Rows& delta, const uint4* tiles) {
-#pragma unroll
-  for (int s = 0; s < steps; ++s) {
-    const Matrices w = load_transposed(tiles + lanes * s);
-    mma_halves(c[2 * s], delta.a, w.m[0], w.m[2]);
-    mma_halves(c[2 * s + 1], delta.a, w.m[1], w.m[3]);
-  }
-}
-
-__device__ __forceinline__ Rows as_rows(const Sums& low, const Sums& high) {
-  return {{packed(low.x, low.y), packed(low.z, low.w), packed(high.x, high.y), packed(high.z, high.w)}};
-}
-__device__ __forceinline__ Sums rectified(const Sums& a) {
-  return {fmaxf(a.x, 0.0f), fmaxf(a.y, 0.0f), fmaxf(a.z, 0.0f), fmaxf(a.w, 0.0f)};
-}
-// Deltas of units whose value is not 0
-__device__ __forceinline__ Rows where_positive(const Rows& value, Rows delta) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) delta.a[i] &= __vcmpne2(value.a[i], 0);
-  return delta;
-}
-
 // Chunks of tiles through a ring in shared memory: all of them once, then again from the first. Every warp of the block
 // takes each.
 template <int chunk_tiles>
 class TileStream {
  public:
-  static constexpr int size = chunk_tiles * lanes;
+  static constexpr int size = chunk_tiles * tile_lines;
 
   __device__ TileStream(uint4* ring, const uint4* from, int chunks, int total)
       : ring_(ring), from_(from), chunks_(chunks), total_(total) {
@@ -141,28 +69,6 @@ class TileStream {
   int chunks_, total_, taken_ = 0;
 };
 
-// Σ log p over the pixels that a lane sees of one row: Σ x a − max(a, 0) − log Π (1 + exp(−|a|)).
-struct RowSum {
-  float sum = 0, product = 1;
-
-  // returns d log p / da
-  __device__ __forceinline__ float add(float a, float x) {
-    const float tail = exponential<Math::tf32>(-fabsf(a));
-    sum += x * a - fmaxf(a, 0.0f);
-    product += product * tail;
-    return x - (a < 0.0f ? tail : 1.0f) * __fdividef(1.0f, 1.0f + tail);
-  }
-  __device__ __forceinline__ void take_logarithm() {
-    sum -= __logf(product);
-    product = 1;
-  }
-  __device__ __forceinline__ float total() {
-    take_logarithm();
-    sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-    return sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
-  }
-};
-
 template <class Shape, bool gradient>
 __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(PackedDecoder net, DecoderRows rows) {
   extern __shared__ __align__(16) uint4 shared_tiles[];
@@ -172,12 +78,12 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
   const int low = min(row, rows.rows - 1), high = min(row + 8, rows.rows - 1);
 
   uint4* const first = shared_tiles;
-  uint4* const ring = first + lanes * Shape::first_tiles;
-  uint4* const saved = ring + lanes * stages * Shape::chunk_tiles + threadIdx.x;
-  for (int i = static_cast<int>(threadIdx.x); i < lanes * Shape::first_tiles; i += static_cast<int>(blockDim.x))
+  uint4* const ring = first + tile_lines * Shape::first_tiles;
+  uint4* const saved = ring + tile_lines * stages * Shape::chunk_tiles + threadIdx.x;
+  for (int i = static_cast<int>(threadIdx.x); i < tile_lines * Shape::first_tiles; i += static_cast<int>(blockDim.x))
     first[i] = net.tiles[i];
   const int chunks = Shape::second_chunks + net.last_chunks;
-  TileStream<Shape::chunk_tiles> stream(ring, net.tiles + lanes * Shape::first_tiles, chunks,
+  TileStream<Shape::chunk_tiles> stream(ring, net.tiles + tile_lines * Shape::first_tiles, chunks,
                                         chunks + (gradient ? Shape::second_chunks : 0));
   const float* biases = net.biases + 2 * t;
   const auto begin = [&](Sums(&c)[2]) {  // with the biases of 16 units
@@ -210,7 +116,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
       for (int p = 0; p < hidden_steps; ++p) {
         Sums c[2];
         begin(c);
-        forward(c, z, first + lanes * in_steps * p);
+        forward(c, z, first + tile_lines * in_steps * p);
         to[p] = as_rows(rectified(c[0]), rectified(c[1]));
       }
     };
@@ -240,7 +146,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
   for (int chunk = 0; chunk < net.last_chunks; ++chunk) {
     const uint4* tiles = stream.next();
 #pragma unroll 1
-    for (int pair = 0; pair < Shape::chunk_pairs; ++pair, pixel += 16, tiles += lanes * last_steps) {
+    for (int pair = 0; pair < Shape::chunk_pairs; ++pair, pixel += 16, tiles += tile_lines * last_steps) {
       float2 seen[2][2];
 #pragma unroll
       for (int j = 0; j < 2; ++j)
@@ -299,7 +205,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
       }
       Sums c[2 * in_steps] = {};
 #pragma unroll
-      for (int p = 0; p < hidden_steps; ++p) back<in_steps>(c, h[p], first + lanes * in_steps * p);
+      for (int p = 0; p < hidden_steps; ++p) back<in_steps>(c, h[p], first + tile_lines * in_steps * p);
       answer(c);
     }
   }
@@ -311,16 +217,8 @@ __global__ void pack_layer(const float* parameters, Layer layer, int steps, int 
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < 16 * pairs)
     biases[i] = i >= layer.outputs ? (pixels ? never : 0.0f) : layer.has_bias ? parameters[layer.bias + i] : 0.0f;
-  if (i >= steps * pairs * lanes) return;
-  const int tile = i / lanes, line = i % lanes;
-  const int to = 16 * (tile / steps) + line / 16 * 8 + line % 8, from = 16 * (tile % steps) + line / 8 % 2 * 8;
-  const auto weight = [&](int k) {
-    return to < layer.outputs && from + k < layer.inputs
-               ? parameters[layer.weight + static_cast<std::size_t>(from + k) * layer.ld + to]
-               : 0.0f;
-  };
-  tiles[i] = make_uint4(packed(weight(0), weight(1)), packed(weight(2), weight(3)), packed(weight(4), weight(5)),
-                        packed(weight(6), weight(7)));
+  if (i >= steps * pairs * tile_lines) return;
+  tiles[i] = packed_line(parameters, layer, steps, i);
 }
 
 // with(WarpShape) for the shape of a decoder
@@ -362,17 +260,17 @@ WarpDecoder::WarpDecoder(const Net& net, const float* parameters, cudaStream_t s
   with_shape(in_steps_, hidden_layers_, [&]<class Shape>(Shape) {
     last_pairs_ = round_up(ceil_div(net.outputs(), 16), Shape::chunk_pairs);
     std::size_t tiles = Shape::first_tiles + Shape::second_chunks * hidden_steps + last_pairs_ * Shape::last_steps;
-    tiles_ = Memory<uint4>(tiles * lanes);
+    tiles_ = Memory<uint4>(tiles * tile_lines);
     biases_ = Memory<float>(16 * static_cast<std::size_t>(hidden_layers_ * hidden_steps + last_pairs_));
     uint4* tile = tiles_.data();
     float* bias = biases_.data();
     for (int l = 0; l < net.depth; ++l) {
       const bool pixels = l + 1 == net.depth;
       const int steps = l == 0 ? in_steps_ : hidden_steps, pairs = pixels ? last_pairs_ : hidden_steps;
-      pack_layer<<<ceil_div(steps * pairs * lanes, 256), 256, 0, stream>>>(parameters, net.layer[l], steps, pairs,
+      pack_layer<<<ceil_div(steps * pairs * tile_lines, 256), 256, 0, stream>>>(parameters, net.layer[l], steps, pairs,
                                                                            pixels, tile, bias);
       check(cudaGetLastError(), "packing weights");
-      tile += steps * pairs * lanes;
+      tile += steps * pairs * tile_lines;
       bias += 16 * pairs;
     }
   });
