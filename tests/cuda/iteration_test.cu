@@ -260,7 +260,7 @@ TEST_F(CudaIteration, InHalvesAgainstDouble) {
                                std::to_string(static_cast<int>(kind));
       const Case it = {name, config, shape.pixels, Start::wide};
       compare(it, all_chains, tf32, "weights in registers");
-      compare(it, streaming, tf32, "weights streaming by");
+      if (shape.pixels <= 832) compare(it, streaming, tf32, "weights streaming by");
     }
 }
 

@@ -59,6 +59,16 @@ class Mailbox {
   unsigned long long words_;
 };
 
+// Neighbouring bytes, multiples of 16, from global memory to this block's shared memory, by one thread: the box, which
+// must expect them, knows when they are there. What threads did with the place before must be done (a barrier).
+__device__ __forceinline__ void copy_bytes(void* shared, const void* global, int bytes, const Mailbox& box) {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+               "l"(global), "r"(bytes), "r"(box.address())
+               : "memory");
+}
+
 // Some mailboxes of a block, and how often each was emptied.
 template <int count>
 class Mailboxes {

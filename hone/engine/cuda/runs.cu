@@ -197,7 +197,7 @@ void Runs::set_state(int run, const RunState& state) {
 // more meetings.
 double refinement_time(const TrajectoryPlan& plan) {
   if (plan.weights == WeightPlace::shared) return (1 + plan.chains / 16.0) / 1.5;
-  if (plan.weights == WeightPlace::streamed) return plan.depth == 1 ? 2.6 : 4.8;
+  if (plan.weights == WeightPlace::streamed) return plan.depth == 1 ? 2.3 : 3.8;
   return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.6 : 4.3;
 }
 
@@ -211,7 +211,8 @@ void Runs::plan_refinement(const PathOptions& options) {
   };
   double best = 0;
   const auto consider = [&](int chains, int blocks) {
-    const auto plan = plan_trajectory({decoder_net_, config_.model.density(), math_}, config_.batch, chains, blocks);
+    const DecoderShape decoder{decoder_net_, config_.model.density(), data_.bits() != nullptr, math_};
+    const auto plan = plan_trajectory(decoder, config_.batch, chains, blocks);
     if (!plan) return;
     const double cost = waves(*plan).first * refinement_time(*plan);
     const auto shared = [](const TrajectoryPlan& p) { return p.weights == WeightPlace::shared; };

@@ -7,41 +7,44 @@ namespace hone::cuda {
 
 // For many runs at a time, where what counts is how much a multiprocessor does, not how soon: a block alone carries 16
 // chains. Hidden layers are shared out over its warps by 16 units, and so are the pixels, of which a warp goes forward
-// and back in one go. With hidden layers the last one's tiles stream from the device's cache, two ahead, each to the
-// warp that needs it; all others, and those of decoders without hidden layers, stay in shared memory.
+// and back in one go. With hidden layers the last one's tiles, 16 pixels' biases behind them, stream from the device's
+// cache, two ahead, each to the warp that needs it; all others, and those of decoders without hidden layers, stay in
+// shared memory. Data must be binary: they are kept as bits.
 template <bool hidden_>
 struct StreamedShape {
   static constexpr bool hidden = hidden_;
   static constexpr int warps = streamed_warps, chains = 16, in_steps = hidden ? 1 : 4, most_dims = 16 * in_steps;
   static constexpr int last_steps = hidden ? hidden_steps : in_steps;
-  static constexpr int most_pairs = 52;  // of pixels that stay: 832 of them
+  static constexpr int most_pairs = 52;                                  // 832 pixels
+  static constexpr int pair_lines = last_steps * tile_lines + 16 / 4;    // of 16 bytes: tiles, biases
   static constexpr int first_tiles = hidden ? hidden_steps * in_steps : 0,
                        second_tiles = hidden ? hidden_steps * hidden_steps : 0, below = first_tiles + second_tiles;
-  static constexpr int stages = 2, stage_tiles = last_steps;  // of a warp's own ring
+  static constexpr int stages = 2;  // of a warp's own ring
 
   static bool holds(const Net& net) {
-    if (net.depth != (hidden ? 3 : 1) || net.inputs() > most_dims) return false;
-    if (!hidden) return net.outputs() <= 16 * most_pairs;
-    return net.layer[0].outputs <= 16 * hidden_steps && net.layer[1].outputs <= 16 * hidden_steps;
+    if (net.depth != (hidden ? 3 : 1) || net.inputs() > most_dims || net.outputs() > 16 * most_pairs) return false;
+    return !hidden || (net.layer[0].outputs <= 16 * hidden_steps && net.layer[1].outputs <= 16 * hidden_steps);
   }
-  static int tiles(const Net& net) { return below + ceil_div(net.outputs(), 16) * last_steps; }
+  static int lines(const Net& net) { return below * tile_lines + ceil_div(net.outputs(), 16) * pair_lines; }
 };
 
 template <class Shape>
 struct StreamedPlaces {
-  int tiles = 0, ring = 0, input = 0, first = 0, second = 0, parts = 0, values = 0, bytes = 0;
+  int tiles = 0, pixels = 0, input = 0, bits = 0, first = 0, second = 0, parts = 0, values = 0, boxes = 0, bytes = 0;
 
   __host__ __device__ constexpr StreamedPlaces() {
     Places places;
     const auto take = [&](int count) { return places.take<uint4>(tile_lines * count); };
     constexpr int part_tiles = Shape::warps * 2 * Shape::in_steps;  // sums of two columns of a tile take as much as one
-    tiles = take(Shape::hidden ? Shape::below : Shape::most_pairs * Shape::last_steps);
-    ring = take(Shape::hidden ? Shape::warps * Shape::stages * Shape::stage_tiles : 0);
+    tiles = take(Shape::below);
+    pixels = places.take<uint4>((Shape::hidden ? Shape::warps * Shape::stages : Shape::most_pairs) * Shape::pair_lines);
+    bits = places.take<unsigned short>(Shape::most_pairs * Shape::chains);
     input = take(Shape::in_steps);
     // the first layer's values have been read when parts of ∇_z are written
     first = parts = take(Shape::hidden && hidden_steps > part_tiles ? hidden_steps : part_tiles);
     second = take(Shape::hidden ? hidden_steps : 0);
-    values = places.take<double>(Shape::warps * Shape::chains);
+    values = places.take<float>(Shape::warps * Shape::chains);
+    boxes = places.take<unsigned long long>(Shape::warps * Shape::stages);
     bytes = places.bytes();
   }
   __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, Shape::chains, Shape::most_dims}; }
@@ -68,11 +71,18 @@ class StreamedDecoder {
 
   __device__ void load() {
     const uint4* from = space_.of(space_.packed, run_);
-    const int resident = tile_lines * (Shape::hidden ? Shape::below : pairs_ * Shape::last_steps);
-    for (int i = static_cast<int>(threadIdx.x); i < resident; i += 32 * block_warps) tiles(0)[i] = from[i];
+    const int resident = Shape::hidden ? Shape::below * tile_lines : pairs_ * Shape::pair_lines;
+    uint4* to = Shape::hidden ? tiles(0) : pixels(0);
+    for (int i = static_cast<int>(threadIdx.x); i < resident; i += 32 * block_warps) to[i] = from[i];
+    load_bits();
     for (int i = static_cast<int>(threadIdx.x); i < tile_lines * in_steps; i += 32 * block_warps)
       reinterpret_cast<uint4*>(shared_ + at().input)[i] = make_uint4(0, 0, 0, 0);
-    if constexpr (Shape::hidden) begin_stream();
+    if constexpr (Shape::hidden) {
+      if (lane_ < Shape::stages) box(lane_).set_up();
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      __syncwarp();
+      begin_stream();
+    }
   }
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const int lane = 4 * (chain % 8) + d % 8 / 2, word = chain / 8 + 2 * (d / 8 % 2);
@@ -93,7 +103,7 @@ class StreamedDecoder {
     return even + odd;
   }
   __device__ __forceinline__ double log_likelihood(int chain) const {
-    const double* part = reinterpret_cast<const double*>(shared_ + at().values) + chain;
+    const float* part = reinterpret_cast<const float*>(shared_ + at().values) + chain;
     double sum = 0;
 #pragma unroll
     for (int warp = 0; warp < block_warps; ++warp) sum += part[warp * NC];
@@ -110,10 +120,8 @@ class StreamedDecoder {
   __device__ int chain(int half) const { return lane_ / 4 + 8 * half; }
   __device__ bool real(int half) const { return first_ + chain(half) < space_.batch; }
   __device__ uint4* tiles(int tile) const { return reinterpret_cast<uint4*>(shared_ + at().tiles) + tile_lines * tile; }
-  __device__ uint4* stage(int i) const {
-    const int tile = (warp_ * Shape::stages + i % Shape::stages) * Shape::stage_tiles;
-    return reinterpret_cast<uint4*>(shared_ + at().ring) + tile_lines * tile;
-  }
+  __device__ uint4* pixels(int i) const { return reinterpret_cast<uint4*>(shared_ + at().pixels) + Shape::pair_lines * i; }
+  __device__ uint4* stage(int i) const { return pixels(warp_ * Shape::stages + i % Shape::stages); }
   __device__ __forceinline__ Rows rows(int place, int step) const {
     const uint4 words = reinterpret_cast<const uint4*>(shared_ + place)[32 * step + lane_];
     return {{words.x, words.y, words.z, words.w}};
@@ -134,31 +142,53 @@ class StreamedDecoder {
   }
 
   // The warp's pairs of pixels are warp, warp + 8 …: the first two come while others are busy with the hidden layers.
+  __device__ __forceinline__ const Mailbox& box(int i) const {
+    return reinterpret_cast<const Mailbox*>(shared_ + at().boxes)[warp_ * Shape::stages + i % Shape::stages];
+  }
   __device__ __forceinline__ void fetch(int i) const {
     const int pair = warp_ + block_warps * i;
-    if (pair < pairs_) {
-      const uint4* from = space_.of(space_.packed, run_) +
-                          static_cast<std::size_t>(tile_lines) * (Shape::below + pair * last_steps) + lane_;
-      uint4* to = stage(i) + lane_;
-#pragma unroll
-      for (int s = 0; s < last_steps; ++s) copy_async(to + tile_lines * s, from + tile_lines * s);
-    }
-    commit_copies();
+    if (lane_ != 0 || pair >= pairs_) return;
+    constexpr int bytes = 16 * Shape::pair_lines;
+    const uint4* from = space_.of(space_.packed, run_) + Shape::below * tile_lines + pair * Shape::pair_lines;
+    box(i).expect(bytes);
+    copy_bytes(stage(i), from, bytes, box(i));
+  }
+  __device__ __forceinline__ void wait_for(int i) {
+    const int bit = i % Shape::stages;
+    box(i).wait(phases_ >> bit & 1);
+    phases_ ^= 1u << bit;
   }
   __device__ void begin_stream() const {
     for (int i = 0; i < Shape::stages; ++i) fetch(i);
   }
 
-  __device__ __forceinline__ void add_biases(int l, int pair, float absent, Sums (&c)[2]) const {
+  // 16 pixels of a chain a word
+  __device__ void load_bits() const {
+    auto* bits = reinterpret_cast<unsigned short*>(shared_ + at().bits);
+    for (int i = static_cast<int>(threadIdx.x); i < NC * pairs_; i += 32 * block_warps) {
+      const int chain = i % NC, pixel = i / NC * 16, row = min(first_ + chain, space_.batch - 1);
+      const float* x = space_.of(space_.x, run_) + static_cast<std::size_t>(row) * space_.ld_pixels + pixel;
+      unsigned word = 0;
+#pragma unroll
+      for (int quad = 0; quad < 4; ++quad) {
+        if (pixel + 4 * quad >= space_.ld_pixels) break;
+        const float4 four = *reinterpret_cast<const float4*>(x + 4 * quad);
+        word |= ((four.x > 0) + 2 * (four.y > 0) + 4 * (four.z > 0) + 8 * (four.w > 0)) << 4 * quad;
+      }
+      bits[i] = static_cast<unsigned short>(word);
+    }
+  }
+  // Biases of the lane's units: (2 t, 2 t + 1), then 8 further
+  __device__ __forceinline__ float4 hidden_biases(int l, int pair) const {
     const Layer& layer = spec_.decoder.layer[l];
     const float* all = space_.parameters + run_ * space_.stride + layer.bias;
-    const auto bias = [&](int i) { return i >= layer.outputs ? absent : layer.has_bias ? all[i] : 0.0f; };
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      const int unit = 16 * pair + 8 * j + 2 * t();
-      const float low = bias(unit), high = bias(unit + 1);
-      c[j] = c[j] + Sums{low, high, low, high};
-    }
+    const auto bias = [&](int i) { return layer.has_bias && i < layer.outputs ? all[i] : 0.0f; };
+    const int unit = 16 * pair + 2 * t();
+    return {bias(unit), bias(unit + 1), bias(unit + 8), bias(unit + 9)};
+  }
+  static __device__ __forceinline__ void begin(Sums (&c)[2], const float4& bias) {
+    c[0] = {bias.x, bias.y, bias.x, bias.y};
+    c[1] = {bias.z, bias.w, bias.z, bias.w};
   }
   // 16 units' numbers → the tape
   __device__ void record(float* const (&arrays)[max_layers], int l, int pair, const Sums (&c)[2]) const {
@@ -188,31 +218,35 @@ class StreamedDecoder {
   const TrajectorySpec& spec_;
   char* shared_;
   int run_, first_, pairs_;
+  unsigned phases_ = 0;  // of the ring's boxes
   const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
-  Rows own_first_[own], own_second_[own];  // values of the warp's own units
 };
 
 template <class Shape>
 template <bool records>
 __device__ __forceinline__ void StreamedDecoder<Shape>::forward_hidden() {
-  const auto layer = [&]<int steps>(int l, int tile, const Rows(&below)[steps], Rows(&values)[own], int place) {
+  float4 bias[2][own];  // in time
+  each_own([&](int i, int pair) {
+    bias[0][i] = hidden_biases(0, pair);
+    bias[1][i] = hidden_biases(1, pair);
+  });
+  const auto layer = [&]<int steps>(int l, int tile, const Rows(&below)[steps], int place) {
     each_own([&](int i, int pair) {
-      Sums c[2] = {};
+      Sums c[2];
+      begin(c, bias[l][i]);
       forward(c, below, tiles(tile + steps * pair));
-      add_biases(l, pair, 0.0f, c);
       c[0] = rectified(c[0]);
       c[1] = rectified(c[1]);
-      values[i] = as_rows(c[0], c[1]);
-      set_rows(place, pair, values[i]);
+      set_rows(place, pair, as_rows(c[0], c[1]));
       if constexpr (records) record(spec_.tape.value, l, pair, c);
     });
     __syncthreads();
   };
   Rows z[in_steps], h[hidden_steps];
   read(z, at().input);
-  layer(0, 0, z, own_first_, at().first);
+  layer(0, 0, z, at().first);
   read(h, at().first);
-  layer(1, Shape::first_tiles, h, own_second_, at().second);
+  layer(1, Shape::first_tiles, h, at().second);
 }
 
 // The warp's own pixels: log p there and, in the sums of all units below, what their residuals are worth.
@@ -222,43 +256,33 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::pass_pixels(bool wants_v
                                                                     const Rows (&h)[last_steps],
                                                                     Sums (&slope)[2 * last_steps]) {
   RowSum sums[2];
-  const float* x[2];
+  const auto* bits = reinterpret_cast<const unsigned short*>(shared_ + at().bits);
   bool lost[2] = {false, false};
+  if constexpr (records)
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int row = min(first_ + chain(half), space_.batch - 1);
-    x[half] = space_.of(space_.x, run_) + static_cast<std::size_t>(row) * space_.ld_pixels;
-    if constexpr (records) lost[half] = value[chain(half)] == -infinity;
-  }
+    for (int half = 0; half < 2; ++half) lost[half] = value[chain(half)] == -infinity;
 #pragma unroll 1
   for (int i = 0, pair = warp_; pair < pairs_; ++i, pair += block_warps) {
-    const int pixel = 16 * pair + 2 * t();
-    float2 seen[2][2];
-#pragma unroll
-    for (int j = 0; j < 2; ++j)
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        seen[j][half] = pixel + 8 * j < space_.ld_pixels ? *reinterpret_cast<const float2*>(x[half] + pixel + 8 * j)
-                                                         : make_float2(0, 0);
-    Sums c[2] = {};
-    add_biases(last, pair, never, c);
-    const uint4* mine = Shape::hidden ? stage(i) : tiles(last_steps * pair);
-    if constexpr (Shape::hidden) {
-      wait_copies<Shape::stages - 1>();
-      __syncwarp();
-    }
+    const uint4* mine = Shape::hidden ? stage(i) : pixels(pair);
+    if constexpr (Shape::hidden) wait_for(i);
+    const auto* bias = reinterpret_cast<const float2*>(mine + last_steps * tile_lines) + t();
+    Sums c[2];
+    begin(c, {bias[0].x, bias[0].y, bias[4].x, bias[4].y});
     forward(c, h, mine);
+    Ahead ahead(mine, std::integral_constant<int, last_steps>());  // while the residuals are made
+    const unsigned low = bits[pair * NC + chain(0)] >> 2 * t(), high = bits[pair * NC + chain(1)] >> 2 * t();
+    const auto x = [](unsigned word, int bit) { return word >> bit & 1 ? 1.0f : 0.0f; };
 #pragma unroll
     for (int j = 0; j < 2; ++j)
-      c[j] = {sums[0].add(c[j].x, seen[j][0].x), sums[0].add(c[j].y, seen[j][0].y),
-              sums[1].add(c[j].z, seen[j][1].x), sums[1].add(c[j].w, seen[j][1].y)};
+      c[j] = {sums[0].add(c[j].x, x(low, 8 * j)), sums[0].add(c[j].y, x(low, 8 * j + 1)),
+              sums[1].add(c[j].z, x(high, 8 * j)), sums[1].add(c[j].w, x(high, 8 * j + 1))};
     if constexpr (records) {
 #pragma unroll
       for (int j = 0; j < 2; ++j)
         c[j] = {lost[0] ? 0.0f : c[j].x, lost[0] ? 0.0f : c[j].y, lost[1] ? 0.0f : c[j].z, lost[1] ? 0.0f : c[j].w};
       record(spec_.tape.delta, last, pair, c);
     }
-    if (Shape::hidden || !records) back<last_steps>(slope, as_rows(c[0], c[1]), mine);
+    if (Shape::hidden || !records) ahead.back(slope, as_rows(c[0], c[1]), mine);
     if (i % 16 == 15) {  // products of 64 numbers of at most 2
       sums[0].take_logarithm();
       sums[1].take_logarithm();
@@ -271,8 +295,8 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::pass_pixels(bool wants_v
   if (!wants_value) return;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const double sum = sums[half].total();
-    if (t() == 0) reinterpret_cast<double*>(shared_ + at().values)[warp_ * NC + chain(half)] = sum;
+    const float sum = sums[half].total();
+    if (t() == 0) reinterpret_cast<float*>(shared_ + at().values)[warp_ * NC + chain(half)] = sum;
   }
 }
 
@@ -280,9 +304,9 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::pass_pixels(bool wants_v
 template <class Shape>
 template <bool records>
 __device__ __forceinline__ void StreamedDecoder<Shape>::backward_hidden(const Sums (&slope)[2 * last_steps]) {
-  static_assert(Shape::stages * Shape::stage_tiles == 2 * last_steps);
-  auto* meeting = reinterpret_cast<Sums*>(shared_ + at().ring) + lane_;
-  constexpr int of_warp = 2 * last_steps * 32;
+  constexpr int of_warp = Shape::stages * Shape::pair_lines;
+  static_assert(of_warp >= 2 * last_steps * 32);
+  auto* meeting = reinterpret_cast<Sums*>(pixels(0)) + lane_;
 #pragma unroll
   for (int j = 0; j < 2 * last_steps; ++j) meeting[warp_ * of_warp + 32 * j] = slope[j];
   __syncthreads();
@@ -298,13 +322,15 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::backward_hidden(const Su
     }
     return where_positive(value, as_rows(c[0], c[1]));
   };
+  Rows value[own];  // of the first layer: parts of ∇_z will lie there
   each_own([&](int i, int pair) {
+    value[i] = rows(at().first, pair);
     Sums c[2] = {};
 #pragma unroll
     for (int warp = 0; warp < block_warps; ++warp)
 #pragma unroll
       for (int j = 0; j < 2; ++j) c[j] = c[j] + meeting[warp * of_warp + 32 * (2 * pair + j)];
-    set_rows(at().second, pair, finish(1, pair, own_second_[i], c));
+    set_rows(at().second, pair, finish(1, pair, rows(at().second, pair), c));
   });
   __syncthreads();
   if constexpr (!records) begin_stream();
@@ -319,8 +345,8 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::backward_hidden(const Su
       mma_halves(c[0], delta[p].a, w.m[0], w.m[2]);
       mma_halves(c[1], delta[p].a, w.m[1], w.m[3]);
     }
-    const Rows first = finish(0, pair, own_first_[i], c);
-    if constexpr (!records) back<in_steps>(z, first, tiles(in_steps * pair));
+    const Rows first = finish(0, pair, value[i], c);
+    if constexpr (!records) back(z, first, tiles(in_steps * pair));
   });
   if constexpr (!records) {
     auto* parts = reinterpret_cast<Sums*>(shared_ + at().parts) + lane_;

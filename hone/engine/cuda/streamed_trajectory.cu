@@ -24,15 +24,31 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
 template <class Shape>
 __global__ void pack(Space space, Net net, int lines) {
   const int run = static_cast<int>(blockIdx.y);
-  int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), layer = 0;
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= lines) return;
+  const float* parameters = space.of(space.parameters, run);
   uint4* to = space.of(space.packed, run) + i;
-  if constexpr (Shape::hidden) {
-    constexpr int first = tile_lines * Shape::first_tiles, below = tile_lines * Shape::below;
-    layer = (i >= first) + (i >= below);
-    i -= layer == 0 ? 0 : layer == 1 ? first : below;
+  constexpr int first = tile_lines * Shape::first_tiles, below = tile_lines * Shape::below, last = Shape::hidden ? 2 : 0;
+  if (i < first) {
+    *to = packed_line(parameters, net.layer[0], Shape::in_steps, i);
+    return;
   }
-  *to = packed_line(space.of(space.parameters, run), net.layer[layer], layer == 0 ? Shape::in_steps : hidden_steps, i);
+  if (i < below) {
+    *to = packed_line(parameters, net.layer[1], hidden_steps, i - first);
+    return;
+  }
+  const Layer& layer = net.layer[last];
+  const int pair = (i - below) / Shape::pair_lines, line = (i - below) % Shape::pair_lines;
+  constexpr int of_pair = Shape::last_steps * tile_lines;
+  if (line < of_pair) {
+    *to = packed_line(parameters, layer, Shape::last_steps, pair * of_pair + line);
+    return;
+  }
+  const auto bias = [&](int k) {
+    const int pixel = 16 * pair + 4 * (line - of_pair) + k;
+    return __float_as_uint(pixel >= layer.outputs ? never : layer.has_bias ? parameters[layer.bias + pixel] : 0.0f);
+  };
+  *to = make_uint4(bias(0), bias(1), bias(2), bias(3));
 }
 
 template <class Shape>
@@ -51,7 +67,7 @@ TrajectoryPlan plan_of(const DecoderShape& decoder) {
 
 TrajectoryPlan plan_streamed(const DecoderShape& decoder) {
   const Net& net = decoder.net;
-  const bool usual = decoder.math == Math::tf32 && decoder.density == Density::bernoulli &&
+  const bool usual = decoder.math == Math::tf32 && decoder.density == Density::bernoulli && decoder.binary &&
                      (net.depth == 1 || net.activation == Activation::relu);
   if (usual && WithHiddenLayers::holds(net)) return plan_of<WithHiddenLayers>(decoder);
   if (usual && WithoutHiddenLayers::holds(net)) return plan_of<WithoutHiddenLayers>(decoder);
@@ -60,7 +76,7 @@ TrajectoryPlan plan_streamed(const DecoderShape& decoder) {
 
 std::size_t streamed_size(const Net& net) {
   const auto size = [&]<class Shape>(Shape) {
-    return Shape::holds(net) ? static_cast<std::size_t>(tile_lines) * Shape::tiles(net) : 0;
+    return Shape::holds(net) ? static_cast<std::size_t>(Shape::lines(net)) : 0;
   };
   return std::max(size(WithHiddenLayers()), size(WithoutHiddenLayers()));
 }

@@ -67,15 +67,32 @@ __device__ __forceinline__ void forward(Sums (&c)[2], const Rows (&h)[steps], co
   }
 }
 
-// What 16 output units' deltas add to the sums of all inputs.
-template <int steps>
-__device__ __forceinline__ void back(Sums (&c)[2 * steps], const Rows& delta, const uint4* tiles) {
+// What 16 output units' deltas add to the sums of all inputs. Some tiles are read ahead, the first before the deltas are
+// known.
+struct Ahead {
+  static constexpr int count = 4;
+  Matrices w[count];
+
+  template <int steps>
+  __device__ __forceinline__ Ahead(const uint4* tiles, std::integral_constant<int, steps>) {
 #pragma unroll
-  for (int s = 0; s < steps; ++s) {
-    const Matrices w = load_transposed(tiles + tile_lines * s);
-    mma_halves(c[2 * s], delta.a, w.m[0], w.m[2]);
-    mma_halves(c[2 * s + 1], delta.a, w.m[1], w.m[3]);
+    for (int s = 0; s < count && s < steps; ++s) w[s] = load_transposed(tiles + tile_lines * s);
   }
+  template <int columns>
+  __device__ __forceinline__ void back(Sums (&c)[columns], const Rows& delta, const uint4* tiles) {
+    constexpr int steps = columns / 2;
+#pragma unroll
+    for (int s = 0; s < steps; ++s) {
+      const Matrices now = w[s % count];
+      if (s + count < steps) w[s % count] = load_transposed(tiles + tile_lines * (s + count));
+      mma_halves(c[2 * s], delta.a, now.m[0], now.m[2]);
+      mma_halves(c[2 * s + 1], delta.a, now.m[1], now.m[3]);
+    }
+  }
+};
+template <int columns>
+__device__ __forceinline__ void back(Sums (&c)[columns], const Rows& delta, const uint4* tiles) {
+  Ahead(tiles, std::integral_constant<int, columns / 2>()).back(c, delta, tiles);
 }
 
 __device__ __forceinline__ Rows as_rows(const Sums& low, const Sums& high) {

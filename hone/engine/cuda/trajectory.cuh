@@ -124,6 +124,7 @@ struct ClusterLaunch {
 struct DecoderShape {
   Net net;
   Density density;
+  bool binary;  // the data
   Math math;
 };
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks);

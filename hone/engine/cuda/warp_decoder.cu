@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
         sums[0].take_logarithm();
         sums[1].take_logarithm();
       }
-      if constexpr (gradient) back<last_steps>(slope, as_rows(c[0], c[1]), tiles);
+      if constexpr (gradient) back(slope, as_rows(c[0], c[1]), tiles);
     }
   }
   if (rows.partial) {
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
       if constexpr (hidden_layers == 2) {
         Sums below[2 * hidden_steps] = {};
 #pragma unroll
-        for (int p = 0; p < hidden_steps; ++p) back<hidden_steps>(below, h[p], stream.next());
+        for (int p = 0; p < hidden_steps; ++p) back(below, h[p], stream.next());
 #pragma unroll
         for (int p = 0; p < hidden_steps; ++p) {
           const uint4 value = saved[p * blockDim.x];
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
       }
       Sums c[2 * in_steps] = {};
 #pragma unroll
-      for (int p = 0; p < hidden_steps; ++p) back<in_steps>(c, h[p], first + tile_lines * in_steps * p);
+      for (int p = 0; p < hidden_steps; ++p) back(c, h[p], first + tile_lines * in_steps * p);
       answer(c);
     }
   }
