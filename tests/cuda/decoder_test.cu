@@ -1,5 +1,5 @@
-// Decoders of thousands of rows: log p(x | z) and its gradient against double precision, where operands are rounded to the
-// ten bits of mantissa that the products have.
+// Decoders of thousands of rows: log p(x | z) and its gradient against double precision, where operands are rounded to
+// the ten bits of mantissa that the products have.
 
 #include "hone/engine/cuda/batch_decoder.cuh"
 #include "tests/cuda/support.cuh"
@@ -174,6 +174,9 @@ TEST_F(CudaDecoder, AgainstDouble) {
       {{2, 30, 257}, 9, 1},
       {{64, 1000}, 16, 3},
       {{5, 3}, 33, 1, true, false},
+      {{3, 64, 13, 101}, 15003, 7},  // several warps a block, the last one not full
+      {{20, 30, 25}, 15003, 1},
+      {{5, 3}, 15003, 512},
       {{9, 40, 41, 250}, 40, 1, true, false},
       {{10, 209, 200, 100}, 40, 1, false},
       {{65, 100}, 40, 1, false},
@@ -189,7 +192,7 @@ TEST_F(CudaDecoder, AgainstDouble) {
   }
 }
 
-// Logits far beyond what an exponential can hold, and half of the range of halves.
+// Logits far beyond what an exponential can hold.
 TEST_F(CudaDecoder, LargeLogits) {
   for (const std::vector<int>& units : {std::vector{10, 200, 200, 784}, std::vector{50, 784}}) {
     make({units, 40, 1});

@@ -2,6 +2,7 @@
 // iterations.
 
 #include <algorithm>
+#include <numeric>
 
 #include "tests/cuda/support.cuh"
 #include "tests/engine/support.hpp"
@@ -55,13 +56,12 @@ TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
   const std::vector<std::uint64_t> seeds = {1, 2, 3};
   for (const PathOptions path : {PathOptions{.clusters = false}, PathOptions{.chains = 8}, PathOptions{.chains = 16},
                                  PathOptions{.chains = 32}, PathOptions{.chains = 16, .blocks = 1}}) {
-    TrainConfig all = config();
-    if (path.blocks == 1) all.precision = Precision::tf32;
-    Runs together(all, data_, seeds, path);
+    Runs together(config(), data_, seeds, path);
+    if (path.blocks == 1 && has_clusters()) EXPECT_NE(together.path().find("blocks alone"), std::string::npos);
     std::vector<TrainMetrics> metrics(3);
     together.train(20, metrics);
     for (int run = 0; run < 3; ++run) {
-      TrainConfig c = all;
+      TrainConfig c = config();
       c.seed = seeds[run];
       Runs alone(c, data_, {seeds[run]}, path);
       expect_same(trained(alone, 20), together.save(run));
@@ -185,6 +185,46 @@ TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
       if (found[i].exact) EXPECT_NEAR(*expected[i].exact, *found[i].exact, 1e-6 * size);
     }
   }
+}
+
+// In tf32: decoders that are one kernel, and one that has too many dimensions; more points than are drawn for at once.
+TEST_F(CudaEngineTest, EvaluatesInTf32AsTheCpuEngineDoes) {
+  for (const int latent : {1, 4, 70})
+    for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf}) {
+      SCOPED_TRACE(std::to_string(latent) + " dimensions, model " + std::to_string(static_cast<int>(model)));
+      TrainConfig c = config_of(model, ObjectiveKind::vcd);
+      c.model.latent = latent;
+      const DataSet data = made_up_data(model, 330, 101);
+      const auto cpu = make_cpu_engine(c, data, {.threads = 2});
+      c.precision = Precision::tf32;
+      const auto cuda = make_cuda_engine(c, data);
+      TrainMetrics metrics;
+      cuda->train(10, metrics);
+      cpu->restore(cuda->save());
+      EvaluationConfig evaluation;
+      evaluation.samples = 50;
+      evaluation.burn_in = evaluation.kept = 2;
+      evaluation.points = 300;
+      const auto expected = cpu->evaluate(data, evaluation, {}), found = cuda->evaluate(data, evaluation, {});
+      ASSERT_EQ(found.size(), 300u);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        EXPECT_NEAR(expected[i].proposal[0].log_likelihood, found[i].proposal[0].log_likelihood,
+                    2e-3 * std::abs(expected[i].proposal[0].log_likelihood));
+    }
+}
+
+// Which refinement is chosen: registers for one run, a block alone for many, where products may be in halves.
+TEST_F(CudaEngineTest, ManyRunsHaveBlocksAlone) {
+  if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
+  TrainConfig c = config_of(ModelKind::vae, ObjectiveKind::vcd);
+  c.precision = Precision::tf32;
+  std::vector<std::uint64_t> seeds(32);
+  std::iota(seeds.begin(), seeds.end(), 1);
+  const auto says = [](const Runs& runs, const char* text) { return runs.path().find(text) != std::string::npos; };
+  EXPECT_TRUE(says(Runs(c, data_, {1}), "weights in registers"));
+  EXPECT_TRUE(says(Runs(c, data_, seeds), "blocks alone, 16 chains each, weights streaming by"));
+  c.precision = Precision::float32;
+  EXPECT_FALSE(says(Runs(c, data_, seeds), "blocks alone"));
 }
 
 // The device in float32 and tf32 against the cpu engine in double, with the same random numbers.

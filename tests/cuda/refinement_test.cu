@@ -28,7 +28,7 @@ std::vector<World> worlds() {
     all.push_back({name + " in registers, 16", model, Precision::tf32, {.chains = 16}, "in registers", step_size});
     all.push_back({name + " in registers, 32", model, Precision::tf32, {.chains = 32}, "in registers", step_size});
     all.push_back(
-        {name + " streaming", model, Precision::tf32, {.chains = 16, .blocks = 1}, "streaming by", step_size});
+        {name + " streaming", model, Precision::tf32, {.chains = 16, .blocks = 1}, "blocks alone", step_size});
     all.push_back({name + " in shared memory", model, Precision::float32, {.chains = 8}, "in shared", step_size});
     all.push_back({name + " by products", model, Precision::tf32, {.clusters = false}, "a product", step_size});
   };
@@ -204,7 +204,7 @@ TEST_F(CudaRefinement, InHalvesAsInFloat32) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   const auto always = [](Runs::DrawnNumbers& numbers) { std::ranges::fill(numbers.log_uniform, -1e300); };
   for (World world : with_paper(worlds())) {
-    if (world.expected_path != "in registers" && world.expected_path != "streaming by") continue;
+    if (world.expected_path != "in registers" && world.expected_path != "blocks alone") continue;
     SCOPED_TRACE(world.name);
     world.step_size = 0.01;
     World exact = world;

@@ -3,7 +3,6 @@
 #include <optional>
 #include <vector>
 
-#include "hone/engine/cuda/padded_parameters.hpp"
 #include "hone/engine/cuda/warp_decoder.cuh"
 
 namespace hone::cuda {
@@ -36,7 +35,9 @@ class BatchDecoder {
   using Products = Networks<math, LargeTile>;
 
   BatchDecoder(const Net& net, const float* parameters, Density density, int most, bool gradients, cudaStream_t stream)
-      : net_(net), density_(density), products_(net, parameters, {1, 1, 0, 0, static_cast<std::size_t>(most), 0}, stream) {
+      : net_(net),
+        density_(density),
+        products_(net, parameters, {1, 1, 0, 0, static_cast<std::size_t>(most), 0}, stream) {
     if (in_one_kernel(net, density))
       warps_.emplace(net, parameters, stream);
     else

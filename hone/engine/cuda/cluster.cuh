@@ -35,7 +35,7 @@ __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
 }
 
 // A place where a block waits for numbers that the blocks of its cluster, itself among them, store into its shared
-// memory: each announces its bytes when it has arrived. Lighter than a meeting of the cluster, which is a fence for all
+// memory, or that are copied there: each announces its bytes when it has arrived. Lighter than a meeting of the cluster, which is a fence for all
 // memory. A store for the next time must never be made before every block has waited for the last: else bytes of two
 // times are counted together.
 class Mailbox {

@@ -288,7 +288,8 @@ class Evaluator {
     const int at_once = BatchDecoder<math>::in_one_kernel(decoder_, density) ? 256 : 64;
     const int rows = at_once * evaluation_block, lanes = lanes_of_draw(latent_);
     BatchDecoder<math> decoder(decoder_, parameters_, density, rows, false, queue_);
-    Memory<float> input(static_cast<std::size_t>(rows) * ld_), partial(static_cast<std::size_t>(rows) * decoder.tiles());
+    Memory<float> input(static_cast<std::size_t>(rows) * ld_);
+    Memory<float> partial(static_cast<std::size_t>(rows) * decoder.tiles());
     Memory<DrawTerms> terms(rows);
     const ProposalArrays proposals{q_mean_memory_.data(),
                                    chain_mean_.data(),

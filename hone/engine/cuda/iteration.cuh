@@ -53,7 +53,7 @@ struct Space {
   int steps;
   double *drawn_momentum, *drawn_log_uniform;  // (steps, batch, D), (steps, batch): of the HMC steps to come
   int* drawn_length;                           // (steps, batch)
-  uint4* packed;                               // the decoder's weights in the order of a refinement's registers
+  uint4* packed;                               // the decoder's weights as a refinement's kernel wants them
   ChainArrays chains;
 
   template <class T>

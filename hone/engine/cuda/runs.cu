@@ -202,7 +202,7 @@ double refinement_time(const TrajectoryPlan& plan) {
 }
 
 // The cluster kernel where the decoder fits it, in registers rather than in shared memory, and the general path where
-// not. With several runs more chains share a cluster, since the chip is full anyway.
+// not. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is full anyway.
 void Runs::plan_refinement(const PathOptions& options) {
   const auto waves = [&](const TrajectoryPlan& plan) {
     const int clusters = ceil_div(config_.batch, plan.chains);
@@ -226,11 +226,11 @@ void Runs::plan_refinement(const PathOptions& options) {
   if (options.clusters && options.chains == 0 && options.blocks == 0) consider(16, 1);
   if (plan_)
     path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) +
-            (plan_->cluster == 1 ? " blocks, " : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
+            (plan_->cluster == 1 ? " blocks alone, " : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
             std::to_string(plan_->chains) + " chains each, weights " +
-            (plan_->weights == WeightPlace::registers  ? "in registers"
-             : plan_->weights == WeightPlace::streamed ? "streaming by"
-                                                       : "in shared memory");
+            (plan_->weights == WeightPlace::registers                      ? "in registers"
+             : plan_->weights == WeightPlace::streamed && plan_->depth > 1 ? "streaming by"
+                                                                           : "in shared memory");
   else
     path_ = "one kernel a product, replayed as a graph (the device has no clusters, or the decoder does not fit one)";
 }

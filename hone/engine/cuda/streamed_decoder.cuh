@@ -5,8 +5,8 @@
 
 namespace hone::cuda {
 
-// For many runs at a time, where what counts is how much a multiprocessor does, not how soon: a block alone carries 16
-// chains. Hidden layers are shared out over its warps by 16 units, and so are the pixels, of which a warp goes forward
+// For many chains at a time, of many runs or of a large batch, where what counts is how much a multiprocessor does, not
+// how soon: a block alone carries 16 chains. Hidden layers are shared out over its warps by 16 units, and so are the pixels, of which a warp goes forward
 // and back in one go. With hidden layers the last one's tiles, 16 pixels' biases behind them, stream from the device's
 // cache, two ahead, each to the warp that needs it; all others, and those of decoders without hidden layers, stay in
 // shared memory. Data must be binary: they are kept as bits.
@@ -15,8 +15,8 @@ struct StreamedShape {
   static constexpr bool hidden = hidden_;
   static constexpr int warps = streamed_warps, chains = 16, in_steps = hidden ? 1 : 4, most_dims = 16 * in_steps;
   static constexpr int last_steps = hidden ? hidden_steps : in_steps;
-  static constexpr int most_pairs = 52;                                  // 832 pixels
-  static constexpr int pair_lines = last_steps * tile_lines + 16 / 4;    // of 16 bytes: tiles, biases
+  static constexpr int most_pairs = 52;                                // 832 pixels
+  static constexpr int pair_lines = last_steps * tile_lines + 16 / 4;  // of 16 bytes: tiles, biases
   static constexpr int first_tiles = hidden ? hidden_steps * in_steps : 0,
                        second_tiles = hidden ? hidden_steps * hidden_steps : 0, below = first_tiles + second_tiles;
   static constexpr int stages = 2;  // of a warp's own ring
@@ -120,7 +120,9 @@ class StreamedDecoder {
   __device__ int chain(int half) const { return lane_ / 4 + 8 * half; }
   __device__ bool real(int half) const { return first_ + chain(half) < space_.batch; }
   __device__ uint4* tiles(int tile) const { return reinterpret_cast<uint4*>(shared_ + at().tiles) + tile_lines * tile; }
-  __device__ uint4* pixels(int i) const { return reinterpret_cast<uint4*>(shared_ + at().pixels) + Shape::pair_lines * i; }
+  __device__ uint4* pixels(int i) const {
+    return reinterpret_cast<uint4*>(shared_ + at().pixels) + Shape::pair_lines * i;
+  }
   __device__ uint4* stage(int i) const { return pixels(warp_ * Shape::stages + i % Shape::stages); }
   __device__ __forceinline__ Rows rows(int place, int step) const {
     const uint4 words = reinterpret_cast<const uint4*>(shared_ + place)[32 * step + lane_];
@@ -180,9 +182,8 @@ class StreamedDecoder {
   }
   // Biases of the lane's units: (2 t, 2 t + 1), then 8 further
   __device__ __forceinline__ float4 hidden_biases(int l, int pair) const {
-    const Layer& layer = spec_.decoder.layer[l];
-    const float* all = space_.parameters + run_ * space_.stride + layer.bias;
-    const auto bias = [&](int i) { return layer.has_bias && i < layer.outputs ? all[i] : 0.0f; };
+    const float* parameters = space_.of(space_.parameters, run_);
+    const auto bias = [&](int i) { return bias_of(parameters, spec_.decoder.layer[l], i, 0.0f); };
     const int unit = 16 * pair + 2 * t();
     return {bias(unit), bias(unit + 1), bias(unit + 8), bias(unit + 9)};
   }
@@ -255,7 +256,8 @@ template <bool records>
 __device__ __forceinline__ void StreamedDecoder<Shape>::pass_pixels(bool wants_value, const double* value,
                                                                     const Rows (&h)[last_steps],
                                                                     Sums (&slope)[2 * last_steps]) {
-  RowSum sums[2];
+  RowSum sums[2];  // one logarithm for all: products of at most 64 numbers of at most 2
+  static_assert(4 * ((Shape::most_pairs + block_warps - 1) / block_warps) <= 64);
   const auto* bits = reinterpret_cast<const unsigned short*>(shared_ + at().bits);
   bool lost[2] = {false, false};
   if constexpr (records)
@@ -269,7 +271,6 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::pass_pixels(bool wants_v
     Sums c[2];
     begin(c, {bias[0].x, bias[0].y, bias[4].x, bias[4].y});
     forward(c, h, mine);
-    Ahead ahead(mine, std::integral_constant<int, last_steps>());  // while the residuals are made
     const unsigned low = bits[pair * NC + chain(0)] >> 2 * t(), high = bits[pair * NC + chain(1)] >> 2 * t();
     const auto x = [](unsigned word, int bit) { return word >> bit & 1 ? 1.0f : 0.0f; };
 #pragma unroll
@@ -282,11 +283,7 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::pass_pixels(bool wants_v
         c[j] = {lost[0] ? 0.0f : c[j].x, lost[0] ? 0.0f : c[j].y, lost[1] ? 0.0f : c[j].z, lost[1] ? 0.0f : c[j].w};
       record(spec_.tape.delta, last, pair, c);
     }
-    if (Shape::hidden || !records) ahead.back(slope, as_rows(c[0], c[1]), mine);
-    if (i % 16 == 15) {  // products of 64 numbers of at most 2
-      sums[0].take_logarithm();
-      sums[1].take_logarithm();
-    }
+    if constexpr (Shape::hidden || !records) back(slope, as_rows(c[0], c[1]), mine);
     if constexpr (Shape::hidden) {
       __syncwarp();
       fetch(i + Shape::stages);
@@ -341,7 +338,7 @@ __device__ __forceinline__ void StreamedDecoder<Shape>::backward_hidden(const Su
     Sums c[2] = {};
 #pragma unroll
     for (int p = 0; p < hidden_steps; ++p) {
-      const Matrices w = load_transposed(tiles(Shape::first_tiles + hidden_steps * p + pair));
+      const Matrices w = load_tile<true>(tiles(Shape::first_tiles + hidden_steps * p + pair));
       mma_halves(c[0], delta[p].a, w.m[0], w.m[2]);
       mma_halves(c[1], delta[p].a, w.m[1], w.m[3]);
     }

@@ -28,7 +28,7 @@ __global__ void pack(Space space, Net net, int lines) {
   if (i >= lines) return;
   const float* parameters = space.of(space.parameters, run);
   uint4* to = space.of(space.packed, run) + i;
-  constexpr int first = tile_lines * Shape::first_tiles, below = tile_lines * Shape::below, last = Shape::hidden ? 2 : 0;
+  constexpr int first = tile_lines * Shape::first_tiles, below = tile_lines * Shape::below;
   if (i < first) {
     *to = packed_line(parameters, net.layer[0], Shape::in_steps, i);
     return;
@@ -37,7 +37,7 @@ __global__ void pack(Space space, Net net, int lines) {
     *to = packed_line(parameters, net.layer[1], hidden_steps, i - first);
     return;
   }
-  const Layer& layer = net.layer[last];
+  const Layer& layer = net.layer[Shape::hidden ? 2 : 0];
   const int pair = (i - below) / Shape::pair_lines, line = (i - below) % Shape::pair_lines;
   constexpr int of_pair = Shape::last_steps * tile_lines;
   if (line < of_pair) {
@@ -45,17 +45,16 @@ __global__ void pack(Space space, Net net, int lines) {
     return;
   }
   const auto bias = [&](int k) {
-    const int pixel = 16 * pair + 4 * (line - of_pair) + k;
-    return __float_as_uint(pixel >= layer.outputs ? never : layer.has_bias ? parameters[layer.bias + pixel] : 0.0f);
+    return __float_as_uint(bias_of(parameters, layer, 16 * pair + 4 * (line - of_pair) + k, never));
   };
   *to = make_uint4(bias(0), bias(1), bias(2), bias(3));
 }
 
 template <class Shape>
-TrajectoryPlan plan_of(const DecoderShape& decoder) {
+TrajectoryPlan plan_of(int depth) {
   TrajectoryPlan plan;
   plan.weights = WeightPlace::streamed;
-  plan.depth = decoder.net.depth;
+  plan.depth = depth;
   plan.cluster = 1;
   plan.chains = Shape::chains;
   plan.places = StreamedPlaces<Shape>().chains();
@@ -69,8 +68,8 @@ TrajectoryPlan plan_streamed(const DecoderShape& decoder) {
   const Net& net = decoder.net;
   const bool usual = decoder.math == Math::tf32 && decoder.density == Density::bernoulli && decoder.binary &&
                      (net.depth == 1 || net.activation == Activation::relu);
-  if (usual && WithHiddenLayers::holds(net)) return plan_of<WithHiddenLayers>(decoder);
-  if (usual && WithoutHiddenLayers::holds(net)) return plan_of<WithoutHiddenLayers>(decoder);
+  if (usual && WithHiddenLayers::holds(net)) return plan_of<WithHiddenLayers>(net.depth);
+  if (usual && WithoutHiddenLayers::holds(net)) return plan_of<WithoutHiddenLayers>(net.depth);
   return {};
 }
 

@@ -5,10 +5,10 @@
 
 namespace hone::cuda {
 
-// Weights of a decoder by tiles, for warps that carry 16 rows: what one product sums is what the next one reads. A tile is
-// (16, 16) weights as halves, four matrices (8, 8) of one line an output unit: outputs 0 to 7 with inputs 0 to 7 and 8 to
-// 15, then outputs 8 to 15. It serves forward and, transposed, back. Tiles of a layer: for every 16 outputs (a pair of
-// the products' columns) all inputs.
+// Weights of a decoder by tiles, for warps that carry 16 rows: what one product sums is what the next one reads. A tile
+// is (16, 16) weights as halves, four matrices (8, 8) of one line an output unit: outputs 0 to 7 with inputs 0 to 7 and
+// 8 to 15, then outputs 8 to 15. It serves forward and, transposed, back. Tiles of a layer: for every 16 outputs (a pair
+// of the products' columns) all inputs.
 inline constexpr int tile_lines = 32;    // of 16 bytes
 inline constexpr int hidden_steps = 13;  // tiles of a hidden layer's units: up to 208
 inline constexpr float never = -1e30f;   // bias of pixels that are not there: log p(0) = 0
@@ -26,6 +26,10 @@ __device__ __forceinline__ uint4 packed_line(const float* parameters, const Laye
                     packed(weight(6), weight(7)));
 }
 
+__device__ __forceinline__ float bias_of(const float* parameters, const Layer& layer, int unit, float missing) {
+  return unit >= layer.outputs ? missing : layer.has_bias ? parameters[layer.bias + unit] : 0.0f;
+}
+
 // Two rows' worth of z's, values or deltas of 16 units: a of mma_halves
 struct Rows {
   unsigned a[4];
@@ -33,20 +37,18 @@ struct Rows {
 struct Matrices {
   unsigned m[4];
 };
+template <bool transposed = false>
 __device__ __forceinline__ Matrices load_tile(const uint4* tile) {
   Matrices r;
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x % 32));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
-               : "r"(at));
-  return r;
-}
-__device__ __forceinline__ Matrices load_transposed(const uint4* tile) {
-  Matrices r;
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x % 32));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
-               : "r"(at));
+  if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
+                 : "r"(at));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
+                 : "r"(at));
   return r;
 }
 
@@ -67,32 +69,15 @@ __device__ __forceinline__ void forward(Sums (&c)[2], const Rows (&h)[steps], co
   }
 }
 
-// What 16 output units' deltas add to the sums of all inputs. Some tiles are read ahead, the first before the deltas are
-// known.
-struct Ahead {
-  static constexpr int count = 4;
-  Matrices w[count];
-
-  template <int steps>
-  __device__ __forceinline__ Ahead(const uint4* tiles, std::integral_constant<int, steps>) {
-#pragma unroll
-    for (int s = 0; s < count && s < steps; ++s) w[s] = load_transposed(tiles + tile_lines * s);
-  }
-  template <int columns>
-  __device__ __forceinline__ void back(Sums (&c)[columns], const Rows& delta, const uint4* tiles) {
-    constexpr int steps = columns / 2;
-#pragma unroll
-    for (int s = 0; s < steps; ++s) {
-      const Matrices now = w[s % count];
-      if (s + count < steps) w[s % count] = load_transposed(tiles + tile_lines * (s + count));
-      mma_halves(c[2 * s], delta.a, now.m[0], now.m[2]);
-      mma_halves(c[2 * s + 1], delta.a, now.m[1], now.m[3]);
-    }
-  }
-};
+// What 16 output units' deltas add to the sums of all inputs.
 template <int columns>
 __device__ __forceinline__ void back(Sums (&c)[columns], const Rows& delta, const uint4* tiles) {
-  Ahead(tiles, std::integral_constant<int, columns / 2>()).back(c, delta, tiles);
+#pragma unroll
+  for (int s = 0; s < columns / 2; ++s) {
+    const Matrices w = load_tile<true>(tiles + tile_lines * s);
+    mma_halves(c[2 * s], delta.a, w.m[0], w.m[2]);
+    mma_halves(c[2 * s + 1], delta.a, w.m[1], w.m[3]);
+  }
 }
 
 __device__ __forceinline__ Rows as_rows(const Sums& low, const Sums& high) {

@@ -17,7 +17,8 @@ namespace hone::cuda {
 //   0 < l < last: partial sums → their owners, slope, partial sums for the layer below; one meeting a layer
 //   l = 0: slope(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since the slope is known to all; → all; one
 //   meeting
-// All blocks of a cluster then move its chains, with the same bits. Decoders of up to two hidden layers are taken.
+// All blocks of a cluster then move its chains, with the same bits. Decoders of up to two hidden layers are taken. Where
+// there are chains enough for the whole device, a block alone is faster: nothing crosses (streamed_decoder.cuh).
 inline constexpr int trajectory_layers = 3;
 
 // How a product's results are shared out over a block's warps: by tiles of 16 rows and, where there are few of them, by
@@ -79,10 +80,10 @@ struct ChainPlaces {
   }
 };
 
-// Where the weights are: in registers or, for many runs, streaming by (as halves both: ReLU, Bernoulli, sizes within
-// RegisterShape's and StreamedShape's), or in shared memory.
+// Where the weights are: in registers or, for many chains, streaming by a block alone, or kept by it where they fit (as
+// halves both: ReLU, Bernoulli, sizes within RegisterShape's and StreamedShape's), or in the shared memory of a cluster.
 enum class WeightPlace { registers, shared, streamed };
-inline constexpr int streamed_warps = 8;  // of a block through which weights stream
+inline constexpr int streamed_warps = 8;  // of such a block alone
 
 struct TrajectoryPlan {
   WeightPlace weights = WeightPlace::shared;

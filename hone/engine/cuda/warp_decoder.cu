@@ -21,16 +21,37 @@ struct WarpShape {
   static constexpr int first_tiles = hidden_layers > 0 ? hidden_steps * in_steps : 0;  // these stay in shared memory
   static constexpr int second_chunks = hidden_layers > 1 ? hidden_steps : 0;
 
-  static constexpr int bytes(bool gradient, int warps) {
-    const int saved = gradient && hidden_layers > 1 ? warps * 32 * hidden_steps : 0;  // the first layer's values
-    return static_cast<int>(sizeof(uint4)) * (tile_lines * (first_tiles + stages * chunk_tiles) + saved);
-  }
+  static constexpr int bytes = static_cast<int>(sizeof(uint4)) * tile_lines * (first_tiles + stages * chunk_tiles);
 };
 
 struct PackedDecoder {
   const uint4* tiles;   // of all layers
   const float* biases;  // 16 hidden_steps of each hidden layer, then the pixels'
   int last_chunks;
+};
+
+// Which values of a hidden layer are not 0, until its deltas come.
+class Positive {
+ public:
+  __device__ __forceinline__ void set(int step, const Rows& value) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = 4 * step + i;
+      bits_[at / 16] |= ((value.a[i] & 0xFFFF ? 1u : 0u) | (value.a[i] >> 16 ? 2u : 0u)) << 2 * (at % 16);
+    }
+  }
+  __device__ __forceinline__ Rows of(int step, Rows delta) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = 4 * step + i;
+      const unsigned both = bits_[at / 16] >> 2 * (at % 16);
+      delta.a[i] &= (both & 1 ? 0x0000FFFFu : 0u) | (both & 2 ? 0xFFFF0000u : 0u);
+    }
+    return delta;
+  }
+
+ private:
+  unsigned bits_[(4 * hidden_steps + 15) / 16] = {};
 };
 
 // Chunks of tiles through a ring in shared memory: all of them once, then again from the first. Every warp of the block
@@ -79,7 +100,6 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
 
   uint4* const first = shared_tiles;
   uint4* const ring = first + tile_lines * Shape::first_tiles;
-  uint4* const saved = ring + tile_lines * stages * Shape::chunk_tiles + threadIdx.x;
   for (int i = static_cast<int>(threadIdx.x); i < tile_lines * Shape::first_tiles; i += static_cast<int>(blockDim.x))
     first[i] = net.tiles[i];
   const int chunks = Shape::second_chunks + net.last_chunks;
@@ -107,6 +127,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
   if constexpr (hidden_layers > 0) __syncthreads();  // the first layer's tiles are there
 
   Rows h[last_steps];
+  Positive first_positive;
   if constexpr (hidden_layers == 0) {
 #pragma unroll
     for (int s = 0; s < last_steps; ++s) h[s] = z[s];
@@ -132,8 +153,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
         begin(c);
         forward(c, below, tiles);
         h[p] = as_rows(rectified(c[0]), rectified(c[1]));
-        if constexpr (gradient)
-          saved[p * blockDim.x] = make_uint4(below[p].a[0], below[p].a[1], below[p].a[2], below[p].a[3]);
+        if constexpr (gradient) first_positive.set(p, below[p]);
       }
     }
   }
@@ -198,10 +218,8 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
 #pragma unroll
         for (int p = 0; p < hidden_steps; ++p) back(below, h[p], stream.next());
 #pragma unroll
-        for (int p = 0; p < hidden_steps; ++p) {
-          const uint4 value = saved[p * blockDim.x];
-          h[p] = where_positive({{value.x, value.y, value.z, value.w}}, as_rows(below[2 * p], below[2 * p + 1]));
-        }
+        for (int p = 0; p < hidden_steps; ++p)
+          h[p] = first_positive.of(p, as_rows(below[2 * p], below[2 * p + 1]));
       }
       Sums c[2 * in_steps] = {};
 #pragma unroll
@@ -216,7 +234,7 @@ __global__ void pack_layer(const float* parameters, Layer layer, int steps, int 
                            float* biases) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < 16 * pairs)
-    biases[i] = i >= layer.outputs ? (pixels ? never : 0.0f) : layer.has_bias ? parameters[layer.bias + i] : 0.0f;
+    biases[i] = bias_of(parameters, layer, i, pixels ? never : 0.0f);
   if (i >= steps * pairs * tile_lines) return;
   tiles[i] = packed_line(parameters, layer, steps, i);
 }
@@ -239,10 +257,10 @@ int multiprocessors() {
 template <class Shape, bool gradient>
 void launch(const PackedDecoder& net, const DecoderRows& rows, cudaStream_t stream) {
   constexpr auto kernel = decode<Shape, gradient>;
-  allow_shared_memory<kernel, Shape::bytes(gradient, most_warps)>();
+  allow_shared_memory<kernel, Shape::bytes>();
   static const int processors = multiprocessors();
   const int groups = ceil_div(rows.rows, 16), warps = std::clamp(ceil_div(groups, processors), 1, most_warps);
-  kernel<<<ceil_div(groups, warps), 32 * warps, Shape::bytes(gradient, warps), stream>>>(net, rows);
+  kernel<<<ceil_div(groups, warps), 32 * warps, Shape::bytes, stream>>>(net, rows);
   check(cudaGetLastError(), "starting a decoder");
 }
 
