@@ -1,4 +1,4 @@
-// Decoders of thousands of rows: log p(x | z) and its gradient against double precision, where operands are rounded to
+// Decoders of thousands of rows: log p(x | z) and its gradient against double precision, for tf32 with operands rounded to
 // the ten bits of mantissa that the products have.
 
 #include "hone/engine/cuda/batch_decoder.cuh"
@@ -81,21 +81,24 @@ class CudaDecoder : public CudaTest {
     return net_.activation == Activation::relu ? (h > 0 ? 1.0 : 0.0) : 1 - h * h;
   }
 
-  void expected(std::vector<double>& values, std::vector<double>& gradients) const {
+  void expected(bool rounds, std::vector<double>& values, std::vector<double>& gradients) const {
     values.clear();
     gradients.clear();
+    const auto operand = [rounds](double x) { return rounds ? to_ten_bits(x) : x; };
+    std::vector<double> parameters;
+    for (const float p : parameters_) parameters.push_back(operand(p));
     const auto weight = [&](int l, int i, int j) {
       const cuda::Layer& layer = net_.layer[l];
-      return to_ten_bits(parameters_[layer.weight + static_cast<std::size_t>(i) * layer.ld + j]);
+      return parameters[layer.weight + static_cast<std::size_t>(i) * layer.ld + j];
     };
     for (int m = 0; m < shape_.rows; ++m) {
       std::vector<std::vector<double>> h(net_.depth + 1);
-      for (int d = 0; d < latent_; ++d) h[0].push_back(to_ten_bits(z_[static_cast<std::size_t>(m) * ld_ + d]));
+      for (int d = 0; d < latent_; ++d) h[0].push_back(operand(z_[static_cast<std::size_t>(m) * ld_ + d]));
       for (int l = 0; l < net_.depth; ++l)
         for (int j = 0; j < net_.layer[l].outputs; ++j) {
           double a = shape_.biases ? parameters_[net_.layer[l].bias + j] : 0;
           for (int i = 0; i < net_.layer[l].inputs; ++i) a += h[l][i] * weight(l, i, j);
-          h[l + 1].push_back(l + 1 < net_.depth ? to_ten_bits(activated(a)) : a);
+          h[l + 1].push_back(l + 1 < net_.depth ? operand(activated(a)) : a);
         }
       double value = 0;
       std::vector<double> delta;
@@ -112,9 +115,10 @@ class CudaDecoder : public CudaTest {
       values.push_back(value);
       for (int l = net_.depth - 1; l >= 0; --l) {
         std::vector<double> below;
+        for (double& d : delta) d = operand(d);
         for (int i = 0; i < net_.layer[l].inputs; ++i) {
           double sum = 0;
-          for (int j = 0; j < net_.layer[l].outputs; ++j) sum += to_ten_bits(delta[j]) * weight(l, i, j);
+          for (int j = 0; j < net_.layer[l].outputs; ++j) sum += delta[j] * weight(l, i, j);
           below.push_back(l > 0 ? sum * sloped(h[l][i]) : sum);
         }
         delta = below;
@@ -145,14 +149,14 @@ class CudaDecoder : public CudaTest {
   template <Math math>
   void check(double of_value, double of_gradient) const {
     std::vector<double> values, gradients, made, slopes;
-    expected(values, gradients);
+    expected(math == Math::tf32, values, gradients);
     for (const bool gradient : {false, true}) {
       found<math>(gradient, made, slopes);
       EXPECT_LT(relative_error(values, made), of_value);
       if (!gradient) continue;
-      // beside that: units at a ReLU's corner that fell to the other side
-      EXPECT_LE(share_beyond(gradients, slopes, of_gradient), 0.005);
-      EXPECT_LT(relative_error(gradients, slopes), 0.1);
+      // but for a row here and there whose unit at a ReLU's corner fell to the other side
+      const double corners = shape_.rows < 16 ? 0 : 1 + shape_.rows / 5000;
+      EXPECT_LE(share_beyond(gradients, slopes, of_gradient), corners / shape_.rows);
     }
   }
 
@@ -188,7 +192,7 @@ TEST_F(CudaDecoder, AgainstDouble) {
     make(shape);
     SCOPED_TRACE(testing::PrintToString(shape.units));
     check<Math::tf32>(1e-4, 2e-3);
-    check<Math::fp32>(1e-2, 5e-2);  // its operands are not rounded
+    check<Math::fp32>(2e-5, 2e-4);
   }
 }
 

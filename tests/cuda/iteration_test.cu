@@ -246,7 +246,7 @@ TEST_F(CudaIteration, InHalvesAgainstDouble) {
   const Shape shapes[] = {{10, {200, 200}, 784, 100}, {16, {208, 208}, 896, 37}, {3, {64, 13}, 101, 37},
                           {1, {1, 1}, 1, 1},          {50, {}, 784, 100},        {64, {}, 832, 37},
                           {7, {}, 101, 37},           {1, {}, 1, 1},             {16, {208, 208}, 832, 37},
-                          {3, {64, 13}, 101, 1100}};
+                          {5, {40, 30}, 90, 1100}};
   for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
       const ModelKind model = shape.hidden.empty() ? ModelKind::logistic_mf : ModelKind::vae;
