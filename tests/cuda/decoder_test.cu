@@ -1,5 +1,5 @@
-// Decoders of thousands of rows: log p(x | z) and its gradient against double precision, for tf32 with operands rounded to
-// the ten bits of mantissa that the products have.
+// Decoders of thousands of rows: log p(x | z) and its gradient against double precision, for tf32 with operands rounded
+// to the ten bits of mantissa that the products have.
 
 #include "hone/engine/cuda/batch_decoder.cuh"
 #include "tests/cuda/support.cuh"

@@ -35,9 +35,9 @@ __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
 }
 
 // A place where a block waits for numbers that the blocks of its cluster, itself among them, store into its shared
-// memory, or that are copied there: each announces its bytes when it has arrived. Lighter than a meeting of the cluster, which is a fence for all
-// memory. A store for the next time must never be made before every block has waited for the last: else bytes of two
-// times are counted together.
+// memory, or that are copied there: each announces its bytes when it has arrived. Lighter than a meeting of the cluster,
+// which is a fence for all memory. A store for the next time must never be made before every block has waited for the
+// last: else bytes of two times are counted together.
 class Mailbox {
  public:
   __device__ void set_up() const { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory"); }

@@ -309,8 +309,9 @@ class Evaluator {
           check(cudaGetLastError(), "drawing from proposals");
           decoder.run({input.data(), ld_, count, x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
                        ld_pixels(), size, partial.data(), nullptr});
-          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), decoder.tiles(), constant_.data(),
-                                            begin, std::max(1, evaluation_.samples / 10), sums.data());
+          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), decoder.tiles(),
+                                            constant_.data(), begin, std::max(1, evaluation_.samples / 10),
+                                            sums.data());
           check(cudaGetLastError(), "weighing draws");
         }
       if (!progress) continue;

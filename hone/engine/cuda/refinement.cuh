@@ -8,8 +8,8 @@ namespace hone::cuda {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 // The chains of a cluster through a whole refinement. Every block of the cluster moves all of them, with the same bits,
-// a warp a chain (or several) and one lane a dimension: within a chain no barrier is needed. The decoder is a block's part of
-// log p(x | z):
+// a warp a chain (or several) and one lane a dimension: within a chain no barrier is needed. The decoder is a block's
+// part of log p(x | z):
 //   NC, block_warps, rank()                  chains; warps of a block; this block's number in the cluster
 //   most_dims                                dimensions of z at most; 0: not known to the compiler
 //   places(), point_stride()                 where the chains are kept, and doubles from a chain to the next: constants

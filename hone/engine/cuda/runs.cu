@@ -202,7 +202,8 @@ double refinement_time(const TrajectoryPlan& plan) {
 }
 
 // The cluster kernel where the decoder fits it, in registers rather than in shared memory, and the general path where
-// not. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is full anyway.
+// not. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is full
+// anyway.
 void Runs::plan_refinement(const PathOptions& options) {
   const auto waves = [&](const TrajectoryPlan& plan) {
     const int clusters = ceil_div(config_.batch, plan.chains);

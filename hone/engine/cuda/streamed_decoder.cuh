@@ -6,10 +6,10 @@
 namespace hone::cuda {
 
 // For many chains at a time, of many runs or of a large batch, where what counts is how much a multiprocessor does, not
-// how soon: a block alone carries 16 chains. Hidden layers are shared out over its warps by 16 units, and so are the pixels, of which a warp goes forward
-// and back in one go. With hidden layers the last one's tiles, 16 pixels' biases behind them, stream from the device's
-// cache, two ahead, each to the warp that needs it; all others, and those of decoders without hidden layers, stay in
-// shared memory. Data must be binary: they are kept as bits.
+// how soon: a block alone carries 16 chains. Hidden layers are shared out over its warps by 16 units, and so are the
+// pixels, of which a warp goes forward and back in one go. With hidden layers the last one's tiles, 16 pixels' biases
+// behind them, stream from the device's cache, two ahead, each to the warp that needs it; all others, and those of
+// decoders without hidden layers, stay in shared memory. Data must be binary: they are kept as bits.
 template <bool hidden_>
 struct StreamedShape {
   static constexpr bool hidden = hidden_;

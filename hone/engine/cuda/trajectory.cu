@@ -12,7 +12,9 @@ TrajectoryKernel kernel_of(const TrajectoryPlan& plan, Math math) {
     default: return shared_kernel(plan, math);
   }
 }
-int threads_of(const TrajectoryPlan& plan) { return plan.weights == WeightPlace::streamed ? 32 * streamed_warps : threads; }
+int threads_of(const TrajectoryPlan& plan) {
+  return plan.weights == WeightPlace::streamed ? 32 * streamed_warps : threads;
+}
 
 bool allows(const TrajectoryPlan& plan, Math math, int most) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
