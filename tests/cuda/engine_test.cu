@@ -159,20 +159,30 @@ TEST_F(CudaEngineTest, OneRunThatFailsLeavesTheOthersAlone) {
   expect_same(together.save(1), group->save(1));
 }
 
+// Some of the data by the cpu engine in float32 and by the device, which has trained the model a little.
+struct Evaluated {
+  std::vector<PointEvaluation> expected, found;
+};
+Evaluated evaluated(TrainConfig config, Precision precision, std::uint32_t iterations, int data_size,
+                    const EvaluationConfig& evaluation) {
+  const DataSet data = made_up_data(config.model.kind, data_size, 101);
+  const auto cpu = make_cpu_engine(config, data, {.threads = 2});
+  config.precision = precision;
+  const auto cuda = make_cuda_engine(config, data);
+  TrainMetrics metrics;
+  cuda->train(iterations, metrics);
+  cpu->restore(cuda->save());
+  return {cpu->evaluate(data, evaluation, {}), cuda->evaluate(data, evaluation, {})};
+}
+
 TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
+  EvaluationConfig evaluation;
+  evaluation.samples = 1100;
+  evaluation.burn_in = evaluation.kept = 20;
+  evaluation.points = 60;
   for (const ModelKind model : {ModelKind::vae, ModelKind::gaussian_mf, ModelKind::poisson_mf}) {
-    TrainConfig c = config_of(model, ObjectiveKind::vcd);
-    const DataSet data = made_up_data(model, 130, 101);
-    const auto cpu = make_cpu_engine(c, data, {.threads = 2});
-    const auto cuda = make_cuda_engine(c, data);
-    TrainMetrics metrics;
-    cuda->train(30, metrics);
-    cpu->restore(cuda->save());
-    EvaluationConfig evaluation;
-    evaluation.samples = 1100;
-    evaluation.burn_in = evaluation.kept = 20;
-    evaluation.points = 60;
-    const auto expected = cpu->evaluate(data, evaluation, {}), found = cuda->evaluate(data, evaluation, {});
+    const auto [expected, found] =
+        evaluated(config_of(model, ObjectiveKind::vcd), Precision::float32, 30, 130, evaluation);
     ASSERT_EQ(found.size(), 60u);
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -189,24 +199,18 @@ TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
 
 // In tf32: decoders that are one kernel, and one that has too many dimensions; more points than are drawn for at once.
 TEST_F(CudaEngineTest, EvaluatesInTf32AsTheCpuEngineDoes) {
+  EvaluationConfig evaluation;
+  evaluation.samples = 50;
+  evaluation.burn_in = evaluation.kept = 2;
+  evaluation.points = 300;
   for (const int latent : {1, 4, 70})
     for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf}) {
       SCOPED_TRACE(std::to_string(latent) + " dimensions, model " + std::to_string(static_cast<int>(model)));
       TrainConfig c = config_of(model, ObjectiveKind::vcd);
       c.model.latent = latent;
-      const DataSet data = made_up_data(model, 330, 101);
-      const auto cpu = make_cpu_engine(c, data, {.threads = 2});
-      c.precision = Precision::tf32;
-      const auto cuda = make_cuda_engine(c, data);
-      TrainMetrics metrics;
-      cuda->train(10, metrics);
-      cpu->restore(cuda->save());
-      EvaluationConfig evaluation;
-      evaluation.samples = 50;
-      evaluation.burn_in = evaluation.kept = 2;
-      evaluation.points = 300;
-      const auto expected = cpu->evaluate(data, evaluation, {}), found = cuda->evaluate(data, evaluation, {});
+      const auto [expected, found] = evaluated(c, Precision::tf32, 10, 330, evaluation);
       ASSERT_EQ(found.size(), 300u);
+      ASSERT_EQ(found.size(), expected.size());
       for (std::size_t i = 0; i < found.size(); ++i)
         EXPECT_NEAR(expected[i].proposal[0].log_likelihood, found[i].proposal[0].log_likelihood,
                     2e-3 * std::abs(expected[i].proposal[0].log_likelihood));

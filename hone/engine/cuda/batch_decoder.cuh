@@ -53,11 +53,10 @@ class BatchDecoder {
     if (warps_) return warps_->run(rows);
     room_.tape.input = rows.input;
     room_.tape.ld_input = rows.ld;
-    products_.compare(room_.tape, rows.rows,
-                      {density_, rows.x, rows.ldx, rows.rows_per_datum, nullptr, rows.partial, rows.answer != nullptr});
-    if (!rows.answer) return;
-    products_.backward(room_.tape, rows.rows);
-    products_.backward_input(room_.tape, rows.rows, rows.answer, rows.ld);
+    const bool gradient = rows.answer != nullptr;
+    const Comparison data{density_, rows.x, rows.ldx, rows.rows_per_datum, nullptr, rows.partial, gradient};
+    gradient ? products_.gradient(room_.tape, rows.rows, data, rows.answer, rows.ld)
+             : products_.compare(room_.tape, rows.rows, data);
   }
 
  private:

@@ -23,6 +23,12 @@ struct Net {
   int outputs() const { return layer[depth - 1].outputs; }
 };
 
+// Whether a decoder's products may be in halves: residuals of other densities may be too large for them, and kernels in
+// halves know no activation but ReLU.
+inline bool suits_halves(const Net& net, Density density) {
+  return density == Density::bernoulli && (net.depth == 1 || net.activation == Activation::relu);
+}
+
 // What a network's layers hold for a batch, (rows, ld) each: `value` after the activation (of the last layer: before),
 // `delta` d objective / da.
 struct Tape {
@@ -204,6 +210,13 @@ class Networks {
       launch_product<T, Along::k, Along::k, math>(
           above(tape, rows, l), sides_.nets, net_side(l - 1, l), sides_.runs, run_side(),
           Sloped<math>{tape.delta[l - 1], tape.value[l - 1], net_.layer[l - 1].ld, net_.activation}, stream_);
+  }
+
+  // input → d log p / d input, (rows, ld), and what `data` wants
+  void gradient(const Tape& tape, int rows, const Comparison& data, float* slope, int ld) const {
+    compare(tape, rows, data);
+    backward(tape, rows);
+    backward_input(tape, rows, slope, ld);
   }
 
   // the first layer's delta → d objective / d input, (rows, ld)

@@ -45,10 +45,9 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
 
 TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains) {
   const Net& net = decoder.net;
-  const bool usual = decoder.math == Math::tf32 && decoder.density == Density::bernoulli &&
-                     (net.depth == 1 || net.activation == Activation::relu);
-  if (usual && TwoHiddenLayers::holds(net)) return plan_of<TwoHiddenLayers>(decoder, chains);
-  if (usual && NoHiddenLayers::holds(net)) return plan_of<NoHiddenLayers>(decoder, chains);
+  if (decoder.math != Math::tf32 || !suits_halves(net, decoder.density)) return {};
+  if (TwoHiddenLayers::holds(net)) return plan_of<TwoHiddenLayers>(decoder, chains);
+  if (NoHiddenLayers::holds(net)) return plan_of<NoHiddenLayers>(decoder, chains);
   return {};
 }
 

@@ -247,11 +247,10 @@ void Runs::refine_by_products() {
   const Numbers numbers{seed_memory_.data(), &space_.state->iteration, 0, 0};
   const StepSizeArrays sizes = step_sizes();
   const auto gradient = [&](bool value) {
-    decoder.compare(
+    decoder.gradient(
         decoder_tape_, batch,
-        {density, space_.x, space_.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true});
-    decoder.backward(decoder_tape_, batch);
-    decoder.backward_input(decoder_tape_, batch, chains.answer, chains.ld);
+        {density, space_.x, space_.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true},
+        chains.answer, chains.ld);
   };
   gradient(true);
   launch_begin(chains, runs, queue_);

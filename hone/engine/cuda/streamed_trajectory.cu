@@ -51,10 +51,10 @@ __global__ void pack(Space space, Net net, int lines) {
 }
 
 template <class Shape>
-TrajectoryPlan plan_of(int depth) {
+TrajectoryPlan plan_of(const Net& net) {
   TrajectoryPlan plan;
   plan.weights = WeightPlace::streamed;
-  plan.depth = depth;
+  plan.depth = net.depth;
   plan.cluster = 1;
   plan.chains = Shape::chains;
   plan.places = StreamedPlaces<Shape>().chains();
@@ -66,10 +66,9 @@ TrajectoryPlan plan_of(int depth) {
 
 TrajectoryPlan plan_streamed(const DecoderShape& decoder) {
   const Net& net = decoder.net;
-  const bool usual = decoder.math == Math::tf32 && decoder.density == Density::bernoulli && decoder.binary &&
-                     (net.depth == 1 || net.activation == Activation::relu);
-  if (usual && WithHiddenLayers::holds(net)) return plan_of<WithHiddenLayers>(net.depth);
-  if (usual && WithoutHiddenLayers::holds(net)) return plan_of<WithoutHiddenLayers>(net.depth);
+  if (decoder.math != Math::tf32 || !suits_halves(net, decoder.density) || !decoder.binary) return {};
+  if (WithHiddenLayers::holds(net)) return plan_of<WithHiddenLayers>(net);
+  if (WithoutHiddenLayers::holds(net)) return plan_of<WithoutHiddenLayers>(net);
   return {};
 }
 

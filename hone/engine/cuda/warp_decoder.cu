@@ -267,9 +267,9 @@ void launch(const PackedDecoder& net, const DecoderRows& rows, cudaStream_t stre
 }  // namespace
 
 bool WarpDecoder::holds(const Net& net, Density density) {
-  if (density != Density::bernoulli || net.depth > 3 || net.inputs() > 64) return false;
+  if (!suits_halves(net, density) || net.depth > 3 || net.inputs() > 64) return false;
   for (int l = 0; l + 1 < net.depth; ++l)
-    if (net.activation != Activation::relu || net.layer[l].outputs > 16 * hidden_steps) return false;
+    if (net.layer[l].outputs > 16 * hidden_steps) return false;
   return true;
 }
 
@@ -285,8 +285,8 @@ WarpDecoder::WarpDecoder(const Net& net, const float* parameters, cudaStream_t s
     for (int l = 0; l < net.depth; ++l) {
       const bool pixels = l + 1 == net.depth;
       const int steps = l == 0 ? in_steps_ : hidden_steps, pairs = pixels ? last_pairs_ : hidden_steps;
-      pack_layer<<<ceil_div(steps * pairs * tile_lines, 256), 256, 0, stream>>>(parameters, net.layer[l], steps, pairs,
-                                                                           pixels, tile, bias);
+      pack_layer<<<ceil_div(steps * pairs * tile_lines, 256), 256, 0, stream>>>(parameters, net.layer[l], steps,
+                                                                                pairs, pixels, tile, bias);
       check(cudaGetLastError(), "packing weights");
       tile += steps * pairs * tile_lines;
       bias += 16 * pairs;
