@@ -7,13 +7,19 @@ namespace hone::cuda {
 // What kernels of a refinement, and those before and after it, run on: blocks of so many warps, some blocks a cluster.
 inline constexpr int warps = 16, threads = 32 * warps;
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters
-
 // A number ≥ 0 of which nothing may be computed ahead, outside of a loop: registers are needed for weights.
 __device__ __forceinline__ int here_only(int x) {
   asm volatile("" : "+r"(x));
   __builtin_assume(x >= 0);
   return x;
+}
+
+// Kernels of an iteration are launched before the one before them has ended (`Launch`): what they do with what it wrote
+// comes after `wait_for_previous`. The next one may come as soon as all blocks have been here.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // A number from global to shared memory, which is there after `wait_for_copies` (for other threads: and a barrier).
@@ -25,6 +31,8 @@ __device__ __forceinline__ void copy_async(T* shared, const T* global) {
 }
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters
+
 // Addresses in the shared memory of the cluster's blocks.
 __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
   unsigned address;
@@ -33,6 +41,15 @@ __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
       : "r"(static_cast<unsigned>(__cvta_generic_to_shared(mine))), "r"(rank));
   return address;
 }
+
+// The cluster's blocks meet: what a block did with its own shared memory, mailboxes among it, is done when others write
+// there. It orders nothing else; a `sync` of the cluster does, and takes as long as a fence for the whole device.
+__device__ __forceinline__ void arrive_at_meeting() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  __threadfence_block();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void end_meeting() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
 // A place where a block waits for numbers that the blocks of its cluster, itself among them, store into its shared
 // memory, or that are copied there: each announces its bytes when it has arrived. Lighter than a meeting of the cluster,
@@ -77,7 +94,6 @@ class Mailboxes {
 
   __device__ void set_up() const {  // then the cluster must meet
     if (threadIdx.x < count) boxes_[threadIdx.x].set_up();
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __device__ const Mailbox& operator[](int box) const { return boxes_[box]; }
   __device__ void receive(int box, int bytes) {  // all threads: what was sent to all has come

@@ -6,20 +6,24 @@ namespace hone::cuda {
 
 // What q's draw and the objective make of one datum. All with one warp a datum.
 
-// Mean, deviation and z0 from the encoder's answer and the noise; the chain stands there. One lane a dimension.
-__device__ inline void place_draw(const Space& space, int run, int column, int lane) {
-  const ChainArrays chains = space.chains.of(run);
-  for (int d = lane; d < space.latent; d += 32) {
+// A dimension of a draw from the encoder's answer, whose numbers have a float's precision, and the noise.
+struct Draw {
+  double mean, sd, z;
+
+  __device__ Draw(float raw_mean, float raw_sd, double noise)
+      : mean(raw_mean),
+        sd(softplus_shift + soft_plus<Math::fp32>(raw_sd - static_cast<float>(softplus_shift))),
+        z(mean + sd * noise) {}
+  __device__ void place(const Space& space, int run, int column, int d) const {  // and the chain stands there
+    const ChainArrays chains = space.chains.of(run);
     const int i = column * space.latent + d, j = column * space.ld_latent + d;
-    const double mean = space.of(space.raw_mean, run)[j], sd = modified_softplus(space.of(space.raw_sd, run)[j]);
-    const double z = mean + sd * space.of(space.noise, run)[i];
     space.of(space.mean, run)[i] = mean;
     space.of(space.sd, run)[i] = sd;
     space.of(space.z0, run)[i] = z;
     chains.z[i] = z;
     chains.input[j] = static_cast<float>(z);
   }
-}
+};
 
 // What q says of a datum, and the target where it was drawn and refined.
 struct Datum {
@@ -27,18 +31,33 @@ struct Datum {
   double log_p0, value, weight;
 };
 
+// 1 / s of a deviation, by Newton's steps from a float's: a division of doubles has many instructions.
+__device__ __forceinline__ double inverse_of(double s) {
+  double x = __frcp_rn(static_cast<float>(s));
+  x = x * (2 - s * x);
+  return x * (2 - s * x);
+}
+
 // − D/2 log 2π − Σ log s goes by the name of minus log_normalizer; whitened squares at z0 and at z_t
 struct DatumSums {
   double log_normalizer, square0, square_t;
 };
 __device__ inline DatumSums sums_of(const Datum& q, int latent, int lane) {
   DatumSums s = {0, 0, 0};
+#pragma unroll 1
   for (int d = lane; d < latent; d += 32) {
-    s.log_normalizer += 0.5 * log_two_pi + log(q.sd[d]);
+    const double sd = q.sd[d];
+    s.log_normalizer += 0.5 * log_two_pi + logf(static_cast<float>(sd));
     s.square0 += square(q.noise[d]);
-    s.square_t += square((q.zt[d] - q.mean[d]) / q.sd[d]);
+    s.square_t += square((q.zt[d] - q.mean[d]) * inverse_of(sd));
   }
-  return {warp_sum(s.log_normalizer), warp_sum(s.square0), warp_sum(s.square_t)};
+#pragma unroll 1
+  for (int offset = 16; offset > 0; offset /= 2) {
+    s.log_normalizer += __shfl_xor_sync(0xFFFFFFFFu, s.log_normalizer, offset);
+    s.square0 += __shfl_xor_sync(0xFFFFFFFFu, s.square0, offset);
+    s.square_t += __shfl_xor_sync(0xFFFFFFFFu, s.square_t, offset);
+  }
+  return s;
 }
 
 __device__ inline double baseline_of(const Space& space, const ObjectiveSpec& spec, const RunState& state, int run,
@@ -58,8 +77,9 @@ __device__ inline void add_ascent(const Space& space, const ObjectiveSpec& spec,
   const ObjectiveConfig& o = spec.objective;
   const bool first = o.kind != ObjectiveKind::li2017, second = o.kind == ObjectiveKind::vcd;
   const double refined_score = q.weight * (o.kind == ObjectiveKind::li2017 ? 1 : second ? o.alpha : 0);
+#pragma unroll 1
   for (int d = lane; d < space.latent; d += 32) {
-    const double inverse = 1 / q.sd[d], e = q.noise[d];  // divided once: it takes long
+    const double inverse = inverse_of(q.sd[d]), e = q.noise[d];
     double mean = 0, sd = 0;
     if (first && o.first_term == FirstTerm::reparameterized) {
       const double slope = spec.analytic ? q.grad_p0[d] : q.grad_p0[d] + e * inverse;  // ∇_z f, or ∇_z log p alone
@@ -95,21 +115,22 @@ __device__ inline void ascend_datum(const Space& space, const ObjectiveSpec& spe
                    space.of(space.noise, run) + i,   chains.z + i,
                    space.of(space.grad_p0, run) + i, space.of(space.log_p0, run)[column],
                    alive ? chains.value[column] : 0, alive ? 1.0 : 0.0};
+  const int datum = space.of(space.datum, run)[column];  // what is far away is asked for first
+  const double baseline[2] = {baseline_of(space, spec, state, run, 0, datum),
+                              baseline_of(space, spec, state, run, 1, datum)};
   const DatumSums s = sums_of(q, space.latent, lane);
   const double f0 = q.log_p0 + 0.5 * s.square0 + s.log_normalizer;  // eq. instantaneous_elbo
   const double ft = q.value + 0.5 * s.square_t + s.log_normalizer;
   // what the terms' control variates follow; f without its constant is appendix 3's g
   const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
-  const int datum = space.of(space.datum, run)[column];
-  const double centred[2] = {followed[0] - baseline_of(space, spec, state, run, 0, datum),
-                             followed[1] - baseline_of(space, spec, state, run, 1, datum)};
+  const double centred[2] = {followed[0] - baseline[0], followed[1] - baseline[1]};
   add_ascent(space, spec, q, centred, space.of(space.raw_sd, run) + static_cast<std::size_t>(column) * space.ld_latent,
              to, lane);
   if (lane != 0 || !records) return;
   figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
   figures.refined[column] = ft;
-  figures.term[0][column] = followed[0];
-  figures.term[1][column] = followed[1];
+  figures.terms[column] = followed[0];
+  figures.terms[space.batch + column] = followed[1];
 }
 
 }  // namespace hone::cuda

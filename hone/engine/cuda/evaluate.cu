@@ -233,7 +233,7 @@ class Evaluator {
     r.tape.input = x_.data();
     r.tape.ld_input = ld_pixels();
     const Sides sides{2, 1, net_parameters_, 0, static_cast<std::size_t>(points_), 0};
-    Networks<math, LargeTile>(encoder_, parameters_, sides, queue_).forward(r.tape, points_, encoder_.depth);
+    Networks<math, LargeTile>(encoder_, parameters_, sides, queue_).forward(r.tape, points_, 0, encoder_.depth);
     queue_.wait();
     const std::vector<float> raw = r.memory.back().download();
     q_mean_.assign(static_cast<std::size_t>(points_) * latent_, 0);

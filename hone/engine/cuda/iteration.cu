@@ -9,7 +9,12 @@ __global__ void draw(Space space) {
   const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
   const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
   if (column >= space.batch) return;
-  place_draw(space, run, column, lane);
+  for (int d = lane; d < space.latent; d += 32) {
+    const int j = column * space.ld_latent + d;
+    const Draw answer(space.of(space.raw_mean, run)[j], space.of(space.raw_sd, run)[j],
+                      space.of(space.noise, run)[column * space.latent + d]);
+    answer.place(space, run, column, d);
+  }
 }
 
 __global__ void settle(Space space) {

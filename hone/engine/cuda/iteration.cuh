@@ -1,6 +1,7 @@
 #pragma once
 
 #include "hone/engine/config.hpp"
+#include "hone/engine/cuda/encoder_shape.cuh"
 #include "hone/engine/cuda/refine.cuh"
 
 namespace hone::cuda {
@@ -62,9 +63,16 @@ struct Space {
   }
 };
 
+// The encoder's networks for means and for deviations, of one shape: the second's parameters lie so many floats further,
+// its rows of the tape behind the first's.
+struct EncoderSpec {
+  Net net;
+  std::size_t net_parameters;
+  Tape tape;
+};
 // The start of the next iteration, which becomes the one under way: x, datum and constant of its minibatch, the noise of
 // q's draws; for the refinement's kernel the random numbers of `steps` HMC steps and, where it wants them, the packed
-// weights.
+// weights; the encoder's first layer, where `first` has blocks.
 struct RateSpec {
   double decay;
   std::uint32_t every;
@@ -77,6 +85,9 @@ struct Preparation {
   HmcShape shape;
   bool packs;
   Net decoder;
+  EncoderSpec encoder;
+  FirstLayerShape first;
+  Math math;
 };
 void launch_prepare(const Space& space, const Preparation& preparation, int runs, cudaStream_t stream);
 
@@ -97,20 +108,12 @@ struct ObjectiveSpec {
 // The objective's gradient in q's means and deviations, as the encoder's last deltas.
 void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
 
-// The encoder's networks for means and for deviations, of one shape: the second's parameters lie so many floats further,
-// its rows of the tape behind the first's.
-struct EncoderSpec {
-  Net net;
-  std::size_t net_parameters;
-  Tape tape;
-};
-// Which of the encoder's kernels there are for it, on a device with clusters: of the first layer, and of those above
-// where they are one or two. The others go by Networks, and launch_draw and launch_ascend.
+// What of the encoder has kernels of its own: the first layer, by `launch_prepare`, where data are bits; and those above
+// where they are one or two, on a device with clusters. The rest goes by Networks, and launch_draw and launch_ascend.
 struct EncoderPlan {
   bool first = false, above = false;
 };
-EncoderPlan plan_encoder(const Net& net, int latent, Math math);
-void launch_first_layer(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);
+EncoderPlan plan_encoder(const Net& net, int latent, bool bits, Math math);
 // From the first layer's values to the draws, as the layers above and launch_draw.
 void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);
 // As launch_ascend, and the deltas of the hidden layers.

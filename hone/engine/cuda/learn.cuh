@@ -6,14 +6,13 @@ namespace hone::cuda {
 
 // What is known of every datum: the ELBO, f at z_t, and what the control variates of the terms learn from.
 struct Figures {
-  double *elbo, *refined, *term[2];
+  double *elbo, *refined, *terms;  // terms: (2, batch)
 
   __device__ Figures(const Space& space, int run) {
     double* const f = space.of(space.figures, run);
     elbo = f;
     refined = f + space.batch;
-    term[0] = f + 2 * space.batch;
-    term[1] = f + 3 * space.batch;
+    terms = f + 2 * space.batch;
   }
 };
 
@@ -29,6 +28,7 @@ __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& s
   if (state.iteration <= spec.shared_until) {
     if (threadIdx.x >= 32) return;
     double sum = 0, weight = 0;
+#pragma unroll 1
     for (int c = threadIdx.x; c < space.batch; c += 32)
       if (alive[c]) sum += value[c], weight += 1;
     sum = warp_sum(sum);
@@ -36,6 +36,7 @@ __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& s
     if (threadIdx.x == 0 && weight > 0) state.shared[term] = decay * state.shared[term] + (1 - decay) * sum / weight;
     return;
   }
+#pragma unroll 1
   for (int c = threadIdx.x; c < space.batch; c += learners()) {
     double& kept = space.of(space.baseline[term], run)[datum[c]];
     double now = kept;  // while the others are looked at; of no use where one of them learns for this one
@@ -44,11 +45,12 @@ __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& s
     };
     const double usually = learned(c);
     int times = 0, last = c;
-#pragma unroll 8
+#pragma unroll 4
     for (int other = 0; other < space.batch; ++other)
       if (datum[other] == datum[c]) ++times, last = other;
     if (last != c) continue;  // that one learns for all
     if (times > 1)
+#pragma unroll 1
       for (int other = 0; other <= c; ++other)
         if (datum[other] == datum[c]) now = learned(other);
     kept = times > 1 ? now : usually;
@@ -61,6 +63,7 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
   const int* alive = space.of(space.alive, run);
   const bool refines = spec.objective.kind != ObjectiveKind::kl;
   double sum[7] = {};  // weight, elbo, f at z_t, acceptance, proposals, not finite, dropped
+#pragma unroll 1
   for (int c = lane; c < space.batch; c += 32) {
     if (!alive[c]) {
       sum[6] += 1;
@@ -72,9 +75,13 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
                              chains.acceptance[c],
                              static_cast<double>(chains.proposals[c]),
                              static_cast<double>(chains.nonfinite[c])};
+#pragma unroll
     for (int i = 0; i < 6; ++i) sum[i] += terms[i];
   }
-  for (double& s : sum) s = warp_sum(s);
+#pragma unroll 1
+  for (int offset = 16; offset > 0; offset /= 2)
+#pragma unroll
+    for (double& s : sum) s += __shfl_xor_sync(0xFFFFFFFFu, s, offset);
   if (lane != 0) return;
   MetricsRow row = {};
   row.elbo = sum[1] / sum[0];
@@ -99,14 +106,16 @@ __device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int 
   const Figures figures(space, run);
   const int* datum = space.of(space.datum, run);
   if (space.batch <= room) {
+#pragma unroll 1
     for (int c = threadIdx.x; c < space.batch; c += blockDim.x) shared[c] = datum[c];
     datum = shared;
   }
   __syncthreads();
   if (const int lane = static_cast<int>(threadIdx.x) - learners(); lane >= 0)
     return write_figures(space, spec, state, run, figures, lane);
+#pragma unroll 1
   for (int term = 0; term < 2; ++term)
-    if (space.baseline[term]) learn_baseline(space, spec, state, run, term, figures.term[term], datum);
+    if (space.baseline[term]) learn_baseline(space, spec, state, run, term, figures.terms + term * space.batch, datum);
 }
 
 }  // namespace hone::cuda

@@ -77,6 +77,36 @@ class Memory {
   std::size_t size_ = 0;
 };
 
+inline bool has_clusters() {  // compute capability 9.0 and later
+  int device = 0, major = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device's generation");
+  return major >= 9;
+}
+
+// A launch of blocks of so many threads, in clusters of so many blocks, of a kernel that begins with `wait_for_previous`.
+// Devices without clusters wait by themselves.
+struct Launch {
+  cudaLaunchAttribute attributes[2];
+  cudaLaunchConfig_t config = {};
+
+  Launch(const dim3& grid, int cluster, int block, int bytes, cudaStream_t stream) {
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim.x = cluster;
+    attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = grid;
+    config.blockDim = dim3(block);
+    config.dynamicSmemBytes = bytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = has_clusters() ? 2 : 0;
+  }
+  Launch(const Launch&) = delete;  // `config` points to `attributes`
+  Launch& operator=(const Launch&) = delete;
+};
+
 class Queue {
  public:
   Queue() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
@@ -88,6 +118,22 @@ class Queue {
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+// Places in a block's shared memory, one after the other.
+class Places {
+ public:
+  explicit __host__ __device__ constexpr Places(int begin = 0) : size_(begin) {}
+  template <class T>
+  __host__ __device__ constexpr int take(int count) {  // its first byte
+    const int at = (size_ + 15) / 16 * 16;
+    size_ = at + count * static_cast<int>(sizeof(T));
+    return at;
+  }
+  __host__ __device__ constexpr int bytes() const { return (size_ + 15) / 16 * 16; }
+
+ private:
+  int size_;
 };
 
 constexpr int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }

@@ -183,9 +183,9 @@ class Networks {
 
   static int partial_tiles(int pixels) { return ceil_div(pixels, T::n); }
 
-  // input → values of the layers [0, to)
-  void forward(const Tape& tape, int rows, int to) const {
-    for (int l = 0; l < to; ++l) {
+  // input → values of the layers [from, to)
+  void forward(const Tape& tape, int rows, int from, int to) const {
+    for (int l = from; l < to; ++l) {
       const Layer& layer = net_.layer[l];
       const Activation activation = l + 1 < net_.depth ? net_.activation : Activation::linear;
       launch_product<T, Along::k, Along::n, math>(
@@ -197,7 +197,7 @@ class Networks {
   // input → residuals as the last layer's delta and sums of log p, as `data` wants them
   void compare(const Tape& tape, int rows, const Comparison& data) const {
     const int last = net_.depth - 1;
-    forward(tape, rows, last);
+    forward(tape, rows, 0, last);
     const Layer& layer = net_.layer[last];
     launch_product<T, Along::k, Along::n, math>(
         below(tape, rows, last), 1, {}, sides_.runs, run_side(),

@@ -1,26 +1,31 @@
+#include "hone/engine/cuda/first_layer.cuh"
 #include "hone/engine/cuda/register_weights.cuh"
-#include "hone/engine/cuda/trajectory.cuh"
 
 namespace hone::cuda {
 namespace {
 
 // A block's share of the minibatch: one datum.
 __device__ void gather(const Space& space, const Preparation& p, int run, int column) {
-  RunState& state = *space.of(space.state, run);
+  const RunState& state = *space.of(space.state, run);
   const DataView& data = p.data;
-  const std::uint32_t iteration = state.next;
-  const std::size_t row = static_cast<std::size_t>(iteration - state.chunk_first) * space.batch;
+  const std::size_t row = static_cast<std::size_t>(state.next - state.chunk_first) * space.batch;
   const int datum = space.of(space.indices, run)[row + column];
   float* x = space.of(space.x, run) + static_cast<std::size_t>(column) * space.ld_pixels;
+#pragma unroll 1
   for (int i = threadIdx.x; i < data.pixels; i += threads)
     x[i] = data.bits
                ? static_cast<float>(data.bits[static_cast<std::size_t>(datum) * data.words + i / 64] >> (i % 64) & 1)
                : data.values[static_cast<std::size_t>(datum) * data.pixels + i];
-  if (threadIdx.x == 0) {
-    space.of(space.datum, run)[column] = datum;
-    space.of(space.constant, run)[column] = data.constant ? data.constant[datum] : 0;
-  }
-  if (column != 0) return;
+  if (threadIdx.x != 0) return;
+  space.of(space.datum, run)[column] = datum;
+  space.of(space.constant, run)[column] = data.constant ? data.constant[datum] : 0;
+}
+
+// The next iteration becomes the one under way.
+__device__ void begin_iteration(const Space& space, const Preparation& p, int run) {
+  RunState& state = *space.of(space.state, run);
+  const std::uint32_t iteration = state.next;
+#pragma unroll 1
   for (int step = threadIdx.x; step < space.steps; step += threads) space.of(space.meeting, run)[step] = 0;
   if (threadIdx.x == 0) {
     state.iteration = iteration;
@@ -32,37 +37,27 @@ __device__ void gather(const Space& space, const Preparation& p, int run, int co
   }
 }
 
-// A warp's share of the random numbers: of one datum, the noise of q's draw …
-__device__ void draw_noise(const Space& space, const Preparation& p, int run, int column) {
-  const std::uint32_t iteration = space.of(space.state, run)->next;
-  double* noise = space.of(space.noise, run) + static_cast<std::size_t>(column) * space.latent;
-  for (int pair = static_cast<int>(threadIdx.x) % 32; 2 * pair < space.latent; pair += 32) {
-    const auto normal = random_pair(p.seed[run], {Purpose::draw, iteration, static_cast<std::uint32_t>(column), 0},
-                                    static_cast<std::uint32_t>(pair), true);
-    noise[2 * pair] = normal.first;
-    if (2 * pair + 1 < space.latent) noise[2 * pair + 1] = normal.second;
-  }
-}
-// … and of a step.
-__device__ void draw_step(const Space& space, const Preparation& p, int run, int step, int column) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto datum = static_cast<std::uint32_t>(column), number = static_cast<std::uint32_t>(step);
-  const std::uint32_t iteration = space.of(space.state, run)->next;
-  const std::uint64_t seed = p.seed[run];
-  const std::size_t place = static_cast<std::size_t>(step) * space.batch + column;
-  double* momentum = space.of(space.drawn_momentum, run) + place * space.latent;
+// A warp's share of the random numbers: of one datum and step, or the noise of q's draw (step −1). Written so that the
+// code of a random number is there once: fetching it takes longer than running it.
+__device__ void draw(const Space& space, const Preparation& p, int run, int step, int column) {
+  const std::size_t place = static_cast<std::size_t>(max(step, 0)) * space.batch + column;
+  double* normals = space.of(step < 0 ? space.noise : space.drawn_momentum, run) + place * space.latent;
   const int pairs = (space.latent + 1) / 2;
-  for (int task = lane; task < pairs + 2; task += 32) {
-    if (task < pairs) {
-      const auto normal =
-          random_pair(seed, {Purpose::momentum, iteration, datum, number}, static_cast<std::uint32_t>(task), true);
-      momentum[2 * task] = normal.first;
-      if (2 * task + 1 < space.latent) momentum[2 * task + 1] = normal.second;
+  Stream stream{Purpose::draw, space.of(space.state, run)->next, static_cast<std::uint32_t>(column),
+                static_cast<std::uint32_t>(max(step, 0))};
+#pragma unroll 1
+  for (int task = static_cast<int>(threadIdx.x) % 32; task < (step < 0 ? pairs : pairs + 2); task += 32) {
+    const bool normal = task < pairs;
+    if (step >= 0) stream.purpose = normal ? Purpose::momentum : task == pairs ? Purpose::accept : Purpose::leapfrog;
+    const auto pair = random_pair(p.seed[run], stream, normal ? static_cast<std::uint32_t>(task) : 0, normal);
+    if (normal) {
+      normals[2 * task] = pair.first;
+      if (2 * task + 1 < space.latent) normals[2 * task + 1] = pair.second;
     } else if (task == pairs) {
-      space.of(space.drawn_log_uniform, run)[place] =
-          log(random_pair(seed, {Purpose::accept, iteration, datum, number}, 0, false).first);
+      space.of(space.drawn_log_uniform, run)[place] = log(pair.first);
     } else {
-      space.of(space.drawn_length, run)[place] = trajectory_length(p.shape, seed, iteration, datum, number);
+      space.of(space.drawn_length, run)[place] = 
+          p.shape.jitter == 0 ? p.shape.leapfrog : jittered(p.shape.leapfrog, p.shape.jitter, pair.first);
     }
   }
 }
@@ -71,29 +66,27 @@ struct NoWeights {  // where a decoder's weights are not packed
   static constexpr int blocks = 0, fragments = 1;
 };
 
-// Three tasks side by side, since none fills the device and a launch takes as long as they do.
-template <class Shape>
-__global__ void __launch_bounds__(threads)
+// Tasks side by side, since none fills the device and a launch takes as long as they do. The longest begin first.
+template <class Shape, Math math>
+__global__ void __launch_bounds__(threads, 3)
     prepare(const __grid_constant__ Space space, const __grid_constant__ Preparation p) {
+  extern __shared__ __align__(16) char shared[];
+  wait_for_previous();
   const int run = static_cast<int>(blockIdx.y), warp = static_cast<int>(threadIdx.x) / 32;
   int block = static_cast<int>(blockIdx.x);
+  if (block < p.first.blocks) return first_layer<math>(space, p.data, p.encoder, p.first, shared, run, block);
+  block -= p.first.blocks;
   if (block < space.batch) {
     gather(space, p, run, block);
+#pragma unroll 1
+    for (int step = warp - 1; step < p.steps; step += warps) draw(space, p, run, step, block);
     return;
   }
   block -= space.batch;
-  const int draws = (p.steps + 1) * space.batch, drawing = ceil_div(draws, warps);
-  if (block < drawing) {
-    const int task = block * warps + warp, step = task / space.batch - 1, column = task % space.batch;
-    if (step < 0)
-      draw_noise(space, p, run, column);
-    else if (task < draws)
-      draw_step(space, p, run, step, column);
-    return;
-  }
+  if (block == 0) return begin_iteration(space, p, run);
 #if __CUDA_ARCH__ >= 900
   if constexpr (Shape::blocks > 0) {  // one block a block of the refinement and place
-    block -= drawing;
+    block -= 1;
     const RegisterWeights<Shape> weights(p.decoder, space.of(space.parameters, run), block / Shape::fragments);
     reinterpret_cast<Fragment*>(space.of(space.packed, run))[block * threads + static_cast<int>(threadIdx.x)] =
         weights(block % Shape::fragments);
@@ -101,22 +94,24 @@ __global__ void __launch_bounds__(threads)
 #endif
 }
 
-template <class Shape>
+template <class Shape, Math math>
 void launch(const Space& space, const Preparation& p, int runs, cudaStream_t stream) {
-  const int blocks = space.batch + ceil_div((p.steps + 1) * space.batch, warps) + Shape::blocks * Shape::fragments;
-  prepare<Shape><<<dim3(blocks, runs), threads, 0, stream>>>(space, p);
+  const int blocks = p.first.blocks + space.batch + 1 + Shape::blocks * Shape::fragments;
+  const Launch launch(dim3(blocks, runs), 1, threads, p.first.bytes, stream);
+  check(cudaLaunchKernelEx(&launch.config, prepare<Shape, math>, space, p), "preparing an iteration");
 }
 
 }  // namespace
 
 void launch_prepare(const Space& space, const Preparation& p, int runs, cudaStream_t stream) {
-  if (!p.packs)
-    launch<NoWeights>(space, p, runs, stream);
+  if (p.math == Math::fp32)  // whose weights are never packed
+    launch<NoWeights, Math::fp32>(space, p, runs, stream);
+  else if (!p.packs)
+    launch<NoWeights, Math::tf32>(space, p, runs, stream);
   else if (p.decoder.depth == 1)
-    launch<NoHiddenLayers>(space, p, runs, stream);
+    launch<NoHiddenLayers, Math::tf32>(space, p, runs, stream);
   else
-    launch<TwoHiddenLayers>(space, p, runs, stream);
-  check(cudaGetLastError(), "preparing an iteration");
+    launch<TwoHiddenLayers, Math::tf32>(space, p, runs, stream);
 }
 
 }  // namespace hone::cuda

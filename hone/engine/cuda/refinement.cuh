@@ -7,6 +7,11 @@ namespace hone::cuda {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
+// Where q's draws of a cluster lie, (chain, D), if another kernel made them.
+__device__ inline const double* draws_of(const Space& space, int run, int first) {
+  return space.of(space.z0, run) + static_cast<std::size_t>(first) * space.latent;
+}
+
 // The chains of a cluster through a whole refinement. Every block of the cluster moves all of them, with the same bits,
 // a warp a chain (or several) and one lane a dimension: within a chain no barrier is needed. The decoder is a block's
 // part of log p(x | z):
@@ -14,8 +19,10 @@ namespace hone::cuda {
 //   most_dims                                dimensions of z at most; 0: not known to the compiler
 //   places(), point_stride()                 where the chains are kept, and doubles from a chain to the next: constants
 //                                            where the compiler can know them
-//   load(), set_input(chain, d, z)           weights into place; a point to evaluate at (a barrier follows)
-//   evaluate<records>(wants_value, value)    all threads; `records`: writes the tape instead, no answer
+//   set_input(chain, d, z)                   a point to evaluate at (a barrier follows)
+//   evaluate<records>(wants_value, value)    all threads; `records`: writes the tape, where `value` is that of every chain,
+//                                            −∞ where it was lost, and there is no answer; where draws stay, there is one
+//                                            and `value` is null: none was lost
 //   gradient(chain, d), log_likelihood(chain)   the answer, of all blocks
 template <class Decoder>
 class Refinement {
@@ -26,7 +33,9 @@ class Refinement {
                         int first)
       : decoder_(decoder), space_(space), spec_(spec), run_(run), first_(first), shared_(shared) {}
 
-  __device__ void run();
+  // From the draws (chain, D) on. `stay`: without any step.
+  template <bool stay = false>
+  __device__ void run(const double* draws);
 
  private:
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
@@ -57,7 +66,7 @@ class Refinement {
 
   __device__ bool adapts(int step) const { return spec_.adapt == Adapt::inside && step < spec_.adapting; }
 
-  __device__ void load();
+  __device__ void load(const double* draws);
   __device__ double value_here(int chain, double prior) const;
   __device__ void begin(int chain);
   __device__ void fetch(int chain, int step);
@@ -68,6 +77,8 @@ class Refinement {
   __device__ void arrive(int step, unsigned counts);
   __device__ void set_next_step_size(int step);
   __device__ void write_refined(int chain);
+  __device__ bool settle();
+  __device__ void refine();
 
   Decoder& decoder_;
   const Space& space_;
@@ -78,16 +89,15 @@ class Refinement {
 };
 
 template <class Decoder>
-__device__ void Refinement<Decoder>::load() {
+__device__ void Refinement<Decoder>::load(const double* draws) {
   const RunState& state = *space_.of(space_.state, run_);
   if (threadIdx.x == 0) {
     epsilon(0) = state.step_size;
     *ints(at().counts) = 0;
   }
-  const double* z0 = space_.of(space_.z0, run_);
   each_chain(warp_, [&](int chain) {
     each_dimension([&](int d) {
-      const double z = real(chain) ? z0[static_cast<std::size_t>(first_ + chain) * space_.latent + d] : 0;
+      const double z = real(chain) ? draws[chain * space_.latent + d] : 0;
       doubles(at().position)[point(chain, d)] = z;
       doubles(at().drawn)[point(chain, d)] = 0;  // of chains that are not there, it stays
       decoder_.set_input(chain, d, static_cast<float>(z));
@@ -282,12 +292,9 @@ __device__ void Refinement<Decoder>::write_refined(int chain) {
     space_.of(space_.state, run_)->step_size = epsilon(spec_.steps);
 }
 
+// Value and gradient at the draws, and all steps.
 template <class Decoder>
-__device__ void Refinement<Decoder>::run() {
-  decoder_.load();
-  __syncthreads();
-  load();
-  cooperative_groups::this_cluster().sync();  // all shared memory is set up before others write into it
+__device__ void Refinement<Decoder>::refine() {
   const int leaps = spec_.shape.leapfrog + spec_.shape.jitter, shortest = spec_.shape.leapfrog - spec_.shape.jitter;
   const int fetching = (warp_ + warps / 2) % warps;  // the chain whose numbers a warp fetches: not the one that it moves
   for (int step = -1, index = leaps;;) {             // step −1: the draws themselves
@@ -310,9 +317,35 @@ __device__ void Refinement<Decoder>::run() {
     __syncthreads();
   }
   __syncthreads();
-  each_chain(warp_, [&](int chain) { write_refined(chain); });
+}
+
+// Refined draws as they are wanted; whether one was lost. For all threads, with a barrier at the end.
+template <class Decoder>
+__device__ bool Refinement<Decoder>::settle() {
+  bool lost = false;
+  each_chain(warp_, [&](int chain) {
+    write_refined(chain);
+    lost = lost || (real(chain) && doubles(at().value)[chain] == -infinity);
+  });
+  return __syncthreads_or(lost);
+}
+
+template <class Decoder>
+template <bool stay>
+__device__ void Refinement<Decoder>::run(const double* draws) {
   __syncthreads();
-  decoder_.template evaluate<true>(false, doubles(at().value));
+  load(draws);
+  __syncwarp();
+  arrive_at_meeting();
+  end_meeting();  // all shared memory is set up before others write into it
+  if constexpr (stay) {  // one pass answers and records, unless a draw is lost
+    decoder_.template evaluate<true>(true, nullptr);
+    each_chain(warp_, [&](int chain) { begin(chain); });
+    __syncthreads();
+  } else {
+    refine();
+  }
+  if (settle() || !stay) decoder_.template evaluate<true>(false, doubles(at().value));
   cooperative_groups::this_cluster().sync();  // nobody leaves while others may write to it
 }
 

@@ -11,7 +11,7 @@ template <class Shape, int NT>
 struct RegisterPlaces {
   static constexpr int NC = 8 * NT;
   int input = 0, first = 0, second = 0, mask = 0, residual = 0, delta = 0, parts = 0, sums = 0, answers = 0,
-      log_likelihoods = 0, partial_values = 0, boxes = 0, fragments = 0, bytes = 0;
+      log_likelihoods = 0, partial_values = 0, first_sums = 0, boxes = 0, fragments = 0, bytes = 0;
 
   __host__ __device__ constexpr RegisterPlaces() {
     Places places;
@@ -26,7 +26,8 @@ struct RegisterPlaces {
     answers = places.take<float>(2 * Shape::blocks * NC * point_stride);
     log_likelihoods = places.take<double>(2 * Shape::blocks * NC);
     partial_values = places.take<double>(Shape::pixel_tiles * NC);
-    boxes = places.take<unsigned long long>(4);
+    first_sums = places.take<float4>(32 * NT * Shape::blocks * Shape::owned_tiles);
+    boxes = places.take<unsigned long long>(5);
     fragments = places.take<uint4>(threads * Shape::in_shared);
     bytes = places.bytes();
   }
@@ -85,7 +86,10 @@ class RegisterDecoder {
   __device__ int rank() const { return rank_; }
   static __device__ constexpr int point_stride() { return most_dims; }
   static __device__ constexpr ChainPlaces places() { return at().chains(); }
-  __device__ void load();
+  __device__ void load();  // weights into place
+  // The same in two parts, between which they come: `staged` of the thread's own lie in shared memory for a while.
+  __device__ void begin_load(const Mailbox& box, char* stage, int staged) const;
+  __device__ void load_staged(const Mailbox& box, const char* stage, int staged);
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const int word = tile_word(chain / 8 * latent_tiles + d / 16, d / 2 % 8, chain % 8);
     reinterpret_cast<unsigned short*>(shared_ + at().input)[2 * word + d % 2] =
@@ -106,7 +110,7 @@ class RegisterDecoder {
                        second_tiles = Shape::second_tiles, owned_tiles = Shape::owned_tiles,
                        pixel_tiles = Shape::pixel_tiles, forward_steps = Shape::forward_steps,
                        back_steps = Shape::back_steps, last = hidden ? 2 : 0;
-  enum Box { second_box, sums_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
+  enum Box { second_box, sums_box, delta_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
 
   static __host__ __device__ constexpr RegisterPlaces<Shape, NT> at() { return {}; }
   // do_one(n, m) for each tile of chains and each that the block may own of the second layer: a warp each.
@@ -176,6 +180,10 @@ class RegisterDecoder {
   }
   __device__ void record(float* const (&arrays)[max_layers], int l, int n, int tile, const Sums& c) const;
 
+  __device__ const Fragment* packed_weights() const {
+    return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_)) + rank_ * Shape::fragments * threads;
+  }
+  __device__ void load_rest();
   __device__ void load_vectors();
   __device__ float2 biases(int l, int unit, int next) const;
   template <bool records>
@@ -185,11 +193,11 @@ class RegisterDecoder {
   template <bool records>
   __device__ double finish(int n, int other, float low, float high, bool wants_value, const double* value) const;
   template <bool records>
-  __device__ void backward_hidden();
+  __device__ void backward_hidden(bool answers);
   template <bool records>
   __device__ void gather_deltas() const;
   __device__ void send_first_delta(int n, const Sums& c) const;
-  __device__ void record_first_delta() const;
+  __device__ void record_first_delta();
   __device__ void answer(bool wants_value);
   struct AnswerPlaces {
     bool any;
@@ -214,12 +222,36 @@ class RegisterDecoder {
 
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::load() {
-  const auto* all_blocks = reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_));
-  const Fragment* from = all_blocks + rank_ * Shape::fragments * threads + threadIdx.x;
+  const Fragment* from = packed_weights() + threadIdx.x;
 #pragma unroll
   for (int i = 0; i < Shape::own; ++i) own_[i] = from[(Shape::in_shared + i) * threads];
 #pragma unroll
   for (int i = 0; i < Shape::in_shared; ++i) small(i) = from[i * threads];
+  load_rest();
+}
+
+template <class Shape, int NT>
+__device__ void RegisterDecoder<Shape, NT>::begin_load(const Mailbox& box, char* stage, int staged) const {
+  constexpr int bytes = threads * static_cast<int>(sizeof(Fragment)), in_shared = Shape::in_shared;
+  if (threadIdx.x != 0) return;
+  if constexpr (in_shared > 0) copy_bytes(shared_ + at().fragments, packed_weights(), in_shared * bytes, box);
+  if (staged > 0) copy_bytes(stage, packed_weights() + in_shared * threads, staged * bytes, box);
+  box.expect((in_shared + staged) * bytes);
+}
+
+template <class Shape, int NT>
+__device__ void RegisterDecoder<Shape, NT>::load_staged(const Mailbox& box, const char* stage, int staged) {
+  const Fragment* from = packed_weights() + Shape::in_shared * threads + threadIdx.x;
+  box.wait(0);
+#pragma unroll
+  for (int i = 0; i < Shape::own; ++i)
+    own_[i] = i < staged ? reinterpret_cast<const Fragment*>(stage)[i * threads + threadIdx.x] : from[i * threads];
+  load_rest();
+}
+
+// What is not weights, and boxes; with a barrier.
+template <class Shape, int NT>
+__device__ void RegisterDecoder<Shape, NT>::load_rest() {
   load_vectors();
   auto* all = reinterpret_cast<float4*>(shared_);
   for (int i = threadIdx.x; i < at().fragments / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
@@ -262,14 +294,18 @@ __device__ void RegisterDecoder<Shape, NT>::load_vectors() {
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::record(float* const (&arrays)[max_layers], int l, int n, int tile,
                                                    const Sums& c) const {
-  const float numbers[2][2] = {{c.x, c.y}, {c.z, c.w}};
-#pragma unroll
-  for (int e = 0; e < 2; ++e)
-#pragma unroll
-    for (int other = 0; other < 2; ++other) {
-      const int unit = 16 * tile + 2 * g() + e, chain = 8 * n + 2 * t() + other;
-      if (unit < spec_.decoder.layer[l].outputs && real(chain)) *recorded(arrays, l, chain, unit) = numbers[e][other];
-    }
+  const int unit = 16 * tile + 2 * g(), chain = 8 * n + 2 * t();
+  const Layer& layer = spec_.decoder.layer[l];
+  float* to = recorded(arrays, l, chain, unit);
+  const bool there[2] = {unit < layer.outputs, unit + 1 < layer.outputs};
+  if (real(chain)) {
+    if (there[0]) to[0] = c.x;
+    if (there[1]) to[1] = c.z;
+  }
+  if (real(chain + 1)) {
+    if (there[0]) to[layer.ld] = c.y;
+    if (there[1]) to[layer.ld + 1] = c.w;
+  }
 }
 
 template <class Shape, int NT>
@@ -324,7 +360,7 @@ __device__ __forceinline__ double RegisterDecoder<Shape, NT>::finish(int n, int 
     const int to = pixel(16 * warp_ + 2 * g() + e);
     if (wants_value && to >= 0) sum += log_probability<Math::tf32>(Density::bernoulli, a[e], x);
     if constexpr (records) {
-      if (value[8 * n + chain] == -infinity) r[e] = 0;
+      if (value && value[8 * n + chain] == -infinity) r[e] = 0;
       if (to >= 0 && real(8 * n + chain)) *recorded(spec_.tape.delta, last, 8 * n + chain, to) = r[e];
     }
   }
@@ -361,7 +397,7 @@ __device__ void RegisterDecoder<Shape, NT>::compare(bool wants_value, const doub
 // Pixels → the second layer's sums, which go to their owners, → the first layer's deltas → parts of ∇_z.
 template <class Shape, int NT>
 template <bool records>
-__device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
+__device__ void RegisterDecoder<Shape, NT>::backward_hidden(bool answers) {
   if (const int first = warp_ - Shape::back_warp; first >= 0 && first < Shape::back_warps) {
 #pragma unroll
     for (int n = 0; n < NT; ++n) {
@@ -388,19 +424,15 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden() {
   }
   boxes_.receive(sums_box, blocks * NT * 512 * ((second_tiles - rank_ + blocks - 1) / blocks));
   gather_deltas<records>();
-  if constexpr (records)
-    cooperative_groups::this_cluster().sync();  // all have read their sums: other ones will lie there
-  else
-    __syncthreads();
+  __syncthreads();
   if (warp_ < first_tiles) {
 #pragma unroll
     for (int n = 0; n < NT; ++n) {
       const Sums c = where_positive(
           first_value_[n], product<owned_tiles>({}, [&](int m) -> Fragment& { return to_first[m]; },
                                                 [&](int m) { return words(at().delta, n * owned_tiles + m); }));
-      if constexpr (records) {
-        send_first_delta(n, c);
-      } else {
+      if constexpr (records) send_first_delta(n, c);
+      if (answers) {
         const uint2 b = transposed(packed(c));
 #pragma unroll
         for (int m = 0; m < latent_tiles; ++m) {
@@ -427,20 +459,20 @@ __device__ void RegisterDecoder<Shape, NT>::gather_deltas() const {
   });
 }
 
-// The first layer's deltas are sums over the cluster: tile m's are made by block m mod blocks, where the second layer's
-// lay.
+// The first layer's deltas are sums over the cluster: tile m's are made by block m mod blocks.
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::send_first_delta(int n, const Sums& c) const {
-  Sums* mine = &sums_at(at().sums, (rank_ * NT + n) * owned_tiles + warp_ / blocks);
-  *cooperative_groups::this_cluster().map_shared_rank(mine, warp_ % blocks) = c;
+  const int place = (rank_ * NT + n) * owned_tiles + warp_ / blocks;
+  const unsigned remote = remote_address(shared_, warp_ % blocks);
+  send(remote + at().first_sums + (place * 32 + lane_) * 16, remote + at().boxes + 8 * delta_box, c);
 }
 template <class Shape, int NT>
-__device__ void RegisterDecoder<Shape, NT>::record_first_delta() const {
+__device__ void RegisterDecoder<Shape, NT>::record_first_delta() {
   static_assert(!hidden || first_tiles <= blocks * owned_tiles);
-  cooperative_groups::this_cluster().sync();
+  boxes_.receive(delta_box, blocks * NT * 512 * ((first_tiles - rank_ + blocks - 1) / blocks));
   by_owned_tiles([&](int n, int m) {
     if (owned(m) >= first_tiles) return;
-    record(spec_.tape.delta, 0, n, owned(m), sum_of_tiles<blocks, NT * owned_tiles>(at().sums, n * owned_tiles + m));
+    record(spec_.tape.delta, 0, n, owned(m), sum_of_tiles<blocks, NT * owned_tiles>(at().first_sums, n * owned_tiles + m));
   });
 }
 
@@ -509,9 +541,10 @@ __device__ void RegisterDecoder<Shape, NT>::evaluate(bool wants_value, const dou
   forget_addresses();
   compare<records>(wants_value, value);
   forget_addresses();
-  if constexpr (hidden) backward_hidden<records>();
+  const bool answers = !records || wants_value;
+  if constexpr (hidden) backward_hidden<records>(answers);
   forget_addresses();
-  if constexpr (!records) answer(wants_value);
+  if (answers) answer(wants_value);
 }
 
 #endif

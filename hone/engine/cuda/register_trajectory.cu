@@ -1,29 +1,63 @@
 #include <algorithm>
 
+#include "hone/engine/cuda/encoder.cuh"
 #include "hone/engine/cuda/register_decoder.cuh"
 
 namespace hone::cuda {
 namespace {
 
-template <class Shape, int NT>
+// This block's number, asked for anew each time: it needs no register until then.
+__device__ __forceinline__ int this_block() {
+  int block;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+  return block;
+}
+
+template <class Shape, int NT, bool stay>
 __global__ void __launch_bounds__(threads, 1)
     trajectory(const __grid_constant__ Space space, const __grid_constant__ TrajectorySpec spec, int first_run) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) char shared[];
+  wait_for_previous();
   const int cluster = static_cast<int>(blockIdx.x) / Shape::blocks;
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
   RegisterDecoder<Shape, NT> decoder(space, spec, shared, run, first);
   Refinement refinement(decoder, space, spec, shared, run, first);
-  refinement.run();
+  if constexpr (NT == 1) {
+    const Surroundings& around = spec.around;
+    const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
+      const int of_cluster = block / Shape::blocks;
+      return EncoderBlock<Math::tf32, Shape::blocks / EncoderSplit::nets>(space, around.encoder, reinterpret_cast<float*>(shared + around.begin),
+                                      block % Shape::blocks, of_cluster % spec.clusters * EncoderSplit::rows,
+                                      first_run + of_cluster / spec.clusters);
+    };
+    auto* draws = reinterpret_cast<double*>(shared + around.draws);
+    if (around.there) {
+      const auto before = encoder(this_block());
+      before.set_up();
+      before.begin_encode(around.encode);
+      decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      before.encode(around.encode, draws);
+      decoder.load_staged(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      before.begin_ascend(around.ascend);  // where what the encoder needed was
+    } else {
+      decoder.load();
+    }
+    refinement.template run<stay>(around.there ? draws : draws_of(space, run, first));
+    if (around.there) encoder(this_block()).ascend(around.ascend, around.objective);
+  } else {
+    decoder.load();
+    refinement.run(draws_of(space, run, first));
+  }
 #endif
 }
 
 template <class Shape>
-TrajectoryKernel kernel_of(int chains) {
-  switch (chains) {
-    case 8: return trajectory<Shape, 1>;
-    case 16: return trajectory<Shape, 2>;
-    default: return trajectory<Shape, 4>;
+TrajectoryKernel kernel_of(const TrajectoryPlan& plan) {
+  switch (plan.chains) {
+    case 8: return plan.refines ? trajectory<Shape, 1, false> : trajectory<Shape, 1, true>;
+    case 16: return trajectory<Shape, 2, false>;
+    default: return trajectory<Shape, 4, false>;
   }
 }
 
@@ -34,6 +68,8 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
   plan.depth = decoder.net.depth;
   plan.cluster = Shape::blocks;
   plan.chains = chains;
+  plan.refines = decoder.refines;
+  plan.own = Shape::own;
   plan.places = chains == 8    ? RegisterPlaces<Shape, 1>().chains()
                 : chains == 16 ? RegisterPlaces<Shape, 2>().chains()
                                : RegisterPlaces<Shape, 4>().chains();
@@ -59,7 +95,7 @@ std::size_t packed_size(const Net& net) {
 }
 
 TrajectoryKernel register_kernel(const TrajectoryPlan& plan) {
-  return plan.depth == 1 ? kernel_of<NoHiddenLayers>(plan.chains) : kernel_of<TwoHiddenLayers>(plan.chains);
+  return plan.depth == 1 ? kernel_of<NoHiddenLayers>(plan) : kernel_of<TwoHiddenLayers>(plan);
 }
 
 }  // namespace hone::cuda

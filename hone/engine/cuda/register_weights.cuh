@@ -77,57 +77,59 @@ class RegisterWeights {
       : net_(net), parameters_(parameters), rank_(rank) {}
 
   __device__ Fragment operator()(int place) const {
+    const Tile tile = tile_of(place);
+    const int row = 16 * tile.row + 2 * g_, k = 16 * tile.k + (tile.by_parity ? 4 : 2) * t_;
+    const int next = tile.by_parity ? 2 : 1, second = tile.by_parity ? 1 : 8;
+    const auto pair = [&](int r, int k0) { return packed(tile.weight(r, k0), tile.weight(r, k0 + next)); };
+    return {{pair(row, k), pair(row + 1, k), pair(row, k + second), pair(row + 1, k + second)}};
+  }
+
+ private:
+  // A tile's rows and k: units of a layer and of the one before it, or the other way round. k as it lies, or as
+  // `transposed` leaves it.
+  struct Tile {
+    const float* from;
+    int row, k, rows, ks, row_stride, k_stride;
+    bool by_parity;
+
+    __device__ float weight(int r, int at_k) const {  // what is not there is 0
+      return r < rows && at_k < ks ? from[r * row_stride + at_k * k_stride] : 0.0f;
+    }
+  };
+  __device__ Tile forward(int l, int row, int k, bool by_parity) const {
+    const Layer& layer = net_.layer[l];
+    return {parameters_ + layer.weight, row, k, layer.outputs, layer.inputs, 1, layer.ld, by_parity};
+  }
+  __device__ Tile back(int l, int row, int k, bool by_parity) const {
+    const Layer& layer = net_.layer[l];
+    return {parameters_ + layer.weight, row, k, layer.inputs, layer.outputs, layer.ld, 1, by_parity};
+  }
+  __device__ Tile tile_of(int place) const {
     if constexpr (Shape::hidden) {
-      if (place < Shape::in_shared) return of_hidden(place);
+      if (place < Shape::second_back) return forward(0, warp_, place, false);
+      if (place < Shape::first_back)
+        return back(1, warp_, Shape::blocks * (place - Shape::second_back) + rank_, true);
+      if (place < Shape::in_shared) return back(0, place - Shape::first_back, warp_, true);
       if (warp_ >= Shape::second_warp)
-        return fragment(Shape::blocks * (warp_ - Shape::second_warp) + rank_,
-                        by_parity(place - Shape::in_shared), [&](int to, int from) { return weight(1, from, to); });
+        return forward(1, Shape::blocks * (warp_ - Shape::second_warp) + rank_, place - Shape::in_shared, true);
     }
     constexpr int l = Shape::hidden ? 2 : 0;
     const Slice pixels(net_.layer[l], Shape::blocks, rank_);
     const int i = place - Shape::in_shared;
-    if (Shape::hidden ? warp_ < Shape::back_warp : i < Shape::forward_steps)
-      return fragment(warp_, Shape::hidden ? by_parity(i) : in_order(i),
-                      [&](int local, int from) { return weight(l, from, pixels.unit(local)); });
-    const int back = i - Shape::own_back;
-    const int tile = Shape::hidden ? warp_ - Shape::back_warp + back / Shape::back_steps * Shape::back_warps
-                                   : warp_ % Shape::latent_tiles;
-    return fragment(tile, in_order(back % Shape::back_steps),
-                    [&](int from, int local) { return weight(l, from, pixels.unit(local)); });
-  }
-
- private:
-  // k of a fragment: as they lie, or as `transposed` leaves them
-  struct Columns {
-    int k[4];
-  };
-  __device__ Columns in_order(int step) const {
-    const int k = 16 * step + 2 * t_;
-    return {{k, k + 1, k + 8, k + 9}};
-  }
-  __device__ Columns by_parity(int step) const {
-    const int k = 16 * step + 4 * t_;
-    return {{k, k + 2, k + 1, k + 3}};
-  }
-  template <class Weight>  // (row, k) → number
-  __device__ Fragment fragment(int tile, const Columns& c, Weight weight) const {
-    const int low = 16 * tile + 2 * g_, high = low + 1;
-    return {{packed(weight(low, c.k[0]), weight(low, c.k[1])), packed(weight(high, c.k[0]), weight(high, c.k[1])),
-             packed(weight(low, c.k[2]), weight(low, c.k[3])), packed(weight(high, c.k[2]), weight(high, c.k[3]))}};
-  }
-  __device__ Fragment of_hidden(int place) const {
-    if (place < Shape::second_back)
-      return fragment(warp_, in_order(place), [&](int unit, int d) { return weight(0, d, unit); });
-    if (place < Shape::first_back)
-      return fragment(warp_, by_parity(Shape::blocks * (place - Shape::second_back) + rank_),
-                      [&](int unit, int to) { return weight(1, unit, to); });
-    return fragment(place - Shape::first_back, by_parity(warp_), [&](int d, int unit) { return weight(0, d, unit); });
-  }
-  // What is not there is 0.
-  __device__ float weight(int l, int from, int to) const {
-    const Layer& layer = net_.layer[l];
-    const bool there = from >= 0 && from < layer.inputs && to >= 0 && to < layer.outputs;
-    return there ? parameters_[layer.weight + static_cast<std::size_t>(from) * layer.ld + to] : 0.0f;
+    Tile tile;
+    if (Shape::hidden ? warp_ < Shape::back_warp : i < Shape::forward_steps) {
+      tile = forward(l, warp_, i, Shape::hidden);
+      tile.rows = pixels.count;
+    } else {
+      const int to = i - Shape::own_back;
+      tile = back(l,
+                  Shape::hidden ? warp_ - Shape::back_warp + to / Shape::back_steps * Shape::back_warps
+                                : warp_ % Shape::latent_tiles,
+                  to % Shape::back_steps, false);
+      tile.ks = pixels.count;
+    }
+    tile.from += pixels.begin;
+    return tile;
   }
 
   const Net& net_;

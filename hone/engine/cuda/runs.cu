@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint32_t chunk = 1024;                   // iterations whose minibatches and figures lie on the device
 constexpr Term terms[2] = {Term::first, Term::second};  // of which each may have a control variate
+constexpr std::uint32_t at_once = 16;                   // in one graph: between graphs the device waits
 constexpr int large_batch = 1024;                       // from here on products are cut into large tiles
 
 }  // namespace
@@ -57,13 +58,17 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
   std::ranges::stable_sort(tasks, std::greater<>(), [](const UpdateTask& t) { return t.rows > 0; });
   tasks_ = Memory<UpdateTask>(std::span<const UpdateTask>(tasks));
   plan_refinement(path);
-  if (config.batch < large_batch) encoder_plan_ = plan_encoder(mean_net_, config.model.latent, math_);
-  path_ += encoder_plan_.above ? "; encoder by kernels of its own" : "; encoder product by product";
-  capture();
+  if (config.batch < large_batch) encoder_plan_ = plan_encoder(mean_net_, config.model.latent, data_.bits() != nullptr, math_);
+  path_ += surroundings().there    ? "; encoder and objective in the same kernel"
+           : encoder_plan_.above ? "; encoder by kernels of its own"
+                                 : "; encoder product by product";
+  graph_ = captured(1);
+  several_ = captured(at_once);
 }
 
 Runs::~Runs() {
-  if (graph_) cudaGraphExecDestroy(graph_);
+  for (cudaGraphExec_t graph : {graph_, several_})
+    if (graph) cudaGraphExecDestroy(graph);
 }
 
 Net Runs::net_of(const std::string& name, int inputs, const std::vector<int>& hidden, int outputs) const {
@@ -212,7 +217,7 @@ void Runs::plan_refinement(const PathOptions& options) {
   };
   double best = 0;
   const auto consider = [&](int chains, int blocks) {
-    const DecoderShape decoder{decoder_net_, config_.model.density(), data_.bits() != nullptr, math_};
+    const DecoderShape decoder{decoder_net_, config_.model.density(), data_.bits() != nullptr, math_, refines()};
     const auto plan = plan_trajectory(decoder, config_.batch, chains, blocks);
     if (!plan) return;
     const double cost = waves(*plan).first * refinement_time(*plan);
@@ -280,13 +285,27 @@ void Runs::prepare() const {
                   plan_ && refines() ? config_.refine.steps : 0,
                   hmc_shape(),
                   plan_ && plan_->weights == WeightPlace::registers,
-                  decoder_net_},
+                  decoder_net_,
+                  encoder(),
+                  encoder_plan_.first ? FirstLayerShape(mean_net_, config_.batch) : FirstLayerShape(),
+                  math_},
                  count(), queue_);
   if (plan_ && plan_->weights == WeightPlace::streamed) launch_pack_streamed(space_, decoder_net_, count(), queue_);
 }
 
+ObjectiveSpec Runs::objective() const {
+  return {config_.objective, config_.objective.entropy != Entropy::sampled,
+          config_.baseline == LatentBaseline::local ? config_.shared_until : assessment_iteration, config_.refine.adapt,
+          step_sizes()};
+}
+
+Surroundings Runs::surroundings() const {
+  if (!plan_ || !encoder_plan_.above) return {};
+  return plan_surroundings(*plan_, encoder(), objective(), config_.model.latent);
+}
+
 template <Math math, class T>
-void Runs::launch_refinement() {
+void Runs::launch_refinement(const Surroundings& around) {
   if (!plan_) {
     refine_by_products<math, T>();
     return;
@@ -300,7 +319,8 @@ void Runs::launch_refinement() {
                             config_.refine.adapt,
                             step_sizes(),
                             *plan_,
-                            ceil_div(config_.batch, plan_->chains)};
+                            ceil_div(config_.batch, plan_->chains),
+                            around};
   for (int run = 0; run < count(); run += wave_)
     launch_trajectory(space_, spec, math, run, std::min(wave_, count() - run), queue_);
 }
@@ -309,28 +329,25 @@ template <Math math, class T>
 void Runs::capture_iteration() {
   const int batch = config_.batch, runs = count();
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
-  const Networks<math, T> encoder(mean_net_, space_.parameters, sides, queue_);
-  const EncoderSpec whole{mean_net_, net_parameters_, encoder_tape_};
+  const Networks<math, T> networks(mean_net_, space_.parameters, sides, queue_);
+  const Surroundings around = surroundings();
   prepare();
+  const int made = encoder_plan_.first ? 1 : 0;  // layers
   if (encoder_plan_.above) {
-    encoder_plan_.first ? launch_first_layer(space_, whole, math, runs, queue_)
-                        : encoder.forward(encoder_tape_, batch, 1);
-    launch_encode(space_, whole, math, runs, queue_);
+    networks.forward(encoder_tape_, batch, made, 1);
+    if (!around.there) launch_encode(space_, encoder(), math, runs, queue_);
   } else {
-    encoder.forward(encoder_tape_, batch, mean_net_.depth);
+    networks.forward(encoder_tape_, batch, made, mean_net_.depth);
     launch_draw(space_, runs, queue_);
   }
-  launch_refinement<math, T>();
-  const ObjectiveSpec objective{config_.objective, config_.objective.entropy != Entropy::sampled,
-                                config_.baseline == LatentBaseline::local ? config_.shared_until : assessment_iteration,
-                                config_.refine.adapt, step_sizes()};
-  if (encoder_plan_.above) {
-    launch_ascend_back(space_, objective, whole, math, runs, queue_);
-  } else {
-    launch_ascend(space_, objective, runs, queue_);
-    encoder.backward(encoder_tape_, batch);
+  launch_refinement<math, T>(around);
+  if (!encoder_plan_.above) {
+    launch_ascend(space_, objective(), runs, queue_);
+    networks.backward(encoder_tape_, batch);
+  } else if (!around.there) {
+    launch_ascend_back(space_, objective(), encoder(), math, runs, queue_);
   }
-  launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math, objective}, runs,
+  launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math, objective()}, runs,
                 queue_);
 }
 
@@ -344,13 +361,15 @@ void Runs::by_kind(Call call) const {
     large ? call.template operator()<Math::fp32, LargeTile>() : call.template operator()<Math::fp32, SmallTile>();
 }
 
-void Runs::capture() {
+cudaGraphExec_t Runs::captured(int iterations) {
   cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
   check(cudaStreamBeginCapture(queue_, cudaStreamCaptureModeThreadLocal), "recording an iteration");
-  by_kind([&]<Math math, class T>() { capture_iteration<math, T>(); });
+  for (int i = 0; i < iterations; ++i) by_kind([&]<Math math, class T>() { capture_iteration<math, T>(); });
   check(cudaStreamEndCapture(queue_, &graph), "recording an iteration");
-  check(cudaGraphInstantiate(&graph_, graph, 0), "preparing an iteration");
+  check(cudaGraphInstantiate(&executable, graph, 0), "preparing an iteration");
   cudaGraphDestroy(graph);
+  return executable;
 }
 
 void Runs::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
@@ -366,21 +385,35 @@ void Runs::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
 }
 
 void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
-  std::vector<int> indices(static_cast<std::size_t>(count) * config_.batch);
   const std::uint32_t first = iteration_ + 1;
+  const std::size_t size = static_cast<std::size_t>(count) * config_.batch;
+  const std::vector<int>& indices = minibatches_from(first, count);
   for (int run = 0; run < this->count(); ++run) {
-    for (std::uint32_t i = 0; i < count; ++i)
-      minibatches_[run]->fill(first + i,
-                              std::span(indices).subspan(static_cast<std::size_t>(i) * config_.batch, config_.batch));
-    check(cudaMemcpyAsync(const_cast<int*>(of(space_.indices, run)), indices.data(), indices.size() * sizeof(int),
+    check(cudaMemcpyAsync(const_cast<int*>(of(space_.indices, run)), indices.data() + run * size, size * sizeof(int),
                           cudaMemcpyHostToDevice, queue_),
           "copying minibatches");
     start_at(run, first);
   }
-  for (std::uint32_t i = 0; i < count; ++i) check(cudaGraphLaunch(graph_, queue_), "starting an iteration");
+  std::uint32_t left = count;
+  for (; left >= at_once; left -= at_once) check(cudaGraphLaunch(several_, queue_), "starting iterations");
+  for (; left > 0; --left) check(cudaGraphLaunch(graph_, queue_), "starting an iteration");
+  minibatches_from(first + count, count);
   queue_.wait();
   iteration_ += count;
   add_metrics(count, metrics);
+}
+
+const std::vector<int>& Runs::minibatches_from(std::uint32_t first, std::uint32_t count) {
+  if (ahead_.first == first && ahead_.count == count) return ahead_.indices;
+  const std::size_t batch = config_.batch;
+  ahead_.first = first;
+  ahead_.count = count;
+  ahead_.indices.resize(seeds_.size() * count * batch);
+  for (std::size_t run = 0; run < seeds_.size(); ++run)
+    for (std::size_t i = 0; i < count; ++i)
+      minibatches_[run]->fill(first + static_cast<std::uint32_t>(i),
+                              std::span(ahead_.indices).subspan((run * count + i) * batch, batch));
+  return ahead_.indices;
 }
 
 // The next iteration, whose minibatch is the first of those on the device.
@@ -500,7 +533,7 @@ Runs::Probe Runs::refine(std::uint32_t iteration, int first, std::span<const dou
     copy_to(space_.drawn_momentum, numbers.momentum, "copying momenta");
     copy_to(space_.drawn_log_uniform, numbers.log_uniform, "copying uniforms");
   }
-  by_kind([&]<Math math, class T>() { launch_refinement<math, T>(); });
+  by_kind([&]<Math math, class T>() { launch_refinement<math, T>({}); });
   queue_.wait();
   return probe(0);
 }

@@ -93,15 +93,19 @@ class Runs {
   void capture_iteration();
   void prepare() const;
   template <Math math, class T>
-  void launch_refinement();
+  void launch_refinement(const Surroundings& around);
+  EncoderSpec encoder() const { return {mean_net_, net_parameters_, encoder_tape_}; }
+  ObjectiveSpec objective() const;
+  Surroundings surroundings() const;
   template <Math math, class T>
   void refine_by_products();
   template <class Call>
   void by_kind(Call call) const;
   HmcShape hmc_shape() const { return {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter}; }
-  void capture();
+  cudaGraphExec_t captured(int iterations);
   void start_at(int run, std::uint32_t iteration);
   void train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics);
+  const std::vector<int>& minibatches_from(std::uint32_t first, std::uint32_t count);
   void add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics);
   std::string add_metrics(int run, std::span<const MetricsRow> rows, TrainMetrics& metrics);  // what ended the run
   RunState state_of(int run) const;
@@ -130,6 +134,10 @@ class Runs {
   Net decoder_net_, mean_net_;
   std::size_t net_parameters_ = 0;  // from the mean's network to the deviations'
   std::vector<std::unique_ptr<Minibatches>> minibatches_;
+  struct {
+    std::uint32_t first = 0, count = 0;  // iterations
+    std::vector<int> indices;            // (run, iteration, batch)
+  } ahead_;                              // minibatches that are made while the device trains
   std::uint32_t iteration_ = 0;
   std::vector<double> step_size_;
   std::vector<std::string> failure_;
@@ -146,7 +154,7 @@ class Runs {
   std::optional<TrajectoryPlan> plan_;
   EncoderPlan encoder_plan_;
   int wave_ = 1;  // runs whose clusters are resident at a time
-  cudaGraphExec_t graph_ = nullptr;
+  cudaGraphExec_t graph_ = nullptr, several_ = nullptr;  // an iteration; `at_once` of them
 };
 
 }  // namespace hone::cuda

@@ -81,11 +81,13 @@ __global__ void __launch_bounds__(threads, 1)
     trajectory(const __grid_constant__ Space space, const __grid_constant__ TrajectorySpec spec, int first_run) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) char shared[];
+  wait_for_previous();
   const int cluster = static_cast<int>(blockIdx.x) / spec.plan.cluster;
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
   SharedDecoder<depth, NT, math> decoder(space, spec, shared, run, first);
   Refinement refinement(decoder, space, spec, shared, run, first);
-  refinement.run();
+  decoder.load();
+  refinement.run(draws_of(space, run, first));
 #endif
 }
 

@@ -13,11 +13,13 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
     trajectory(const __grid_constant__ Space space, const __grid_constant__ TrajectorySpec spec, int first_run) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) char shared[];
+  wait_for_previous();
   const int block = static_cast<int>(blockIdx.x), run = first_run + block / spec.clusters,
             first = block % spec.clusters * Shape::chains;
   StreamedDecoder<Shape> decoder(space, spec, shared, run, first);
   Refinement refinement(decoder, space, spec, shared, run, first);
-  refinement.run();
+  decoder.load();
+  refinement.run(draws_of(space, run, first));
 #endif
 }
 

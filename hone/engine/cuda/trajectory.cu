@@ -29,34 +29,21 @@ bool allows(const TrajectoryPlan& plan, Math math, int most) {
 
 }  // namespace
 
-ClusterLaunch::ClusterLaunch(const dim3& grid, int cluster, int block, int bytes, cudaStream_t stream) {
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = cluster;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.gridDim = grid;
-  config.blockDim = dim3(block);
-  config.dynamicSmemBytes = bytes;
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-}
-
 int cluster_shared_memory() {
-  int device = 0, major = 0, most = 0;
+  int device = 0, most = 0;
   check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-        "asking for the device's generation");
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
   TrajectoryPlan any;
   any.weights = WeightPlace::registers;
   any.chains = 8;
   cudaFuncAttributes code;
   check(cudaFuncGetAttributes(&code, kernel_of(any, Math::tf32)), "asking for the code of a kernel");
-  return major >= 9 && code.ptxVersion >= 90 ? most : 0;
+  return has_clusters() && code.ptxVersion >= 90 ? most : 0;
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
-  const ClusterLaunch launch(plan.cluster, plan.cluster, threads_of(plan), plan.bytes, nullptr);
+  Launch launch(plan.cluster, plan.cluster, threads_of(plan), plan.bytes, nullptr);
+  launch.config.numAttrs = 1;
   int clusters = 0;
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &launch.config) != cudaSuccess) {
     cudaGetLastError();
@@ -83,10 +70,29 @@ std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int b
   return {};
 }
 
+Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& encoder, const ObjectiveSpec& objective,
+                               int latent) {
+  if (plan.weights != WeightPlace::registers || plan.chains != EncoderSplit::rows) return {};
+  const int parts = plan.cluster / EncoderSplit::nets;
+  Surroundings around{true, encoder, objective, EncodeShape(encoder.net, latent, parts),
+                      AscendShape(encoder.net, latent, parts)};
+  const long long most = cluster_shared_memory(), draws = 8LL * EncoderSplit::rows * latent;
+  long long end = plan.bytes + std::max(around.encode.bytes, around.ascend.bytes);
+  if (end + draws > most) return {};
+  around.begin = plan.bytes;
+  around.stage = static_cast<int>(plan.bytes + around.encode.bytes);
+  constexpr int staged_bytes = 16 * threads;
+  around.staged = static_cast<int>(std::min<long long>(plan.own, (most - draws - around.stage) / staged_bytes));
+  end = std::max<long long>(end, around.stage + around.staged * staged_bytes);
+  around.draws = static_cast<int>(end);
+  around.bytes = static_cast<int>(end + draws);
+  return around;
+}
+
 void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
                        cudaStream_t stream) {
-  const ClusterLaunch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
-                             spec.plan.bytes, stream);
+  const Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
+                             spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
   check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
 

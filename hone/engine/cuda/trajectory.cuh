@@ -42,22 +42,6 @@ struct SharedPlan {
   int bytes = 0;                                // of these; then come the chains
 };
 
-// Places in a block's shared memory, one after the other.
-class Places {
- public:
-  explicit __host__ __device__ constexpr Places(int begin = 0) : size_(begin) {}
-  template <class T>
-  __host__ __device__ constexpr int take(int count) {  // its first byte
-    const int at = (size_ + 15) / 16 * 16;
-    size_ = at + count * static_cast<int>(sizeof(T));
-    return at;
-  }
-  __host__ __device__ constexpr int bytes() const { return (size_ + 15) / 16 * 16; }
-
- private:
-  int size_;
-};
-
 // Where the chains of a cluster keep their state: points are (chain, D).
 struct ChainPlaces {
   int z = 0, gradient = 0, position = 0, momentum = 0, slope = 0, drawn = 0;
@@ -88,9 +72,23 @@ inline constexpr int streamed_warps = 8;  // of such a block alone
 struct TrajectoryPlan {
   WeightPlace weights = WeightPlace::shared;
   int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
+  bool refines = true;                     // there are steps to make
+  int own = 0;                             // fragments in a thread's registers
   int bytes = 0;                           // of shared memory
   ChainPlaces places;
   SharedPlan shared;
+};
+
+// The encoder's layers above the first and the objective, where a refinement's kernel makes them too: the cluster that
+// refines eight data's draws makes them before, and what follows from them after.
+struct Surroundings {
+  bool there = false;
+  EncoderSpec encoder = {};
+  ObjectiveSpec objective = {};
+  EncodeShape encode;
+  AscendShape ascend;
+  int begin = 0, draws = 0, bytes = 0;  // of shared memory: theirs, q's draws (chain, D), and with what lies before
+  int stage = 0, staged = 0;            // where so many of a thread's own fragments wait while the encoder runs
 };
 
 struct TrajectorySpec {
@@ -103,21 +101,12 @@ struct TrajectorySpec {
   StepSizeArrays sizes;
   TrajectoryPlan plan;
   int clusters;  // of a run
+  Surroundings around;
 };
 using TrajectoryKernel = void (*)(Space, TrajectorySpec, int);
 
 // Bytes of shared memory that a block may have; 0 where the device has no clusters, or this program no code for them.
 int cluster_shared_memory();
-
-// A launch of blocks of so many threads, in clusters of so many blocks.
-struct ClusterLaunch {
-  cudaLaunchAttribute attribute;
-  cudaLaunchConfig_t config = {};
-
-  ClusterLaunch(const dim3& grid, int cluster, int block, int bytes, cudaStream_t stream);
-  ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `attribute`
-  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
-};
 
 // How the decoder fits the device with so many chains a cluster; nothing where it does not, or where the device knows
 // no clusters. `blocks` = 0: the smallest cluster of several that fits and keeps the batch on the device at once; 1: a
@@ -127,6 +116,7 @@ struct DecoderShape {
   Density density;
   bool binary;  // the data
   Math math;
+  bool refines;
 };
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks);
 
@@ -141,6 +131,10 @@ std::size_t streamed_size(const Net& net);  // as packed_size, by tiles
 void launch_pack_streamed(const Space& space, const Net& net, int runs, cudaStream_t stream);
 TrajectoryPlan plan_shared(const DecoderShape& decoder, int chains, int blocks);
 TrajectoryKernel shared_kernel(const TrajectoryPlan& plan, Math math);
+
+// What a plan's kernel makes of the encoder and the objective; not there where it cannot.
+Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& encoder, const ObjectiveSpec& objective,
+                               int latent);
 
 // How many clusters of a plan the device holds at a time.
 int resident_clusters(const TrajectoryPlan& plan, Math math);

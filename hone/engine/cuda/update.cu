@@ -3,9 +3,16 @@
 namespace hone::cuda {
 namespace {
 
-using WeightTile = Tile<64, 64, 32, 16, 32, 4>;
-static_assert(WeightTile::threads >= 64);  // of which `learn` gives 32 away
-constexpr int bias_columns = 32, bias_parts = WeightTile::threads / bias_columns;
+// A tile of a matrix of weights is a block's, and a part of it a warp's. What comes for it lies in shared memory: of what
+// the layer read and of its deltas so many rows of the batch at a time, as (row, unit), and θ with its moments. Fetching
+// its instructions takes about as long as running them, so that nothing that is rolled up is unrolled here.
+constexpr int side = 64, rows_at_once = 104, warp_m = 16, warp_n = 32, block_threads = 256;
+constexpr int stride = side + 8;  // of operands: a fragment touches every bank once
+static_assert(block_threads == 32 * (side / warp_m) * (side / warp_n) && rows_at_once % 8 == 0);
+constexpr int bias_columns = 32, bias_parts = block_threads / bias_columns;
+
+template <OptimizerKind optimizer>
+constexpr int shared_floats = 2 * rows_at_once * stride + (optimizer == OptimizerKind::adam ? 3 : 2) * side * side;
 
 // θ ← θ + step(gradient), element by element: as hone/optim/optimizer.hpp
 struct Step {
@@ -25,55 +32,91 @@ struct Step {
   }
 };
 
-// Keeps a tile of sums where the whole block can read it, and zeros where it reaches beyond the matrix.
-struct Kept {
-  static constexpr bool sums_rows = false;
-  using Everywhere = void;
-  float* tile;
-  int m0, n0;
-  static constexpr int stride = WeightTile::n + 4;
-
-  __device__ float* row(int m) const { return tile + (m - m0) * stride; }
-  __device__ void operator()(float* to, int n, float c) const { to[n - n0] = c; }
-  template <class F>
-  __device__ __forceinline__ void chosen(F f) const {
-    f(*this);
+// A tile's rows of a matrix (rows, ld), or of a batch, to shared memory: there after `wait_copies`. What is outside is 0.
+__device__ __forceinline__ void copy_tile(float* to, int to_stride, const float* from, int ld, int row0, int rows,
+                                          int count, int col) {
+  constexpr int chunks = side / 4;
+  const int chunk = 4 * (static_cast<int>(threadIdx.x) % chunks);
+#pragma unroll 1
+  for (int r = static_cast<int>(threadIdx.x) / chunks; r < count; r += block_threads / chunks) {
+    const bool inside = row0 + r < rows && col + chunk < ld;
+    copy_async(to + r * to_stride + chunk, inside ? from + static_cast<std::size_t>(row0 + r) * ld + col + chunk : from,
+               inside);
   }
-};
+}
 
-// Four neighbours at a time, and all of a thread's loads before its stores. What pads a row has no gradient and stays 0.
-template <OptimizerKind optimizer>
-__device__ void update_tile(const UpdateTask& task, const float* tile, const Step& step) {
-  constexpr int quads = WeightTile::n / 4, each = WeightTile::m * quads / WeightTile::threads;
-  const auto place = [&](int i) {
-    const int index = i * WeightTile::threads + static_cast<int>(threadIdx.x), row = task.row0 + index / quads;
-    const int col = task.col0 + 4 * (index % quads);
-    return row < task.rows && col < task.ld ? static_cast<std::ptrdiff_t>(row) * task.ld + col : std::ptrdiff_t{-1};
-  };
-  const auto read = [](const float* from, std::ptrdiff_t at) { return *reinterpret_cast<const float4*>(from + at); };
-  float4 theta[each], first[each] = {}, second[each];
+// Σ over the batch of what the layer read times its deltas, → tile (side, stride), where the operands lay.
+template <Math math>
+__device__ __forceinline__ void sum_gradient(const UpdateTask& task, std::size_t run, int batch, float* shared) {
+  float *x = shared, *dy = shared + rows_at_once * stride;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int g = lane / 4, t = lane % 4, m0 = warp / 2 * warp_m, n0 = warp % 2 * warp_n;
+  constexpr int tiles = warp_n / 8;
+  float c[tiles][4] = {};
+#pragma unroll 1
+  for (int row0 = 0; row0 < batch; row0 += rows_at_once) {
+    const int rows = min(round_up(batch - row0, 8), rows_at_once);
+    copy_tile(x, stride, task.x + run, task.ldx, row0, batch, rows, task.row0);
+    copy_tile(dy, stride, task.dy + run, task.lddy, row0, batch, rows, task.col0);
+    commit_copies();
+    wait_copies<0>();
+    __syncthreads();
+#pragma unroll 1
+    for (int k = t; k < rows; k += 8) {
+      const float *a = x + k * stride + m0 + g, *b = dy + k * stride + n0 + g;
+      Operand<math, 4> left;
+      left.set(0, rounded<math>(a[0]));
+      left.set(1, rounded<math>(a[8]));
+      left.set(2, rounded<math>(a[4 * stride]));
+      left.set(3, rounded<math>(a[4 * stride + 8]));
 #pragma unroll
-  for (int i = 0; i < each; ++i)
-    if (const std::ptrdiff_t at = place(i); at >= 0) {
-      theta[i] = read(step.theta, at);
-      second[i] = read(step.second, at);
-      if constexpr (optimizer == OptimizerKind::adam) first[i] = read(step.first, at);
+      for (int j = 0; j < tiles; ++j) {
+        Operand<math, 2> right;
+        right.set(0, rounded<math>(b[8 * j]));
+        right.set(1, rounded<math>(b[4 * stride + 8 * j]));
+        multiply_add<math>(c[j], left, right);
+      }
     }
-  bool finite = true;
+    __syncthreads();
+  }
+  float* to = shared + (m0 + g) * stride + n0 + 2 * t;
 #pragma unroll
-  for (int i = 0; i < each; ++i) {
-    const std::ptrdiff_t at = place(i);
-    if (at < 0) continue;
-    const int index = i * WeightTile::threads + static_cast<int>(threadIdx.x);
-    const float4 gradient = *reinterpret_cast<const float4*>(tile + index / quads * Kept::stride + 4 * (index % quads));
-    step.move<optimizer>(theta[i].x, gradient.x, first[i].x, second[i].x);
-    step.move<optimizer>(theta[i].y, gradient.y, first[i].y, second[i].y);
-    step.move<optimizer>(theta[i].z, gradient.z, first[i].z, second[i].z);
-    step.move<optimizer>(theta[i].w, gradient.w, first[i].w, second[i].w);
-    finite = finite && isfinite(theta[i].x) && isfinite(theta[i].y) && isfinite(theta[i].z) && isfinite(theta[i].w);
-    *reinterpret_cast<float4*>(step.theta + at) = theta[i];
-    *reinterpret_cast<float4*>(step.second + at) = second[i];
-    if constexpr (optimizer == OptimizerKind::adam) *reinterpret_cast<float4*>(step.first + at) = first[i];
+  for (int j = 0; j < tiles; ++j) {
+    *reinterpret_cast<float2*>(to + 8 * j) = make_float2(c[j][0], c[j][1]);
+    *reinterpret_cast<float2*>(to + 8 * stride + 8 * j) = make_float2(c[j][2], c[j][3]);
+  }
+}
+
+// Four neighbours at a time. What pads a row has no gradient and stays 0.
+template <Math math, OptimizerKind optimizer>
+__device__ void update_tile(const UpdateTask& task, std::size_t run, int batch, float* shared, const Step& step) {
+  float* kept = shared + 2 * rows_at_once * stride;  // θ, second moments, first ones
+  copy_tile(kept, side, step.theta, task.ld, task.row0, task.rows, side, task.col0);
+  copy_tile(kept + side * side, side, step.second, task.ld, task.row0, task.rows, side, task.col0);
+  if constexpr (optimizer == OptimizerKind::adam)
+    copy_tile(kept + 2 * side * side, side, step.first, task.ld, task.row0, task.rows, side, task.col0);
+  sum_gradient<math>(task, run, batch, shared);
+  __syncthreads();
+  constexpr int quads = side / 4;
+  const int col = 4 * (static_cast<int>(threadIdx.x) % quads);
+  if (task.col0 + col >= task.ld) return;
+  bool finite = true;
+#pragma unroll 1
+  for (int row = static_cast<int>(threadIdx.x) / quads; row < side && task.row0 + row < task.rows;
+       row += block_threads / quads) {
+    const auto kept_at = [&](int i) { return *reinterpret_cast<const float4*>(kept + (i * side + row) * side + col); };
+    const float4 gradient = *reinterpret_cast<const float4*>(shared + row * stride + col);
+    float4 theta = kept_at(0), second = kept_at(1), first = {};
+    if constexpr (optimizer == OptimizerKind::adam) first = kept_at(2);
+    step.move<optimizer>(theta.x, gradient.x, first.x, second.x);
+    step.move<optimizer>(theta.y, gradient.y, first.y, second.y);
+    step.move<optimizer>(theta.z, gradient.z, first.z, second.z);
+    step.move<optimizer>(theta.w, gradient.w, first.w, second.w);
+    finite = finite && isfinite(theta.x) && isfinite(theta.y) && isfinite(theta.z) && isfinite(theta.w);
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(task.row0 + row) * task.ld + task.col0 + col;
+    *reinterpret_cast<float4*>(step.theta + at) = theta;
+    *reinterpret_cast<float4*>(step.second + at) = second;
+    if constexpr (optimizer == OptimizerKind::adam) *reinterpret_cast<float4*>(step.first + at) = first;
   }
   step.check(finite);
 }
@@ -85,6 +128,7 @@ __device__ void update_biases(const UpdateTask& task, const float* dy, int batch
   const int n = task.col0 + column;
   float sum = 0;
   if (n < task.cols)
+#pragma unroll 4
     for (int row = part; row < batch; row += bias_parts) sum += dy[static_cast<std::size_t>(row) * task.lddy + n];
   shared[threadIdx.x] = sum;
   __syncthreads();
@@ -97,12 +141,13 @@ __device__ void update_biases(const UpdateTask& task, const float* dy, int batch
 }
 
 template <Math math, OptimizerKind optimizer>
-__global__ void __launch_bounds__(WeightTile::threads)
+__global__ void __launch_bounds__(block_threads, 2)
     update(const __grid_constant__ Space space, const __grid_constant__ UpdateSpec spec) {
   extern __shared__ __align__(16) float shared[];
+  wait_for_previous();
   const int run = static_cast<int>(blockIdx.y);
   if (blockIdx.x == 0) {  // it takes long and starts first
-    learn(space, spec.objective, run, reinterpret_cast<int*>(shared), Shares<WeightTile, Along::m, Along::n>::floats);
+    learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats<optimizer>);
     return;
   }
   const UpdateTask task = spec.tasks[blockIdx.x - 1];
@@ -120,20 +165,15 @@ __global__ void __launch_bounds__(WeightTile::threads)
     update_biases<optimizer>(task, task.dy + floats, space.batch, shared, step);
     return;
   }
-  const Product product = {task.x + floats, task.dy + floats, task.ldx, task.lddy, task.rows, task.cols, space.batch};
-  multiply_tile<WeightTile, Along::m, Along::n, math>(product, task.row0, task.col0, shared,
-                                                      Kept{shared, task.row0, task.col0});
-  __syncthreads();
-  update_tile<optimizer>(task, shared, step);
+  update_tile<math, optimizer>(task, floats, space.batch, shared, step);
 }
 
 template <Math math, OptimizerKind optimizer>
 void launch(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
-  using S = Shares<WeightTile, Along::m, Along::n>;
-  static_assert(S::floats >= WeightTile::m * Kept::stride);  // the tile lies where its operands lay
-  allow_shared_memory<update<math, optimizer>, S::bytes>();
-  update<math, optimizer><<<dim3(spec.count + 1, runs), WeightTile::threads, S::bytes, stream>>>(space, spec);
-  check(cudaGetLastError(), "updating the parameters");
+  constexpr int bytes = shared_floats<optimizer> * static_cast<int>(sizeof(float));
+  allow_shared_memory<update<math, optimizer>, bytes>();
+  const Launch launch(dim3(spec.count + 1, runs), 1, block_threads, bytes, stream);
+  check(cudaLaunchKernelEx(&launch.config, update<math, optimizer>, space, spec), "updating the parameters");
 }
 
 }  // namespace
@@ -153,8 +193,8 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, double ra
                        0,
                        0,
                        rate};
-    for (task.row0 = 0; task.row0 < layer.inputs; task.row0 += WeightTile::m)
-      for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += WeightTile::n) tasks.push_back(task);
+    for (task.row0 = 0; task.row0 < layer.inputs; task.row0 += side)
+      for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += side) tasks.push_back(task);
     if (!layer.has_bias) continue;
     task.rows = task.row0 = 0;
     task.parameter = layer.bias;

@@ -1,0 +1,316 @@
+#pragma once
+
+#include "hone/engine/cuda/datum.cuh"
+
+namespace hone::cuda {
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+// What runs once an iteration takes as long as its instructions take to be fetched, 10 cycles each: so there are few of
+// them, loops are not unrolled, what is used in several places is called, and what a shape implies is computed by the
+// host.
+
+static __device__ __noinline__ void clear_floats(float* from, int count) {
+#pragma unroll 1
+  for (int i = threadIdx.x; i < count; i += threads) from[i] = 0;
+}
+
+// `count` rows of so many floats, a multiple of four, to shared memory: there after `wait_for_copies` and a barrier.
+static __device__ __noinline__ void copy_rows(float* to, int stride, const float* from, int ld, int width, int count) {
+  if (width <= 0) return;
+  const int chunks = width / 4, row = static_cast<int>(threadIdx.x) / chunks, at_once = threads / chunks;
+  const int col = 4 * (static_cast<int>(threadIdx.x) - row * chunks);
+#pragma unroll 1
+  for (int r = row; r < count && row < at_once; r += at_once)
+    copy_async(to + r * stride + col, from + static_cast<std::size_t>(r) * ld + col, true);
+}
+
+// Neighbours that one thread copies to shared memory, for those who wait at a box: worth it for many.
+class Copies {
+ public:
+  explicit __device__ Copies(const Mailbox& box) : box_(box) {}
+  __device__ __forceinline__ void operator()(float* to, const float* from, int count) {
+    if (count <= 0) return;
+    copy_bytes(to, from, 4 * count, box_);
+    bytes_ += 4 * count;
+  }
+  __device__ void expect() const { box_.expect(bytes_); }
+
+ private:
+  const Mailbox& box_;
+  int bytes_ = 0;
+};
+
+// Σ_k weights[unit · by_unit + k · by_k] x(row, k), 2^shift warps a tile of units, added up where the first of them has
+// its sums: (tile, lane, 4), as a product leaves them.
+template <Math math>
+static __device__ __noinline__ void sum_products(int tiles, int all_k, int shift, const float* x, int stride,
+                                                 const float* weights, int by_unit, int by_k, float* sums) {
+  constexpr int unit_tile = EncoderSplit::unit_tile, size = unit_tile * EncoderSplit::rows;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+#pragma unroll 1
+  for (int task = static_cast<int>(threadIdx.x) / 32; task < tiles << shift; task += warps) {
+    const int first = 8 * (task & ((1 << shift) - 1));
+    const float* w = weights + ((task >> shift) * unit_tile + g) * by_unit + (first + t) * by_k;
+    const float* b = x + g * stride + first + t;
+    float c[4] = {};
+#pragma unroll 2
+    for (int k = first; k < all_k; k += 8 << shift) {
+      Operand<math, 4> left;
+      Operand<math, 2> right;
+      left.set(0, rounded<math>(w[0]));
+      left.set(1, rounded<math>(w[8 * by_unit]));
+      left.set(2, rounded<math>(w[4 * by_k]));
+      left.set(3, rounded<math>(w[8 * by_unit + 4 * by_k]));
+      right.set(0, rounded<math>(b[0]));
+      right.set(1, rounded<math>(b[4]));
+      multiply_add<math>(c, left, right);
+      w += (8 << shift) * by_k;
+      b += 8 << shift;
+    }
+    reinterpret_cast<float4*>(sums)[((task & ((1 << shift) - 1)) * tiles + (task >> shift)) * 32 + lane] =
+        make_float4(c[0], c[1], c[2], c[3]);
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int i = threadIdx.x; i < tiles * size; i += threads) {
+    float sum = sums[i];
+#pragma unroll 1
+    for (int part = 1; part < 1 << shift; ++part) sum += sums[part * tiles * size + i];
+    sums[i] = sum;
+  }
+}
+
+// A block's share of the encoder's layers above the first, forward and back, for eight data that a cluster has. All methods are for all threads of all
+// blocks of the cluster; the way back does without the cluster.
+template <Math math, int parts>
+class EncoderBlock : EncoderSplit {
+ public:
+  __device__ EncoderBlock(const Space& space, const EncoderSpec& encoder, float* shared, int rank, int row0, int run)
+      : space_(space),
+        encoder_(encoder),
+        shared_(shared),
+        rank_(rank),
+        net_(rank / parts),
+        index_(rank % parts),
+        row0_(row0),
+        run_(run),
+        count_(min(rows, space.batch - row0)) {}
+
+  __device__ void set_up() const;  // of the boxes, at the beginning
+  __device__ Mailbox& box(Box which) const { return reinterpret_cast<Mailbox*>(shared_)[which]; }
+  // Values of the layers above the first, then draws: what is needed begins to come, and what is made of it.
+  __device__ void begin_encode(const EncodeShape& at) const;
+  // `draws`: (rows, D), for every block of the cluster; null: they are wanted in global memory only
+  __device__ void encode(const EncodeShape& at, double* draws) const;
+
+  // The objective's gradient and, from it, the deltas of the hidden layers. Before `ascend` all that other blocks wrote
+  // must have become visible.
+  __device__ void begin_ascend(const AscendShape& at) const;
+  __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective) const;
+
+ private:
+  static constexpr int blocks = nets * parts;
+
+  __device__ void clear(int from, int count) const { clear_floats(shared_ + from, count); }
+  // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0 from k
+  // to the next multiple of eight, the weights are. All threads; a barrier must follow before `sums` is used again.
+  template <class Finish>
+  __device__ __forceinline__ void multiply_rows(const RowProduct& p, const Block& x, const Block& weights, int by_unit,
+                                                int by_k, int sums, Finish finish) const {
+    sum_products<math>(p.tiles, p.k, p.shift, shared_ + x.at, x.stride, shared_ + weights.at, by_unit, by_k,
+                       shared_ + sums);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < p.tiles * unit_tile * rows; i += threads) {
+      const int tile = i / (unit_tile * rows), place = i % (unit_tile * rows);
+      finish(tile * unit_tile + place / 16 + 8 * (place % 4 / 2), 2 * (place / 4 % 4) + place % 2, shared_[sums + i]);
+    }
+  }
+  // Where a product leaves the sum of a unit and row.
+  static __device__ int sum_place(int unit, int row) {
+    const int g = unit % 8, half = unit / 8 % 2;
+    return (unit / unit_tile * 32 + 4 * g + row / 2) * 4 + 2 * half + row % 2;
+  }
+  __device__ const float* parameters(int of_net) const {
+    return space_.parameters + run_ * space_.stride + of_net * encoder_.net_parameters;
+  }
+  // The tape's values or deltas of layer l, from the block's first row on.
+  __device__ float* of(float* const (&arrays)[max_layers], int l, int of_net) const {
+    return arrays[l] + run_ * space_.stride +
+           (static_cast<std::size_t>(of_net) * space_.batch + row0_) * encoder_.net.layer[l].ld;
+  }
+
+  const Space& space_;
+  const EncoderSpec& encoder_;
+  float* shared_;
+  int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: rows that there are
+  const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+};
+
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::set_up() const {
+  if (threadIdx.x < box_count) box(static_cast<Box>(threadIdx.x)).set_up();
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  __syncthreads();
+}
+
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::begin_encode(const EncodeShape& at) const {
+  arrive_at_meeting();
+  const Net& net = encoder_.net;
+  const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
+  const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
+  const float *weights = parameters(net_), *values = of(encoder_.tape.value, 0, net_);
+  if (threadIdx.x == 0) {
+    Copies copy(box(encode_box));
+    if (net.depth == 3) copy(shared_ + at.x.at, values, count_ * first.ld);
+    if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
+    copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
+    const double* noise = space_.of(space_.noise, run_) + static_cast<std::size_t>(row0_) * space_.latent;
+    copy(shared_ + at.noise, reinterpret_cast<const float*>(noise), round_up(2 * count_ * space_.latent, 4));
+    copy.expect();
+  }
+  if (net.depth == 3)
+    copy_rows(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
+              min(at.most, inner.ld - begin), inner.inputs);
+  else
+    copy_rows(shared_ + at.h.at, at.h.stride, values + begin, first.ld, min(at.most, first.ld - begin), count_);
+  const int units = max(own, 0);
+  if (net.depth == 3) {
+    clear(at.weight.at + inner.inputs * at.weight.stride, (round_up(inner.inputs, 8) - inner.inputs) * at.weight.stride);
+    clear(at.x.at + count_ * first.ld, (rows - count_) * first.ld + pad);
+    if (!inner.has_bias) clear(at.bias, at.most);
+  } else {
+    const int width = max(min(at.most, first.ld - begin), 0);
+#pragma unroll 1
+    for (int r = 0; r < rows; ++r) {
+      const int there = r < count_ ? width : 0;
+      clear(at.h.at + r * at.h.stride + there, at.h.stride - there);
+    }
+  }
+  clear(at.top_weight.at + units * top.ld, (round_up(at.most, 8) - units) * top.ld + pad);
+}
+
+// A block adds up its own units' part of the last layer for all blocks, and all draw.
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, double* draws) const {
+  const Net& net = encoder_.net;
+  const int last = net.depth - 1, latent = space_.latent, stride = at.h.stride;
+  const Layer &top = net.layer[last], &inner = net.layer[1];
+  wait_for_copies();
+  box(encode_box).wait(0);
+  __syncthreads();
+  if (net.depth == 3) {
+    const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);
+    float* value = of(encoder_.tape.value, 1, net_) + begin;
+    multiply_rows(at.inner, at.x, at.weight, 1, at.weight.stride, at.sums, [&](int unit, int row, float sum) {
+      const bool there = unit < own && row < count_;
+      const float y = there ? activate<math>(net.activation, sum + shared_[at.bias + unit]) : 0.0f;
+      if (unit < stride) shared_[at.h.at + row * stride + unit] = y;
+      if (there) value[row * inner.ld + unit] = y;
+    });
+    __syncthreads();
+  }
+  sum_products<math>(at.top.tiles, at.top.k, at.top.shift, shared_ + at.h.at, stride, shared_ + at.top_weight.at, 1,
+                     at.top_weight.stride, shared_ + at.sums);
+  __syncthreads();
+  end_meeting();  // the others are there
+#pragma unroll 1
+  for (int i = threadIdx.x; i < 32 * at.top.tiles; i += threads) {
+    const float4 sums = reinterpret_cast<const float4*>(shared_ + at.sums)[i];
+    const float* place = shared_ + at.received + rank_ * at.received_size + 4 * i;
+#pragma unroll 1
+    for (int to = 0; to < blocks; ++to) send(remote_address(place, to), remote_address(&box(received_box), to), sums);
+  }
+  if (threadIdx.x == 0) box(received_box).expect(blocks * at.received_size * static_cast<int>(sizeof(float)));
+  box(received_box).wait(0);
+  if (warp_ >= count_) return;
+#pragma unroll 1
+  for (int d = lane_; d < latent; d += 32) {
+    float raw[nets];
+#pragma unroll
+    for (int of_net = 0; of_net < nets; ++of_net) {
+      raw[of_net] = top.has_bias ? parameters(of_net)[top.bias + d] : 0.0f;
+#pragma unroll
+      for (int p = 0; p < parts; ++p)
+        raw[of_net] += shared_[at.received + (of_net * parts + p) * at.received_size + sum_place(d, warp_)];
+      if (rank_ == 0) of(encoder_.tape.value, last, of_net)[warp_ * top.ld + d] = raw[of_net];
+    }
+    const Draw draw(raw[0], raw[1], reinterpret_cast<const double*>(shared_ + at.noise)[warp_ * latent + d]);
+    if (draws) draws[warp_ * latent + d] = draw.z;
+    if (rank_ == 0) draw.place(space_, run_, row0_ + warp_, d);
+  }
+}
+
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::begin_ascend(const AscendShape& at) const {
+  const Net& net = encoder_.net;
+  const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
+  const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);  // may be < 0
+  const float* weights = parameters(net_);
+  if (threadIdx.x == 0) {
+    Copies copy(box(ascend_box));
+    copy(shared_ + at.top_weight.at, weights + top.weight, top.inputs * top.ld);
+    if (net.depth == 3)
+      copy(shared_ + at.weight.at, weights + inner.weight + static_cast<std::size_t>(begin) * inner.ld, own * inner.ld);
+    copy.expect();
+  }
+  if (net.depth == 3)
+    copy_rows(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin, first.ld,
+              min(at.most, first.ld - begin), count_);
+  clear(at.top_weight.at + top.inputs * top.ld, pad);
+  if (net.depth == 3) clear(at.weight.at + max(own, 0) * inner.ld, pad);
+}
+
+// What is little is made by every block.
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::ascend(const AscendShape& at, const ObjectiveSpec& objective) const {
+  const Net& net = encoder_.net;
+  const int last = net.depth - 1, latent = space_.latent, stride = at.deltas_stride;
+  const Layer &top = net.layer[last], &below = net.layer[last - 1], &first = net.layer[0];
+  const float* values = of(encoder_.tape.value, last - 1, net_);  // neighbours, as (rows, ld)
+#pragma unroll 1
+  for (int i = 4 * static_cast<int>(threadIdx.x); i < count_ * below.ld; i += 4 * threads)
+    copy_async(shared_ + at.value.at + i, values + i, true);
+  if (warp_ < rows) {
+    const int mean = at.deltas + warp_ * stride, sd = mean + rows * stride;
+#pragma unroll 1
+    for (int d = lane_; d < stride; d += 32) shared_[mean + d] = shared_[sd + d] = 0;
+    __syncwarp();
+    if (warp_ < count_)
+      ascend_datum(space_, objective, run_, row0_ + warp_, lane_, {shared_ + mean, shared_ + sd}, rank_ == 0);
+  }
+  wait_for_copies();
+  box(ascend_box).wait(0);
+  __syncthreads();
+  const int mine = at.deltas + net_ * rows * stride;
+  if (index_ == 0 && warp_ < count_) {
+    float* to = of(encoder_.tape.delta, last, net_) + warp_ * top.ld;
+#pragma unroll 1
+    for (int d = lane_; d < latent; d += 32) to[d] = shared_[mine + warp_ * stride + d];
+  }
+  const int units = top.inputs, wide = at.delta.stride;
+  float* deltas = of(encoder_.tape.delta, last - 1, net_);
+  multiply_rows(at.top, {mine, stride}, at.top_weight, at.top_weight.stride, 1, at.sums,
+                [&](int unit, int row, float sum) {
+                  if (unit >= wide) return;
+                  const bool there = unit < units && row < count_;
+                  const float value = there ? shared_[at.value.at + row * at.value.stride + unit] : 0.0f;
+                  const float delta = there ? sum * slope<math>(net.activation, value) : 0.0f;
+                  shared_[at.delta.at + row * wide + unit] = delta;
+                  if (there && unit / unit_tile % parts == index_) deltas[row * below.ld + unit] = delta;
+                });
+  if (net.depth < 3) return;
+  __syncthreads();
+  const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);
+  deltas = of(encoder_.tape.delta, 0, net_) + begin;
+  multiply_rows(at.inner, at.delta, at.weight, at.weight.stride, 1, at.sums, [&](int unit, int row, float sum) {
+    if (unit >= own || row >= count_) return;
+    const float value = shared_[at.first_value.at + row * at.first_value.stride + unit];
+    deltas[row * first.ld + unit] = sum * slope<math>(net.activation, value);
+  });
+}
+
+#endif
+
+}  // namespace hone::cuda

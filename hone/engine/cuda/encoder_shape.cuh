@@ -1,0 +1,146 @@
+#pragma once
+
+#include <algorithm>
+
+#include "hone/engine/cuda/cluster.cuh"
+#include "hone/engine/cuda/network.cuh"
+#include "hone/engine/cuda/padded_parameters.hpp"
+
+namespace hone::cuda {
+
+// How the encoder's kernels share out their work, and where a block keeps what in its shared memory.
+
+// Floats from a row to the next where fragments lie along it, and where they lie across: every bank once.
+constexpr int stride_along(int k) { return round_up(k, 8) + 4; }
+constexpr int stride_across(int units) { return round_up(units, 16) + 8; }
+
+// A matrix in shared memory: rows `stride` floats apart.
+struct Block {
+  int at = 0, stride = 0;
+};
+
+// Places in shared memory, in floats; sizes are asked for before it is known whether they fit.
+class FloatPlaces {
+ public:
+  int take(long long floats) {
+    const long long at = size_;
+    size_ += (floats + 3) / 4 * 4;
+    return static_cast<int>(at);
+  }
+  Block take(int count, int stride) { return {take(static_cast<long long>(count) * stride), stride}; }
+  long long bytes() const { return size_ * static_cast<long long>(sizeof(float)); }
+
+ private:
+  long long size_ = 0;
+};
+
+// Some rows of the batch go through the layers above the first together, by a cluster: half of its blocks for each of the
+// encoder's two networks, of which each owns a range of a layer's units. A product is units × rows, so that few rows are
+// no waste. Weights and values come as they lie, with rows of `ld` floats; what a product reads beyond their ends is
+// cleared or, where it is multiplied by 0, at least a number.
+struct EncoderSplit {
+  static constexpr int rows = 8, nets = 2, unit_tile = 16, pad = 16;
+  enum Box { received_box, encode_box, ascend_box, stage_box, box_count };  // at the beginning
+  static constexpr int tiles_of(int units) { return ceil_div(units, unit_tile); }
+  // Units of a layer that one of a network's blocks owns at most.
+  static constexpr int owned(int units, int parts) { return round_up(ceil_div(units, parts), 4); }
+  static int take_boxes(FloatPlaces& places) { return places.take(2 * box_count); }
+};
+
+// units × k times k × rows: 2^shift warps share the k of a tile of units.
+struct RowProduct : EncoderSplit {
+  int tiles = 0, k = 0, shift = 0;
+
+  RowProduct() = default;
+  RowProduct(int units, int k_) : tiles(tiles_of(units)), k(k_) {
+    while (tiles << (shift + 1) <= warps && 8 << (shift + 1) <= round_up(k, 8)) ++shift;
+  }
+  int sums() const { return tiles * unit_tile * rows << shift; }
+};
+
+struct EncodeShape : EncoderSplit {
+  int most = 0;  // units below the last layer that a block owns at most
+  RowProduct inner, top;
+  Block x, weight, h, top_weight;
+  int bias = 0, sums = 0, received = 0, received_size = 0;
+  int noise = 0;  // doubles, (rows, D)
+  long long bytes = 0;
+
+  EncodeShape() = default;
+  EncodeShape(const Net& net, int latent, int parts) {
+    const Layer& last = net.layer[net.depth - 1];
+    most = owned(last.inputs, parts);
+    top = RowProduct(latent, most);
+    FloatPlaces places;
+    take_boxes(places);
+    if (net.depth == 3) {
+      const int k = net.layer[1].inputs;
+      inner = RowProduct(most, k);
+      x = places.take(rows, padded_width(k));
+      places.take(pad);
+      weight = places.take(round_up(k, 8), stride_across(most));
+    }
+    bias = places.take(most);
+    h = places.take(rows, stride_along(most));
+    top_weight = places.take(round_up(most, 8), last.ld);
+    places.take(pad);
+    sums = places.take(std::max(inner.sums(), top.sums()));
+    received_size = rows * tiles_of(latent) * unit_tile;
+    received = places.take(static_cast<long long>(nets) * parts * received_size);
+    noise = places.take(2LL * rows * latent);
+    bytes = places.bytes();
+  }
+};
+
+struct AscendShape : EncoderSplit {
+  int most = 0;  // units of the first layer that a block owns at most
+  RowProduct top, inner;
+  Block top_weight, value, delta, weight, first_value;
+  int deltas = 0, deltas_stride = 0, sums = 0;
+  long long bytes = 0;
+
+  AscendShape() = default;
+  AscendShape(const Net& net, int latent, int parts) {
+    const Layer& last = net.layer[net.depth - 1];
+    const int units = last.inputs;
+    most = owned(net.layer[0].outputs, parts);
+    top = RowProduct(units, latent);
+    FloatPlaces places;
+    take_boxes(places);
+    deltas_stride = stride_along(latent);
+    deltas = places.take(nets * rows * deltas_stride);
+    top_weight = places.take(top.tiles * unit_tile, last.ld);
+    places.take(pad);
+    value = places.take(rows, padded_width(units));
+    delta = places.take(rows, stride_along(units));
+    if (net.depth == 3) {
+      inner = RowProduct(most, units);
+      weight = places.take(tiles_of(most) * unit_tile, padded_width(units));
+      places.take(pad);
+      first_value = places.take(rows, most);
+    }
+    sums = places.take(std::max(inner.sums(), top.sums()));
+    bytes = places.bytes();
+  }
+};
+
+// The first layer of the encoder's two networks where data are bits: a block has eight units of one of them, 64 rows of
+// the batch and all of k. What it reads is a narrow strip of weights and some bits. A warp has 32 rows and an eighth of k.
+struct FirstLayerShape {
+  static constexpr int nets = EncoderSplit::nets, units = 8, row_tiles = 4, rows = 16 * row_tiles, k_parts = 8;
+  int words = 0, stride = 0;  // of 64 bits, of a row; from a row to the next in shared memory: every bank once
+  int unit_tiles = 0, blocks = 0;
+  int weight = 0, bits = 0, bytes = 0;
+
+  FirstLayerShape() = default;
+  FirstLayerShape(const Net& net, int batch)
+      : words(ceil_div(net.inputs(), 64)), stride(words | 1), unit_tiles(ceil_div(net.layer[0].outputs, units)),
+        blocks(nets * unit_tiles * ceil_div(batch, rows)) {
+    Places places;
+    weight = places.take<float>(std::max(64 * words * units, 128 * row_tiles * k_parts));  // then sums lie there
+    bits = places.take<unsigned long long>(rows * stride);
+    bytes = places.bytes();
+  }
+};
+
+}  // namespace hone::cuda
