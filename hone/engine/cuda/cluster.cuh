@@ -15,10 +15,11 @@ __device__ __forceinline__ int here_only(int x) {
 }
 
 // Kernels of an iteration are launched before the one before them has ended (`Launch`): what they do with what it wrote
-// comes after `wait_for_previous`. The next one may come as soon as all blocks have been here.
+// comes after `wait_for_previous`. The next one may come as soon as all blocks have been here: it can rely on what was
+// written before this one.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\n griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 

@@ -14,11 +14,12 @@ __global__ void __launch_bounds__(threads)
            const __grid_constant__ EncodeShape at) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) float shared[];
-  wait_for_previous();
   const EncoderBlock<math, parts> block(space, encoder, shared, static_cast<int>(blockIdx.x),
-                                 static_cast<int>(blockIdx.y) * Split::rows, static_cast<int>(blockIdx.z));
+                                        static_cast<int>(blockIdx.y) * Split::rows, static_cast<int>(blockIdx.z));
   block.set_up();
-  block.begin_encode(at);
+  const int bytes = block.begin_weights(at);
+  wait_for_previous();
+  block.begin_encode(at, bytes);
   block.encode(at, nullptr);
 #endif
 }
@@ -29,10 +30,10 @@ __global__ void __launch_bounds__(threads)
                 const __grid_constant__ EncoderSpec encoder, const __grid_constant__ AscendShape at) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) float shared[];
-  wait_for_previous();
   const EncoderBlock<math, parts> block(space, encoder, shared, static_cast<int>(blockIdx.x),
-                                 static_cast<int>(blockIdx.y) * Split::rows, static_cast<int>(blockIdx.z));
+                                        static_cast<int>(blockIdx.y) * Split::rows, static_cast<int>(blockIdx.z));
   block.set_up();
+  wait_for_previous();
   block.begin_ascend(at);
   block.ascend(at, objective);
 #endif

@@ -34,7 +34,7 @@ class Copies {
     copy_bytes(to, from, 4 * count, box_);
     bytes_ += 4 * count;
   }
-  __device__ void expect() const { box_.expect(bytes_); }
+  __device__ int bytes() const { return bytes_; }
 
  private:
   const Mailbox& box_;
@@ -99,8 +99,10 @@ class EncoderBlock : EncoderSplit {
 
   __device__ void set_up() const;  // of the boxes, at the beginning
   __device__ Mailbox& box(Box which) const { return reinterpret_cast<Mailbox*>(shared_)[which]; }
-  // Values of the layers above the first, then draws: what is needed begins to come, and what is made of it.
-  __device__ void begin_encode(const EncodeShape& at) const;
+  // Values of the layers above the first, then draws: what is needed begins to come, and what is made of it. Weights may
+  // come before the first layer is there; the bytes that they take are told.
+  __device__ int begin_weights(const EncodeShape& at) const;
+  __device__ void begin_encode(const EncodeShape& at, int bytes) const;
   // `draws`: (rows, D), for every block of the cluster; null: they are wanted in global memory only
   __device__ void encode(const EncodeShape& at, double* draws) const;
 
@@ -155,26 +157,20 @@ __device__ void EncoderBlock<math, parts>::set_up() const {
 }
 
 template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::begin_encode(const EncodeShape& at) const {
+__device__ int EncoderBlock<math, parts>::begin_weights(const EncodeShape& at) const {
   arrive_at_meeting();
   const Net& net = encoder_.net;
   const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
   const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
-  const float *weights = parameters(net_), *values = of(encoder_.tape.value, 0, net_);
+  const float* weights = parameters(net_);
+  Copies copy(box(encode_box));
   if (threadIdx.x == 0) {
-    Copies copy(box(encode_box));
-    if (net.depth == 3) copy(shared_ + at.x.at, values, count_ * first.ld);
     if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
     copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
-    const double* noise = space_.of(space_.noise, run_) + static_cast<std::size_t>(row0_) * space_.latent;
-    copy(shared_ + at.noise, reinterpret_cast<const float*>(noise), round_up(2 * count_ * space_.latent, 4));
-    copy.expect();
   }
   if (net.depth == 3)
     copy_rows(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
               min(at.most, inner.ld - begin), inner.inputs);
-  else
-    copy_rows(shared_ + at.h.at, at.h.stride, values + begin, first.ld, min(at.most, first.ld - begin), count_);
   const int units = max(own, 0);
   if (net.depth == 3) {
     clear(at.weight.at + inner.inputs * at.weight.stride, (round_up(inner.inputs, 8) - inner.inputs) * at.weight.stride);
@@ -189,6 +185,24 @@ __device__ void EncoderBlock<math, parts>::begin_encode(const EncodeShape& at) c
     }
   }
   clear(at.top_weight.at + units * top.ld, (round_up(at.most, 8) - units) * top.ld + pad);
+  return copy.bytes();
+}
+
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::begin_encode(const EncodeShape& at, int bytes) const {
+  const Net& net = encoder_.net;
+  const Layer& first = net.layer[0];
+  const int begin = index_ * at.most;
+  const float* values = of(encoder_.tape.value, 0, net_);
+  if (threadIdx.x == 0) {
+    Copies copy(box(encode_box));
+    if (net.depth == 3) copy(shared_ + at.x.at, values, count_ * first.ld);
+    const double* noise = space_.of(space_.noise, run_) + static_cast<std::size_t>(row0_) * space_.latent;
+    copy(shared_ + at.noise, reinterpret_cast<const float*>(noise), round_up(2 * count_ * space_.latent, 4));
+    box(encode_box).expect(bytes + copy.bytes());
+  }
+  if (net.depth == 2)
+    copy_rows(shared_ + at.h.at, at.h.stride, values + begin, first.ld, min(at.most, first.ld - begin), count_);
 }
 
 // A block adds up its own units' part of the last layer for all blocks, and all draw.
@@ -253,7 +267,7 @@ __device__ void EncoderBlock<math, parts>::begin_ascend(const AscendShape& at) c
     copy(shared_ + at.top_weight.at, weights + top.weight, top.inputs * top.ld);
     if (net.depth == 3)
       copy(shared_ + at.weight.at, weights + inner.weight + static_cast<std::size_t>(begin) * inner.ld, own * inner.ld);
-    copy.expect();
+    box(ascend_box).expect(copy.bytes());
   }
   if (net.depth == 3)
     copy_rows(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin, first.ld,

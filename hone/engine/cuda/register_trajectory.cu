@@ -18,7 +18,6 @@ __global__ void __launch_bounds__(threads, 1)
     trajectory(const __grid_constant__ Space space, const __grid_constant__ TrajectorySpec spec, int first_run) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) char shared[];
-  wait_for_previous();
   const int cluster = static_cast<int>(blockIdx.x) / Shape::blocks;
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
   RegisterDecoder<Shape, NT> decoder(space, spec, shared, run, first);
@@ -35,17 +34,21 @@ __global__ void __launch_bounds__(threads, 1)
     if (around.there) {
       const auto before = encoder(this_block());
       before.set_up();
-      before.begin_encode(around.encode);
+      const int bytes = before.begin_weights(around.encode);
+      wait_for_previous();
+      before.begin_encode(around.encode, bytes);
       decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
       before.encode(around.encode, draws);
       decoder.load_staged(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
       before.begin_ascend(around.ascend);  // where what the encoder needed was
     } else {
+      wait_for_previous();
       decoder.load();
     }
     refinement.template run<stay>(around.there ? draws : draws_of(space, run, first));
     if (around.there) encoder(this_block()).ascend(around.ascend, around.objective);
   } else {
+    wait_for_previous();
     decoder.load();
     refinement.run(draws_of(space, run, first));
   }

@@ -95,6 +95,7 @@ __device__ void update_tile(const UpdateTask& task, std::size_t run, int batch, 
   copy_tile(kept + side * side, side, step.second, task.ld, task.row0, task.rows, side, task.col0);
   if constexpr (optimizer == OptimizerKind::adam)
     copy_tile(kept + 2 * side * side, side, step.first, task.ld, task.row0, task.rows, side, task.col0);
+  wait_for_previous();
   sum_gradient<math>(task, run, batch, shared);
   __syncthreads();
   constexpr int quads = side / 4;
@@ -144,9 +145,9 @@ template <Math math, OptimizerKind optimizer>
 __global__ void __launch_bounds__(block_threads, 2)
     update(const __grid_constant__ Space space, const __grid_constant__ UpdateSpec spec) {
   extern __shared__ __align__(16) float shared[];
-  wait_for_previous();
   const int run = static_cast<int>(blockIdx.y);
   if (blockIdx.x == 0) {  // it takes long and starts first
+    wait_for_previous();
     learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats<optimizer>);
     return;
   }
@@ -162,6 +163,7 @@ __global__ void __launch_bounds__(block_threads, 2)
                      state->iteration,
                      AdamCorrection(state->adam[0], state->adam[1])};
   if (task.rows == 0) {
+    wait_for_previous();
     update_biases<optimizer>(task, task.dy + floats, space.batch, shared, step);
     return;
   }
