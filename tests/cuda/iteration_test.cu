@@ -383,8 +383,7 @@ TEST_F(CudaIteration, EncodersAgainstDouble) {
                                     : own ? "; encoder by kernels of its own"
                                           : "; encoder product by product";
         compare({name, config, 101, Start::near}, {PathOptions()},
-                precision == Precision::tf32 ? near_tf32 : near_fp32,
-                encoder);
+                precision == Precision::tf32 ? near_tf32 : near_fp32, encoder);
       }
 }
 

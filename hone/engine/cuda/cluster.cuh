@@ -14,9 +14,9 @@ __device__ __forceinline__ int here_only(int x) {
   return x;
 }
 
-// Kernels of an iteration are launched before the one before them has ended (`Launch`): what they do with what it wrote
-// comes after `wait_for_previous`. The next one may come as soon as all blocks have been here: it can rely on what was
-// written before this one.
+// A kernel may be launched before the one before it has ended (`Launch`): before `wait_for_previous` it reads nothing that
+// one writes, and writes nothing. Every block of every such kernel calls it, and the next one may come when all have: so
+// what earlier kernels wrote is there from the beginning.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory");
@@ -26,9 +26,8 @@ __device__ __forceinline__ void wait_for_previous() {
 // A number from global to shared memory, which is there after `wait_for_copies` (for other threads: and a barrier).
 template <class T>
 __device__ __forceinline__ void copy_async(T* shared, const T* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
-               "l"(global), "n"(sizeof(T))
-               : "memory");
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(global), "n"(sizeof(T)) : "memory");
 }
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
@@ -53,7 +52,7 @@ __device__ __forceinline__ void arrive_at_meeting() {
 __device__ __forceinline__ void end_meeting() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
 // A place where a block waits for numbers that the blocks of its cluster, itself among them, store into its shared
-// memory, or that are copied there: each announces its bytes when it has arrived. Lighter than a meeting of the cluster,
+// memory, or that are copied there: each announces its bytes when it has arrived. Lighter than a `sync` of the cluster,
 // which is a fence for all memory. A store for the next time must never be made before every block has waited for the
 // last: else bytes of two times are counted together.
 class Mailbox {
@@ -93,7 +92,7 @@ class Mailboxes {
  public:
   explicit __device__ Mailboxes(Mailbox* boxes) : boxes_(boxes) {}
 
-  __device__ void set_up() const {  // then the cluster must meet
+  __device__ void set_up() const {  // then the cluster must meet, these threads among all (`arrive_at_meeting`)
     if (threadIdx.x < count) boxes_[threadIdx.x].set_up();
   }
   __device__ const Mailbox& operator[](int box) const { return boxes_[box]; }

@@ -70,6 +70,8 @@ bool allows(Kernel kernel, long long bytes, int most) {
 
 template <Math math>
 bool takes_layers_above(const Net& net, int latent, int most) {
+  for (int l = 1; l < net.depth; ++l)
+    if (net.layer[l].inputs > 4 * threads) return false;  // a thread copies 16 bytes of a row
   return net.depth >= 2 && net.depth <= 3 && allows(encode<math>, EncodeShape(net, latent, parts).bytes, most) &&
          allows(ascend_back<math>, AscendShape(net, latent, parts).bytes, most);
 }

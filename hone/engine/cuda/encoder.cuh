@@ -81,8 +81,8 @@ static __device__ __noinline__ void sum_products(int tiles, int all_k, int shift
   }
 }
 
-// A block's share of the encoder's layers above the first, forward and back, for eight data that a cluster has. All methods are for all threads of all
-// blocks of the cluster; the way back does without the cluster.
+// A block's share of the encoder's layers above the first, forward and back, for eight data that a cluster has. All
+// methods are for all threads of all blocks of the cluster; the way back does without the cluster.
 template <Math math, int parts>
 class EncoderBlock : EncoderSplit {
  public:
@@ -99,8 +99,8 @@ class EncoderBlock : EncoderSplit {
 
   __device__ void set_up() const;  // of the boxes, at the beginning
   __device__ Mailbox& box(Box which) const { return reinterpret_cast<Mailbox*>(shared_)[which]; }
-  // Values of the layers above the first, then draws: what is needed begins to come, and what is made of it. Weights may
-  // come before the first layer is there; the bytes that they take are told.
+  // Values of the layers above the first, then draws: what is needed begins to come, and what is made of it. Weights
+  // may come before the first layer is there; the bytes that they take are told.
   __device__ int begin_weights(const EncodeShape& at) const;
   __device__ void begin_encode(const EncodeShape& at, int bytes) const;
   // `draws`: (rows, D), for every block of the cluster; null: they are wanted in global memory only
@@ -112,11 +112,11 @@ class EncoderBlock : EncoderSplit {
   __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective) const;
 
  private:
-  static constexpr int blocks = nets * parts;
+  static constexpr int blocks = nets * parts, copier = threads - 32;  // a thread of the last warp
 
   __device__ void clear(int from, int count) const { clear_floats(shared_ + from, count); }
-  // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0 from k
-  // to the next multiple of eight, the weights are. All threads; a barrier must follow before `sums` is used again.
+  // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0 from
+  // k to the next multiple of eight, the weights are. All threads; a barrier must follow before `sums` is used again.
   template <class Finish>
   __device__ __forceinline__ void multiply_rows(const RowProduct& p, const Block& x, const Block& weights, int by_unit,
                                                 int by_k, int sums, Finish finish) const {
@@ -132,6 +132,18 @@ class EncoderBlock : EncoderSplit {
   static __device__ int sum_place(int unit, int row) {
     const int g = unit % 8, half = unit / 8 % 2;
     return (unit / unit_tile * 32 + 4 * g + row / 2) * 4 + 2 * half + row % 2;
+  }
+  // Values of the first layer that this block needs: all where another hidden layer follows, else its own.
+  struct Input {
+    static constexpr int together = threads / rows;  // that copy a row
+    Block to;
+    int begin, width;
+    const int row = static_cast<int>(threadIdx.x) / together, column = static_cast<int>(threadIdx.x) % together;
+  };
+  __device__ Input input_of(const EncodeShape& at) const {
+    const int ld = encoder_.net.layer[0].ld, begin = index_ * at.most;
+    if (encoder_.net.depth == 3) return {at.x, 0, ld};
+    return {at.h, begin, max(min(at.most, ld - begin), 0)};
   }
   __device__ const float* parameters(int of_net) const {
     return space_.parameters + run_ * space_.stride + of_net * encoder_.net_parameters;
@@ -152,7 +164,6 @@ class EncoderBlock : EncoderSplit {
 template <Math math, int parts>
 __device__ void EncoderBlock<math, parts>::set_up() const {
   if (threadIdx.x < box_count) box(static_cast<Box>(threadIdx.x)).set_up();
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   __syncthreads();
 }
 
@@ -160,49 +171,48 @@ template <Math math, int parts>
 __device__ int EncoderBlock<math, parts>::begin_weights(const EncodeShape& at) const {
   arrive_at_meeting();
   const Net& net = encoder_.net;
-  const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
+  const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
   const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
   const float* weights = parameters(net_);
-  Copies copy(box(encode_box));
-  if (threadIdx.x == 0) {
-    if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
-    copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
-  }
   if (net.depth == 3)
     copy_rows(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
               min(at.most, inner.ld - begin), inner.inputs);
+  Copies copy(box(encode_box));
+  if (threadIdx.x == copier) {
+    if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
+    copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
+    if (top.has_bias)
+      for (int of_net = 0; of_net < nets; ++of_net)
+        copy(shared_ + at.top_bias.at + of_net * at.top_bias.stride, parameters(of_net) + top.bias, at.top_bias.stride);
+  }
+  if (!top.has_bias) clear(at.top_bias.at, nets * at.top_bias.stride);
   const int units = max(own, 0);
   if (net.depth == 3) {
-    clear(at.weight.at + inner.inputs * at.weight.stride, (round_up(inner.inputs, 8) - inner.inputs) * at.weight.stride);
-    clear(at.x.at + count_ * first.ld, (rows - count_) * first.ld + pad);
+    const int k = inner.inputs, by_k = at.weight.stride;
+    clear(at.weight.at + k * by_k, (round_up(k, 8) - k) * by_k);
     if (!inner.has_bias) clear(at.bias, at.most);
-  } else {
-    const int width = max(min(at.most, first.ld - begin), 0);
-#pragma unroll 1
-    for (int r = 0; r < rows; ++r) {
-      const int there = r < count_ ? width : 0;
-      clear(at.h.at + r * at.h.stride + there, at.h.stride - there);
-    }
   }
+  const Input input = input_of(at);
+#pragma unroll 1
+  for (int c = (input.row < count_ ? input.width : 0) + input.column; c < input.to.stride; c += input.together)
+    shared_[input.to.at + input.row * input.to.stride + c] = 0;
   clear(at.top_weight.at + units * top.ld, (round_up(at.most, 8) - units) * top.ld + pad);
   return copy.bytes();
 }
 
 template <Math math, int parts>
 __device__ void EncoderBlock<math, parts>::begin_encode(const EncodeShape& at, int bytes) const {
-  const Net& net = encoder_.net;
-  const Layer& first = net.layer[0];
-  const int begin = index_ * at.most;
-  const float* values = of(encoder_.tape.value, 0, net_);
-  if (threadIdx.x == 0) {
+  const Input input = input_of(at);
+  const float* from = of(encoder_.tape.value, 0, net_) + input.row * encoder_.net.layer[0].ld + input.begin;
+#pragma unroll 1
+  for (int c = 4 * input.column; c < input.width && input.row < count_; c += 4 * input.together)
+    copy_async(shared_ + input.to.at + input.row * input.to.stride + c, from + c, true);
+  if (threadIdx.x == copier) {
     Copies copy(box(encode_box));
-    if (net.depth == 3) copy(shared_ + at.x.at, values, count_ * first.ld);
     const double* noise = space_.of(space_.noise, run_) + static_cast<std::size_t>(row0_) * space_.latent;
     copy(shared_ + at.noise, reinterpret_cast<const float*>(noise), round_up(2 * count_ * space_.latent, 4));
     box(encode_box).expect(bytes + copy.bytes());
   }
-  if (net.depth == 2)
-    copy_rows(shared_ + at.h.at, at.h.stride, values + begin, first.ld, min(at.most, first.ld - begin), count_);
 }
 
 // A block adds up its own units' part of the last layer for all blocks, and all draw.
@@ -238,21 +248,23 @@ __device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, double*
   }
   if (threadIdx.x == 0) box(received_box).expect(blocks * at.received_size * static_cast<int>(sizeof(float)));
   box(received_box).wait(0);
-  if (warp_ >= count_) return;
+  constexpr int sharing = warps / rows;  // warps of a row
+  const int row = warp_ % rows;
+  if (row >= count_) return;
 #pragma unroll 1
-  for (int d = lane_; d < latent; d += 32) {
+  for (int d = lane_ + warp_ / rows * 32; d < latent; d += 32 * sharing) {
     float raw[nets];
 #pragma unroll
     for (int of_net = 0; of_net < nets; ++of_net) {
-      raw[of_net] = top.has_bias ? parameters(of_net)[top.bias + d] : 0.0f;
+      raw[of_net] = shared_[at.top_bias.at + of_net * at.top_bias.stride + d];
 #pragma unroll
       for (int p = 0; p < parts; ++p)
-        raw[of_net] += shared_[at.received + (of_net * parts + p) * at.received_size + sum_place(d, warp_)];
-      if (rank_ == 0) of(encoder_.tape.value, last, of_net)[warp_ * top.ld + d] = raw[of_net];
+        raw[of_net] += shared_[at.received + (of_net * parts + p) * at.received_size + sum_place(d, row)];
+      if (rank_ == 0) of(encoder_.tape.value, last, of_net)[row * top.ld + d] = raw[of_net];
     }
-    const Draw draw(raw[0], raw[1], reinterpret_cast<const double*>(shared_ + at.noise)[warp_ * latent + d]);
-    if (draws) draws[warp_ * latent + d] = draw.z;
-    if (rank_ == 0) draw.place(space_, run_, row0_ + warp_, d);
+    const Draw draw(raw[0], raw[1], reinterpret_cast<const double*>(shared_ + at.noise)[row * latent + d]);
+    if (draws) draws[row * latent + d] = draw.z;
+    if (rank_ == 0) draw.place(space_, run_, row0_ + row, d);
   }
 }
 
@@ -262,7 +274,7 @@ __device__ void EncoderBlock<math, parts>::begin_ascend(const AscendShape& at) c
   const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
   const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);  // may be < 0
   const float* weights = parameters(net_);
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == copier) {
     Copies copy(box(ascend_box));
     copy(shared_ + at.top_weight.at, weights + top.weight, top.inputs * top.ld);
     if (net.depth == 3)

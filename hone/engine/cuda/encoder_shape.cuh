@@ -34,10 +34,10 @@ class FloatPlaces {
   long long size_ = 0;
 };
 
-// Some rows of the batch go through the layers above the first together, by a cluster: half of its blocks for each of the
-// encoder's two networks, of which each owns a range of a layer's units. A product is units × rows, so that few rows are
-// no waste. Weights and values come as they lie, with rows of `ld` floats; what a product reads beyond their ends is
-// cleared or, where it is multiplied by 0, at least a number.
+// Some rows of the batch go through the layers above the first together, by a cluster: half of its blocks for each of
+// the encoder's two networks, of which each owns a range of a layer's units. A product is units × rows, so that few rows
+// are no waste. Weights come as they lie, with rows of `ld` floats; what a product reads beyond their ends is cleared or,
+// where it is multiplied by 0, a weight.
 struct EncoderSplit {
   static constexpr int rows = 8, nets = 2, unit_tile = 16, pad = 16;
   enum Box { received_box, encode_box, ascend_box, stage_box, box_count };  // at the beginning
@@ -63,6 +63,7 @@ struct EncodeShape : EncoderSplit {
   RowProduct inner, top;
   Block x, weight, h, top_weight;
   int bias = 0, sums = 0, received = 0, received_size = 0;
+  Block top_bias;  // of both networks
   int noise = 0;  // doubles, (rows, D)
   long long bytes = 0;
 
@@ -76,14 +77,14 @@ struct EncodeShape : EncoderSplit {
     if (net.depth == 3) {
       const int k = net.layer[1].inputs;
       inner = RowProduct(most, k);
-      x = places.take(rows, padded_width(k));
-      places.take(pad);
+      x = places.take(rows, stride_along(k));
       weight = places.take(round_up(k, 8), stride_across(most));
     }
     bias = places.take(most);
     h = places.take(rows, stride_along(most));
     top_weight = places.take(round_up(most, 8), last.ld);
     places.take(pad);
+    top_bias = places.take(nets, padded_width(latent));
     sums = places.take(std::max(inner.sums(), top.sums()));
     received_size = rows * tiles_of(latent) * unit_tile;
     received = places.take(static_cast<long long>(nets) * parts * received_size);
@@ -125,7 +126,8 @@ struct AscendShape : EncoderSplit {
 };
 
 // The first layer of the encoder's two networks where data are bits: a block has eight units of one of them, 64 rows of
-// the batch and all of k. What it reads is a narrow strip of weights and some bits. A warp has 32 rows and an eighth of k.
+// the batch and all of k. What it reads is a narrow strip of weights and some bits. A warp has 32 rows and an eighth of
+// k.
 struct FirstLayerShape {
   static constexpr int nets = EncoderSplit::nets, units = 8, row_tiles = 4, rows = 16 * row_tiles, k_parts = 8;
   int words = 0, stride = 0;  // of 64 bits, of a row; from a row to the next in shared memory: every bank once

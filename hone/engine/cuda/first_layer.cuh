@@ -76,7 +76,8 @@ __device__ inline void first_layer(const Space& space, const DataView& data, con
   for (int i = 0; i < 2; ++i)
     sums[(part * Shape::row_tiles + 2 * pair + i) * 32 + lane] = make_float4(c[i][0], c[i][1], c[i][2], c[i][3]);
   __syncthreads();
-  const int in_tile = row % 16, from = (row / 16 * 32 + 4 * (in_tile % 8) + unit / 2) * 4 + 2 * (in_tile / 8) + unit % 2;
+  const int in_tile = row % 16;
+  const int from = (row / 16 * 32 + 4 * (in_tile % 8) + unit / 2) * 4 + 2 * (in_tile / 8) + unit % 2;
 #pragma unroll
   for (int p = 0; p < Shape::k_parts; ++p)
     sum += reinterpret_cast<const float*>(sums)[p * Shape::row_tiles * 128 + from];

@@ -49,7 +49,7 @@ struct Space {
   double *mean, *sd, *noise, *z0, *grad_p0;           // (batch, D)
   double* log_p0;                                     // (batch)
   double* baseline[2];                                // (data), of the first and of the second term; null: none
-  double* figures;                                    // (4, batch): of the objective's kernel
+  double* figures;                                    // (4, batch): what the objective makes of data
   unsigned long long* meeting;                        // (steps): where clusters meet after an HMC step
   int steps;
   double *drawn_momentum, *drawn_log_uniform;  // (steps, batch, D), (steps, batch): of the HMC steps to come
@@ -70,13 +70,13 @@ struct EncoderSpec {
   std::size_t net_parameters;
   Tape tape;
 };
-// The start of the next iteration, which becomes the one under way: x, datum and constant of its minibatch, the noise of
-// q's draws; for the refinement's kernel the random numbers of `steps` HMC steps and, where it wants them, the packed
-// weights; the encoder's first layer, where `first` has blocks.
 struct RateSpec {
   double decay;
   std::uint32_t every;
 };
+// The start of the next iteration, which becomes the one under way: x, datum and constant of its minibatch, noise of
+// q's draws; for the refinement's kernel the random numbers of `steps` HMC steps and, where it wants them, the packed
+// weights; the encoder's first layer, where `first` has blocks.
 struct Preparation {
   DataView data;
   RateSpec rates;
@@ -108,7 +108,7 @@ struct ObjectiveSpec {
 // The objective's gradient in q's means and deviations, as the encoder's last deltas.
 void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
 
-// What of the encoder has kernels of its own: the first layer, by `launch_prepare`, where data are bits; and those above
+// What of the encoder has code of its own: the first layer, by `launch_prepare`, where data are bits; and those above
 // where they are one or two, on a device with clusters. The rest goes by Networks, and launch_draw and launch_ascend.
 struct EncoderPlan {
   bool first = false, above = false;

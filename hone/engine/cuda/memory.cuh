@@ -77,15 +77,11 @@ class Memory {
   std::size_t size_ = 0;
 };
 
-inline bool has_clusters() {  // compute capability 9.0 and later
-  int device = 0, major = 0;
-  check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device's generation");
-  return major >= 9;
-}
+// Whether the device knows clusters and launches ahead, and this program has code for such: compute capability 9.0.
+bool has_clusters();
 
-// A launch of blocks of so many threads, in clusters of so many blocks, of a kernel that begins with `wait_for_previous`.
-// Devices without clusters wait by themselves.
+// A launch of blocks of so many threads, in clusters of so many blocks, ahead of the end of the kernel before it where
+// the device can (`wait_for_previous`).
 struct Launch {
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config = {};

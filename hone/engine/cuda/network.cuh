@@ -188,7 +188,7 @@ class Networks {
     for (int l = from; l < to; ++l) {
       const Layer& layer = net_.layer[l];
       const Activation activation = l + 1 < net_.depth ? net_.activation : Activation::linear;
-      launch_product<T, Along::k, Along::n, math>(
+      launch_product<T, Along::n, math>(
           below(tape, rows, l), sides_.nets, net_side(l, l - 1), sides_.runs, run_side(),
           Activated<math>{tape.value[l], bias(layer), layer.ld, activation}, stream_);
     }
@@ -199,7 +199,7 @@ class Networks {
     const int last = net_.depth - 1;
     forward(tape, rows, 0, last);
     const Layer& layer = net_.layer[last];
-    launch_product<T, Along::k, Along::n, math>(
+    launch_product<T, Along::n, math>(
         below(tape, rows, last), 1, {}, sides_.runs, run_side(),
         Compared<math>{data, tape.delta[last], bias(layer), layer.ld, rows, sides_.run}, stream_);
   }
@@ -207,7 +207,7 @@ class Networks {
   // the last layer's delta → those of the hidden layers
   void backward(const Tape& tape, int rows) const {
     for (int l = net_.depth - 1; l > 0; --l)
-      launch_product<T, Along::k, Along::k, math>(
+      launch_product<T, Along::k, math>(
           above(tape, rows, l), sides_.nets, net_side(l - 1, l), sides_.runs, run_side(),
           Sloped<math>{tape.delta[l - 1], tape.value[l - 1], net_.layer[l - 1].ld, net_.activation}, stream_);
   }
@@ -221,7 +221,7 @@ class Networks {
 
   // the first layer's delta → d objective / d input, (rows, ld)
   void backward_input(const Tape& tape, int rows, float* slope, int ld) const {
-    launch_product<T, Along::k, Along::k, math>(above(tape, rows, 0), 1, {}, sides_.runs, run_side(),
+    launch_product<T, Along::k, math>(above(tape, rows, 0), 1, {}, sides_.runs, run_side(),
                                                 Sloped<math>{slope, nullptr, ld, Activation::linear}, stream_);
   }
 

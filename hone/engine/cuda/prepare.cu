@@ -56,7 +56,7 @@ __device__ void draw(const Space& space, const Preparation& p, int run, int step
     } else if (task == pairs) {
       space.of(space.drawn_log_uniform, run)[place] = log(pair.first);
     } else {
-      space.of(space.drawn_length, run)[place] = 
+      space.of(space.drawn_length, run)[place] =
           p.shape.jitter == 0 ? p.shape.leapfrog : jittered(p.shape.leapfrog, p.shape.jitter, pair.first);
     }
   }

@@ -9,8 +9,7 @@ namespace hone::cuda {
 // multiples of four floats long, and what pads them is zero.
 //   forward          Y (chains, out)  = X (chains, in)  W (in, out)       a along k, b along n
 //   backward         dX (chains, in)  = dY (chains, out) Wᵀ               a along k, b along k
-//   weight gradient  dW (in, out)     = Xᵀ dY                             a along m, b along n
-enum class Along { m, n, k };
+enum class Along { n, k };  // of b
 
 // A block's share of C, and of k at a time; a warp's share of that. Of several groups of warps each takes its part of
 // k, and their sums meet in shared memory at the end.
@@ -61,9 +60,9 @@ struct Share {
   }
 };
 
-template <class T, Along a, Along b>
+template <class T, Along b>
 struct Shares {
-  using A = std::conditional_t<a == Along::k, Share<T::m, T::k, true>, Share<T::k, T::m, false>>;
+  using A = Share<T::m, T::k, true>;
   using B = std::conditional_t<b == Along::k, Share<T::n, T::k, true>, Share<T::k, T::n, false>>;
   static constexpr int stage = A::size + B::size;
   static constexpr int floats = T::stages * stage, meeting = T::groups > 1 ? T::groups * T::m * (T::n + 4) : 0;
@@ -81,16 +80,15 @@ __device__ __forceinline__ void finish_apart(const Product& p, int m0, int n0, f
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = warp_m + 16 * i + g + 8 * half, m = m0 + row;
-      constexpr bool everywhere = requires { typename Epilogue::Everywhere; };
       float sum = 0;
-      if (everywhere || m < p.m) {
+      if (m < p.m) {
         const auto to = epilogue.row(m);
 #pragma unroll
         for (int j = 0; j < tiles_n; ++j)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const int n = n0 + warp_n + 8 * j + 2 * t + e;
-            if (!everywhere && n >= p.n) continue;
+            if (n >= p.n) continue;
             if constexpr (Epilogue::sums_rows)
               sum += epilogue(to, n, c[i][j][2 * half + e]);
             else
@@ -118,7 +116,7 @@ __device__ __forceinline__ void finish_apart(const Product& p, int m0, int n0, f
 template <class T, class Epilogue, int tiles_m, int tiles_n>
 __device__ void finish_together(const Product& p, int m0, int n0, float* shared, const float (&c)[tiles_m][tiles_n][4],
                                 const Epilogue& epilogue) {
-  static_assert(T::n == 32 && !requires { typename Epilogue::Everywhere; });
+  static_assert(T::n == 32);
   constexpr int stride = T::n + 4, size = T::m * stride;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int group = threadIdx.x / (T::threads / T::groups), warp = threadIdx.x / 32 - group * T::warps_m * T::warps_n;
@@ -149,12 +147,12 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
   }
 }
 
-// C's share of the block whose first element is (m0, n0): epilogue(epilogue.row(m), n, c) for every element inside; where the
-// epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once a row; one
-// that has a type Everywhere takes zeros outside too.
-template <class T, Along a, Along b, Math math, class Epilogue>
+// C's share of the block whose first element is (m0, n0): epilogue(epilogue.row(m), n, c) for every element inside;
+// where the epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once
+// a row.
+template <class T, Along b, Math math, class Epilogue>
 __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
-  using S = Shares<T, a, b>;
+  using S = Shares<T, b>;
   constexpr int tiles_m = T::warp_m / 16, tiles_n = T::warp_n / 8;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int group = threadIdx.x / (T::threads / T::groups), warp = threadIdx.x / 32 - group * T::warps_m * T::warps_n;
@@ -164,10 +162,7 @@ __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, c
   const auto load = [&](int step) {
     float* stage = shared + step % T::stages * S::stage;
     const int k0 = step * T::k;
-    if constexpr (a == Along::k)
-      S::A::template load<T::threads>(stage, p.a, p.lda, m0, p.m, k0, p.k);
-    else
-      S::A::template load<T::threads>(stage, p.a, p.lda, k0, p.k, m0, p.m);
+    S::A::template load<T::threads>(stage, p.a, p.lda, m0, p.m, k0, p.k);
     if constexpr (b == Along::k)
       S::B::template load<T::threads>(stage + S::A::size, p.b, p.ldb, n0, p.n, k0, p.k);
     else
@@ -191,9 +186,7 @@ __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, c
       const int k = group * (T::k / T::groups) + step_k;
       Operand<math, 4> left[tiles_m];
       Operand<math, 2> right[tiles_n];
-      const auto at_a = [&](int row, int col) {
-        return rounded<math>(a == Along::k ? as[row * S::A::stride + col] : as[col * S::A::stride + row]);
-      };
+      const auto at_a = [&](int row, int col) { return rounded<math>(as[row * S::A::stride + col]); };
       const auto at_b = [&](int row, int col) {
         return rounded<math>(b == Along::k ? bs[col * S::B::stride + row] : bs[row * S::B::stride + col]);
       };
@@ -231,7 +224,7 @@ struct Side {
   std::size_t a = 0, b = 0, c = 0;
 };
 
-template <class T, Along a, Along b, Math math, class Epilogue>
+template <class T, Along b, Math math, class Epilogue>
 __global__ void __launch_bounds__(T::threads, math == Math::tf32 && T::groups == 1 ? 2 : 0)  // two share the waits
     product_kernel(Product p, int nets, Side net, Side run, Epilogue epilogue) {
   extern __shared__ __align__(16) float shared[];
@@ -239,7 +232,7 @@ __global__ void __launch_bounds__(T::threads, math == Math::tf32 && T::groups ==
   p.a += n * net.a + r * run.a;
   p.b += n * net.b + r * run.b;
   epilogue.shift(n, net, r, run);
-  multiply_tile<T, a, b, math>(p, static_cast<int>(blockIdx.y) * T::m, static_cast<int>(blockIdx.x) * T::n, shared,
+  multiply_tile<T, b, math>(p, static_cast<int>(blockIdx.y) * T::m, static_cast<int>(blockIdx.x) * T::n, shared,
                                epilogue);
 }
 
@@ -251,11 +244,11 @@ void allow_shared_memory() {  // asks once a kernel
   }
 }
 
-template <class T, Along a, Along b, Math math, class Epilogue>
+template <class T, Along b, Math math, class Epilogue>
 void launch_product(const Product& p, int nets, const Side& net, int runs, const Side& run, const Epilogue& epilogue,
                     cudaStream_t stream) {
-  constexpr int bytes = Shares<T, a, b>::bytes;
-  constexpr auto kernel = product_kernel<T, a, b, math, Epilogue>;
+  constexpr int bytes = Shares<T, b>::bytes;
+  constexpr auto kernel = product_kernel<T, b, math, Epilogue>;
   allow_shared_memory<kernel, bytes>();
   const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), nets * runs);
   kernel<<<grid, T::threads, bytes, stream>>>(p, nets, net, run, epilogue);

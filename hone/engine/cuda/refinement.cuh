@@ -20,9 +20,8 @@ __device__ inline const double* draws_of(const Space& space, int run, int first)
 //   places(), point_stride()                 where the chains are kept, and doubles from a chain to the next: constants
 //                                            where the compiler can know them
 //   set_input(chain, d, z)                   a point to evaluate at (a barrier follows)
-//   evaluate<records>(wants_value, value)    all threads; `records`: writes the tape, where `value` is that of every chain,
-//                                            −∞ where it was lost, and there is no answer; where draws stay, there is one
-//                                            and `value` is null: none was lost
+//   evaluate<records>(wants_value, value)    all threads; `records`: writes the tape. With `value` (−∞: lost) there is
+//                                            no answer; null: none is lost, and there is one if the value is wanted
 //   gradient(chain, d), log_likelihood(chain)   the answer, of all blocks
 template <class Decoder>
 class Refinement {

@@ -472,7 +472,8 @@ __device__ void RegisterDecoder<Shape, NT>::record_first_delta() {
   boxes_.receive(delta_box, blocks * NT * 512 * ((first_tiles - rank_ + blocks - 1) / blocks));
   by_owned_tiles([&](int n, int m) {
     if (owned(m) >= first_tiles) return;
-    record(spec_.tape.delta, 0, n, owned(m), sum_of_tiles<blocks, NT * owned_tiles>(at().first_sums, n * owned_tiles + m));
+    const Sums sum = sum_of_tiles<blocks, NT * owned_tiles>(at().first_sums, n * owned_tiles + m);
+    record(spec_.tape.delta, 0, n, owned(m), sum);
   });
 }
 

@@ -26,9 +26,9 @@ __global__ void __launch_bounds__(threads, 1)
     const Surroundings& around = spec.around;
     const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
       const int of_cluster = block / Shape::blocks;
-      return EncoderBlock<Math::tf32, Shape::blocks / EncoderSplit::nets>(space, around.encoder, reinterpret_cast<float*>(shared + around.begin),
-                                      block % Shape::blocks, of_cluster % spec.clusters * EncoderSplit::rows,
-                                      first_run + of_cluster / spec.clusters);
+      return EncoderBlock<Math::tf32, Shape::blocks / EncoderSplit::nets>(
+          space, around.encoder, reinterpret_cast<float*>(shared + around.begin), block % Shape::blocks,
+          of_cluster % spec.clusters * EncoderSplit::rows, first_run + of_cluster / spec.clusters);
     };
     auto* draws = reinterpret_cast<double*>(shared + around.draws);
     if (around.there) {

@@ -58,12 +58,13 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
   std::ranges::stable_sort(tasks, std::greater<>(), [](const UpdateTask& t) { return t.rows > 0; });
   tasks_ = Memory<UpdateTask>(std::span<const UpdateTask>(tasks));
   plan_refinement(path);
-  if (config.batch < large_batch) encoder_plan_ = plan_encoder(mean_net_, config.model.latent, data_.bits() != nullptr, math_);
-  path_ += surroundings().there    ? "; encoder and objective in the same kernel"
+  if (config.batch < large_batch)
+    encoder_plan_ = plan_encoder(mean_net_, config.model.latent, data_.bits() != nullptr, math_);
+  path_ += surroundings().there  ? "; encoder and objective in the same kernel"
            : encoder_plan_.above ? "; encoder by kernels of its own"
                                  : "; encoder product by product";
   graph_ = captured(1);
-  several_ = captured(at_once);
+  if (plan_) several_ = captured(at_once);  // by products an iteration has hundreds of kernels
 }
 
 Runs::~Runs() {
@@ -367,24 +368,28 @@ cudaGraphExec_t Runs::captured(int iterations) {
   check(cudaStreamBeginCapture(queue_, cudaStreamCaptureModeThreadLocal), "recording an iteration");
   for (int i = 0; i < iterations; ++i) by_kind([&]<Math math, class T>() { capture_iteration<math, T>(); });
   check(cudaStreamEndCapture(queue_, &graph), "recording an iteration");
-  check(cudaGraphInstantiate(&executable, graph, 0), "preparing an iteration");
+  const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphDestroy(graph);
+  check(made, "preparing an iteration");
   return executable;
 }
 
 void Runs::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
+  const bool local = config_.baseline == LatentBaseline::local;
+  const auto size_of_chunk = [&](std::uint32_t made, std::uint32_t left) {
+    const bool shared = local && made < config_.shared_until;
+    return std::min({left, chunk, shared ? config_.shared_until - made : left});
+  };
+  const std::uint32_t usual = iterations;  // as many will be wanted next time, perhaps
   while (iterations > 0) {
-    std::uint32_t count = std::min(iterations, chunk);
-    if (config_.baseline == LatentBaseline::local) {
-      if (iteration_ == config_.shared_until) launch_spread_baselines(space_, this->count(), queue_);
-      if (iteration_ < config_.shared_until) count = std::min(count, config_.shared_until - iteration_);
-    }
-    train_chunk(count, metrics);
+    if (local && iteration_ == config_.shared_until) launch_spread_baselines(space_, this->count(), queue_);
+    const std::uint32_t count = size_of_chunk(iteration_, iterations);
     iterations -= count;
+    train_chunk(count, size_of_chunk(iteration_ + count, iterations > 0 ? iterations : usual), metrics);
   }
 }
 
-void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
+void Runs::train_chunk(std::uint32_t count, std::uint32_t next, std::span<TrainMetrics> metrics) {
   const std::uint32_t first = iteration_ + 1;
   const std::size_t size = static_cast<std::size_t>(count) * config_.batch;
   const std::vector<int>& indices = minibatches_from(first, count);
@@ -395,9 +400,9 @@ void Runs::train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics) {
     start_at(run, first);
   }
   std::uint32_t left = count;
-  for (; left >= at_once; left -= at_once) check(cudaGraphLaunch(several_, queue_), "starting iterations");
+  for (; several_ && left >= at_once; left -= at_once) check(cudaGraphLaunch(several_, queue_), "starting iterations");
   for (; left > 0; --left) check(cudaGraphLaunch(graph_, queue_), "starting an iteration");
-  minibatches_from(first + count, count);
+  minibatches_from(first + count, next);
   queue_.wait();
   iteration_ += count;
   add_metrics(count, metrics);

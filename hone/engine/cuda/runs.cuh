@@ -104,7 +104,7 @@ class Runs {
   HmcShape hmc_shape() const { return {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter}; }
   cudaGraphExec_t captured(int iterations);
   void start_at(int run, std::uint32_t iteration);
-  void train_chunk(std::uint32_t count, std::span<TrainMetrics> metrics);
+  void train_chunk(std::uint32_t count, std::uint32_t next, std::span<TrainMetrics> metrics);  // next: how many follow
   const std::vector<int>& minibatches_from(std::uint32_t first, std::uint32_t count);
   void add_metrics(std::uint32_t count, std::span<TrainMetrics> metrics);
   std::string add_metrics(int run, std::span<const MetricsRow> rows, TrainMetrics& metrics);  // what ended the run

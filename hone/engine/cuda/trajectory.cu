@@ -29,21 +29,29 @@ bool allows(const TrajectoryPlan& plan, Math math, int most) {
 
 }  // namespace
 
-int cluster_shared_memory() {
-  int device = 0, most = 0;
+bool has_clusters() {
+  int device = 0, major = 0;
   check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+        "asking for the device's generation");
   TrajectoryPlan any;
   any.weights = WeightPlace::registers;
   any.chains = 8;
   cudaFuncAttributes code;
   check(cudaFuncGetAttributes(&code, kernel_of(any, Math::tf32)), "asking for the code of a kernel");
-  return has_clusters() && code.ptxVersion >= 90 ? most : 0;
+  return major >= 9 && code.ptxVersion >= 90;
+}
+
+int cluster_shared_memory() {
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
+  return has_clusters() ? most : 0;
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
   Launch launch(plan.cluster, plan.cluster, threads_of(plan), plan.bytes, nullptr);
-  launch.config.numAttrs = 1;
+  launch.config.numAttrs = 1;  // the cluster's size; when it is launched is of no interest here
   int clusters = 0;
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &launch.config) != cudaSuccess) {
     cudaGetLastError();
@@ -86,13 +94,15 @@ Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& en
   end = std::max<long long>(end, around.stage + around.staged * staged_bytes);
   around.draws = static_cast<int>(end);
   around.bytes = static_cast<int>(end + draws);
-  return around;
+  TrajectoryPlan whole = plan;
+  whole.bytes = around.bytes;  // as many clusters must be resident as the plan says
+  return resident_clusters(whole, Math::tf32) == resident_clusters(plan, Math::tf32) ? around : Surroundings();
 }
 
 void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
                        cudaStream_t stream) {
   const Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
-                             spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
+                      spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
   check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
 

@@ -7,7 +7,8 @@
 namespace hone::cuda {
 
 // A whole refinement as one kernel: value and gradient at z0, all HMC steps with their Metropolis decisions and, in the
-// authors' mode, the step size's adaptation, and the pass through the decoder that the model's gradient needs.
+// authors' mode, the step size's adaptation, and the pass through the decoder that the model's gradient needs. Where
+// weights are in registers it may also make what comes before and after (`Surroundings`).
 //
 // A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights for the whole time.
 // A gradient goes so, for layers 0 … last:

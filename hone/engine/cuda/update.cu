@@ -3,16 +3,16 @@
 namespace hone::cuda {
 namespace {
 
-// A tile of a matrix of weights is a block's, and a part of it a warp's. What comes for it lies in shared memory: of what
-// the layer read and of its deltas so many rows of the batch at a time, as (row, unit), and θ with its moments. Fetching
-// its instructions takes about as long as running them, so that nothing that is rolled up is unrolled here.
+// A tile of a matrix of weights is a block's, and a part of it a warp's. What comes for it lies in shared memory: of
+// what the layer read and of its deltas so many rows of the batch at a time, as (row, unit), and θ with second moments.
+// Fetching instructions takes about as long as running them, so that hardly a loop is unrolled.
 constexpr int side = 64, rows_at_once = 104, warp_m = 16, warp_n = 32, block_threads = 256;
 constexpr int stride = side + 8;  // of operands: a fragment touches every bank once
 static_assert(block_threads == 32 * (side / warp_m) * (side / warp_n) && rows_at_once % 8 == 0);
 constexpr int bias_columns = 32, bias_parts = block_threads / bias_columns;
 
-template <OptimizerKind optimizer>
-constexpr int shared_floats = 2 * rows_at_once * stride + (optimizer == OptimizerKind::adam ? 3 : 2) * side * side;
+constexpr int shared_floats = 2 * rows_at_once * stride + 2 * side * side;
+static_assert(4 * shared_floats <= 99 * 1024);  // what all devices have
 
 // θ ← θ + step(gradient), element by element: as hone/optim/optimizer.hpp
 struct Step {
@@ -32,7 +32,7 @@ struct Step {
   }
 };
 
-// A tile's rows of a matrix (rows, ld), or of a batch, to shared memory: there after `wait_copies`. What is outside is 0.
+// A tile's rows of a matrix (rows, ld), or of a batch, to shared memory: there after `wait_copies`. Outside there is 0.
 __device__ __forceinline__ void copy_tile(float* to, int to_stride, const float* from, int ld, int row0, int rows,
                                           int count, int col) {
   constexpr int chunks = side / 4;
@@ -90,11 +90,9 @@ __device__ __forceinline__ void sum_gradient(const UpdateTask& task, std::size_t
 // Four neighbours at a time. What pads a row has no gradient and stays 0.
 template <Math math, OptimizerKind optimizer>
 __device__ void update_tile(const UpdateTask& task, std::size_t run, int batch, float* shared, const Step& step) {
-  float* kept = shared + 2 * rows_at_once * stride;  // θ, second moments, first ones
+  float* kept = shared + 2 * rows_at_once * stride;  // θ, second moments
   copy_tile(kept, side, step.theta, task.ld, task.row0, task.rows, side, task.col0);
   copy_tile(kept + side * side, side, step.second, task.ld, task.row0, task.rows, side, task.col0);
-  if constexpr (optimizer == OptimizerKind::adam)
-    copy_tile(kept + 2 * side * side, side, step.first, task.ld, task.row0, task.rows, side, task.col0);
   wait_for_previous();
   sum_gradient<math>(task, run, batch, shared);
   __syncthreads();
@@ -107,14 +105,14 @@ __device__ void update_tile(const UpdateTask& task, std::size_t run, int batch, 
        row += block_threads / quads) {
     const auto kept_at = [&](int i) { return *reinterpret_cast<const float4*>(kept + (i * side + row) * side + col); };
     const float4 gradient = *reinterpret_cast<const float4*>(shared + row * stride + col);
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(task.row0 + row) * task.ld + task.col0 + col;
     float4 theta = kept_at(0), second = kept_at(1), first = {};
-    if constexpr (optimizer == OptimizerKind::adam) first = kept_at(2);
+    if constexpr (optimizer == OptimizerKind::adam) first = *reinterpret_cast<const float4*>(step.first + at);
     step.move<optimizer>(theta.x, gradient.x, first.x, second.x);
     step.move<optimizer>(theta.y, gradient.y, first.y, second.y);
     step.move<optimizer>(theta.z, gradient.z, first.z, second.z);
     step.move<optimizer>(theta.w, gradient.w, first.w, second.w);
     finite = finite && isfinite(theta.x) && isfinite(theta.y) && isfinite(theta.z) && isfinite(theta.w);
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(task.row0 + row) * task.ld + task.col0 + col;
     *reinterpret_cast<float4*>(step.theta + at) = theta;
     *reinterpret_cast<float4*>(step.second + at) = second;
     if constexpr (optimizer == OptimizerKind::adam) *reinterpret_cast<float4*>(step.first + at) = first;
@@ -148,20 +146,20 @@ __global__ void __launch_bounds__(block_threads, 2)
   const int run = static_cast<int>(blockIdx.y);
   if (blockIdx.x == 0) {  // it takes long and starts first
     wait_for_previous();
-    learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats<optimizer>);
+    learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats);
     return;
   }
   const UpdateTask task = spec.tasks[blockIdx.x - 1];
   const std::size_t floats = run * space.stride;
-  RunState* state = space.of(space.state, run);
+  RunState* state = space.of(space.state, run);  // read before the wait: not from a cache that may be old
   const std::size_t at = floats + task.parameter;
   const Step step = {space.parameters + at,
                      space.first ? space.first + at : nullptr,
                      space.second + at,
-                     static_cast<float>(state->rate_factor * task.rate),
+                     static_cast<float>(__ldcg(&state->rate_factor) * task.rate),
                      state,
-                     state->iteration,
-                     AdamCorrection(state->adam[0], state->adam[1])};
+                     __ldcg(&state->iteration),
+                     AdamCorrection(__ldcg(&state->adam[0]), __ldcg(&state->adam[1]))};
   if (task.rows == 0) {
     wait_for_previous();
     update_biases<optimizer>(task, task.dy + floats, space.batch, shared, step);
@@ -172,7 +170,7 @@ __global__ void __launch_bounds__(block_threads, 2)
 
 template <Math math, OptimizerKind optimizer>
 void launch(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
-  constexpr int bytes = shared_floats<optimizer> * static_cast<int>(sizeof(float));
+  constexpr int bytes = shared_floats * static_cast<int>(sizeof(float));
   allow_shared_memory<update<math, optimizer>, bytes>();
   const Launch launch(dim3(spec.count + 1, runs), 1, block_threads, bytes, stream);
   check(cudaLaunchKernelEx(&launch.config, update<math, optimizer>, space, spec), "updating the parameters");
