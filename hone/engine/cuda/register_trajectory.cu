@@ -7,7 +7,7 @@ namespace hone::cuda {
 namespace {
 
 // This block's number, asked for anew each time: it needs no register until then.
-__device__ __forceinline__ int this_block() {
+[[maybe_unused]] __device__ __forceinline__ int this_block() {
   int block;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
   return block;
