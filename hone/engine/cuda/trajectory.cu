@@ -101,8 +101,10 @@ Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& en
 
 void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
                        cudaStream_t stream) {
-  const Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
-                      spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
+  Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
+                spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
+  if (spec.plan.weights == WeightPlace::shared)  // launched ahead, two of these blocks might share a multiprocessor
+    launch.config.numAttrs = 1;
   check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
 
