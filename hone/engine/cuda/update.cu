@@ -87,15 +87,10 @@ __device__ __forceinline__ void sum_gradient(const UpdateTask& task, std::size_t
   }
 }
 
-// Four neighbours at a time. What pads a row has no gradient and stays 0.
-template <Math math, OptimizerKind optimizer>
-__device__ void update_tile(const UpdateTask& task, std::size_t run, int batch, float* shared, const Step& step) {
-  float* kept = shared + 2 * rows_at_once * stride;  // θ, second moments
-  copy_tile(kept, side, step.theta, task.ld, task.row0, task.rows, side, task.col0);
-  copy_tile(kept + side * side, side, step.second, task.ld, task.row0, task.rows, side, task.col0);
-  wait_for_previous();
-  sum_gradient<math>(task, run, batch, shared);
-  __syncthreads();
+// Of a tile's gradient and what was kept of its parameters and moments: four neighbours at a time. What pads a row has no
+// gradient and stays 0.
+template <OptimizerKind optimizer>
+__device__ void update_tile(const UpdateTask& task, const float* gradients, const float* kept, const Step& step) {
   constexpr int quads = side / 4;
   const int col = 4 * (static_cast<int>(threadIdx.x) % quads);
   if (task.col0 + col >= task.ld) return;
@@ -104,7 +99,7 @@ __device__ void update_tile(const UpdateTask& task, std::size_t run, int batch, 
   for (int row = static_cast<int>(threadIdx.x) / quads; row < side && task.row0 + row < task.rows;
        row += block_threads / quads) {
     const auto kept_at = [&](int i) { return *reinterpret_cast<const float4*>(kept + (i * side + row) * side + col); };
-    const float4 gradient = *reinterpret_cast<const float4*>(shared + row * stride + col);
+    const float4 gradient = *reinterpret_cast<const float4*>(gradients + row * stride + col);
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(task.row0 + row) * task.ld + task.col0 + col;
     float4 theta = kept_at(0), second = kept_at(1), first = {};
     if constexpr (optimizer == OptimizerKind::adam) first = *reinterpret_cast<const float4*>(step.first + at);
@@ -151,21 +146,25 @@ __global__ void __launch_bounds__(block_threads, 2)
   }
   const UpdateTask task = spec.tasks[blockIdx.x - 1];
   const std::size_t floats = run * space.stride;
-  RunState* state = space.of(space.state, run);  // read before the wait: not from a cache that may be old
   const std::size_t at = floats + task.parameter;
+  float* kept = shared + 2 * rows_at_once * stride;  // θ, second moments
+  if (task.rows > 0) {
+    copy_tile(kept, side, space.parameters + at, task.ld, task.row0, task.rows, side, task.col0);
+    copy_tile(kept + side * side, side, space.second + at, task.ld, task.row0, task.rows, side, task.col0);
+  }
+  wait_for_previous();
+  RunState* state = space.of(space.state, run);
   const Step step = {space.parameters + at,
                      space.first ? space.first + at : nullptr,
                      space.second + at,
-                     static_cast<float>(__ldcg(&state->rate_factor) * task.rate),
+                     static_cast<float>(state->rate_factor * task.rate),
                      state,
-                     __ldcg(&state->iteration),
-                     AdamCorrection(__ldcg(&state->adam[0]), __ldcg(&state->adam[1]))};
-  if (task.rows == 0) {
-    wait_for_previous();
-    update_biases<optimizer>(task, task.dy + floats, space.batch, shared, step);
-    return;
-  }
-  update_tile<math, optimizer>(task, floats, space.batch, shared, step);
+                     state->iteration,
+                     AdamCorrection(state->adam[0], state->adam[1])};
+  if (task.rows == 0) return update_biases<optimizer>(task, task.dy + floats, space.batch, shared, step);
+  sum_gradient<math>(task, floats, space.batch, shared);
+  __syncthreads();
+  update_tile<optimizer>(task, shared, kept, step);
 }
 
 template <Math math, OptimizerKind optimizer>
