@@ -43,21 +43,16 @@ struct DatumSums {
   double log_normalizer, square0, square_t;
 };
 __device__ inline DatumSums sums_of(const Datum& q, int latent, int lane) {
-  DatumSums s = {0, 0, 0};
+  double sums[3] = {};
 #pragma unroll 1
   for (int d = lane; d < latent; d += 32) {
     const double sd = q.sd[d];
-    s.log_normalizer += 0.5 * log_two_pi + logf(static_cast<float>(sd));
-    s.square0 += square(q.noise[d]);
-    s.square_t += square((q.zt[d] - q.mean[d]) * inverse_of(sd));
+    sums[0] += 0.5 * log_two_pi + logf(static_cast<float>(sd));
+    sums[1] += square(q.noise[d]);
+    sums[2] += square((q.zt[d] - q.mean[d]) * inverse_of(sd));
   }
-#pragma unroll 1
-  for (int offset = 16; offset > 0; offset /= 2) {
-    s.log_normalizer += __shfl_xor_sync(0xFFFFFFFFu, s.log_normalizer, offset);
-    s.square0 += __shfl_xor_sync(0xFFFFFFFFu, s.square0, offset);
-    s.square_t += __shfl_xor_sync(0xFFFFFFFFu, s.square_t, offset);
-  }
-  return s;
+  warp_sums(sums);
+  return {sums[0], sums[1], sums[2]};
 }
 
 __device__ inline double baseline_of(const Space& space, const ObjectiveSpec& spec, const RunState& state, int run,

@@ -8,14 +8,21 @@ namespace {
 using Split = EncoderSplit;
 constexpr int parts = 4, cluster_blocks = Split::nets * parts;
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+template <Math math>
+__device__ EncoderBlock<math, parts> this_block(const Space& space, const EncoderSpec& encoder, float* shared) {
+  return {space, encoder, shared, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y) * Split::rows,
+          static_cast<int>(blockIdx.z)};
+}
+#endif
+
 template <Math math>
 __global__ void __launch_bounds__(threads)
     encode(const __grid_constant__ Space space, const __grid_constant__ EncoderSpec encoder,
            const __grid_constant__ EncodeShape at) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) float shared[];
-  const EncoderBlock<math, parts> block(space, encoder, shared, static_cast<int>(blockIdx.x),
-                                        static_cast<int>(blockIdx.y) * Split::rows, static_cast<int>(blockIdx.z));
+  const auto block = this_block<math>(space, encoder, shared);
   block.set_up();
   const int bytes = block.begin_weights(at);
   wait_for_previous();
@@ -30,8 +37,7 @@ __global__ void __launch_bounds__(threads)
                 const __grid_constant__ EncoderSpec encoder, const __grid_constant__ AscendShape at) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) float shared[];
-  const EncoderBlock<math, parts> block(space, encoder, shared, static_cast<int>(blockIdx.x),
-                                        static_cast<int>(blockIdx.y) * Split::rows, static_cast<int>(blockIdx.z));
+  const auto block = this_block<math>(space, encoder, shared);
   block.set_up();
   wait_for_previous();
   block.begin_ascend(at);

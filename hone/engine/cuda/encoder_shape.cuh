@@ -44,7 +44,7 @@ struct EncoderSplit {
   static constexpr int tiles_of(int units) { return ceil_div(units, unit_tile); }
   // Units of a layer that one of a network's blocks owns at most.
   static constexpr int owned(int units, int parts) { return round_up(ceil_div(units, parts), 4); }
-  static int take_boxes(FloatPlaces& places) { return places.take(2 * box_count); }
+  static void take_boxes(FloatPlaces& places) { places.take(2 * box_count); }
 };
 
 // units × k times k × rows: 2^shift warps share the k of a tile of units.
@@ -64,7 +64,7 @@ struct EncodeShape : EncoderSplit {
   Block x, weight, h, top_weight;
   int bias = 0, sums = 0, received = 0, received_size = 0;
   Block top_bias;  // of both networks
-  int noise = 0;  // doubles, (rows, D)
+  int noise = 0;   // doubles, (rows, D)
   long long bytes = 0;
 
   EncodeShape() = default;

@@ -20,9 +20,7 @@ __device__ inline void first_layer(const Space& space, const DataView& data, con
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int row = thread / Shape::units, unit = thread % Shape::units;  // a thread finishes one number
   const bool there = row0 + row < space.batch;
-  const RunState& state = *space.of(space.state, run);
-  const std::size_t first = static_cast<std::size_t>(state.next - state.chunk_first) * space.batch + row0;
-  const std::size_t datum = there ? space.of(space.indices, run)[first + row] : 0;
+  const std::size_t datum = there ? next_minibatch(space, run)[row0 + row] : 0;
 #pragma unroll 1
   for (int i = thread; i < 2 * 64 * at.words; i += threads) {  // (k, 8 units), 0 beyond the layer
     const int k = i / 2, column = unit0 + i % 2 * 4;

@@ -70,6 +70,12 @@ struct EncoderSpec {
   std::size_t net_parameters;
   Tape tape;
 };
+// The data of the minibatch to come, (batch).
+__device__ inline const int* next_minibatch(const Space& space, int run) {
+  const RunState& state = *space.of(space.state, run);
+  return space.of(space.indices, run) + static_cast<std::size_t>(state.next - state.chunk_first) * space.batch;
+}
+
 struct RateSpec {
   double decay;
   std::uint32_t every;

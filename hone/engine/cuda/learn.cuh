@@ -78,10 +78,7 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
 #pragma unroll
     for (int i = 0; i < 6; ++i) sum[i] += terms[i];
   }
-#pragma unroll 1
-  for (int offset = 16; offset > 0; offset /= 2)
-#pragma unroll
-    for (double& s : sum) s += __shfl_xor_sync(0xFFFFFFFFu, s, offset);
+  warp_sums(sum);
   if (lane != 0) return;
   MetricsRow row = {};
   row.elbo = sum[1] / sum[0];

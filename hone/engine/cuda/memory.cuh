@@ -80,13 +80,13 @@ class Memory {
 // Whether the device knows clusters and launches ahead, and this program has code for such: compute capability 9.0.
 bool has_clusters();
 
-// A launch of blocks of so many threads, in clusters of so many blocks, ahead of the end of the kernel before it where
-// the device can (`wait_for_previous`).
+// A launch of blocks of so many threads, in clusters of so many blocks; `ahead`: of the end of the kernel before it,
+// where the device can (`wait_for_previous`).
 struct Launch {
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config = {};
 
-  Launch(const dim3& grid, int cluster, int block, int bytes, cudaStream_t stream) {
+  Launch(const dim3& grid, int cluster, int block, int bytes, cudaStream_t stream, bool ahead = true) {
     attributes[0].id = cudaLaunchAttributeClusterDimension;
     attributes[0].val.clusterDim.x = cluster;
     attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
@@ -97,7 +97,7 @@ struct Launch {
     config.dynamicSmemBytes = bytes;
     config.stream = stream;
     config.attrs = attributes;
-    config.numAttrs = has_clusters() ? 2 : 0;
+    config.numAttrs = !has_clusters() ? 0 : ahead ? 2 : 1;
   }
   Launch(const Launch&) = delete;  // `config` points to `attributes`
   Launch& operator=(const Launch&) = delete;

@@ -6,10 +6,8 @@ namespace {
 
 // A block's share of the minibatch: one datum.
 __device__ void gather(const Space& space, const Preparation& p, int run, int column) {
-  const RunState& state = *space.of(space.state, run);
   const DataView& data = p.data;
-  const std::size_t row = static_cast<std::size_t>(state.next - state.chunk_first) * space.batch;
-  const int datum = space.of(space.indices, run)[row + column];
+  const int datum = next_minibatch(space, run)[column];
   float* x = space.of(space.x, run) + static_cast<std::size_t>(column) * space.ld_pixels;
 #pragma unroll 1
   for (int i = threadIdx.x; i < data.pixels; i += threads)

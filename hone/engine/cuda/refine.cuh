@@ -81,6 +81,15 @@ __device__ __forceinline__ double warp_sum(double x) {
   return x;
 }
 
+// Several sums at a time, in little code.
+template <int count>
+__device__ __forceinline__ void warp_sums(double (&x)[count]) {
+#pragma unroll 1
+  for (int offset = 16; offset > 0; offset /= 2)
+#pragma unroll
+    for (double& s : x) s += __shfl_xor_sync(0xFFFFFFFFu, s, offset);
+}
+
 // Two sums at a time, for the first lanes alone where the others have 0; `lanes` = 0: all.
 template <int lanes>
 __device__ __forceinline__ void sum_lanes(double& a, double& b) {

@@ -5,6 +5,8 @@
 
 namespace hone::cuda {
 
+enum RegisterBox { second_box, sums_box, delta_box, answer_box, box_count = answer_box + 2 };  // answers: two in turn
+
 // Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves a lane,
 // tile after tile for 8 chains, then for the next 8: a product reads its tile at once, without conflicts of banks.
 template <class Shape, int NT>
@@ -27,7 +29,7 @@ struct RegisterPlaces {
     log_likelihoods = places.take<double>(2 * Shape::blocks * NC);
     partial_values = places.take<double>(Shape::pixel_tiles * NC);
     first_sums = places.take<float4>(32 * NT * Shape::blocks * Shape::owned_tiles);
-    boxes = places.take<unsigned long long>(5);
+    boxes = places.take<unsigned long long>(box_count);
     fragments = places.take<uint4>(threads * Shape::in_shared);
     bytes = places.bytes();
   }
@@ -110,7 +112,6 @@ class RegisterDecoder {
                        second_tiles = Shape::second_tiles, owned_tiles = Shape::owned_tiles,
                        pixel_tiles = Shape::pixel_tiles, forward_steps = Shape::forward_steps,
                        back_steps = Shape::back_steps, last = hidden ? 2 : 0;
-  enum Box { second_box, sums_box, delta_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
 
   static __host__ __device__ constexpr RegisterPlaces<Shape, NT> at() { return {}; }
   // do_one(n, m) for each tile of chains and each that the block may own of the second layer: a warp each.

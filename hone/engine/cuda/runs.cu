@@ -60,7 +60,9 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
   plan_refinement(path);
   if (config.batch < large_batch)
     encoder_plan_ = plan_encoder(mean_net_, config.model.latent, data_.bits() != nullptr, math_);
-  path_ += surroundings().there  ? "; encoder and objective in the same kernel"
+  if (plan_ && encoder_plan_.above)
+    around_ = plan_surroundings(*plan_, encoder(), objective(), config.model.latent);
+  path_ += around_.there         ? "; encoder and objective in the same kernel"
            : encoder_plan_.above ? "; encoder by kernels of its own"
                                  : "; encoder product by product";
   graph_ = captured(1);
@@ -300,11 +302,6 @@ ObjectiveSpec Runs::objective() const {
           step_sizes()};
 }
 
-Surroundings Runs::surroundings() const {
-  if (!plan_ || !encoder_plan_.above) return {};
-  return plan_surroundings(*plan_, encoder(), objective(), config_.model.latent);
-}
-
 template <Math math, class T>
 void Runs::launch_refinement(const Surroundings& around) {
   if (!plan_) {
@@ -331,21 +328,20 @@ void Runs::capture_iteration() {
   const int batch = config_.batch, runs = count();
   const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
   const Networks<math, T> networks(mean_net_, space_.parameters, sides, queue_);
-  const Surroundings around = surroundings();
   prepare();
   const int made = encoder_plan_.first ? 1 : 0;  // layers
   if (encoder_plan_.above) {
     networks.forward(encoder_tape_, batch, made, 1);
-    if (!around.there) launch_encode(space_, encoder(), math, runs, queue_);
+    if (!around_.there) launch_encode(space_, encoder(), math, runs, queue_);
   } else {
     networks.forward(encoder_tape_, batch, made, mean_net_.depth);
     launch_draw(space_, runs, queue_);
   }
-  launch_refinement<math, T>(around);
+  launch_refinement<math, T>(around_);
   if (!encoder_plan_.above) {
     launch_ascend(space_, objective(), runs, queue_);
     networks.backward(encoder_tape_, batch);
-  } else if (!around.there) {
+  } else if (!around_.there) {
     launch_ascend_back(space_, objective(), encoder(), math, runs, queue_);
   }
   launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math, objective()}, runs,

@@ -96,7 +96,6 @@ class Runs {
   void launch_refinement(const Surroundings& around);
   EncoderSpec encoder() const { return {mean_net_, net_parameters_, encoder_tape_}; }
   ObjectiveSpec objective() const;
-  Surroundings surroundings() const;
   template <Math math, class T>
   void refine_by_products();
   template <class Call>
@@ -153,6 +152,7 @@ class Runs {
   Tape encoder_tape_ = {}, decoder_tape_ = {};
   std::optional<TrajectoryPlan> plan_;
   EncoderPlan encoder_plan_;
+  Surroundings around_;
   int wave_ = 1;  // runs whose clusters are resident at a time
   cudaGraphExec_t graph_ = nullptr, several_ = nullptr;  // an iteration; `at_once` of them
 };

@@ -50,8 +50,7 @@ int cluster_shared_memory() {
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
-  Launch launch(plan.cluster, plan.cluster, threads_of(plan), plan.bytes, nullptr);
-  launch.config.numAttrs = 1;  // the cluster's size; when it is launched is of no interest here
+  const Launch launch(plan.cluster, plan.cluster, threads_of(plan), plan.bytes, nullptr, false);
   int clusters = 0;
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &launch.config) != cudaSuccess) {
     cudaGetLastError();
@@ -101,10 +100,10 @@ Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& en
 
 void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math, int first_run, int runs,
                        cudaStream_t stream) {
-  Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
-                spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
-  if (spec.plan.weights == WeightPlace::shared)  // launched ahead, two of these blocks might share a multiprocessor
-    launch.config.numAttrs = 1;
+  // launched ahead, two blocks with weights in shared memory might share a multiprocessor
+  const bool ahead = spec.plan.weights != WeightPlace::shared;
+  const Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
+                      spec.around.there ? spec.around.bytes : spec.plan.bytes, stream, ahead);
   check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
 
