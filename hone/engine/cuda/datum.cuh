@@ -14,21 +14,27 @@ struct Draw {
       : mean(raw_mean),
         sd(softplus_shift + soft_plus<Math::fp32>(raw_sd - static_cast<float>(softplus_shift))),
         z(mean + sd * noise) {}
-  __device__ void place(const Space& space, int run, int column, int d) const {  // and the chain stands there
-    const ChainArrays chains = space.chains.of(run);
-    const int i = column * space.latent + d, j = column * space.ld_latent + d;
+  __device__ void place(const Space& space, int run, int column, int d) const {
+    const int i = column * space.latent + d;
     space.of(space.mean, run)[i] = mean;
     space.of(space.sd, run)[i] = sd;
     space.of(space.z0, run)[i] = z;
-    chains.z[i] = z;
-    chains.input[j] = static_cast<float>(z);
+  }
+  __device__ void begin_chain(const Space& space, int run, int column, int d) const {  // it stands there
+    const ChainArrays chains = space.chains.of(run);
+    chains.z[column * space.latent + d] = z;
+    chains.input[column * space.ld_latent + d] = static_cast<float>(z);
   }
 };
 
 // What q says of a datum, and the target where it was drawn and refined.
 struct Datum {
-  const double *mean, *sd, *noise, *zt, *grad_p0;
-  double log_p0, value, weight;
+  const double *mean, *sd, *noise;
+  const float* raw_sd;
+  const double *zt, *grad_p0;
+  bool alive;
+  double log_p0, value;  // 0 where it is not alive
+  double baseline[2];
 };
 
 // 1 / s of a deviation, by Newton's steps from a float's: a division of doubles has many instructions.
@@ -61,66 +67,83 @@ __device__ inline double baseline_of(const Space& space, const ObjectiveSpec& sp
   return state.iteration <= spec.shared_until ? state.shared[term] : space.of(space.baseline[term], run)[datum];
 }
 
-// Where a datum's deltas of the encoder's last layers go.
-struct DatumDeltas {
-  float *mean, *sd;
+// From where kernels before have put everything.
+__device__ inline Datum datum_of(const Space& space, const ObjectiveSpec& spec, int run, int column) {
+  const RunState& state = *space.of(space.state, run);
+  const ChainArrays chains = space.chains.of(run);
+  const std::size_t i = static_cast<std::size_t>(column) * space.latent;
+  const int datum = space.of(space.datum, run)[column];  // what is far away is asked for first
+  const bool alive = space.of(space.alive, run)[column];
+  return {space.of(space.mean, run) + i,
+          space.of(space.sd, run) + i,
+          space.of(space.noise, run) + i,
+          space.of(space.raw_sd, run) + static_cast<std::size_t>(column) * space.ld_latent,
+          chains.z + i,
+          space.of(space.grad_p0, run) + i,
+          alive,
+          space.of(space.log_p0, run)[column],
+          alive ? chains.value[column] : 0,
+          {baseline_of(space, spec, state, run, 0, datum), baseline_of(space, spec, state, run, 1, datum)}};
+}
+
+// The part of it that is known before the refinement, where a block keeps it.
+struct DrawnDatum {
+  double *mean, *sd, *noise, *baseline;
+  float* raw_sd;
+
+  __device__ DrawnDatum(double* at, int latent)
+      : mean(at), sd(at + latent), noise(at + 2 * latent), baseline(at + 3 * latent),
+        raw_sd(reinterpret_cast<float*>(at + 3 * latent + 2)) {}
+  static constexpr long long bytes(int latent) { return 8LL * (4 * latent + 2); }
 };
 
-// eq. gradient_term1 and gradient_term2, with one lane a dimension: as hone/objective/terms.cpp
-__device__ inline void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q,
-                                  const double (&centred)[2], const float* raw_sd, const DatumDeltas& to, int lane) {
+// eq. gradient_term1 and gradient_term2, with one lane a dimension: as hone/objective/terms.cpp. set(d, delta of the
+// mean's last layer, delta of the deviation's)
+template <class Set>
+__device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q,
+                                           const double (&centred)[2], int lane, Set set) {
   const ObjectiveConfig& o = spec.objective;
   const bool first = o.kind != ObjectiveKind::li2017, second = o.kind == ObjectiveKind::vcd;
-  const double refined_score = q.weight * (o.kind == ObjectiveKind::li2017 ? 1 : second ? o.alpha : 0);
+  const double weight = q.alive;
+  const double refined_score = weight * (o.kind == ObjectiveKind::li2017 ? 1 : second ? o.alpha : 0);
 #pragma unroll 1
   for (int d = lane; d < space.latent; d += 32) {
     const double inverse = inverse_of(q.sd[d]), e = q.noise[d];
     double mean = 0, sd = 0;
     if (first && o.first_term == FirstTerm::reparameterized) {
       const double slope = spec.analytic ? q.grad_p0[d] : q.grad_p0[d] + e * inverse;  // ∇_z f, or ∇_z log p alone
-      mean += q.weight * slope;
-      sd += q.weight * (slope * e + (spec.analytic ? inverse : 0));
+      mean += weight * slope;
+      sd += weight * (slope * e + (spec.analytic ? inverse : 0));
     } else if (first) {
-      const double c = q.weight * centred[0];
+      const double c = weight * centred[0];
       mean += c * e * inverse;
-      sd += c * (e * e - 1) * inverse + (spec.analytic ? q.weight * inverse : 0);
+      sd += c * (e * e - 1) * inverse + (spec.analytic ? weight * inverse : 0);
     }
     if (second && o.estimator == Estimator::full) {
-      const double c = -o.alpha * q.weight * centred[1];
+      const double c = -o.alpha * weight * centred[1];
       mean += c * e * inverse;
       sd += c * (e * e - 1) * inverse;
     }
     const double u = (q.zt[d] - q.mean[d]) * inverse;
     mean += refined_score * u * inverse;
     sd += refined_score * (u * u - 1) * inverse;
-    to.mean[d] = static_cast<float>(mean);
-    to.sd[d] = static_cast<float>(sd) * logistic<Math::fp32>(raw_sd[d] - static_cast<float>(softplus_shift));
+    set(d, static_cast<float>(mean),
+        static_cast<float>(sd) * logistic<Math::fp32>(q.raw_sd[d] - static_cast<float>(softplus_shift)));
   }
 }
 
 // The objective's gradient in the datum's mean and deviation; `records`: and its figures.
-__device__ inline void ascend_datum(const Space& space, const ObjectiveSpec& spec, int run, int column, int lane,
-                                    const DatumDeltas& to, bool records) {
-  const RunState& state = *space.of(space.state, run);
-  const ChainArrays chains = space.chains.of(run);
+template <class Set>
+__device__ __forceinline__ void ascend_datum(const Space& space, const ObjectiveSpec& spec, int run, int column,
+                                             const Datum& q, int lane, bool records, Set set) {
   const Figures figures(space, run);
-  const std::size_t i = static_cast<std::size_t>(column) * space.latent;
-  const bool alive = space.of(space.alive, run)[column];
-  const Datum q = {space.of(space.mean, run) + i,    space.of(space.sd, run) + i,
-                   space.of(space.noise, run) + i,   chains.z + i,
-                   space.of(space.grad_p0, run) + i, space.of(space.log_p0, run)[column],
-                   alive ? chains.value[column] : 0, alive ? 1.0 : 0.0};
-  const int datum = space.of(space.datum, run)[column];  // what is far away is asked for first
-  const double baseline[2] = {baseline_of(space, spec, state, run, 0, datum),
-                              baseline_of(space, spec, state, run, 1, datum)};
   const DatumSums s = sums_of(q, space.latent, lane);
   const double f0 = q.log_p0 + 0.5 * s.square0 + s.log_normalizer;  // eq. instantaneous_elbo
   const double ft = q.value + 0.5 * s.square_t + s.log_normalizer;
   // what the terms' control variates follow; f without its constant is appendix 3's g
   const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
-  const double centred[2] = {followed[0] - baseline[0], followed[1] - baseline[1]};
-  add_ascent(space, spec, q, centred, space.of(space.raw_sd, run) + static_cast<std::size_t>(column) * space.ld_latent,
-             to, lane);
+  const double centred[2] = {followed[0] - q.baseline[0], followed[1] - q.baseline[1]};
+  add_ascent(space, spec, q, centred, lane, set);
   if (lane != 0 || !records) return;
   figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
   figures.refined[column] = ft;

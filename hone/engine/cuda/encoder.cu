@@ -41,7 +41,10 @@ __global__ void __launch_bounds__(threads)
   block.set_up();
   wait_for_previous();
   block.begin_ascend(at);
-  block.ascend(at, objective);
+  __syncthreads();  // where deltas will be is cleared
+  block.template ascend<true>(at, objective, [&](int column) {
+    return datum_of(space, objective, static_cast<int>(blockIdx.z), column);
+  });
 #endif
 }
 

@@ -81,8 +81,9 @@ static __device__ __noinline__ void sum_products(int tiles, int all_k, int shift
   }
 }
 
-// A block's share of the encoder's layers above the first, forward and back, for eight data that a cluster has. All
-// methods are for all threads of all blocks of the cluster; the way back does without the cluster.
+// A block's share of the encoder's layers above the first, forward and back, for eight data that a cluster has, of which
+// one is the block's own. All methods are for all threads of all blocks of the cluster; the way back may do without the
+// cluster, where there are many.
 template <Math math, int parts>
 class EncoderBlock : EncoderSplit {
  public:
@@ -103,16 +104,21 @@ class EncoderBlock : EncoderSplit {
   // may come before the first layer is there; the bytes that they take are told.
   __device__ int begin_weights(const EncodeShape& at) const;
   __device__ void begin_encode(const EncodeShape& at, int bytes) const;
-  // `draws`: (rows, D), for every block of the cluster; null: they are wanted in global memory only
+  // `draws`: (rows, D), then what is known of the block's own datum; null: they are wanted in global memory only
   __device__ void encode(const EncodeShape& at, double* draws) const;
+  __device__ DrawnDatum own(double* draws) const { return {draws + rows * space_.latent, space_.latent}; }
+  __device__ void note_baselines(const ObjectiveSpec& objective, double* draws) const;
 
-  // The objective's gradient and, from it, the deltas of the hidden layers. Before `ascend` all that other blocks wrote
-  // must have become visible.
+  // The objective's gradient and, from it, the deltas of the hidden layers. datum(column) tells of a datum: a block asks
+  // for its own, and tells the others what follows (between the two all blocks must have met, and what they wrote must
+  // have become visible); or, `alone`, for all eight.
   __device__ void begin_ascend(const AscendShape& at) const;
-  __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective) const;
+  template <bool alone, class Source>
+  __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective, Source datum) const;
 
  private:
   static constexpr int blocks = nets * parts, copier = threads - 32;  // a thread of the last warp
+  static_assert(blocks == rows);
 
   __device__ void clear(int from, int count) const { clear_floats(shared_ + from, count); }
   // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0 from
@@ -128,6 +134,7 @@ class EncoderBlock : EncoderSplit {
       finish(tile * unit_tile + place / 16 + 8 * (place % 4 / 2), 2 * (place / 4 % 4) + place % 2, shared_[sums + i]);
     }
   }
+  __device__ int own_column() const { return row0_ + rank_; }
   // Where a product leaves the sum of a unit and row.
   static __device__ int sum_place(int unit, int row) {
     const int g = unit % 8, half = unit / 8 % 2;
@@ -262,10 +269,33 @@ __device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, double*
         raw[of_net] += shared_[at.received + (of_net * parts + p) * at.received_size + sum_place(d, row)];
       if (rank_ == 0) of(encoder_.tape.value, last, of_net)[row * top.ld + d] = raw[of_net];
     }
-    const Draw draw(raw[0], raw[1], reinterpret_cast<const double*>(shared_ + at.noise)[row * latent + d]);
-    if (draws) draws[row * latent + d] = draw.z;
+    const double noise = reinterpret_cast<const double*>(shared_ + at.noise)[row * latent + d];
+    const Draw draw(raw[0], raw[1], noise);
+    if (draws) {  // the chains' places are written by the block that refines them, where they end
+      draws[row * latent + d] = draw.z;
+      if (row == rank_) {
+        const DrawnDatum mine = own(draws);
+        mine.mean[d] = draw.mean;
+        mine.sd[d] = draw.sd;
+        mine.noise[d] = noise;
+        mine.raw_sd[d] = raw[1];
+      }
+    } else if (rank_ == 0) {
+      draw.begin_chain(space_, run_, row0_ + row, d);
+    }
     if (rank_ == 0) draw.place(space_, run_, row0_ + row, d);
   }
+}
+
+// By a thread that waits anyway: what is far away takes long.
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::note_baselines(const ObjectiveSpec& objective, double* draws) const {
+  if (threadIdx.x != copier || rank_ >= count_) return;
+  const int datum = space_.of(space_.datum, run_)[own_column()];
+#pragma unroll 1
+  for (int term = 0; term < 2; ++term)
+    own(draws).baseline[term] =
+        baseline_of(space_, objective, *space_.of(space_.state, run_), run_, term, datum);
 }
 
 template <Math math, int parts>
@@ -284,13 +314,16 @@ __device__ void EncoderBlock<math, parts>::begin_ascend(const AscendShape& at) c
   if (net.depth == 3)
     copy_rows(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin, first.ld,
               min(at.most, first.ld - begin), count_);
+  clear(at.deltas, rows * at.deltas_stride);
   clear(at.top_weight.at + top.inputs * top.ld, pad);
   if (net.depth == 3) clear(at.weight.at + max(own, 0) * inner.ld, pad);
 }
 
-// What is little is made by every block.
+// The layer below the last is little: every block makes all of its deltas.
 template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::ascend(const AscendShape& at, const ObjectiveSpec& objective) const {
+template <bool alone, class Source>
+__device__ void EncoderBlock<math, parts>::ascend(const AscendShape& at, const ObjectiveSpec& objective,
+                                                  Source datum) const {
   const Net& net = encoder_.net;
   const int last = net.depth - 1, latent = space_.latent, stride = at.deltas_stride;
   const Layer &top = net.layer[last], &below = net.layer[last - 1], &first = net.layer[0];
@@ -298,26 +331,30 @@ __device__ void EncoderBlock<math, parts>::ascend(const AscendShape& at, const O
 #pragma unroll 1
   for (int i = 4 * static_cast<int>(threadIdx.x); i < count_ * below.ld; i += 4 * threads)
     copy_async(shared_ + at.value.at + i, values + i, true);
-  if (warp_ < rows) {
-    const int mean = at.deltas + warp_ * stride, sd = mean + rows * stride;
+  if (const int row = alone ? warp_ : rank_; row < count_ && (alone || warp_ == 0))
+    ascend_datum(space_, objective, run_, row0_ + row, datum(row0_ + row), lane_, !alone || rank_ == 0,
+                 [&](int d, float mean, float sd) {
+                   float* place = shared_ + at.deltas + row * stride + d;
+                   if constexpr (alone) {
+                     *place = net_ == 0 ? mean : sd;
+                   } else {
 #pragma unroll 1
-    for (int d = lane_; d < stride; d += 32) shared_[mean + d] = shared_[sd + d] = 0;
-    __syncwarp();
-    if (warp_ < count_)
-      ascend_datum(space_, objective, run_, row0_ + warp_, lane_, {shared_ + mean, shared_ + sd}, rank_ == 0);
-  }
+                     for (int to = 0; to < blocks; ++to) send(place, box(deltas_box), to, to < parts ? mean : sd);
+                   }
+                 });
+  if (!alone && threadIdx.x == 0) box(deltas_box).expect(count_ * latent * static_cast<int>(sizeof(float)));
   wait_for_copies();
   box(ascend_box).wait(0);
+  if constexpr (!alone) box(deltas_box).wait(0);
   __syncthreads();
-  const int mine = at.deltas + net_ * rows * stride;
   if (index_ == 0 && warp_ < count_) {
     float* to = of(encoder_.tape.delta, last, net_) + warp_ * top.ld;
 #pragma unroll 1
-    for (int d = lane_; d < latent; d += 32) to[d] = shared_[mine + warp_ * stride + d];
+    for (int d = lane_; d < latent; d += 32) to[d] = shared_[at.deltas + warp_ * stride + d];
   }
   const int units = top.inputs, wide = at.delta.stride;
   float* deltas = of(encoder_.tape.delta, last - 1, net_);
-  multiply_rows(at.top, {mine, stride}, at.top_weight, at.top_weight.stride, 1, at.sums,
+  multiply_rows(at.top, {at.deltas, stride}, at.top_weight, at.top_weight.stride, 1, at.sums,
                 [&](int unit, int row, float sum) {
                   if (unit >= wide) return;
                   const bool there = unit < units && row < count_;

@@ -40,7 +40,7 @@ class FloatPlaces {
 // where it is multiplied by 0, a weight.
 struct EncoderSplit {
   static constexpr int rows = 8, nets = 2, unit_tile = 16, pad = 16;
-  enum Box { received_box, encode_box, ascend_box, stage_box, box_count };  // at the beginning
+  enum Box { received_box, encode_box, ascend_box, deltas_box, stage_box, box_count };  // at the beginning
   static constexpr int tiles_of(int units) { return ceil_div(units, unit_tile); }
   // Units of a layer that one of a network's blocks owns at most.
   static constexpr int owned(int units, int parts) { return round_up(ceil_div(units, parts), 4); }
@@ -109,7 +109,7 @@ struct AscendShape : EncoderSplit {
     FloatPlaces places;
     take_boxes(places);
     deltas_stride = stride_along(latent);
-    deltas = places.take(nets * rows * deltas_stride);
+    deltas = places.take(rows * deltas_stride);  // of the block's network
     top_weight = places.take(top.tiles * unit_tile, last.ld);
     places.take(pad);
     value = places.take(rows, padded_width(units));

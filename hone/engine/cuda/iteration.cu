@@ -14,6 +14,7 @@ __global__ void draw(Space space) {
     const Draw answer(space.of(space.raw_mean, run)[j], space.of(space.raw_sd, run)[j],
                       space.of(space.noise, run)[column * space.latent + d]);
     answer.place(space, run, column, d);
+    answer.begin_chain(space, run, column, d);
   }
 }
 
@@ -54,8 +55,12 @@ __global__ void ascend(Space space, ObjectiveSpec spec) {
   const int column = static_cast<int>(blockIdx.x) * data_a_block + static_cast<int>(threadIdx.x) / 32;
   if (column >= space.batch) return;
   const std::size_t at = static_cast<std::size_t>(column) * space.ld_latent;
-  ascend_datum(space, spec, run, column, lane,
-               {space.of(space.delta_mean, run) + at, space.of(space.delta_sd, run) + at}, true);
+  float *to_mean = space.of(space.delta_mean, run) + at, *to_sd = space.of(space.delta_sd, run) + at;
+  ascend_datum(space, spec, run, column, datum_of(space, spec, run, column), lane, true,
+               [&](int d, float mean, float sd) {
+                 to_mean[d] = mean;
+                 to_sd[d] = sd;
+               });
 }
 
 dim3 grid_of(const Space& space, int runs) {

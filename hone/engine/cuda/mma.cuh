@@ -55,6 +55,13 @@ __device__ __forceinline__ void mma_halves(Sums& c, const unsigned (&a)[4], unsi
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// and with half of k: a (16, 8): (g, 2 t), (g + 8, 2 t);  b (8, 8): (2 t, g)
+__device__ __forceinline__ void mma_halves(Sums& c, unsigned a0, unsigned a1, unsigned b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+f"(c.x), "+f"(c.y), "+f"(c.z), "+f"(c.w)
+      : "r"(a0), "r"(a1), "r"(b));
+}
+
 // An operand ready for the tensor cores: in tf32 it must have been rounded already.
 template <Math math, int count>
 struct Operand {

@@ -61,7 +61,7 @@ __device__ void draw(const Space& space, const Preparation& p, int run, int step
 }
 
 struct NoWeights {  // where a decoder's weights are not packed
-  static constexpr int blocks = 0, fragments = 1;
+  static constexpr int packed_blocks = 0, fragments = 1;
 };
 
 // Tasks side by side, since none fills the device and a launch takes as long as they do. The longest begin first.
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(threads, 3)
   block -= space.batch;
   if (block == 0) return begin_iteration(space, p, run);
 #if __CUDA_ARCH__ >= 900
-  if constexpr (Shape::blocks > 0) {  // one block a block of the refinement and place
+  if constexpr (Shape::packed_blocks > 0) {  // one block a place, of each block of the refinement that has weights of its own
     block -= 1;
     const RegisterWeights<Shape> weights(p.decoder, space.of(space.parameters, run), block / Shape::fragments);
     reinterpret_cast<Fragment*>(space.of(space.packed, run))[block * threads + static_cast<int>(threadIdx.x)] =
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(threads, 3)
 
 template <class Shape, Math math>
 void launch(const Space& space, const Preparation& p, int runs, cudaStream_t stream) {
-  const int blocks = p.first.blocks + space.batch + 1 + Shape::blocks * Shape::fragments;
+  const int blocks = p.first.blocks + space.batch + 1 + Shape::packed_blocks * Shape::fragments;
   const Launch launch(dim3(blocks, runs), 1, threads, p.first.bytes, stream);
   check(cudaLaunchKernelEx(&launch.config, prepare<Shape, math>, space, p), "preparing an iteration");
 }

@@ -101,14 +101,15 @@ __device__ __forceinline__ void sum_lanes(double& a, double& b) {
   }
 }
 
-// A Metropolis decision and its probability, as metropolis() of the cpu engine.
+// A Metropolis decision and its probability, as metropolis() of the cpu engine; the latter to a float's precision.
 __device__ __forceinline__ Outcome decide(double log_ratio, double proposed, double value, double log_uniform) {
   if (value == -infinity) return Outcome::outside;
   if (!isfinite(proposed) || isnan(log_ratio)) return Outcome::nonfinite;
   return log_uniform < log_ratio ? Outcome::accepted : Outcome::rejected;
 }
 __device__ __forceinline__ double acceptance_of(Outcome outcome, double log_ratio) {
-  return outcome == Outcome::accepted || outcome == Outcome::rejected ? exp(fmin(0.0, log_ratio)) : 0;
+  const bool known = outcome == Outcome::accepted || outcome == Outcome::rejected;
+  return known ? expf(fminf(0.0f, static_cast<float>(log_ratio))) : 0;
 }
 
 struct HmcShape {

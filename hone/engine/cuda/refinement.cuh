@@ -12,17 +12,20 @@ __device__ inline const double* draws_of(const Space& space, int run, int first)
   return space.of(space.z0, run) + static_cast<std::size_t>(first) * space.latent;
 }
 
-// The chains of a cluster through a whole refinement. Every block of the cluster moves all of them, with the same bits,
-// a warp a chain (or several) and one lane a dimension: within a chain no barrier is needed. The decoder is a block's
-// part of log p(x | z):
+// The chains of a cluster, or of each of its blocks, through a whole refinement. A block moves all that it knows (where
+// blocks share chains, with the same bits), a warp a chain (or several) and one lane a dimension: within a chain hardly a
+// barrier is needed. The decoder is a block's part of log p(x | z):
 //   NC, block_warps, rank()                  chains; warps of a block; this block's number in the cluster
+//   groups                                   of a cluster, each with chains of its own; 1: its blocks share theirs
 //   most_dims                                dimensions of z at most; 0: not known to the compiler
+//   keeps_first                              value and gradient at the draws are wanted in the end
 //   places(), point_stride()                 where the chains are kept, and doubles from a chain to the next: constants
 //                                            where the compiler can know them
 //   set_input(chain, d, z)                   a point to evaluate at (a barrier follows)
 //   evaluate<records>(wants_value, value)    all threads; `records`: writes the tape. With `value` (−∞: lost) there is
 //                                            no answer; null: none is lost, and there is one if the value is wanted
-//   gradient(chain, d), log_likelihood(chain)   the answer, of all blocks
+//   gradient(chain, d)                       the answer, of all blocks
+//   log_likelihood_part(chain, i)            the value's parts, i < 16, which add up
 template <class Decoder>
 class Refinement {
  public:
@@ -32,9 +35,20 @@ class Refinement {
                         int first)
       : decoder_(decoder), space_(space), spec_(spec), run_(run), first_(first), shared_(shared) {}
 
-  // From the draws (chain, D) on. `stay`: without any step.
+  // From the draws (chain, D) on. `stay`: without any step. In the end all blocks have met, and what they wrote before
+  // the last pass (`stay`: the first) is visible.
   template <bool stay = false>
   __device__ void run(const double* draws);
+
+  // A chain's place and value where it ends, and value and gradient where it began: if the decoder keeps_first.
+  struct Chain {
+    const double *z, *first_gradient;
+    double value, first_value;  // −∞: lost
+  };
+  __device__ Chain chain(int c) const {
+    return {doubles(at().z) + point(c, 0), doubles(at().first_gradient) + point(c, 0), doubles(at().value)[c],
+            doubles(at().first_value)[c]};
+  }
 
  private:
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
@@ -63,15 +77,44 @@ class Refinement {
     }
   }
 
+  // What is done most often, moving on, is done by two warps a chain where z is long and there are as many warps. A warp
+  // has groups of `together` neighbours among the dimensions then; what is read of a group is read before anything is
+  // written, so that reads need not wait for each other.
+  static constexpr int movers = Decoder::most_dims > 32 && 2 * NC <= warps ? 2 : 1,
+                       together = Decoder::most_dims > 32 * movers ? 2 : 1;
+  static_assert(Decoder::most_dims <= 64);
+  template <class F>  // f(chain, mover)
+  __device__ __forceinline__ void each_moved(F f) const {
+    if constexpr (movers == 1)
+      each_chain(warp_, [&](int chain) { f(chain, 0); });
+    else if (warp_ < movers * NC)
+      f(here_only(warp_ % NC), here_only(warp_ / NC));
+  }
+  template <class F>  // f(first) for groups of which the first at least is there
+  __device__ __forceinline__ void each_group(int mover, F f) const {
+    if constexpr (Decoder::most_dims > 0) {
+      if (const int d = together * here_only(lane_) + 32 * mover; d < space_.latent) f(d);
+    } else {
+      for (int d = lane_; d < space_.latent; d += 32) f(d);
+    }
+  }
+
   __device__ bool adapts(int step) const { return spec_.adapt == Adapt::inside && step < spec_.adapting; }
 
   __device__ void load(const double* draws);
-  __device__ double value_here(int chain, double prior) const;
+  // The lane's share of log p(x, z) of the point just evaluated, but for the prior's.
+  __device__ __forceinline__ double value_here(int chain) const {
+    if (lane_ >= 16) return 0;
+    return decoder_.log_likelihood_part(chain, lane_) + (lane_ == 0 ? doubles(at().constant)[chain] : 0);
+  }
   __device__ void begin(int chain);
   __device__ void fetch(int chain, int step);
   __device__ void weigh(int chain);
-  __device__ void start(int chain, int step);
-  __device__ void leap(int chain, int step, int index);
+  __device__ __forceinline__ void move_to(int chain, int first, const double (&momentum)[together],
+                                          const double (&position)[together]);
+  __device__ void start(int chain, int mover, int step);
+  __device__ void leap(int chain, int mover, int step, int index);
+  __device__ void end_trajectory(int chain, int step);
   __device__ void accept(int chain, int step);
   __device__ void arrive(int step, unsigned counts);
   __device__ void set_next_step_size(int step);
@@ -108,35 +151,31 @@ __device__ void Refinement<Decoder>::load(const double* draws) {
   });
 }
 
-// log p(x, z) of the point just evaluated
-template <class Decoder>
-__device__ double Refinement<Decoder>::value_here(int chain, double prior) const {
-  return doubles(at().constant)[chain] + prior + decoder_.log_likelihood(chain);
-}
-
 template <class Decoder>
 __device__ void Refinement<Decoder>::begin(int chain) {
-  double prior = 0;
+  double value = value_here(chain);
   bool finite = real(chain);
   each_dimension([&](int d) {
     const int i = point(chain, d);
     const double z = doubles(at().position)[i], slope = decoder_.gradient(chain, d) - z;
-    prior += log_standard_normal(z);
+    value += log_standard_normal(z);
     finite = finite && isfinite(slope);
     doubles(at().z)[i] = z;
     doubles(at().slope)[i] = slope;
   });
-  const double value = value_here(chain, warp_sum(prior));
+  value = warp_sum(value);
   finite = __all_sync(0xFFFFFFFFu, finite) && isfinite(value);
   each_dimension([&](int d) {
     const int i = point(chain, d);
     doubles(at().gradient)[i] = finite ? doubles(at().slope)[i] : 0;
+    if constexpr (Decoder::keeps_first) doubles(at().first_gradient)[i] = doubles(at().gradient)[i];
     if (decoder_.rank() == 0 && real(chain))
       space_.of(space_.grad_p0, run_)[static_cast<std::size_t>(first_ + chain) * space_.latent + d] =
           doubles(at().gradient)[i];
   });
   if (lane_ != 0) return;
   doubles(at().value)[chain] = finite ? value : -infinity;
+  if constexpr (Decoder::keeps_first) doubles(at().first_value)[chain] = doubles(at().value)[chain];
   doubles(at().acceptance)[chain] = 0;
   ints(at().proposals)[chain] = ints(at().nonfinite)[chain] = 0;
   if (decoder_.rank() != 0 || !real(chain)) return;
@@ -168,48 +207,69 @@ __device__ void Refinement<Decoder>::weigh(int chain) {
 }
 
 template <class Decoder>
-__device__ void Refinement<Decoder>::start(int chain, int step) {
+__device__ __forceinline__ void Refinement<Decoder>::move_to(int chain, int first, const double (&momentum)[together],
+                                                             const double (&position)[together]) {
+#pragma unroll
+  for (int k = 0; k < together; ++k) {
+    const int d = first + k, i = point(chain, d);
+    if (d >= space_.latent) break;
+    decoder_.set_input(chain, d, static_cast<float>(position[k]));
+    doubles(at().momentum)[i] = momentum[k];
+    doubles(at().position)[i] = position[k];
+  }
+}
+
+template <class Decoder>
+__device__ void Refinement<Decoder>::start(int chain, int mover, int step) {
   const double eps = epsilon(step);
-  each_dimension([&](int d) {
-    const int i = point(chain, d);
-    const double momentum = doubles(at().drawn)[i] + 0.5 * eps * doubles(at().gradient)[i];
-    const double position = doubles(at().z)[i] + eps * momentum;
-    doubles(at().momentum)[i] = momentum;
-    doubles(at().position)[i] = position;
-    decoder_.set_input(chain, d, static_cast<float>(position));
+  each_group(mover, [&](int first) {
+    double momentum[together], position[together];
+#pragma unroll
+    for (int k = 0; k < together; ++k) {
+      const int i = point(chain, first + k);
+      momentum[k] = doubles(at().drawn)[i] + 0.5 * eps * doubles(at().gradient)[i];
+      position[k] = doubles(at().z)[i] + eps * momentum[k];
+    }
+    move_to(chain, first, momentum, position);
   });
-  if (lane_ != 0) return;
+  if (lane_ != 0 || mover != 0) return;
   doubles(at().energy)[chain] = doubles(at().next_energy)[chain];
   doubles(at().log_uniform)[chain] = doubles(at().next_log_uniform)[chain];
   ints(at().length)[chain] = ints(at().next_length)[chain];
 }
 
 template <class Decoder>
-__device__ void Refinement<Decoder>::leap(int chain, int step, int index) {
-  const int length = ints(at().length)[chain];
+__device__ void Refinement<Decoder>::leap(int chain, int mover, int step, int index) {
+  if (index >= ints(at().length)[chain]) return;
   const double eps = epsilon(step);
-  const bool ends = index == length, moves = index < length;
-  double prior = 0, kinetic = 0;
+  each_group(mover, [&](int first) {
+    double momentum[together], next[together];
+#pragma unroll
+    for (int k = 0; k < together; ++k) {
+      const int i = point(chain, first + k);
+      const double position = doubles(at().position)[i], slope = decoder_.gradient(chain, first + k) - position;
+      momentum[k] = doubles(at().momentum)[i] + eps * slope;
+      next[k] = position + eps * momentum[k];
+    }
+    move_to(chain, first, momentum, next);
+  });
+}
+
+// The last half kick, and what the Metropolis step asks for.
+template <class Decoder>
+__device__ void Refinement<Decoder>::end_trajectory(int chain, int step) {
+  const double half = 0.5 * epsilon(step);
+  double value = value_here(chain), kinetic = 0;
   bool finite = true;
   each_dimension([&](int d) {
     const int i = point(chain, d);
     const double position = doubles(at().position)[i], slope = decoder_.gradient(chain, d) - position;
-    const double momentum = doubles(at().momentum)[i] + (ends ? 0.5 * eps : eps) * slope;
-    if (moves) {
-      const double next = position + eps * momentum;
-      decoder_.set_input(chain, d, static_cast<float>(next));
-      doubles(at().momentum)[i] = momentum;
-      doubles(at().position)[i] = next;
-    } else if (ends) {
-      doubles(at().slope)[i] = slope;
-      prior = prior + log_standard_normal(position);
-      kinetic = kinetic + 0.5 * square(momentum);
-      finite = finite && isfinite(slope);
-    }
+    value = value + log_standard_normal(position);
+    kinetic = kinetic + 0.5 * square(doubles(at().momentum)[i] + half * slope);
+    finite = finite && isfinite(slope);
+    doubles(at().slope)[i] = slope;
   });
-  if (!ends) return;
-  sum_lanes<Decoder::most_dims>(prior, kinetic);
-  const double value = value_here(chain, prior);
+  sum_lanes<Decoder::most_dims>(value, kinetic);
   finite = __all_sync(0xFFFFFFFFu, finite);
   if (lane_ == 0) {
     doubles(at().proposed)[chain] = finite ? value : -infinity;
@@ -226,8 +286,8 @@ __device__ void Refinement<Decoder>::accept(int chain, int step) {
   const bool moves = outcome == Outcome::accepted, counts = outcome != Outcome::outside;
   if (lane_ == 0) {  // the last chain of the block tells the other clusters
     const unsigned mine = 1u << 16 | static_cast<unsigned>(counts) << 8 | static_cast<unsigned>(moves);
-    const unsigned seen = atomicAdd(reinterpret_cast<unsigned*>(shared_ + at().counts), mine) + mine;
-    if (seen >> 16 == NC) arrive(step, seen);
+    const unsigned before = NC == 1 ? 0 : atomicAdd(reinterpret_cast<unsigned*>(shared_ + at().counts), mine);
+    if (before + mine >> 16 == NC) arrive(step, before + mine);
   }
   __syncwarp();
   each_dimension([&](int d) {
@@ -261,7 +321,7 @@ __device__ void Refinement<Decoder>::set_next_step_size(int step) {
     unsigned long long seen;
     do {
       asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(place) : "memory");
-    } while (seen >> 40 < static_cast<unsigned long long>(spec_.clusters));
+    } while (seen >> 40 < static_cast<unsigned long long>(Decoder::groups * spec_.clusters));
     const int accepted = static_cast<int>(seen & 0xFFFFF), all = static_cast<int>(seen >> 20 & 0xFFFFF);
     const double weight = all == space_.batch ? usual_weight : 1.0 / all;
     if (all > 0) next = spec_.sizes.rule.next(next, accepted * weight);
@@ -298,9 +358,10 @@ __device__ void Refinement<Decoder>::refine() {
   const int fetching = (warp_ + warps / 2) % warps;  // the chain whose numbers a warp fetches: not the one that it moves
   for (int step = -1, index = leaps;;) {             // step −1: the draws themselves
     decoder_.template evaluate<false>(step < 0 || index >= shortest, nullptr);
-    each_chain(warp_, [&](int chain) {
+    if (step >= 0 && index < leaps) each_moved([&](int chain, int mover) { leap(chain, mover, step, index); });
+    if (index >= shortest) each_chain(warp_, [&](int chain) {
       if (step < 0) return begin(chain);
-      leap(chain, step, index);
+      if (index == ints(at().length)[chain]) end_trajectory(chain, step);
       if (index == leaps) accept(chain, step);
     });
     if (step < 0 || index == 1) each_chain(fetching, [&](int chain) { fetch(chain, step + 1); });
@@ -310,7 +371,7 @@ __device__ void Refinement<Decoder>::refine() {
       if (step >= 0 && threadIdx.x == 32 * warps - 1) set_next_step_size(step);  // by a warp that has no chain, if any
       if (++step == spec_.steps) break;
       __syncthreads();
-      each_chain(warp_, [&](int chain) { start(chain, step); });
+      each_moved([&](int chain, int mover) { start(chain, mover, step); });
       index = 1;
     }
     __syncthreads();
@@ -335,17 +396,28 @@ __device__ void Refinement<Decoder>::run(const double* draws) {
   __syncthreads();
   load(draws);
   __syncwarp();
-  arrive_at_meeting();
-  end_meeting();  // all shared memory is set up before others write into it
+  if constexpr (Decoder::groups > 1) {
+    __syncthreads();
+  } else {
+    arrive_at_meeting();
+    end_meeting();  // all shared memory is set up before others write into it
+  }
+  // Who has come here has received all that others sent so far, and what they send in the last pass is waited for there:
+  // so nobody leaves while others may write to it.
+  const auto arrive = [] { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); };
   if constexpr (stay) {  // one pass answers and records, unless a draw is lost
+    arrive();
     decoder_.template evaluate<true>(true, nullptr);
     each_chain(warp_, [&](int chain) { begin(chain); });
     __syncthreads();
   } else {
     refine();
   }
-  if (settle() || !stay) decoder_.template evaluate<true>(false, doubles(at().value));
-  cooperative_groups::this_cluster().sync();  // nobody leaves while others may write to it
+  const bool lost = settle();
+  if constexpr (!stay) arrive();
+  if (lost || !stay) decoder_.template evaluate<true>(false, doubles(at().value));
+  __syncwarp();
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 #endif

@@ -34,47 +34,27 @@ struct RegisterPlaces {
     bytes = places.bytes();
   }
   static constexpr int point_stride = 16 * Shape::latent_tiles;
-  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, NC, point_stride}; }
+  static constexpr bool keeps_first = NT == 1;
+  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, NC, point_stride, keeps_first}; }
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-__device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
-
-// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1); as
-// halves: of unit 2 g, of unit 2 g + 1.
-__device__ __forceinline__ uint2 packed(const Sums& c) { return {packed(c.x, c.y), packed(c.z, c.w)}; }
-__device__ __forceinline__ Sums unpacked(uint2 words) {
-  const float2 low = unpacked(words.x), high = unpacked(words.y);
-  return {low.x, low.y, high.x, high.y};
-}
-__device__ __forceinline__ Sums for_all_chains(float2 bias) { return {bias.x, bias.x, bias.y, bias.y}; }
 __device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
   const Sums h = unpacked(values);
   return {h.x > 0 ? a.x : 0.0f, h.y > 0 ? a.y : 0.0f, h.z > 0 ? a.z : 0.0f, h.w > 0 ? a.w : 0.0f};
 }
 
-// b: (k, chain g)
-__device__ __forceinline__ void multiply_add(Sums& c, const Fragment& a, uint2 b) {
-  mma_halves(c, a.a, b.x, b.y);
-}
-// Results of one product as what the next reads: (g; 2 t, 2 t + 1) → (2 t, 2 t + 1; g), for even and for odd units. So k
-// is there in the order of `by_parity`.
-__device__ __forceinline__ uint2 transposed(uint2 words) {
-  uint2 result;
-  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result.x) : "r"(words.x));
-  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result.y) : "r"(words.y));
-  return result;
-}
-
-// A block's part of a Bernoulli decoder with ReLUs. The weights of the last layer and, forward, of the second lie in
-// registers, as fragments: their products read nothing but activations. The other fragments, which are few, lie in
-// shared memory. A product over all of k is one warp's; but with hidden layers the last one, back to z, follows the one
-// before it in the same warp, and its sums are added up.
+// A block's part of a Bernoulli decoder with two hidden layers of ReLUs. The weights of the last layer and, forward, of
+// the second lie in registers, as fragments: their products read nothing but activations. The other fragments, which are
+// few, lie in shared memory. A product over all of k is one warp's; but the last one, back to z, follows the one before
+// it in the same warp, and its sums are added up.
 template <class Shape, int NT>
 class RegisterDecoder {
  public:
-  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = RegisterPlaces<Shape, NT>::point_stride;
+  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = RegisterPlaces<Shape, NT>::point_stride,
+                       groups = 1;
+  static constexpr bool keeps_first = RegisterPlaces<Shape, NT>::keeps_first;
 
   __device__ RegisterDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int first)
       : space_(space),
@@ -86,10 +66,11 @@ class RegisterDecoder {
         first_(first) {}
 
   __device__ int rank() const { return rank_; }
+  __device__ int first() const { return first_; }
   static __device__ constexpr int point_stride() { return most_dims; }
   static __device__ constexpr ChainPlaces places() { return at().chains(); }
   __device__ void load();  // weights into place
-  // The same in two parts, between which they come: `staged` of the thread's own lie in shared memory for a while.
+  // The same in two parts, as `begin_fragments` and `take_staged`.
   __device__ void begin_load(const Mailbox& box, char* stage, int staged) const;
   __device__ void load_staged(const Mailbox& box, const char* stage, int staged);
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
@@ -100,18 +81,23 @@ class RegisterDecoder {
   template <bool records>
   __device__ void evaluate(bool wants_value, const double* value);
   __device__ __forceinline__ double gradient(int chain, int d) const {
-    return sum_of_blocks(reinterpret_cast<const float*>(shared_ + at().answers), NC * most_dims, chain * most_dims + d);
+    constexpr int stride = NC * most_dims;
+    const float* answers = reinterpret_cast<const float*>(shared_ + at().answers) + (parity_ ^ 1) * blocks * stride;
+    float sums[2] = {};  // at a time
+#pragma unroll
+    for (int rank = 0; rank < blocks; ++rank) sums[rank % 2] += answers[rank * stride + chain * most_dims + d];
+    return sums[0] + sums[1];
   }
-  __device__ __forceinline__ double log_likelihood(int chain) const {
-    return sum_of_blocks(reinterpret_cast<const double*>(shared_ + at().log_likelihoods), NC, chain);
+  __device__ __forceinline__ double log_likelihood_part(int chain, int part) const {
+    const auto* parts = reinterpret_cast<const double*>(shared_ + at().log_likelihoods);
+    return part < blocks ? parts[((parity_ ^ 1) * blocks + part) * NC + chain] : 0;
   }
 
  private:
-  static constexpr bool hidden = Shape::hidden;
   static constexpr int blocks = Shape::blocks, latent_tiles = Shape::latent_tiles, first_tiles = Shape::first_tiles,
                        second_tiles = Shape::second_tiles, owned_tiles = Shape::owned_tiles,
                        pixel_tiles = Shape::pixel_tiles, forward_steps = Shape::forward_steps,
-                       back_steps = Shape::back_steps, last = hidden ? 2 : 0;
+                       back_steps = Shape::back_steps, last = 2;
 
   static __host__ __device__ constexpr RegisterPlaces<Shape, NT> at() { return {}; }
   // do_one(n, m) for each tile of chains and each that the block may own of the second layer: a warp each.
@@ -120,22 +106,6 @@ class RegisterDecoder {
     static_assert(NT * owned_tiles <= warps);
     if (warp_ < NT * owned_tiles)
       do_one(NT == 1 ? 0 : warp_ / owned_tiles, NT == 1 ? warp_ : warp_ % owned_tiles);
-  }
-  // The latest answer of all blocks, added up: two sums at a time.
-  template <class T>
-  __device__ __forceinline__ T sum_of_blocks(const T* answers, int stride, int place) const {
-    answers += (parity_ ^ 1) * blocks * stride + place;
-    T even = answers[0], odd = answers[stride];
-#pragma unroll
-    for (int rank = 2; rank < blocks; rank += 2) {
-      even += answers[rank * stride];
-      odd += answers[(rank + 1) * stride];
-    }
-    return even + odd;
-  }
-  // Where a tile's word of a pair of units and a chain lies, k in order.
-  static __device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
-    return (32 * tile + 4 * chain + pair % 4) * 2 + pair / 4;
   }
   __device__ __forceinline__ uint2& words(int place, int tile) const {
     return reinterpret_cast<uint2*>(shared_ + place)[32 * tile + lane_];
@@ -151,9 +121,10 @@ class RegisterDecoder {
     for (int i = 2; i < count; ++i) c[i % 2] = c[i % 2] + sums_at(place, first + i * stride);
     return c[0] + c[1];
   }
-  __device__ __forceinline__ Fragment& small(int i) const {
-    return reinterpret_cast<Fragment*>(shared_ + at().fragments)[i * threads + 32 * warp_ + lane_];
+  __device__ __forceinline__ Fragment* resident() const {
+    return reinterpret_cast<Fragment*>(shared_ + at().fragments);
   }
+  __device__ __forceinline__ Fragment& small(int i) const { return resident()[i * threads + 32 * warp_ + lane_]; }
   // start + Σ_i a(i) b(i), several sums at a time: a product waits for the one before it
   template <int steps, class A, class B>
   static __device__ __forceinline__ Sums product(const Sums& start, A a, B b) {
@@ -223,30 +194,18 @@ class RegisterDecoder {
 
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::load() {
-  const Fragment* from = packed_weights() + threadIdx.x;
-#pragma unroll
-  for (int i = 0; i < Shape::own; ++i) own_[i] = from[(Shape::in_shared + i) * threads];
-#pragma unroll
-  for (int i = 0; i < Shape::in_shared; ++i) small(i) = from[i * threads];
+  take_fragments<Shape>(own_, resident(), packed_weights());
   load_rest();
 }
 
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::begin_load(const Mailbox& box, char* stage, int staged) const {
-  constexpr int bytes = threads * static_cast<int>(sizeof(Fragment)), in_shared = Shape::in_shared;
-  if (threadIdx.x != 0) return;
-  if constexpr (in_shared > 0) copy_bytes(shared_ + at().fragments, packed_weights(), in_shared * bytes, box);
-  if (staged > 0) copy_bytes(stage, packed_weights() + in_shared * threads, staged * bytes, box);
-  box.expect((in_shared + staged) * bytes);
+  begin_fragments<Shape>(resident(), packed_weights(), box, stage, staged);
 }
 
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::load_staged(const Mailbox& box, const char* stage, int staged) {
-  const Fragment* from = packed_weights() + Shape::in_shared * threads + threadIdx.x;
-  box.wait(0);
-#pragma unroll
-  for (int i = 0; i < Shape::own; ++i)
-    own_[i] = i < staged ? reinterpret_cast<const Fragment*>(stage)[i * threads + threadIdx.x] : from[i * threads];
+  take_staged<Shape>(own_, packed_weights(), box, stage, staged);
   load_rest();
 }
 
@@ -273,11 +232,9 @@ template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::load_vectors() {
   const int to[2] = {pixel(16 * warp_ + 2 * g()), pixel(16 * warp_ + 2 * g() + 1)};
   last_bias_ = biases(last, to[0], to[1]);
-  if constexpr (hidden) {
-    const bool second = warp_ >= Shape::second_warp;
-    const int unit = 16 * (second ? owned(warp_ - Shape::second_warp) : warp_) + 2 * g();
-    hidden_bias_ = biases(second ? 1 : 0, unit, unit + 1);
-  }
+  const bool second = warp_ >= Shape::second_warp;
+  const int unit = 16 * (second ? owned(warp_ - Shape::second_warp) : warp_) + 2 * g();
+  hidden_bias_ = biases(second ? 1 : 0, unit, unit + 1);
   const float* x = space_.of(space_.x, run_);
 #pragma unroll
   for (int e = 0; e < 2; ++e)
@@ -378,7 +335,7 @@ __device__ void RegisterDecoder<Shape, NT>::compare(bool wants_value, const doub
     for (int n = 0; n < NT; ++n) {
       const Sums c = product<forward_steps>(
           for_all_chains(last_bias_), [&](int i) -> Fragment& { return own_[i]; },
-          [&](int i) { return words(hidden ? at().second : at().input, n * forward_steps + i); });
+          [&](int i) { return words(at().second, n * forward_steps + i); });
       double sums[2] = {finish<records>(n, 0, c.x, c.z, wants_value, value),
                         finish<records>(n, 1, c.y, c.w, wants_value, value)};
       if (!wants_value) continue;
@@ -469,7 +426,7 @@ __device__ void RegisterDecoder<Shape, NT>::send_first_delta(int n, const Sums& 
 }
 template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::record_first_delta() {
-  static_assert(!hidden || first_tiles <= blocks * owned_tiles);
+  static_assert(first_tiles <= blocks * owned_tiles);
   boxes_.receive(delta_box, blocks * NT * 512 * ((first_tiles - rank_ + blocks - 1) / blocks));
   by_owned_tiles([&](int n, int m) {
     if (owned(m) >= first_tiles) return;
@@ -511,14 +468,8 @@ __device__ void RegisterDecoder<Shape, NT>::answer(bool wants_value) {
   const int n = warp_ / latent_tiles, tile = warp_ % latent_tiles;
   AnswerPlaces places;
   if (n < NT) places = answer_places(n, tile);  // in time
-  if constexpr (hidden) __syncthreads();
-  if (n < NT) {
-    if constexpr (hidden)
-      send_answer(places, sum_of_tiles<first_tiles, 1>(at().parts, (n * latent_tiles + tile) * first_tiles));
-    else
-      send_answer(places, product<back_steps>({}, [&](int s) -> Fragment& { return own_[Shape::own_back + s]; },
-                                              [&](int s) { return words(at().residual, n * pixel_tiles + s); }));
-  }
+  __syncthreads();
+  if (n < NT) send_answer(places, sum_of_tiles<first_tiles, 1>(at().parts, (n * latent_tiles + tile) * first_tiles));
   if (wants_value) {
     const int to = warps - 1 - warp_;  // a block a warp
     if (to < blocks && lane_ < NC) {
@@ -539,12 +490,12 @@ template <bool records>
 __device__ void RegisterDecoder<Shape, NT>::evaluate(bool wants_value, const double* value) {
   forget_addresses();
   residual_word_ = here_only(tile_word(warp_, g(), 2 * t()));  // before the time when everything waits for it
-  if constexpr (hidden) forward_hidden<records>();
+  forward_hidden<records>();
   forget_addresses();
   compare<records>(wants_value, value);
   forget_addresses();
   const bool answers = !records || wants_value;
-  if constexpr (hidden) backward_hidden<records>(answers);
+  backward_hidden<records>(answers);
   forget_addresses();
   if (answers) answer(wants_value);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "hone/engine/cuda/encoder.cuh"
+#include "hone/engine/cuda/one_layer_decoder.cuh"
 #include "hone/engine/cuda/register_decoder.cuh"
 
 namespace hone::cuda {
@@ -13,6 +14,11 @@ namespace {
   return block;
 }
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+template <class Shape, int NT>  // with 8 · NT chains a cluster
+using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<TwoHiddenLayers, NT>, OneLayerDecoder<NT>>;
+#endif
+
 template <class Shape, int NT, bool stay>
 __global__ void __launch_bounds__(threads, 1)
     trajectory(const __grid_constant__ Space space, const __grid_constant__ TrajectorySpec spec, int first_run) {
@@ -20,8 +26,8 @@ __global__ void __launch_bounds__(threads, 1)
   extern __shared__ __align__(16) char shared[];
   const int cluster = static_cast<int>(blockIdx.x) / Shape::blocks;
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
-  RegisterDecoder<Shape, NT> decoder(space, spec, shared, run, first);
-  Refinement refinement(decoder, space, spec, shared, run, first);
+  DecoderOf<Shape, NT> decoder(space, spec, shared, run, first);
+  Refinement refinement(decoder, space, spec, shared, run, decoder.first());
   if constexpr (NT == 1) {
     const Surroundings& around = spec.around;
     const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
@@ -38,6 +44,7 @@ __global__ void __launch_bounds__(threads, 1)
       wait_for_previous();
       before.begin_encode(around.encode, bytes);
       decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      before.note_baselines(around.objective, draws);
       before.encode(around.encode, draws);
       decoder.load_staged(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
       before.begin_ascend(around.ascend);  // where what the encoder needed was
@@ -45,12 +52,22 @@ __global__ void __launch_bounds__(threads, 1)
       wait_for_previous();
       decoder.load();
     }
-    refinement.template run<stay>(around.there ? draws : draws_of(space, run, first));
-    if (around.there) encoder(this_block()).ascend(around.ascend, around.objective);
+    refinement.template run<stay>(around.there ? draws + (decoder.first() - first) * space.latent
+                                               : draws_of(space, run, decoder.first()));
+    if (around.there) {
+      const auto after = encoder(this_block());
+      after.template ascend<false>(around.ascend, around.objective, [&](int column) -> Datum {
+        const DrawnDatum q = after.own(draws);
+        const auto chain = refinement.chain(column - decoder.first());
+        const bool alive = chain.first_value != -infinity;
+        return {q.mean, q.sd, q.noise, q.raw_sd, chain.z, chain.first_gradient,
+                alive,  alive ? chain.first_value : 0, alive ? chain.value : 0, {q.baseline[0], q.baseline[1]}};
+      });
+    }
   } else {
     wait_for_previous();
     decoder.load();
-    refinement.run(draws_of(space, run, first));
+    refinement.run(draws_of(space, run, decoder.first()));
   }
 #endif
 }
@@ -73,9 +90,13 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
   plan.chains = chains;
   plan.refines = decoder.refines;
   plan.own = Shape::own;
-  plan.places = chains == 8    ? RegisterPlaces<Shape, 1>().chains()
-                : chains == 16 ? RegisterPlaces<Shape, 2>().chains()
-                               : RegisterPlaces<Shape, 4>().chains();
+  const auto places = [&]<int NT>() {
+    if constexpr (Shape::hidden) return RegisterPlaces<Shape, NT>().chains();
+    else return OneLayerPlaces<NT>().chains();
+  };
+  plan.places = chains == 8    ? places.template operator()<1>()
+                : chains == 16 ? places.template operator()<2>()
+                               : places.template operator()<4>();
   plan.bytes = plan.places.bytes;
   return plan;
 }
@@ -92,7 +113,7 @@ TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains) {
 
 std::size_t packed_size(const Net& net) {
   const auto size = [&]<class Shape>(Shape) {
-    return Shape::holds(net) ? static_cast<std::size_t>(Shape::blocks) * Shape::fragments * threads : 0;
+    return Shape::holds(net) ? static_cast<std::size_t>(Shape::packed_blocks) * Shape::fragments * threads : 0;
   };
   return std::max(size(TwoHiddenLayers()), size(NoHiddenLayers()));
 }

@@ -201,11 +201,12 @@ void Runs::set_state(int run, const RunState& state) {
 }
 
 // How long a refinement takes with so many chains a cluster, against 8: in registers and streaming as measured (H200,
-// paper's shapes; beyond 16 there are too few registers), in shared memory about as long as 16 chains' products and 3
-// more meetings.
+// paper's shapes; with hidden layers there are too few registers beyond 16), in shared memory about as long as 16
+// chains' products and 3 more meetings.
 double refinement_time(const TrajectoryPlan& plan) {
   if (plan.weights == WeightPlace::shared) return (1 + plan.chains / 16.0) / 1.5;
-  if (plan.weights == WeightPlace::streamed) return plan.depth == 1 ? 2.3 : 3.8;
+  if (plan.weights == WeightPlace::streamed) return plan.depth == 1 ? 3.1 : 3.8;
+  if (plan.depth == 1) return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.3 : 2.1;
   return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.6 : 4.3;
 }
 

@@ -21,7 +21,8 @@ struct WarpShare {
 template <int depth, int NT, Math math>
 class SharedDecoder {
  public:
-  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = 0;
+  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = 0, groups = 1;
+  static constexpr bool keeps_first = false;
 
   __device__ SharedDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int first)
       : space_(space),
@@ -50,16 +51,13 @@ class SharedDecoder {
     for (int rank = 0; rank < plan_.cluster; ++rank) sum += answers[rank * points];
     return sum;
   }
-  __device__ double log_likelihood(int chain) const {
-    double sum = 0;
-    for (int rank = 0; rank < plan_.cluster; ++rank)
-      sum += received_values()[((parity_ ^ 1) * plan_.cluster + rank) * NC + chain];
-    return sum;
+  __device__ double log_likelihood_part(int chain, int part) const {
+    return part < plan_.cluster ? received_values()[((parity_ ^ 1) * plan_.cluster + part) * NC + chain] : 0;
   }
 
  private:
   static constexpr int last = depth - 1;
-  enum Box { values_box, sums_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
+  enum Box { values_box, sums_box, delta_box, answer_box, box_count = answer_box + 2 };  // two for answers, in turn
 
   __device__ int width(int l) const {  // of layer l's inputs; depth: of the pixels
     return l < depth ? spec_.decoder.layer[l].inputs : spec_.decoder.layer[last].outputs;
@@ -361,11 +359,11 @@ __device__ void SharedDecoder<depth, NT, math>::record_first_delta() {
   float* received = shared_ + plan_.received;
   for (int i = threadIdx.x; i < units * NC; i += threads) {
     const int row = i / NC, chain = i % NC, rank = owner<0>(row);
-    *cooperative_groups::this_cluster().map_shared_rank(received + (rank_ * slice + row - rank * slice) * NC + chain,
-                                                        rank) = shared_[plan_.delta + chain * plan_.delta_stride + row];
+    send(received + (rank_ * slice + row - rank * slice) * NC + chain, boxes_[delta_box], rank,
+         shared_[plan_.delta + chain * plan_.delta_stride + row]);
   }
-  cooperative_groups::this_cluster().sync();
   const int mine = max(0, min(slice, units - rank_ * slice));
+  boxes_.receive(delta_box, plan_.cluster * mine * NC * 4);
   for (int i = threadIdx.x; i < mine * NC; i += threads) {
     const int row = i / NC, chain = i % NC;
     float sum = 0;

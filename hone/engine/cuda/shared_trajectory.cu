@@ -63,7 +63,7 @@ SharedPlan layout(const Net& net, int chains, int cluster) {
     plan.forward[l] = shared_out(held(l), width(l));
     plan.backward[l] = shared_out(width(l), held(l));
   }
-  plan.boxes = floats(2 * 4);
+  plan.boxes = floats(2 * 5);
   plan.schedule = floats(2 * net.depth * warps * static_cast<int>(sizeof(WarpShare) / sizeof(float)));
   plan.scratch = floats(scratch);
   plan.partial_values = floats(2 * chains);

@@ -55,7 +55,8 @@ struct StreamedPlaces {
 template <class Shape>
 class StreamedDecoder {
  public:
-  static constexpr int NC = Shape::chains, block_warps = Shape::warps, most_dims = Shape::most_dims;
+  static constexpr int NC = Shape::chains, block_warps = Shape::warps, most_dims = Shape::most_dims, groups = 1;
+  static constexpr bool keeps_first = false;
 
   __device__ StreamedDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int first)
       : space_(space),
@@ -102,12 +103,8 @@ class StreamedDecoder {
     }
     return even + odd;
   }
-  __device__ __forceinline__ double log_likelihood(int chain) const {
-    const float* part = reinterpret_cast<const float*>(shared_ + at().values) + chain;
-    double sum = 0;
-#pragma unroll
-    for (int warp = 0; warp < block_warps; ++warp) sum += part[warp * NC];
-    return sum;
+  __device__ __forceinline__ double log_likelihood_part(int chain, int part) const {
+    return part < block_warps ? reinterpret_cast<const float*>(shared_ + at().values)[part * NC + chain] : 0;
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "hone/engine/cuda/trajectory.cuh"
 
 #include "hone/engine/cuda/cluster.cuh"
+#include "hone/engine/cuda/datum.cuh"
 
 namespace hone::cuda {
 namespace {
@@ -83,7 +84,8 @@ Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& en
   const int parts = plan.cluster / EncoderSplit::nets;
   Surroundings around{true, encoder, objective, EncodeShape(encoder.net, latent, parts),
                       AscendShape(encoder.net, latent, parts)};
-  const long long most = cluster_shared_memory(), draws = 8LL * EncoderSplit::rows * latent;
+  const long long most = cluster_shared_memory(),
+                  draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);
   long long end = plan.bytes + std::max(around.encode.bytes, around.ascend.bytes);
   if (end + draws > most) return {};
   around.begin = plan.bytes;

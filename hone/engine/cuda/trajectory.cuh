@@ -19,7 +19,9 @@ namespace hone::cuda {
 //   l = 0: slope(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since the slope is known to all; → all; one
 //   meeting
 // All blocks of a cluster then move its chains, with the same bits. Decoders of up to two hidden layers are taken. Where
-// there are chains enough for the whole device, a block alone is faster: nothing crosses (streamed_decoder.cuh).
+// there are chains enough for the whole device, a block alone is faster: nothing crosses (streamed_decoder.cuh). Nor does
+// it where there are no hidden layers and every block has all weights in its registers (one_layer_decoder.cuh): then each
+// block of the cluster has chains of its own, and they are together for the encoder's sake.
 inline constexpr int trajectory_layers = 3;
 
 // How a product's results are shared out over a block's warps: by tiles of 16 rows and, where there are few of them, by
@@ -45,19 +47,23 @@ struct SharedPlan {
 
 // Where the chains of a cluster keep their state: points are (chain, D).
 struct ChainPlaces {
-  int z = 0, gradient = 0, position = 0, momentum = 0, slope = 0, drawn = 0;
+  int z = 0, gradient = 0, position = 0, momentum = 0, slope = 0, drawn = 0, first_gradient = 0;
   int value = 0, proposed = 0, energy = 0, acceptance = 0, constant = 0, log_uniform = 0, next_log_uniform = 0,
-      next_energy = 0, epsilon = 0;
+      next_energy = 0, first_value = 0, epsilon = 0;
   int length = 0, next_length = 0, proposals = 0, nonfinite = 0, counts = 0;
   int bytes = 0;  // with what lies before
 
   constexpr ChainPlaces() = default;
-  __host__ __device__ constexpr ChainPlaces(int begin, int chains, int latent) {
+  __host__ __device__ constexpr ChainPlaces(int begin, int chains, int latent, bool keeps_first = false) {
     Places places(begin);
     for (int* p : {&z, &gradient, &position, &momentum, &slope, &drawn}) *p = places.take<double>(chains * latent);
     for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform,
                    &next_energy})
       *p = places.take<double>(chains);
+    if (keeps_first) {  // the beginning, for the objective
+      first_gradient = places.take<double>(chains * latent);
+      first_value = places.take<double>(chains);
+    }
     epsilon = places.take<double>(2);
     for (int* p : {&length, &next_length, &proposals, &nonfinite}) *p = places.take<int>(chains);
     counts = places.take<unsigned>(1);
@@ -66,7 +72,8 @@ struct ChainPlaces {
 };
 
 // Where the weights are: in registers or, for many chains, streaming by a block alone, or kept by it where they fit (as
-// halves both: ReLU, Bernoulli, sizes within RegisterShape's and StreamedShape's), or in the shared memory of a cluster.
+// halves both: ReLU, Bernoulli, sizes within those of TwoHiddenLayers or NoHiddenLayers and of StreamedShape), or in the
+// shared memory of a cluster.
 enum class WeightPlace { registers, shared, streamed };
 inline constexpr int streamed_warps = 8;  // of such a block alone
 
@@ -88,7 +95,7 @@ struct Surroundings {
   ObjectiveSpec objective = {};
   EncodeShape encode;
   AscendShape ascend;
-  int begin = 0, draws = 0, bytes = 0;  // of shared memory: theirs, q's draws (chain, D), and with what lies before
+  int begin = 0, draws = 0, bytes = 0;  // of shared memory: theirs, q's draws, and with what lies before
   int stage = 0, staged = 0;            // where so many of a thread's own fragments wait while the encoder runs
 };
 

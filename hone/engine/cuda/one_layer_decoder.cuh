@@ -1,0 +1,333 @@
+#pragma once
+
+#include "hone/engine/cuda/refinement.cuh"
+#include "hone/engine/cuda/register_weights.cuh"
+#include "hone/engine/cuda/tiles.cuh"
+
+namespace hone::cuda {
+
+// Where a block keeps what is not in registers; z as halves in the order in which the product reads it.
+template <int NC>
+struct OneLayerPlaces {
+  using Shape = NoHiddenLayers;
+  static constexpr int dims = 16 * Shape::latent_tiles, pixels = 16 * Shape::pixel_tiles;
+  int input = 0, vectors = 0, sums = 0, values = 0, fragments = 0, bytes = 0;
+
+  __host__ __device__ constexpr OneLayerPlaces() {
+    Places places;
+    input = places.take<unsigned>(NC * dims / 2);
+    vectors = places.take<float>((1 + NC) * pixels);  // biases, data: on their way to registers
+    sums = places.take<float>(warps * NC * dims);
+    values = places.take<double>(warps * NC);
+    fragments = places.take<uint4>(threads * Shape::in_shared);
+    bytes = places.bytes();
+  }
+  static constexpr bool keeps_first = NC == 1;
+  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, NC, dims, keeps_first}; }
+};
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+// A Bernoulli decoder without hidden layers, as a whole in each block of a cluster, with NC ≤ 4 chains of the block's
+// own. A warp has some tiles of pixels. The product forward has eight columns: chain n is in columns n, n + NC … So every
+// lane knows the sums of several tiles for the same chains, and lanes that know the same share the tiles out. For the way
+// back the weights lie the wrong way round; but a lane has those of its pixels, multiplies them by the residuals in pairs
+// of halves, adds up its few pixels, and a last product, with ones, adds up lanes. What a warp finds for all dimensions
+// of z is a part of the sum over all warps.
+template <int NC_>
+class OneLayerDecoder {
+  using Shape = NoHiddenLayers;
+
+ public:
+  static constexpr int NC = NC_, block_warps = warps, most_dims = OneLayerPlaces<NC>::dims, groups = Shape::blocks;
+  static constexpr bool keeps_first = OneLayerPlaces<NC>::keeps_first;
+
+  // `cluster_first`: the first chain of the cluster
+  __device__ OneLayerDecoder(const Space& space, const TrajectorySpec& spec, char* shared, int run, int cluster_first)
+      : space_(space),
+        spec_(spec),
+        shared_(shared),
+        run_(run),
+        first_(cluster_first + NC * static_cast<int>(cooperative_groups::this_cluster().block_rank())) {}
+
+  static __device__ constexpr int rank() { return 0; }  // no other block has its chains
+  __device__ int first() const { return first_; }
+  static __device__ constexpr int point_stride() { return most_dims; }
+  static __device__ constexpr ChainPlaces places() { return at().chains(); }
+
+  __device__ void load() {
+    begin_vectors();
+    take_fragments<Shape>(weights_, resident(), packed_weights());
+    wait_for_copies();
+    take_vectors();
+  }
+  // The same in two parts, as `begin_fragments` and `take_staged`; between them all copies are waited for.
+  __device__ void begin_load(const Mailbox& box, char* stage, int staged) const {
+    begin_vectors();
+    begin_fragments<Shape>(resident(), packed_weights(), box, stage, staged);
+  }
+  __device__ void load_staged(const Mailbox& box, const char* stage, int staged) {
+    take_staged<Shape>(weights_, packed_weights(), box, stage, staged);
+    take_vectors();
+  }
+
+  __device__ __forceinline__ void set_input(int chain, int d, float z) {  // (chain, t, two words of each tile)
+    const int word = (4 * chain + d % 8 / 2) * 2 * latent_tiles + d / 8;
+    reinterpret_cast<unsigned short*>(shared_ + at().input)[2 * word + d % 2] =
+        static_cast<unsigned short>(packed(z, z));
+  }
+  template <bool records>
+  __device__ void evaluate(bool wants_value, const double* value);
+  __device__ __forceinline__ double gradient(int chain, int d) const {
+    const float* part = floats(at().sums) + chain * most_dims + d;
+    float sums[4];  // at a time
+#pragma unroll
+    for (int warp = 0; warp < 4; ++warp) sums[warp] = part[warp * NC * most_dims];
+#pragma unroll
+    for (int warp = 4; warp < warps; ++warp) sums[warp % 4] += part[warp * NC * most_dims];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+  __device__ __forceinline__ double log_likelihood_part(int chain, int part) const {
+    return reinterpret_cast<const double*>(shared_ + at().values)[part * NC + chain];
+  }
+
+ private:
+  static constexpr int latent_tiles = Shape::latent_tiles, own_tiles = Shape::own_tiles, slots = own_tiles + 1;
+  // Lanes t that know the same chains: they share out the tiles' slots. A lane knows one chain, or two.
+  static constexpr int sharing = NC <= 2 ? 4 : 8 / NC, lane_slots = slots / sharing, lane_chains = NC == 1 ? 1 : 2;
+
+  static __host__ __device__ constexpr OneLayerPlaces<NC> at() { return {}; }
+  __device__ float* floats(int place) const { return reinterpret_cast<float*>(shared_ + place); }
+  __device__ Fragment* resident() const { return reinterpret_cast<Fragment*>(shared_ + at().fragments); }
+  __device__ const Fragment* packed_weights() const {
+    return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_));
+  }
+  __device__ int g() const { return lane_ / 4; }
+  __device__ int t() const { return lane_ % 4; }
+  __device__ int chain(int other) const { return (2 * t() + other) % NC; }  // of the lane's, other < lane_chains
+  __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
+
+  // A warp's slots are its own tiles and, for four warps each, one of the rest, of which a warp goes back to one tile of
+  // dimensions.
+  __device__ int tile_of(int slot) const {
+    return slot < own_tiles ? warp_ + warps * slot : warps * own_tiles + warp_ / latent_tiles;
+  }
+  __device__ int lane_slot(int s) const { return s * sharing + t() * sharing / 4; }  // of the lane's share
+
+  __device__ void begin_vectors() const;
+  __device__ void take_vectors();
+  struct Pixels {
+    unsigned of[lane_chains];  // residuals of a pair of neighbours, as halves
+  };
+  template <bool records>
+  __device__ __forceinline__ Pixels compare(const Sums& a, int s, bool wants_value, float (&sums)[2],
+                                            const double* value) const;
+  // By selecting, not by an address: sums are in registers.
+  static __device__ __forceinline__ Sums either(bool one, const Sums& a, const Sums& b) {
+    const auto pick = [&](float x, float y) {
+      float result;
+      asm("{\n .reg .pred p;\n setp.ne.s32 p, %3, 0;\n selp.f32 %0, %1, %2, p;\n}"
+          : "=f"(result)
+          : "f"(x), "f"(y), "r"(static_cast<int>(one)));
+      return result;
+    };
+    if constexpr (lane_chains == 1) return {pick(a.x, b.x), 0, pick(a.z, b.z), 0};
+    return {pick(a.x, b.x), pick(a.y, b.y), pick(a.z, b.z), pick(a.w, b.w)};
+  }
+  __device__ __forceinline__ void add_values(float (&sums)[2]) const;
+  // What a tile's pixels add to the lane's sums over its own: of dimensions 16 l + 8 j + 2 t and the next.
+  using Slopes = __half2[latent_tiles][2];
+  static __device__ __forceinline__ void add_slope(__half2 (&to)[2], const Fragment& w, unsigned residuals,
+                                                   bool whole) {
+    const __half2 both = as_half2(residuals), even = __low2half2(both), odd = __high2half2(both);
+    to[0] = __hfma2(as_half2(w.a[1]), odd, __hfma2(as_half2(w.a[0]), even, to[0]));
+    if (whole) to[1] = __hfma2(as_half2(w.a[3]), odd, __hfma2(as_half2(w.a[2]), even, to[1]));
+  }
+  static __device__ __forceinline__ __half2 as_half2(unsigned word) { return *reinterpret_cast<__half2*>(&word); }
+  __device__ __forceinline__ void send_slopes(const Slopes& slopes, int chain) const;
+
+  const Space& space_;
+  const TrajectorySpec& spec_;
+  char* shared_;
+  int run_, first_;
+  int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+
+  Fragment weights_[Shape::own];  // (slot, tile of dimensions)
+  float2 bias_[lane_slots], x_[lane_slots][lane_chains];  // of the lane's two pixels
+};
+
+// What pads the pixels contributes nothing.
+template <int NC>
+__device__ void OneLayerDecoder<NC>::begin_vectors() const {
+  const Layer& layer = spec_.decoder.layer[0];
+  const float* bias = space_.of(space_.parameters, run_) + layer.bias;
+  const float* x = space_.of(space_.x, run_) + static_cast<std::size_t>(first_) * space_.ld_pixels;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < at().pixels; i += threads) {
+    float* to = floats(at().vectors) + i;
+    const bool there = i < layer.outputs;
+    there && layer.has_bias ? copy_async(to, bias + i) : void(*to = there ? 0 : never);
+#pragma unroll 1
+    for (int chain = 0; chain < NC; ++chain) {
+      to += at().pixels;
+      there && real(chain) ? copy_async(to, x + chain * space_.ld_pixels + i) : void(*to = 0);
+    }
+  }
+  static_assert(NC * most_dims / 2 <= threads);
+  if (threadIdx.x < NC * most_dims / 2) reinterpret_cast<unsigned*>(shared_ + at().input)[threadIdx.x] = 0;
+}
+// With barriers before and after: all have read what comes for all.
+template <int NC>
+__device__ void OneLayerDecoder<NC>::take_vectors() {
+  __syncthreads();
+#pragma unroll
+  for (int s = 0; s < lane_slots; ++s) {
+    const auto two = [&](int row) {
+      return reinterpret_cast<const float2*>(floats(at().vectors) + row * at().pixels)[8 * tile_of(lane_slot(s)) + g()];
+    };
+    bias_[s] = two(0);
+#pragma unroll
+    for (int other = 0; other < lane_chains; ++other) x_[s][other] = two(1 + chain(other));
+  }
+  __syncthreads();
+}
+
+// The residuals of the lane's chains and two pixels of a tile; where wanted, log p.
+template <int NC>
+template <bool records>
+__device__ __forceinline__ auto OneLayerDecoder<NC>::compare(const Sums& a, int s, bool wants_value, float (&sums)[2],
+                                                             const double* value) const -> Pixels {
+  const bool counts = lane_slot(s) < own_tiles || warp_ % latent_tiles == 0;  // no other warp has the same
+  Pixels result;
+#pragma unroll
+  for (int other = 0; other < lane_chains; ++other) {
+    const float2 x = x_[s][other];
+    const float low = (other == 0 ? a.x : a.y) + bias_[s].x, high = (other == 0 ? a.z : a.w) + bias_[s].y;
+    const float r[2] = {residual<Math::tf32>(Density::bernoulli, low, x.x),
+                        residual<Math::tf32>(Density::bernoulli, high, x.y)};
+    result.of[other] = packed(r[0], r[1]);
+    if (wants_value && counts)
+      sums[other] += log_probability<Math::tf32>(Density::bernoulli, low, x.x) +
+                     log_probability<Math::tf32>(Density::bernoulli, high, x.y);
+    if constexpr (records) {
+      const Layer& layer = spec_.decoder.layer[0];
+      const int pixel = 16 * tile_of(lane_slot(s)) + 2 * g();
+      if (!counts || !real(chain(other)) || pixel >= layer.outputs) continue;
+      const bool lost = value && value[chain(other)] == -infinity;
+      *reinterpret_cast<float2*>(spec_.tape.delta[0] + run_ * space_.stride +
+                                 static_cast<std::size_t>(first_ + chain(other)) * layer.ld + pixel) =
+          lost ? float2{} : make_float2(r[0], r[1]);
+    }
+  }
+  return result;
+}
+
+template <int NC>
+__device__ __forceinline__ void OneLayerDecoder<NC>::add_values(float (&sums)[2]) const {
+#pragma unroll
+  for (int other = 0; other < lane_chains; ++other) {
+#pragma unroll
+    for (int offset = NC <= 2 ? 1 : NC / 2; offset < 32; offset *= 2)
+      sums[other] += __shfl_xor_sync(0xFFFFFFFFu, sums[other], offset);
+    if (lane_ < (NC + 1) / 2)
+      reinterpret_cast<double*>(shared_ + at().values)[warp_ * NC + chain(other)] = sums[other];
+  }
+}
+
+// Σ over the lanes of a column: a product with ones in row 2 l + j, so that lane 4 g + t gets dimensions 8 g + 2 t and the
+// next: 2 lane, 2 lane + 1.
+template <int NC>
+__device__ __forceinline__ void OneLayerDecoder<NC>::send_slopes(const Slopes& slopes, int chain) const {
+  Sums c[2] = {};
+#pragma unroll
+  for (int l = 0; l < latent_tiles; ++l) {
+    constexpr unsigned ones = 0x3C003C00;
+    const unsigned row[4] = {g() == 2 * l ? ones : 0, 0, g() == 2 * l + 1 ? ones : 0, 0};
+    const auto word = [&](int j) { return transposed(*reinterpret_cast<const unsigned*>(&slopes[l][j])); };
+    mma_halves(c[l % 2], row, word(0), word(1));
+  }
+  reinterpret_cast<float2*>(floats(at().sums) + (warp_ * NC + chain) * most_dims)[lane_] =
+      make_float2(c[0].x + c[1].x, c[0].y + c[1].y);
+}
+
+template <int NC>
+template <bool records>
+__device__ void OneLayerDecoder<NC>::evaluate(bool wants_value, const double* value) {
+  warp_ = here_only(warp_);
+  lane_ = here_only(lane_);
+  const bool has_extra = 16 * tile_of(own_tiles) < spec_.decoder.layer[0].outputs;
+  const bool wide = space_.latent > most_dims - 8;  // else the last eight dimensions are not there
+  const Fragment* extra = resident() + warp_ / latent_tiles * latent_tiles * 32 + lane_;
+  Sums a[slots] = {};
+  {
+    uint2 z[latent_tiles];
+    const auto* input = reinterpret_cast<const uint4*>(shared_ + at().input) + (4 * (g() % NC) + t()) * latent_tiles / 2;
+#pragma unroll
+    for (int l = 0; l < latent_tiles; l += 2) {
+      const uint4 both = input[l / 2];
+      z[l] = {both.x, both.y};
+      z[l + 1] = {both.z, both.w};
+    }
+    const auto multiply = [&]<bool with_extra>() {  // both as one piece, so that products need not wait for each other
+      constexpr int last = latent_tiles - 1;
+#pragma unroll
+      for (int l = 0; l < last; ++l) {
+        if constexpr (with_extra) multiply_add(a[own_tiles], extra[32 * l], z[l]);
+#pragma unroll
+        for (int i = 0; i < own_tiles; ++i) multiply_add(a[i], weights_[latent_tiles * i + l], z[l]);
+      }
+      const auto finish = [&](auto multiply_last) {
+        if constexpr (with_extra) multiply_last(a[own_tiles], extra[32 * last]);
+#pragma unroll
+        for (int i = 0; i < own_tiles; ++i) multiply_last(a[i], weights_[latent_tiles * i + last]);
+      };
+      if (wide)
+        finish([&](Sums& c, const Fragment& w) { multiply_add(c, w, z[last]); });
+      else
+        finish([&](Sums& c, const Fragment& w) { mma_halves(c, w.a[0], w.a[1], z[last].x); });
+    };
+    has_extra ? multiply.template operator()<true>() : multiply.template operator()<false>();
+  }
+  float sums[2] = {};
+  Pixels r[lane_slots];
+#pragma unroll
+  for (int s = 0; s < lane_slots; ++s) {
+    Sums mine = a[s * sharing];
+#pragma unroll
+    for (int i = 1; i < sharing; ++i) mine = either(lane_slot(s) == s * sharing + i, a[s * sharing + i], mine);
+    r[s] = compare<records>(mine, s, wants_value, sums, value);
+  }
+  if (wants_value) add_values(sums);
+  if (records && !wants_value) return;
+#pragma unroll
+  for (int chain = 0; chain < NC; ++chain) {
+    Slopes slopes = {};
+    const auto residuals = [&](int slot) {  // lanes 4 g + t know those of their share
+      const int from = slot % sharing * (4 / sharing) + chain / 2;
+      return __shfl_sync(0xFFFFFFFFu, r[slot / sharing].of[chain % 2], 4 * g() + from);
+    };
+#pragma unroll
+    for (int i = 0; i < own_tiles; ++i) {
+      const unsigned both = residuals(i);
+#pragma unroll
+      for (int l = 0; l < latent_tiles; ++l)
+        add_slope(slopes[l], weights_[latent_tiles * i + l], both, wide || l + 1 < latent_tiles);
+    }
+    if (has_extra) {
+      const unsigned both = residuals(own_tiles);
+      __half2 slope[2] = {};
+      add_slope(slope, extra[warp_ % latent_tiles * 32], both, true);
+#pragma unroll
+      for (int l = 0; l < latent_tiles; ++l)
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          slopes[l][j] = __hadd2(slopes[l][j], warp_ % latent_tiles == l ? slope[j] : as_half2(0));
+    }
+    send_slopes(slopes, chain);
+  }
+  __syncthreads();
+}
+
+#endif
+
+}  // namespace hone::cuda
