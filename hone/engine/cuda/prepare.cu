@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(threads, 3)
   block -= space.batch;
   if (block == 0) return begin_iteration(space, p, run);
 #if __CUDA_ARCH__ >= 900
-  if constexpr (Shape::packed_blocks > 0) {  // one block a place, of each block of the refinement that has weights of its own
+  if constexpr (Shape::packed_blocks > 0) {  // one block a place and part of the packed weights
     block -= 1;
     const RegisterWeights<Shape> weights(p.decoder, space.of(space.parameters, run), block / Shape::fragments);
     reinterpret_cast<Fragment*>(space.of(space.packed, run))[block * threads + static_cast<int>(threadIdx.x)] =

@@ -40,9 +40,29 @@ struct RegisterPlaces {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
+__device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
+
+// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1); as
+// halves: of unit 2 g, of unit 2 g + 1.
+__device__ __forceinline__ uint2 packed(const Sums& c) { return {packed(c.x, c.y), packed(c.z, c.w)}; }
+__device__ __forceinline__ Sums unpacked(uint2 words) {
+  const float2 low = unpacked(words.x), high = unpacked(words.y);
+  return {low.x, low.y, high.x, high.y};
+}
+__device__ __forceinline__ Sums for_all_chains(float2 bias) { return {bias.x, bias.x, bias.y, bias.y}; }
 __device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
   const Sums h = unpacked(values);
   return {h.x > 0 ? a.x : 0.0f, h.y > 0 ? a.y : 0.0f, h.z > 0 ? a.z : 0.0f, h.w > 0 ? a.w : 0.0f};
+}
+
+// Results of one product as what the next reads: (g; 2 t, 2 t + 1) → (2 t, 2 t + 1; g), for even and for odd units. So k
+// is there in the order of `by_parity`.
+__device__ __forceinline__ uint2 transposed(uint2 words) { return {transposed(words.x), transposed(words.y)}; }
+
+// Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves a lane, tile after
+// tile.
+__device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
+  return (32 * tile + 4 * chain + pair % 4) * 2 + pair / 4;
 }
 
 // A block's part of a Bernoulli decoder with two hidden layers of ReLUs. The weights of the last layer and, forward, of

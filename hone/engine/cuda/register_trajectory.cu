@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "hone/engine/cuda/encoder.cuh"
 #include "hone/engine/cuda/one_layer_decoder.cuh"
@@ -14,9 +15,12 @@ namespace {
   return block;
 }
 
+// Of a decoder's shape, with 8 · NT chains a cluster.
+template <class Shape, int NT>
+using PlacesOf = std::conditional_t<Shape::hidden, RegisterPlaces<Shape, NT>, OneLayerPlaces<NT>>;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-template <class Shape, int NT>  // with 8 · NT chains a cluster
-using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<TwoHiddenLayers, NT>, OneLayerDecoder<NT>>;
+template <class Shape, int NT>
+using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<Shape, NT>, OneLayerDecoder<NT>>;
 #endif
 
 template <class Shape, int NT, bool stay>
@@ -90,13 +94,9 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
   plan.chains = chains;
   plan.refines = decoder.refines;
   plan.own = Shape::own;
-  const auto places = [&]<int NT>() {
-    if constexpr (Shape::hidden) return RegisterPlaces<Shape, NT>().chains();
-    else return OneLayerPlaces<NT>().chains();
-  };
-  plan.places = chains == 8    ? places.template operator()<1>()
-                : chains == 16 ? places.template operator()<2>()
-                               : places.template operator()<4>();
+  plan.places = chains == 8    ? PlacesOf<Shape, 1>().chains()
+                : chains == 16 ? PlacesOf<Shape, 2>().chains()
+                               : PlacesOf<Shape, 4>().chains();
   plan.bytes = plan.places.bytes;
   return plan;
 }

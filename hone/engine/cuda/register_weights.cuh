@@ -74,17 +74,6 @@ struct alignas(16) Fragment {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-__device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
-
-// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1); as
-// halves: of unit 2 g, of unit 2 g + 1.
-__device__ __forceinline__ uint2 packed(const Sums& c) { return {packed(c.x, c.y), packed(c.z, c.w)}; }
-__device__ __forceinline__ Sums unpacked(uint2 words) {
-  const float2 low = unpacked(words.x), high = unpacked(words.y);
-  return {low.x, low.y, high.x, high.y};
-}
-__device__ __forceinline__ Sums for_all_chains(float2 bias) { return {bias.x, bias.x, bias.y, bias.y}; }
-
 // b: (k, chain g)
 __device__ __forceinline__ void multiply_add(Sums& c, const Fragment& a, uint2 b) { mma_halves(c, a.a, b.x, b.y); }
 
@@ -94,16 +83,6 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
   return result;
 }
-// Results of one product as what the next reads: (g; 2 t, 2 t + 1) → (2 t, 2 t + 1; g), for even and for odd units. So k
-// is there in the order of `by_parity`.
-__device__ __forceinline__ uint2 transposed(uint2 words) { return {transposed(words.x), transposed(words.y)}; }
-
-// Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves a lane, tile after
-// tile.
-__device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
-  return (32 * tile + 4 * chain + pair % 4) * 2 + pair / 4;
-}
-
 // A block's fragments come from where `prepare` packed them: the first to shared memory, where they stay; a thread's own
 // to its registers. Or in two parts, between which they come: `staged` of the own ones lie in shared memory for a while.
 template <class Shape>
