@@ -36,16 +36,66 @@ TEST_F(CudaEngineTest, TwoRunsGiveTheSameBits) {
     }
 }
 
+// Within a graph of many iterations each prepares the next; alone, every one is prepared for itself: the same bits.
+TEST_F(CudaEngineTest, ManyAtOnceAreThoseOneByOne) {
+  struct Shape {
+    ModelKind model;
+    int latent;
+    std::vector<int> hidden, encoder_hidden;
+    int pixels, batch;
+    Precision precision = Precision::automatic;
+    OptimizerKind optimizer = OptimizerKind::rmsprop;
+    PathOptions path = {};
+  };
+  using enum ModelKind;
+  const Shape shapes[] = {
+      {vae, 10, {200, 200}, {200, 200}, 784, 100},
+      {logistic_mf, 50, {}, {200, 200}, 784, 100},
+      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::adam},
+      {vae, 16, {208, 208}, {301, 40}, 896, 37},
+      {vae, 10, {200, 200}, {200, 200}, 784, 100, Precision::automatic, OptimizerKind::rmsprop, {.chains = 16}},
+      {vae, 3, {64, 13}, {70}, 101, 250, Precision::automatic, OptimizerKind::rmsprop, {.chains = 16, .blocks = 1}},
+      {logistic_mf, 7, {}, {37, 53}, 1100, 250, Precision::float32},
+      {vae, 3, {64, 13}, {33, 70, 19}, 101, 1, Precision::float32},
+      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {.clusters = false}},
+      {gaussian_mf, 7, {}, {64, 13}, 101, 37}};
+  for (const Shape& shape : shapes)
+    for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
+      TrainConfig c = config_of(shape.model, kind);
+      c.model.latent = shape.latent;
+      c.model.hidden = shape.hidden;
+      c.model.encoder_hidden = shape.encoder_hidden;
+      c.batch = shape.batch;
+      c.precision = shape.precision;
+      c.optimizer = shape.optimizer;
+      c.refine.step_size = 0.01;
+      const DataSet data = made_up_data(shape.model, 300, shape.pixels);
+      Runs at_once(c, data, {1}, shape.path), one_by_one(c, data, {1}, shape.path);
+      SCOPED_TRACE(at_once.path() + ", " + std::to_string(shape.pixels) + " pixels");
+      const TrainState expected = trained(at_once, 70);
+      for (int i = 0; i < 69; ++i) trained(one_by_one, 1);
+      expect_same(expected, trained(one_by_one, 1));
+    }
+}
+
+// More iterations than lie on the device at a time, cut otherwise.
+TEST_F(CudaEngineTest, ThousandsAtOnceAreThoseInTwoParts) {
+  Runs whole(config(), data_, {1}), parts(config(), data_, {1});
+  const TrainState expected = trained(whole, 2100);
+  trained(parts, 700);
+  expect_same(expected, trained(parts, 1400));
+}
+
 TEST_F(CudaEngineTest, GoesOnAsIfItHadNeverStopped) {
   for (const OptimizerKind optimizer : {OptimizerKind::rmsprop, OptimizerKind::adam}) {
     TrainConfig c = config();
     c.optimizer = optimizer;
     Runs whole(c, data_, {1});
-    const TrainState expected = trained(whole, 15);
-    for (const std::uint32_t stop : {8u, 10u, 12u}) {
+    const TrainState expected = trained(whole, 50);
+    for (const std::uint32_t stop : {8u, 10u, 37u}) {
       Runs first(c, data_, {1}), second(c, data_, {1});
       second.restore(0, trained(first, stop));
-      expect_same(expected, trained(second, 15 - stop));
+      expect_same(expected, trained(second, 50 - stop));
     }
   }
 }
@@ -59,12 +109,12 @@ TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
     Runs together(config(), data_, seeds, path);
     if (path.blocks == 1 && has_clusters()) EXPECT_NE(together.path().find("blocks alone"), std::string::npos);
     std::vector<TrainMetrics> metrics(3);
-    together.train(20, metrics);
+    together.train(40, metrics);
     for (int run = 0; run < 3; ++run) {
       TrainConfig c = config();
       c.seed = seeds[run];
       Runs alone(c, data_, {seeds[run]}, path);
-      expect_same(trained(alone, 20), together.save(run));
+      expect_same(trained(alone, 40), together.save(run));
     }
   }
 }

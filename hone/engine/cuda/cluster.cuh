@@ -14,9 +14,10 @@ __device__ __forceinline__ int here_only(int x) {
   return x;
 }
 
-// A kernel may be launched before the one before it has ended (`Launch`): before `wait_for_previous` it reads nothing that
-// one writes, and writes nothing. Every block of every such kernel calls it, and the next one may come when all have: so
-// what earlier kernels wrote is there from the beginning.
+// A kernel may be launched before the one before it has ended (`Launch`). Some block of every such kernel waits for
+// that, and the next one may come when all blocks have waited or ended: so when a kernel begins, all but the one before
+// it have ended, and what they wrote is there (asked for past the cache of the multiprocessor, which may be older).
+// Before `wait_for_previous` a kernel reads nothing that the one before it writes, and writes nothing that it touches.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory");

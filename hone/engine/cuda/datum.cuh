@@ -61,15 +61,14 @@ __device__ inline DatumSums sums_of(const Datum& q, int latent, int lane) {
   return {sums[0], sums[1], sums[2]};
 }
 
-__device__ inline double baseline_of(const Space& space, const ObjectiveSpec& spec, const RunState& state, int run,
-                                     int term, int datum) {
+__device__ inline double baseline_of(const Space& space, const ObjectiveSpec& spec, int run, int term, int datum) {
   if (!space.baseline[term]) return 0;
-  return state.iteration <= spec.shared_until ? state.shared[term] : space.of(space.baseline[term], run)[datum];
+  const bool shared = space.of(space.now, run)->iteration <= spec.shared_until;
+  return shared ? space.of(space.state, run)->shared[term] : space.of(space.baseline[term], run)[datum];
 }
 
 // From where kernels before have put everything.
 __device__ inline Datum datum_of(const Space& space, const ObjectiveSpec& spec, int run, int column) {
-  const RunState& state = *space.of(space.state, run);
   const ChainArrays chains = space.chains.of(run);
   const std::size_t i = static_cast<std::size_t>(column) * space.latent;
   const int datum = space.of(space.datum, run)[column];  // what is far away is asked for first
@@ -83,7 +82,7 @@ __device__ inline Datum datum_of(const Space& space, const ObjectiveSpec& spec, 
           alive,
           space.of(space.log_p0, run)[column],
           alive ? chains.value[column] : 0,
-          {baseline_of(space, spec, state, run, 0, datum), baseline_of(space, spec, state, run, 1, datum)}};
+          {baseline_of(space, spec, run, 0, datum), baseline_of(space, spec, run, 1, datum)}};
 }
 
 // The part of it that is known before the refinement, where a block keeps it.

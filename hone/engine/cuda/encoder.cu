@@ -24,10 +24,8 @@ __global__ void __launch_bounds__(threads)
   extern __shared__ __align__(16) float shared[];
   const auto block = this_block<math>(space, encoder, shared);
   block.set_up();
-  const int bytes = block.begin_weights(at);
   wait_for_previous();
-  block.begin_encode(at, bytes);
-  block.encode(at, nullptr);
+  block.encode(at, block.begin_encode(at), nullptr, [](auto) {});
 #endif
 }
 
@@ -79,10 +77,10 @@ bool allows(Kernel kernel, long long bytes, int most) {
 
 template <Math math>
 bool takes_layers_above(const Net& net, int latent, int most) {
-  for (int l = 1; l < net.depth; ++l)
-    if (net.layer[l].inputs > 4 * threads) return false;  // a thread copies 16 bytes of a row
-  return net.depth >= 2 && net.depth <= 3 && allows(encode<math>, EncodeShape(net, latent, parts).bytes, most) &&
-         allows(ascend_back<math>, AscendShape(net, latent, parts).bytes, most);
+  if (net.depth < 2 || net.depth > 3) return false;
+  const long long bytes = EncodeShape(net, latent, parts).bytes;
+  return allows(encode<math>, bytes, most) && allows(ascend_back<math>, AscendShape(net, latent, parts).bytes, most) &&
+         resident_clusters(encode<math>, cluster_blocks, threads, static_cast<int>(bytes)) > 0;
 }
 
 template <class Call>
@@ -92,11 +90,9 @@ auto by_math(Math math, Call call) {
 
 }  // namespace
 
-EncoderPlan plan_encoder(const Net& net, int latent, bool bits, Math math) {
-  constexpr int everywhere = 48 * 1024;  // of shared memory, without asking
+bool takes_encoder(const Net& net, int latent, Math math) {
   const int most = cluster_shared_memory();
-  return {bits && net.depth > 1 && FirstLayerShape(net, 1).bytes <= everywhere,
-          by_math(math, [&]<Math m>() { return takes_layers_above<m>(net, latent, most); })};
+  return by_math(math, [&]<Math m>() { return takes_layers_above<m>(net, latent, most); });
 }
 
 void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream) {

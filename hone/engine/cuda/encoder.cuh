@@ -15,14 +15,16 @@ static __device__ __noinline__ void clear_floats(float* from, int count) {
   for (int i = threadIdx.x; i < count; i += threads) from[i] = 0;
 }
 
-// `count` rows of so many floats, a multiple of four, to shared memory: there after `wait_for_copies` and a barrier.
+// `count` rows of so many floats, a multiple of four, to shared memory, each by 2^log_sharing threads: there after
+// `wait_for_copies` and a barrier.
+template <int log_sharing>
 static __device__ __noinline__ void copy_rows(float* to, int stride, const float* from, int ld, int width, int count) {
-  if (width <= 0) return;
-  const int chunks = width / 4, row = static_cast<int>(threadIdx.x) / chunks, at_once = threads / chunks;
-  const int col = 4 * (static_cast<int>(threadIdx.x) - row * chunks);
+  const int col = 4 * (static_cast<int>(threadIdx.x) & ((1 << log_sharing) - 1));
 #pragma unroll 1
-  for (int r = row; r < count && row < at_once; r += at_once)
-    copy_async(to + r * stride + col, from + static_cast<std::size_t>(r) * ld + col, true);
+  for (int r = static_cast<int>(threadIdx.x) >> log_sharing; r < count; r += threads >> log_sharing)
+#pragma unroll 1
+    for (int c = col; c < width; c += 4 << log_sharing)
+      copy_async(to + r * stride + c, from + static_cast<std::size_t>(r) * ld + c, true);
 }
 
 // Neighbours that one thread copies to shared memory, for those who wait at a box: worth it for many.
@@ -41,12 +43,12 @@ class Copies {
   int bytes_ = 0;
 };
 
-// Σ_k weights[unit · by_unit + k · by_k] x(row, k), 2^shift warps a tile of units, added up where the first of them has
-// its sums: (tile, lane, 4), as a product leaves them.
+// Σ_k weights[unit · by_unit + k · by_k] x(row, k), in parts: 2^shift warps share a tile of units. → (part, tile, lane,
+// 4), as a product leaves them, with a barrier.
 template <Math math>
-static __device__ __noinline__ void sum_products(int tiles, int all_k, int shift, const float* x, int stride,
-                                                 const float* weights, int by_unit, int by_k, float* sums) {
-  constexpr int unit_tile = EncoderSplit::unit_tile, size = unit_tile * EncoderSplit::rows;
+static __device__ __noinline__ void multiply_parts(int tiles, int all_k, int shift, const float* x, int stride,
+                                                   const float* weights, int by_unit, int by_k, float* sums) {
+  constexpr int unit_tile = EncoderSplit::unit_tile;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
 #pragma unroll 1
   for (int task = static_cast<int>(threadIdx.x) / 32; task < tiles << shift; task += warps) {
@@ -72,18 +74,19 @@ static __device__ __noinline__ void sum_products(int tiles, int all_k, int shift
         make_float4(c[0], c[1], c[2], c[3]);
   }
   __syncthreads();
+}
+// A number, or four, of what `multiply_parts` left: `size` of them a part.
+template <class T>
+static __device__ __forceinline__ T sum_of_parts(const T* parts, int size, int shift, int i) {
+  T sum = parts[i];
 #pragma unroll 1
-  for (int i = threadIdx.x; i < tiles * size; i += threads) {
-    float sum = sums[i];
-#pragma unroll 1
-    for (int part = 1; part < 1 << shift; ++part) sum += sums[part * tiles * size + i];
-    sums[i] = sum;
-  }
+  for (int part = 1; part < 1 << shift; ++part) sum = sum + parts[part * size + i];
+  return sum;
 }
 
-// A block's share of the encoder's layers above the first, forward and back, for eight data that a cluster has, of which
-// one is the block's own. All methods are for all threads of all blocks of the cluster; the way back may do without the
-// cluster, where there are many.
+// A block's share of the encoder's layers, forward from the first one's sums on, and back, for eight data that a
+// cluster has, of which one is the block's own. All methods are for all threads of all blocks of the cluster; the way
+// back may do without the cluster, where there are many.
 template <Math math, int parts>
 class EncoderBlock : EncoderSplit {
  public:
@@ -100,12 +103,17 @@ class EncoderBlock : EncoderSplit {
 
   __device__ void set_up() const;  // of the boxes, at the beginning
   __device__ Mailbox& box(Box which) const { return reinterpret_cast<Mailbox*>(shared_)[which]; }
-  // Values of the layers above the first, then draws: what is needed begins to come, and what is made of it. Weights
-  // may come before the first layer is there; the bytes that they take are told.
-  __device__ int begin_weights(const EncodeShape& at) const;
-  __device__ void begin_encode(const EncodeShape& at, int bytes) const;
-  // `draws`: (rows, D), then what is known of the block's own datum; null: they are wanted in global memory only
-  __device__ void encode(const EncodeShape& at, double* draws) const;
+  // What the first layer's values of four neighbouring units and a row are the sum of, or four parts of it.
+  struct FirstSums {
+    float4 part[4], bias;
+  };
+  // Values of the layers above the first, then draws: what is needed begins to come, the first of the first layer's
+  // sums to registers (no function may be called before they are taken: it would wait for them); and what is made of
+  // it. `draws`: (rows, D), then what is known of the block's own datum; null: they are wanted in global memory only.
+  // later(0) begins what is needed later, when all that the thread copied has come; later(1), what goes to registers.
+  __device__ FirstSums begin_encode(const EncodeShape& at) const;
+  template <class Later>
+  __device__ void encode(const EncodeShape& at, const FirstSums& begun, double* draws, Later later) const;
   __device__ DrawnDatum own(double* draws) const { return {draws + rows * space_.latent, space_.latent}; }
   __device__ void note_baselines(const ObjectiveSpec& objective, double* draws) const;
 
@@ -126,12 +134,14 @@ class EncoderBlock : EncoderSplit {
   template <class Finish>
   __device__ __forceinline__ void multiply_rows(const RowProduct& p, const Block& x, const Block& weights, int by_unit,
                                                 int by_k, int sums, Finish finish) const {
-    sum_products<math>(p.tiles, p.k, p.shift, shared_ + x.at, x.stride, shared_ + weights.at, by_unit, by_k,
-                       shared_ + sums);
+    multiply_parts<math>(p.tiles, p.k, p.shift, shared_ + x.at, x.stride, shared_ + weights.at, by_unit, by_k,
+                         shared_ + sums);
+    const int size = p.tiles * unit_tile * rows;
 #pragma unroll 1
-    for (int i = threadIdx.x; i < p.tiles * unit_tile * rows; i += threads) {
+    for (int i = threadIdx.x; i < size; i += threads) {
       const int tile = i / (unit_tile * rows), place = i % (unit_tile * rows);
-      finish(tile * unit_tile + place / 16 + 8 * (place % 4 / 2), 2 * (place / 4 % 4) + place % 2, shared_[sums + i]);
+      finish(tile * unit_tile + place / 16 + 8 * (place % 4 / 2), 2 * (place / 4 % 4) + place % 2,
+             sum_of_parts(shared_ + sums, size, p.shift, i));
     }
   }
   __device__ int own_column() const { return row0_ + rank_; }
@@ -152,6 +162,9 @@ class EncoderBlock : EncoderSplit {
     if (encoder_.net.depth == 3) return {at.x, 0, ld};
     return {at.h, begin, max(min(at.most, ld - begin), 0)};
   }
+  __device__ void clear_beyond(const EncodeShape& at) const;
+  __device__ FirstSums first_sums(const Input& input, int c, int part) const;  // parts from `part` on, 0 beyond
+  __device__ void take_first(const EncodeShape& at, const FirstSums& begun) const;
   __device__ const float* parameters(int of_net) const {
     return space_.parameters + run_ * space_.stride + of_net * encoder_.net_parameters;
   }
@@ -174,26 +187,13 @@ __device__ void EncoderBlock<math, parts>::set_up() const {
   __syncthreads();
 }
 
+// What products read and no copy brings.
 template <Math math, int parts>
-__device__ int EncoderBlock<math, parts>::begin_weights(const EncodeShape& at) const {
-  arrive_at_meeting();
+__device__ void EncoderBlock<math, parts>::clear_beyond(const EncodeShape& at) const {
   const Net& net = encoder_.net;
   const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
-  const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
-  const float* weights = parameters(net_);
-  if (net.depth == 3)
-    copy_rows(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
-              min(at.most, inner.ld - begin), inner.inputs);
-  Copies copy(box(encode_box));
-  if (threadIdx.x == copier) {
-    if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
-    copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
-    if (top.has_bias)
-      for (int of_net = 0; of_net < nets; ++of_net)
-        copy(shared_ + at.top_bias.at + of_net * at.top_bias.stride, parameters(of_net) + top.bias, at.top_bias.stride);
-  }
+  const int units = max(min(at.most, top.inputs - index_ * at.most), 0);
   if (!top.has_bias) clear(at.top_bias.at, nets * at.top_bias.stride);
-  const int units = max(own, 0);
   if (net.depth == 3) {
     const int k = inner.inputs, by_k = at.weight.stride;
     clear(at.weight.at + k * by_k, (round_up(k, 8) - k) * by_k);
@@ -204,32 +204,94 @@ __device__ int EncoderBlock<math, parts>::begin_weights(const EncodeShape& at) c
   for (int c = (input.row < count_ ? input.width : 0) + input.column; c < input.to.stride; c += input.together)
     shared_[input.to.at + input.row * input.to.stride + c] = 0;
   clear(at.top_weight.at + units * top.ld, (round_up(at.most, 8) - units) * top.ld + pad);
-  return copy.bytes();
 }
 
 template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::begin_encode(const EncodeShape& at, int bytes) const {
+__device__ auto EncoderBlock<math, parts>::begin_encode(const EncodeShape& at) const -> FirstSums {
+  const Net& net = encoder_.net;
+  const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
+  const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
+  const float* weights = parameters(net_);
   const Input input = input_of(at);
-  const float* from = of(encoder_.tape.value, 0, net_) + input.row * encoder_.net.layer[0].ld + input.begin;
-#pragma unroll 1
-  for (int c = 4 * input.column; c < input.width && input.row < count_; c += 4 * input.together)
-    copy_async(shared_ + input.to.at + input.row * input.to.stride + c, from + c, true);
+  if (net.depth == 3)
+    copy_rows<4>(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
+                 min(at.most, inner.ld - begin), inner.inputs);
   if (threadIdx.x == copier) {
     Copies copy(box(encode_box));
+    if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
+    copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
+    if (top.has_bias)
+      for (int of_net = 0; of_net < nets; ++of_net)
+        copy(shared_ + at.top_bias.at + of_net * at.top_bias.stride, parameters(of_net) + top.bias, at.top_bias.stride);
     const double* noise = space_.of(space_.noise, run_) + static_cast<std::size_t>(row0_) * space_.latent;
     copy(shared_ + at.noise, reinterpret_cast<const float*>(noise), round_up(2 * count_ * space_.latent, 4));
-    box(encode_box).expect(bytes + copy.bytes());
+    box(encode_box).expect(copy.bytes());
+  }
+  return first_sums(input, 4 * input.column, 0);
+}
+
+template <Math math, int parts>
+__device__ auto EncoderBlock<math, parts>::first_sums(const Input& input, int c, int part) const -> FirstSums {
+  FirstSums sums = {};
+  if (input.row >= count_ || c >= input.width) return sums;
+  const auto four = [](const float* from) { return *reinterpret_cast<const float4*>(from); };
+  const Layer& layer = encoder_.net.layer[0];
+  const FirstLayerSums& first = encoder_.first;
+  const std::size_t of_part = static_cast<std::size_t>(nets) * space_.batch * layer.ld;
+  const float* from = (first.parts > 0 ? first.sums : encoder_.tape.value[0]) + run_ * space_.stride +
+                      (static_cast<std::size_t>(net_) * space_.batch + row0_ + input.row) * layer.ld + input.begin + c;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (part + i < max(first.parts, 1)) sums.part[i] = four(from + (part + i) * of_part);
+  if (part == 0 && first.parts > 0 && layer.has_bias) sums.bias = four(parameters(net_) + layer.bias + input.begin + c);
+  return sums;
+}
+
+// The first layer's values, where the block needs them; and of those units whose deltas it will make, for the way back
+// and the update.
+template <Math math, int parts>
+__device__ void EncoderBlock<math, parts>::take_first(const EncodeShape& at, const FirstSums& begun) const {
+  const Layer& layer = encoder_.net.layer[0];
+  const Input input = input_of(at);
+  const bool sums_up = encoder_.first.parts > 0;
+  const int most = owned(layer.outputs, parts);
+  float* values = of(encoder_.tape.value, 0, net_) + input.row * layer.ld + input.begin;
+#pragma unroll 1
+  for (int c = 4 * input.column; c < input.width && input.row < count_; c += 4 * input.together) {
+    float4 value;
+#pragma unroll 1
+    for (int part = 0; part < max(encoder_.first.parts, 1); part += 4) {
+      const FirstSums sums = part == 0 && c == 4 * input.column ? begun : first_sums(input, c, part);
+      if (part == 0) value = sums.bias;
+      value = value + (sums.part[0] + sums.part[1]) + (sums.part[2] + sums.part[3]);
+    }
+    const int unit = input.begin + c;
+    if (sums_up) {
+      const auto finished = [&](int i, float sum) {
+        return unit + i < layer.outputs ? activate<math>(encoder_.net.activation, sum) : 0.0f;
+      };
+      value = {finished(0, value.x), finished(1, value.y), finished(2, value.z), finished(3, value.w)};
+      if (unit >= index_ * most && unit < (index_ + 1) * most) *reinterpret_cast<float4*>(values + c) = value;
+    }
+    *reinterpret_cast<float4*>(shared_ + input.to.at + input.row * input.to.stride + c) = value;
   }
 }
 
 // A block adds up its own units' part of the last layer for all blocks, and all draw.
 template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, double* draws) const {
+template <class Later>
+__device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, const FirstSums& begun, double* draws,
+                                                  Later later) const {
   const Net& net = encoder_.net;
   const int last = net.depth - 1, latent = space_.latent, stride = at.h.stride;
   const Layer &top = net.layer[last], &inner = net.layer[1];
+  take_first(at, begun);
+  __syncwarp();
+  arrive_at_meeting();
+  clear_beyond(at);
   wait_for_copies();
   box(encode_box).wait(0);
+  later(std::integral_constant<int, 0>());
   __syncthreads();
   if (net.depth == 3) {
     const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);
@@ -242,13 +304,14 @@ __device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, double*
     });
     __syncthreads();
   }
-  sum_products<math>(at.top.tiles, at.top.k, at.top.shift, shared_ + at.h.at, stride, shared_ + at.top_weight.at, 1,
-                     at.top_weight.stride, shared_ + at.sums);
-  __syncthreads();
+  multiply_parts<math>(at.top.tiles, at.top.k, at.top.shift, shared_ + at.h.at, stride, shared_ + at.top_weight.at, 1,
+                       at.top_weight.stride, shared_ + at.sums);
   end_meeting();  // the others are there
+  later(std::integral_constant<int, 1>());
 #pragma unroll 1
   for (int i = threadIdx.x; i < 32 * at.top.tiles; i += threads) {
-    const float4 sums = reinterpret_cast<const float4*>(shared_ + at.sums)[i];
+    const float4 sums =
+        sum_of_parts(reinterpret_cast<const float4*>(shared_ + at.sums), 32 * at.top.tiles, at.top.shift, i);
     const float* place = shared_ + at.received + rank_ * at.received_size + 4 * i;
 #pragma unroll 1
     for (int to = 0; to < blocks; ++to) send(remote_address(place, to), remote_address(&box(received_box), to), sums);
@@ -294,8 +357,7 @@ __device__ void EncoderBlock<math, parts>::note_baselines(const ObjectiveSpec& o
   const int datum = space_.of(space_.datum, run_)[own_column()];
 #pragma unroll 1
   for (int term = 0; term < 2; ++term)
-    own(draws).baseline[term] =
-        baseline_of(space_, objective, *space_.of(space_.state, run_), run_, term, datum);
+    own(draws).baseline[term] = baseline_of(space_, objective, run_, term, datum);
 }
 
 template <Math math, int parts>
@@ -312,8 +374,8 @@ __device__ void EncoderBlock<math, parts>::begin_ascend(const AscendShape& at) c
     box(ascend_box).expect(copy.bytes());
   }
   if (net.depth == 3)
-    copy_rows(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin, first.ld,
-              min(at.most, first.ld - begin), count_);
+    copy_rows<6>(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin, first.ld,
+                 min(at.most, first.ld - begin), count_);
   clear(at.deltas, rows * at.deltas_stride);
   clear(at.top_weight.at + top.inputs * top.ld, pad);
   if (net.depth == 3) clear(at.weight.at + max(own, 0) * inner.ld, pad);

@@ -10,9 +10,10 @@ namespace hone::cuda {
 
 // How the encoder's kernels share out their work, and where a block keeps what in its shared memory.
 
-// Floats from a row to the next where fragments lie along it, and where they lie across: every bank once.
+// Floats from a row to the next where fragments lie along it, and where they lie across: every bank once. Across, a
+// tile that is not full reads into the next row.
 constexpr int stride_along(int k) { return round_up(k, 8) + 4; }
-constexpr int stride_across(int units) { return round_up(units, 16) + 8; }
+constexpr int stride_across(int units) { return round_up(units - 8, 16) + 8; }
 
 // A matrix in shared memory: rows `stride` floats apart.
 struct Block {
@@ -121,26 +122,6 @@ struct AscendShape : EncoderSplit {
       first_value = places.take(rows, most);
     }
     sums = places.take(std::max(inner.sums(), top.sums()));
-    bytes = places.bytes();
-  }
-};
-
-// The first layer of the encoder's two networks where data are bits: a block has eight units of one of them, 64 rows of
-// the batch and all of k. What it reads is a narrow strip of weights and some bits. A warp has 32 rows and an eighth of
-// k.
-struct FirstLayerShape {
-  static constexpr int nets = EncoderSplit::nets, units = 8, row_tiles = 4, rows = 16 * row_tiles, k_parts = 8;
-  int words = 0, stride = 0;  // of 64 bits, of a row; from a row to the next in shared memory: every bank once
-  int unit_tiles = 0, blocks = 0;
-  int weight = 0, bits = 0, bytes = 0;
-
-  FirstLayerShape() = default;
-  FirstLayerShape(const Net& net, int batch)
-      : words(ceil_div(net.inputs(), 64)), stride(words | 1), unit_tiles(ceil_div(net.layer[0].outputs, units)),
-        blocks(nets * unit_tiles * ceil_div(batch, rows)) {
-    Places places;
-    weight = places.take<float>(std::max(64 * words * units, 128 * row_tiles * k_parts));  // then sums lie there
-    bits = places.take<unsigned long long>(rows * stride);
     bytes = places.bytes();
   }
 };

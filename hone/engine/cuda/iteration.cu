@@ -69,6 +69,16 @@ dim3 grid_of(const Space& space, int runs) {
 
 }  // namespace
 
+Space Space::of_slot(int index) const {
+  Space space = *this;
+  const std::size_t floats = index * slot;
+  const auto move = [&](auto*&... pointers) { ((pointers = at(pointers, floats)), ...); };
+  move(space.now, space.x, space.datum, space.following, space.constant, space.noise, space.meeting,
+       space.drawn_momentum, space.drawn_log_uniform, space.drawn_length);
+  space.chains.constant = space.constant;
+  return space;
+}
+
 void launch_draw(const Space& space, int runs, cudaStream_t stream) {
   draw<<<grid_of(space, runs), 32 * data_a_block, 0, stream>>>(space);
   check(cudaGetLastError(), "drawing");

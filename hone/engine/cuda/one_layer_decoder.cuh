@@ -55,19 +55,26 @@ class OneLayerDecoder {
   static __device__ constexpr int point_stride() { return most_dims; }
   static __device__ constexpr ChainPlaces places() { return at().chains(); }
 
+  __device__ void set_up() {
+    static_assert(NC * most_dims / 2 <= threads);
+    if (threadIdx.x < NC * most_dims / 2) reinterpret_cast<unsigned*>(shared_ + at().input)[threadIdx.x] = 0;
+  }
   __device__ void load() {
     begin_vectors();
     take_fragments<Shape>(weights_, resident(), packed_weights());
     wait_for_copies();
     take_vectors();
   }
-  // The same in two parts, as `begin_fragments` and `take_staged`; between them all copies are waited for.
+  // The same in parts, as `begin_fragments` and `take_staged`; of the paper's shape all have a place to wait.
   __device__ void begin_load(const Mailbox& box, char* stage, int staged) const {
-    begin_vectors();
     begin_fragments<Shape>(resident(), packed_weights(), box, stage, staged);
+    begin_vectors();
   }
+  __device__ void load_rest(int) const {}
+  template <bool>
   __device__ void load_staged(const Mailbox& box, const char* stage, int staged) {
-    take_staged<Shape>(weights_, packed_weights(), box, stage, staged);
+    take_staged<Shape, false>(weights_, packed_weights(), box, stage, staged);
+    wait_for_copies();
     take_vectors();
   }
 
@@ -173,8 +180,6 @@ __device__ void OneLayerDecoder<NC>::begin_vectors() const {
       there && real(chain) ? copy_async(to, x + chain * space_.ld_pixels + i) : void(*to = 0);
     }
   }
-  static_assert(NC * most_dims / 2 <= threads);
-  if (threadIdx.x < NC * most_dims / 2) reinterpret_cast<unsigned*>(shared_ + at().input)[threadIdx.x] = 0;
 }
 // With barriers before and after: all have read what comes for all.
 template <int NC>

@@ -11,7 +11,7 @@ namespace hone::cuda {
 
 // A pointer so many floats further on: from a run's array to another's.
 template <class T>
-__device__ T* at(T* pointer, std::size_t floats) {
+__host__ __device__ T* at(T* pointer, std::size_t floats) {
   return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);
 }
 

@@ -89,9 +89,13 @@ class RegisterDecoder {
   __device__ int first() const { return first_; }
   static __device__ constexpr int point_stride() { return most_dims; }
   static __device__ constexpr ChainPlaces places() { return at().chains(); }
-  __device__ void load();  // weights into place
-  // The same in two parts, as `begin_fragments` and `take_staged`.
+  __device__ void set_up();  // of shared memory
+  __device__ void load();    // weights into place, with a barrier
+  // The same in parts, as `begin_fragments` and `take_staged`; between them, if wanted, what goes to registers and has
+  // no place to wait.
   __device__ void begin_load(const Mailbox& box, char* stage, int staged) const;
+  __device__ void load_rest(int staged);
+  template <bool has_rest>
   __device__ void load_staged(const Mailbox& box, const char* stage, int staged);
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const int word = tile_word(chain / 8 * latent_tiles + d / 16, d / 2 % 8, chain % 8);
@@ -164,7 +168,7 @@ class RegisterDecoder {
     lane_ = here_only(lane_);
   }
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
-  __device__ int pixel(int local) const { return Slice(spec_.decoder.layer[last], blocks, rank_).unit(local); }
+  __device__ int pixel(int local) const { return Slice(spec_.decoder.layer[last].outputs, blocks, rank_).unit(local); }
   __device__ int owned(int m) const { return blocks * m + rank_; }  // a tile of the second layer
   __device__ float* recorded(float* const (&arrays)[max_layers], int l, int chain, int unit) const {  // of the tape
     return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld +
@@ -175,7 +179,6 @@ class RegisterDecoder {
   __device__ const Fragment* packed_weights() const {
     return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_)) + rank_ * Shape::fragments * threads;
   }
-  __device__ void load_rest();
   __device__ void load_vectors();
   __device__ float2 biases(int l, int unit, int next) const;
   template <bool records>
@@ -213,9 +216,19 @@ class RegisterDecoder {
 };
 
 template <class Shape, int NT>
+__device__ void RegisterDecoder<Shape, NT>::set_up() {
+  auto* all = reinterpret_cast<float4*>(shared_);
+  static_assert(at().boxes + box_count * 8 <= at().fragments);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < at().boxes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
+  boxes_.set_up();
+}
+
+template <class Shape, int NT>
 __device__ void RegisterDecoder<Shape, NT>::load() {
   take_fragments<Shape>(own_, resident(), packed_weights());
-  load_rest();
+  load_vectors();
+  __syncthreads();
 }
 
 template <class Shape, int NT>
@@ -224,19 +237,17 @@ __device__ void RegisterDecoder<Shape, NT>::begin_load(const Mailbox& box, char*
 }
 
 template <class Shape, int NT>
-__device__ void RegisterDecoder<Shape, NT>::load_staged(const Mailbox& box, const char* stage, int staged) {
-  take_staged<Shape>(own_, packed_weights(), box, stage, staged);
-  load_rest();
+__device__ void RegisterDecoder<Shape, NT>::load_rest(int staged) {
+  take_rest<Shape>(own_, packed_weights(), staged);
+  load_vectors();
 }
 
-// What is not weights, and boxes; with a barrier.
 template <class Shape, int NT>
-__device__ void RegisterDecoder<Shape, NT>::load_rest() {
-  load_vectors();
-  auto* all = reinterpret_cast<float4*>(shared_);
-  for (int i = threadIdx.x; i < at().fragments / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
+template <bool has_rest>
+__device__ void RegisterDecoder<Shape, NT>::load_staged(const Mailbox& box, const char* stage, int staged) {
+  take_staged<Shape, has_rest>(own_, packed_weights(), box, stage, staged);
+  if constexpr (!has_rest) load_vectors();
   __syncthreads();
-  boxes_.set_up();
 }
 
 template <class Shape, int NT>

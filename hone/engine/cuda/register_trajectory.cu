@@ -44,16 +44,21 @@ __global__ void __launch_bounds__(threads, 1)
     if (around.there) {
       const auto before = encoder(this_block());
       before.set_up();
-      const int bytes = before.begin_weights(around.encode);
       wait_for_previous();
-      before.begin_encode(around.encode, bytes);
-      decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      const auto begun = before.begin_encode(around.encode);
+      decoder.set_up();
       before.note_baselines(around.objective, draws);
-      before.encode(around.encode, draws);
-      decoder.load_staged(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      before.encode(around.encode, begun, draws, [&](auto when) {
+        if constexpr (when == 0)  // there is much of it: before, it would stand in the way
+          decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+        else if constexpr (stay)  // in a loop of many steps the compiler would lack the registers
+          decoder.load_rest(around.staged);
+      });
+      decoder.template load_staged<stay>(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
       before.begin_ascend(around.ascend);  // where what the encoder needed was
     } else {
       wait_for_previous();
+      decoder.set_up();
       decoder.load();
     }
     refinement.template run<stay>(around.there ? draws + (decoder.first() - first) * space.latent
@@ -70,6 +75,7 @@ __global__ void __launch_bounds__(threads, 1)
     }
   } else {
     wait_for_previous();
+    decoder.set_up();
     decoder.load();
     refinement.run(draws_of(space, run, decoder.first()));
   }

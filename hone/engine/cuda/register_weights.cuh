@@ -3,9 +3,28 @@
 #include <algorithm>
 
 #include "hone/engine/cuda/cluster.cuh"
-#include "hone/engine/cuda/network.cuh"
+#include "hone/engine/cuda/iteration.cuh"
 
 namespace hone::cuda {
+
+// A block's share of the pixels: `width` of every block but the last ones, whole tiles; `count` of this one, perhaps
+// none (≤ 0).
+struct Slice {
+  int width, begin, count;
+
+  __device__ Slice(int outputs, int blocks, int rank)
+      : width(round_up(ceil_div(outputs, blocks), 16)),
+        begin(rank * width),
+        count(width < outputs - begin ? width : outputs - begin) {}
+  __device__ int unit(int local) const { return local < count ? begin + local : -1; }  // −1: it is not there
+};
+
+// A tile of packed weights: of `copies` blocks from `rank` on, at place `place` of the threads of warp `warp`; its k as
+// it lies, or as `transposed` leaves it.
+struct PackedTile {
+  int rank, copies, place, warp;
+  bool by_parity;
+};
 
 // How large a decoder with two hidden layers may be whose weights stay in the registers of a cluster, as tiles of 16
 // units. A block owns a slice of the pixels, and tiles rank, rank + blocks … of the second hidden layer.
@@ -37,6 +56,22 @@ struct RegisterShape {
   };
   static constexpr int packed_blocks = blocks;  // each has fragments of its own
 
+  static __device__ int slice_tiles(int outputs) { return Slice(outputs, blocks, 0).width / 16; }
+  // Where the tile of a layer's weights from 16 inputs to 16 outputs lies, of a layer whose outputs are so many.
+  static __device__ PackedTile forward(int layer, int in, int out, int outputs) {
+    if (layer == 0) return {0, blocks, first_forward + in, out, false};
+    if (layer == 1) return {out % blocks, 1, in_shared + in, second_warp + out / blocks, true};
+    const int width = slice_tiles(outputs);
+    return {out / width, 1, in_shared + in, out % width, true};
+  }
+  static constexpr bool goes_back = true;  // tiles of outputs' rows are there too
+  static __device__ PackedTile back(int layer, int in, int out, int outputs) {
+    if (layer == 0) return {0, blocks, first_back + in, out, true};
+    if (layer == 1) return {out % blocks, 1, second_back + out / blocks, in, true};
+    const int width = slice_tiles(outputs);
+    return {out / width, 1, in_shared + in / back_warps * back_steps + out % width, back_warp + in % back_warps, false};
+  }
+
   static constexpr bool holds(const Net& net) {
     return net.depth == 3 && net.inputs() <= 16 * latent_tiles && net.outputs() <= blocks * 16 * pixel_tiles &&
            net.layer[0].outputs <= 16 * first_tiles && net.layer[1].outputs <= 16 * second_tiles;
@@ -52,18 +87,15 @@ struct NoHiddenLayers {
   static constexpr bool hidden = false;
   static constexpr int pixel_tiles = warps * own_tiles + extra_tiles;  // up to 64 dimensions, 832 pixels
 
+  static __device__ PackedTile forward(int, int in, int out, int) {
+    if (out < warps * own_tiles) return {0, 1, in_shared + out / warps * latent_tiles + in, out % warps, false};
+    return {0, 1, 0, (out - warps * own_tiles) * latent_tiles + in, false};
+  }
+  static constexpr bool goes_back = false;
+
   static constexpr bool holds(const Net& net) {
     return net.depth == 1 && net.inputs() <= 16 * latent_tiles && net.outputs() <= 16 * pixel_tiles;
   }
-};
-
-// A block's share of the pixels: `width` of every block but the last ones, `count` of this one.
-struct Slice {
-  int width, begin, count;
-
-  __device__ Slice(const Layer& layer, int blocks, int rank)
-      : width(ceil_div(layer.outputs, blocks)), begin(rank * width), count(min(width, layer.outputs - begin)) {}
-  __device__ int unit(int local) const { return local < count ? begin + local : -1; }  // −1: it is not there
 };
 
 // (16, 16) weights of a product, lane = 4 g + t: row 2 g of the tile at k, row 2 g + 1 at k, and both at the second
@@ -71,6 +103,42 @@ struct Slice {
 struct alignas(16) Fragment {
   unsigned a[4];
 };
+
+// Weights `weight[row · by_row + k · by_k]` of a tile as a lane's fragment.
+__device__ __forceinline__ Fragment fragment_of(const float* weight, int by_row, int by_k, bool by_parity) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, next = by_parity ? 2 : 1, second = by_parity ? 1 : 8;
+  weight += lane / 4 * 2 * by_row + lane % 4 * 2 * next * by_k;
+  const auto pair = [&](int row, int k) {
+    const float* w = weight + row * by_row + k * by_k;
+    return packed(w[0], w[next * by_k]);
+  };
+  return {{pair(0, 0), pair(1, 0), pair(0, second), pair(1, second)}};
+}
+
+// Part of a decoder's layer, `tiles` tiles of 16 inputs (rows) by as many of outputs, to its places among the
+// fragments; what is outside of the layer is 0 and stays so. All warps of the block.
+template <class Shape>
+__device__ __forceinline__ void pack_fragments(Fragment* to, const UpdateTask& task, const float* theta, int stride,
+                                               int tiles) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x) / 32; i < tiles * tiles; i += static_cast<int>(blockDim.x) / 32) {
+    const int row = i / tiles * 16, col = i % tiles * 16, in = (task.row0 + row) / 16, out = (task.col0 + col) / 16;
+    if (16 * in >= task.rows || 16 * out >= task.cols) continue;
+    const float* weight = theta + row * stride + col;
+    const auto place = [&](const PackedTile& tile, const Fragment& fragment) {
+#pragma unroll 1
+      for (int rank = tile.rank; rank < tile.rank + tile.copies; ++rank)
+        to[((rank * Shape::fragments + tile.place) * warps + tile.warp) * 32 + lane] = fragment;
+    };
+    const PackedTile forward = Shape::forward(task.packed_layer, in, out, task.cols);
+    place(forward, fragment_of(weight, 1, stride, forward.by_parity));
+    if constexpr (Shape::goes_back) {
+      const PackedTile back = Shape::back(task.packed_layer, in, out, task.cols);
+      place(back, fragment_of(weight, stride, 1, back.by_parity));
+    }
+  }
+}
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
@@ -83,7 +151,7 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
   return result;
 }
-// A block's fragments come from where `prepare` packed them: the first to shared memory, where they stay; a thread's own
+// A block's fragments come from where they were packed: the first to shared memory, where they stay; a thread's own
 // to its registers. Or in two parts, between which they come: `staged` of the own ones lie in shared memory for a while.
 template <class Shape>
 __device__ __forceinline__ void take_fragments(Fragment (&own)[Shape::own], Fragment* resident, const Fragment* from) {
@@ -102,84 +170,28 @@ __device__ __forceinline__ void begin_fragments(Fragment* resident, const Fragme
   if (staged > 0) copy_bytes(stage, from + in_shared * threads, staged * bytes, box);
   box.expect((in_shared + staged) * bytes);
 }
+// Those that are not staged come to registers between, if there are as many (`has_rest`: they are there already).
 template <class Shape>
+__device__ __forceinline__ void take_rest(Fragment (&own)[Shape::own], const Fragment* from, int staged) {
+  from += Shape::in_shared * threads + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < Shape::own; ++i)
+    if (i >= staged) own[i] = from[i * threads];
+}
+template <class Shape, bool has_rest>
 __device__ __forceinline__ void take_staged(Fragment (&own)[Shape::own], const Fragment* from, const Mailbox& box,
                                             const char* stage, int staged) {
   from += Shape::in_shared * threads + threadIdx.x;
   box.wait(0);
 #pragma unroll
-  for (int i = 0; i < Shape::own; ++i)
-    own[i] = i < staged ? reinterpret_cast<const Fragment*>(stage)[i * threads + threadIdx.x] : from[i * threads];
+  for (int i = 0; i < Shape::own; ++i) {
+    const Fragment* place = reinterpret_cast<const Fragment*>(stage) + i * threads + threadIdx.x;
+    if constexpr (!has_rest)
+      own[i] = i < staged ? *place : from[i * threads];
+    else if (i < staged)
+      own[i] = *place;
+  }
 }
-
-// A block's fragments from a decoder's parameters. What is beyond a layer's units is 0.
-template <class Shape>
-class RegisterWeights {
- public:
-  __device__ RegisterWeights(const Net& net, const float* parameters, int rank)
-      : net_(net), parameters_(parameters), rank_(rank) {}
-
-  __device__ Fragment operator()(int place) const {
-    const Tile tile = tile_of(place);
-    const int row = 16 * tile.row + 2 * g_, k = 16 * tile.k + (tile.by_parity ? 4 : 2) * t_;
-    const int next = tile.by_parity ? 2 : 1, second = tile.by_parity ? 1 : 8;
-    const auto pair = [&](int r, int k0) { return packed(tile.weight(r, k0), tile.weight(r, k0 + next)); };
-    return {{pair(row, k), pair(row + 1, k), pair(row, k + second), pair(row + 1, k + second)}};
-  }
-
- private:
-  // A tile's rows and k: units of a layer and of the one before it, or the other way round. k as it lies, or as
-  // `transposed` leaves it.
-  struct Tile {
-    const float* from;
-    int row, k, rows, ks, row_stride, k_stride;
-    bool by_parity;
-
-    __device__ float weight(int r, int at_k) const {  // what is not there is 0
-      return r < rows && at_k < ks ? from[r * row_stride + at_k * k_stride] : 0.0f;
-    }
-  };
-  __device__ Tile forward(int l, int row, int k, bool by_parity) const {
-    const Layer& layer = net_.layer[l];
-    return {parameters_ + layer.weight, row, k, layer.outputs, layer.inputs, 1, layer.ld, by_parity};
-  }
-  __device__ Tile back(int l, int row, int k, bool by_parity) const {
-    const Layer& layer = net_.layer[l];
-    return {parameters_ + layer.weight, row, k, layer.inputs, layer.outputs, layer.ld, 1, by_parity};
-  }
-  __device__ Tile tile_of(int place) const {
-    const int i = place - Shape::in_shared;
-    if constexpr (!Shape::hidden) {
-      constexpr int steps = Shape::latent_tiles;
-      return i >= 0 ? forward(0, warp_ + warps * (i / steps), i % steps, false)
-                    : forward(0, warps * Shape::own_tiles + warp_ / steps, warp_ % steps, false);
-    } else {
-      if (place < Shape::second_back) return forward(0, warp_, place, false);
-      if (place < Shape::first_back) return back(1, warp_, Shape::blocks * (place - Shape::second_back) + rank_, true);
-      if (i < 0) return back(0, place - Shape::first_back, warp_, true);
-      if (warp_ >= Shape::second_warp)
-        return forward(1, Shape::blocks * (warp_ - Shape::second_warp) + rank_, i, true);
-      const Slice pixels(net_.layer[2], Shape::blocks, rank_);
-      Tile tile;
-      if (warp_ < Shape::back_warp) {
-        tile = forward(2, warp_, i, true);
-        tile.rows = pixels.count;
-      } else {
-        tile = back(2, warp_ - Shape::back_warp + i / Shape::back_steps * Shape::back_warps, i % Shape::back_steps,
-                    false);
-        tile.ks = pixels.count;
-      }
-      tile.from += pixels.begin;
-      return tile;
-    }
-  }
-
-  const Net& net_;
-  const float* parameters_;
-  int rank_;
-  const int warp_ = static_cast<int>(threadIdx.x) / 32, g_ = static_cast<int>(threadIdx.x) % 32 / 4,
-            t_ = static_cast<int>(threadIdx.x) % 4;
-};
 
 #endif
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t chunk = 1024;                   // iterations whose minibatches and figures lie on the device
 constexpr Term terms[2] = {Term::first, Term::second};  // of which each may have a control variate
-constexpr std::uint32_t at_once = 16;                   // in one graph: between graphs the device waits
+constexpr std::uint32_t at_once = 32;                   // in one graph: between graphs the device waits
 constexpr int large_batch = 1024;                       // from here on products are cut into large tiles
 
 }  // namespace
@@ -28,6 +28,9 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       net_parameters_(padded_.offset("sd.weight[0]") - padded_.offset("mean.weight[0]")),
       step_size_(seeds_.size(), config.refine.step_size),
       failure_(seeds_.size()) {
+  takes_encoder_ = config.batch < large_batch && takes_encoder(mean_net_, config.model.latent, math_);
+  if (takes_encoder_ && data_.bits())
+    first_sums_.parts = ceil_div(ceil_div(mean_net_.inputs(), 64), FirstLayerSums::words);
   for (const std::uint64_t seed : seeds_) minibatches_.push_back(permuted_minibatches(train.size(), seed));
   Arena count(nullptr);
   place(count);
@@ -42,29 +45,12 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
     state.step_size = config.refine.step_size;
     set_state(run, state);
   }
-  std::vector<UpdateTask> tasks = update_tasks(decoder_net_, decoder_tape_, config.rate_model);
-  const auto add = [&](const std::vector<UpdateTask>& more) { tasks.insert(tasks.end(), more.begin(), more.end()); };
-  add(update_tasks(mean_net_, encoder_tape_, config.rate_mean));
-  Net sd_net = mean_net_;
-  Tape sd_tape = encoder_tape_;
-  for (int l = 0; l < sd_net.depth; ++l) {
-    sd_net.layer[l].weight += net_parameters_;
-    sd_net.layer[l].bias += net_parameters_;
-    sd_tape.value[l] += static_cast<std::size_t>(config.batch) * sd_net.layer[l].ld;
-    sd_tape.delta[l] += static_cast<std::size_t>(config.batch) * sd_net.layer[l].ld;
-  }
-  add(update_tasks(sd_net, sd_tape, config.rate_scale));
-  // the largest products first: the small ones fill the gaps
-  std::ranges::stable_sort(tasks, std::greater<>(), [](const UpdateTask& t) { return t.rows > 0; });
-  tasks_ = Memory<UpdateTask>(std::span<const UpdateTask>(tasks));
   plan_refinement(path);
-  if (config.batch < large_batch)
-    encoder_plan_ = plan_encoder(mean_net_, config.model.latent, data_.bits() != nullptr, math_);
-  if (plan_ && encoder_plan_.above)
-    around_ = plan_surroundings(*plan_, encoder(), objective(), config.model.latent);
-  path_ += around_.there         ? "; encoder and objective in the same kernel"
-           : encoder_plan_.above ? "; encoder by kernels of its own"
-                                 : "; encoder product by product";
+  if (plan_ && takes_encoder_) around_ = plan_surroundings(*plan_, encoder(), objective(), config.model.latent);
+  path_ += around_.there    ? "; encoder and objective in the same kernel"
+           : takes_encoder_ ? "; encoder by kernels of its own"
+                            : "; encoder product by product";
+  make_tasks();
   graph_ = captured(1);
   if (plan_) several_ = captured(at_once);  // by products an iteration has hundreds of kernels
 }
@@ -116,23 +102,28 @@ void Runs::place(Arena arena) {
   s.data = data_.size();
   s.steps = config_.refine.steps;
   s.state = arena.take<RunState>(1);
-  s.indices = arena.take<int>(static_cast<std::size_t>(chunk) * batch);
+  s.indices = arena.take<int>(static_cast<std::size_t>(chunk + 1) * batch);
   s.metrics = arena.take<MetricsRow>(chunk);
   s.parameters = arena.take<float>(padded_.size());
   s.second = arena.take<float>(padded_.size());
   s.first = config_.optimizer == OptimizerKind::adam ? arena.take<float>(padded_.size()) : nullptr;
-  s.x = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_pixels);
-  s.datum = arena.take<int>(batch);
-  s.constant = arena.take<double>(batch);
   s.alive = arena.take<int>(batch);
-  for (double** p : {&s.mean, &s.sd, &s.noise, &s.z0, &s.grad_p0}) *p = arena.take<double>(points);
+  for (double** p : {&s.mean, &s.sd, &s.z0, &s.grad_p0}) *p = arena.take<double>(points);
   s.log_p0 = arena.take<double>(batch);
   s.figures = arena.take<double>(4 * static_cast<std::size_t>(batch));
+  const std::size_t before = arena.used(), drawn = refines() ? static_cast<std::size_t>(s.steps) : 0;
+  s.now = arena.take<IterationState>(1);
+  s.x = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_pixels);
+  s.datum = arena.take<int>(batch);
+  s.following = arena.take<int>(batch);
+  s.constant = arena.take<double>(batch);
+  s.noise = arena.take<double>(points);
   s.meeting = arena.take<unsigned long long>(s.steps);
-  const std::size_t drawn = refines() ? static_cast<std::size_t>(s.steps) : 0;
   s.drawn_momentum = arena.take<double>(drawn * points);
   s.drawn_log_uniform = arena.take<double>(drawn * batch);
   s.drawn_length = arena.take<int>(drawn * batch);
+  s.slot = (arena.used() - before) / 4;
+  arena.take<float>(s.slot);  // the second
   s.packed = arena.take<uint4>(std::max(packed_size(decoder_net_), streamed_size(decoder_net_)));
   const bool first =
       config_.objective.first_term == FirstTerm::score && config_.objective.kind != ObjectiveKind::li2017;
@@ -157,6 +148,8 @@ void Runs::place(Arena arena) {
 
   decoder_tape_ = tape_of(arena, decoder_net_, c.input, s.ld_latent, 1);
   encoder_tape_ = tape_of(arena, mean_net_, s.x, s.ld_pixels, 2);
+  first_sums_.sums = arena.take<float>(static_cast<std::size_t>(first_sums_.parts) * EncoderSplit::nets * batch *
+                                       mean_net_.layer[0].ld);
   const int last = mean_net_.depth - 1;
   const std::size_t half = static_cast<std::size_t>(batch) * s.ld_latent;
   s.raw_mean = encoder_tape_.value[last];
@@ -200,70 +193,25 @@ void Runs::set_state(int run, const RunState& state) {
   copy_to(of(space_.state, run), std::span(&state, 1), "writing a run's state");
 }
 
-// How long a refinement takes with so many chains a cluster, against 8: in registers and streaming as measured (H200,
-// paper's shapes; with hidden layers there are too few registers beyond 16), in shared memory about as long as 16
-// chains' products and 3 more meetings.
-double refinement_time(const TrajectoryPlan& plan) {
-  if (plan.weights == WeightPlace::shared) return (1 + plan.chains / 16.0) / 1.5;
-  if (plan.weights == WeightPlace::streamed) return plan.depth == 1 ? 3.1 : 3.8;
-  if (plan.depth == 1) return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.3 : 2.1;
-  return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.6 : 4.3;
-}
-
-// The cluster kernel where the decoder fits it, in registers rather than in shared memory, and the general path where
-// not. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is full
-// anyway.
-void Runs::plan_refinement(const PathOptions& options) {
-  const auto waves = [&](const TrajectoryPlan& plan) {
-    const int clusters = ceil_div(config_.batch, plan.chains);
-    const int resident = resident_clusters(plan, math_) / clusters;
-    return std::pair(ceil_div(count(), resident), resident);
-  };
-  double best = 0;
-  const auto consider = [&](int chains, int blocks) {
-    const DecoderShape decoder{decoder_net_, config_.model.density(), data_.bits() != nullptr, math_, refines()};
-    const auto plan = plan_trajectory(decoder, config_.batch, chains, blocks);
-    if (!plan) return;
-    const double cost = waves(*plan).first * refinement_time(*plan);
-    const auto shared = [](const TrajectoryPlan& p) { return p.weights == WeightPlace::shared; };
-    if (plan_ && (shared(*plan_) == shared(*plan) ? cost >= best : shared(*plan))) return;
-    best = cost;
-    plan_ = plan;
-    wave_ = waves(*plan).second;
-  };
-  for (const int chains : {8, 16, 32})
-    if (options.clusters && (options.chains == 0 || chains == options.chains)) consider(chains, options.blocks);
-  if (options.clusters && options.chains == 0 && options.blocks == 0) consider(16, 1);
-  if (plan_)
-    path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) +
-            (plan_->cluster == 1 ? " blocks alone, " : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
-            std::to_string(plan_->chains) + " chains each, weights " +
-            (plan_->weights == WeightPlace::registers                      ? "in registers"
-             : plan_->weights == WeightPlace::streamed && plan_->depth > 1 ? "streaming by"
-                                                                           : "in shared memory");
-  else
-    path_ = "one kernel a product, replayed as a graph (the device has no clusters, or the decoder does not fit one)";
-}
-
 template <Math math, class T>
-void Runs::refine_by_products() {
-  const ChainArrays& chains = space_.chains;
+void Runs::refine_by_products(const Space& space) {
+  const ChainArrays& chains = space.chains;
   const int batch = config_.batch, runs = count();
-  const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(batch), space_.stride};
-  const Networks<math, T> decoder(decoder_net_, space_.parameters, sides, queue_);
+  const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(batch), space.stride};
+  const Networks<math, T> decoder(decoder_net_, space.parameters, sides, queue_);
   const Density density = config_.model.density();
   const HmcShape shape = hmc_shape();
-  const Numbers numbers{seed_memory_.data(), &space_.state->iteration, 0, 0};
+  const Numbers numbers{seed_memory_.data(), &space.now->iteration, 0, 0};
   const StepSizeArrays sizes = step_sizes();
   const auto gradient = [&](bool value) {
     decoder.gradient(
         decoder_tape_, batch,
-        {density, space_.x, space_.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true},
+        {density, space.x, space.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true},
         chains.answer, chains.ld);
   };
   gradient(true);
   launch_begin(chains, runs, queue_);
-  launch_settle(space_, runs, queue_);
+  launch_settle(space, runs, queue_);
   const int steps = refines() ? config_.refine.steps : 0;
   for (int step = 0; step < steps; ++step) {
     launch_start(chains, numbers, sizes, shape, static_cast<std::uint32_t>(step), runs, queue_);
@@ -274,27 +222,9 @@ void Runs::refine_by_products() {
     launch_accept(chains, numbers, sizes, static_cast<std::uint32_t>(step),
                   config_.refine.adapt == Adapt::inside && step < config_.refine.adapting_steps(), runs, queue_);
   }
-  launch_refined_input(space_, runs, queue_);
-  decoder.compare(decoder_tape_, batch, {density, space_.x, space_.ld_pixels, 1, space_.alive, nullptr, true});
+  launch_refined_input(space, runs, queue_);
+  decoder.compare(decoder_tape_, batch, {density, space.x, space.ld_pixels, 1, space.alive, nullptr, true});
   decoder.backward(decoder_tape_, batch);
-}
-
-void Runs::prepare() const {
-  const DataView data{bits_.data(), values_.data(), constants_.data(), ceil_div(data_.dimension(), 64),
-                      data_.dimension()};
-  launch_prepare(space_,
-                 {data,
-                  {config_.rate_decay, config_.decay_every},
-                  seed_memory_.data(),
-                  plan_ && refines() ? config_.refine.steps : 0,
-                  hmc_shape(),
-                  plan_ && plan_->weights == WeightPlace::registers,
-                  decoder_net_,
-                  encoder(),
-                  encoder_plan_.first ? FirstLayerShape(mean_net_, config_.batch) : FirstLayerShape(),
-                  math_},
-                 count(), queue_);
-  if (plan_ && plan_->weights == WeightPlace::streamed) launch_pack_streamed(space_, decoder_net_, count(), queue_);
 }
 
 ObjectiveSpec Runs::objective() const {
@@ -304,11 +234,12 @@ ObjectiveSpec Runs::objective() const {
 }
 
 template <Math math, class T>
-void Runs::launch_refinement(const Surroundings& around) {
+void Runs::launch_refinement(const Space& space, const Surroundings& around) {
   if (!plan_) {
-    refine_by_products<math, T>();
+    refine_by_products<math, T>(space);
     return;
   }
+  if (plan_->weights == WeightPlace::streamed) launch_pack_streamed(space, decoder_net_, count(), queue_);
   const TrajectorySpec spec{decoder_net_,
                             config_.model.density(),
                             decoder_tape_,
@@ -321,32 +252,33 @@ void Runs::launch_refinement(const Surroundings& around) {
                             ceil_div(config_.batch, plan_->chains),
                             around};
   for (int run = 0; run < count(); run += wave_)
-    launch_trajectory(space_, spec, math, run, std::min(wave_, count() - run), queue_);
+    launch_trajectory(space, spec, math, run, std::min(wave_, count() - run), queue_);
 }
 
+// An iteration that is prepared in `space`; it prepares the one that follows it in `next`, if any.
 template <Math math, class T>
-void Runs::capture_iteration() {
+void Runs::capture_iteration(const Space& space, const Space* next) {
   const int batch = config_.batch, runs = count();
-  const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space_.stride};
-  const Networks<math, T> networks(mean_net_, space_.parameters, sides, queue_);
-  prepare();
-  const int made = encoder_plan_.first ? 1 : 0;  // layers
-  if (encoder_plan_.above) {
-    networks.forward(encoder_tape_, batch, made, 1);
-    if (!around_.there) launch_encode(space_, encoder(), math, runs, queue_);
+  const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space.stride};
+  const Networks<math, T> networks(mean_net_, space.parameters, sides, queue_);
+  Tape tape = encoder_tape_;
+  tape.input = space.x;
+  const int made = first_sums_.parts > 0 ? 1 : 0;  // layers, or nearly
+  if (takes_encoder_) {
+    networks.forward(tape, batch, made, 1);
+    if (!around_.there) launch_encode(space, encoder(), math, runs, queue_);
   } else {
-    networks.forward(encoder_tape_, batch, made, mean_net_.depth);
-    launch_draw(space_, runs, queue_);
+    networks.forward(tape, batch, 0, mean_net_.depth);
+    launch_draw(space, runs, queue_);
   }
-  launch_refinement<math, T>(around_);
-  if (!encoder_plan_.above) {
-    launch_ascend(space_, objective(), runs, queue_);
-    networks.backward(encoder_tape_, batch);
+  launch_refinement<math, T>(space, around_);
+  if (!takes_encoder_) {
+    launch_ascend(space, objective(), runs, queue_);
+    networks.backward(tape, batch);
   } else if (!around_.there) {
-    launch_ascend_back(space_, objective(), encoder(), math, runs, queue_);
+    launch_ascend_back(space, objective(), encoder(), math, runs, queue_);
   }
-  launch_update(space_, {tasks_.data(), static_cast<int>(tasks_.size()), config_.optimizer, math, objective()}, runs,
-                queue_);
+  launch_update(space, next, update_spec(), runs, queue_);
 }
 
 // Calls what is made for the arithmetic and the batch.
@@ -363,7 +295,12 @@ cudaGraphExec_t Runs::captured(int iterations) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   check(cudaStreamBeginCapture(queue_, cudaStreamCaptureModeThreadLocal), "recording an iteration");
-  for (int i = 0; i < iterations; ++i) by_kind([&]<Math math, class T>() { capture_iteration<math, T>(); });
+  const Space slots[2] = {space_.of_slot(0), space_.of_slot(1)};
+  launch_prepare(slots[0], update_spec(), count(), queue_);
+  for (int i = 0; i < iterations; ++i)
+    by_kind([&]<Math math, class T>() {
+      capture_iteration<math, T>(slots[i % 2], i + 1 < iterations ? &slots[(i + 1) % 2] : nullptr);
+    });
   check(cudaStreamEndCapture(queue_, &graph), "recording an iteration");
   const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphDestroy(graph);
@@ -522,7 +459,7 @@ Runs::Probe Runs::refine(std::uint32_t iteration, int first, std::span<const dou
   std::iota(indices.begin(), indices.end(), first);
   copy_to(const_cast<int*>(space_.indices), indices, "copying a minibatch");
   start_at(0, iteration);
-  prepare();
+  launch_prepare(space_, update_spec(), count(), queue_);
   queue_.wait();
   copy_to(space_.z0, points, "copying points");
   copy_to(space_.chains.z, points, "copying points");
@@ -535,7 +472,7 @@ Runs::Probe Runs::refine(std::uint32_t iteration, int first, std::span<const dou
     copy_to(space_.drawn_momentum, numbers.momentum, "copying momenta");
     copy_to(space_.drawn_log_uniform, numbers.log_uniform, "copying uniforms");
   }
-  by_kind([&]<Math math, class T>() { launch_refinement<math, T>({}); });
+  by_kind([&]<Math math, class T>() { launch_refinement<math, T>(space_, {}); });
   queue_.wait();
   return probe(0);
 }

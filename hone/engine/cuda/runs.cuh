@@ -89,15 +89,17 @@ class Runs {
   PointData load_points(const DataSet& data, int begin, int count) const;
   void upload_parameters(int run);
   void plan_refinement(const PathOptions& options);
+  void make_tasks();
+  UpdateSpec update_spec() const;
+  Packing packing() const;
   template <Math math, class T>
-  void capture_iteration();
-  void prepare() const;
+  void capture_iteration(const Space& space, const Space* next);
   template <Math math, class T>
-  void launch_refinement(const Surroundings& around);
-  EncoderSpec encoder() const { return {mean_net_, net_parameters_, encoder_tape_}; }
+  void launch_refinement(const Space& space, const Surroundings& around);
+  EncoderSpec encoder() const { return {mean_net_, net_parameters_, encoder_tape_, first_sums_}; }
   ObjectiveSpec objective() const;
   template <Math math, class T>
-  void refine_by_products();
+  void refine_by_products(const Space& space);
   template <class Call>
   void by_kind(Call call) const;
   HmcShape hmc_shape() const { return {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter}; }
@@ -148,10 +150,12 @@ class Runs {
   Memory<float> values_;
   Memory<double> constants_;
   Memory<UpdateTask> tasks_;
+  int strips_ = 0;  // of the tasks, which come first
   Space space_ = {};
   Tape encoder_tape_ = {}, decoder_tape_ = {};
+  FirstLayerSums first_sums_;
   std::optional<TrajectoryPlan> plan_;
-  EncoderPlan encoder_plan_;
+  bool takes_encoder_ = false;
   Surroundings around_;
   int wave_ = 1;  // runs whose clusters are resident at a time
   cudaGraphExec_t graph_ = nullptr, several_ = nullptr;  // an iteration; `at_once` of them

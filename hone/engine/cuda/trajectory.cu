@@ -51,13 +51,7 @@ int cluster_shared_memory() {
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
-  const Launch launch(plan.cluster, plan.cluster, threads_of(plan), plan.bytes, nullptr, false);
-  int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel_of(plan, math), &launch.config) != cudaSuccess) {
-    cudaGetLastError();
-    return 0;
-  }
-  return clusters;
+  return resident_clusters(kernel_of(plan, math), plan.cluster, threads_of(plan), plan.bytes);
 }
 
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks) {
