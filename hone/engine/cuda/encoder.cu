@@ -17,7 +17,7 @@ __device__ EncoderBlock<math, parts> this_block(const Space& space, const Encode
 #endif
 
 template <Math math>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, 2)
     encode(const __grid_constant__ Space space, const __grid_constant__ EncoderSpec encoder,
            const __grid_constant__ EncodeShape at) {
 #if __CUDA_ARCH__ >= 900
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <Math math>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, 2)
     ascend_back(const __grid_constant__ Space space, const __grid_constant__ ObjectiveSpec objective,
                 const __grid_constant__ EncoderSpec encoder, const __grid_constant__ AscendShape at) {
 #if __CUDA_ARCH__ >= 900

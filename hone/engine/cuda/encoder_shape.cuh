@@ -29,6 +29,10 @@ class FloatPlaces {
     return static_cast<int>(at);
   }
   Block take(int count, int stride) { return {take(static_cast<long long>(count) * stride), stride}; }
+  // So many rows of a matrix can be read, whatever is there.
+  void cover(const Block& block, int count) {
+    size_ = std::max(size_, block.at + static_cast<long long>(count) * block.stride);
+  }
   long long bytes() const { return size_ * static_cast<long long>(sizeof(float)); }
 
  private:
@@ -109,19 +113,21 @@ struct AscendShape : EncoderSplit {
     top = RowProduct(units, latent);
     FloatPlaces places;
     take_boxes(places);
-    deltas_stride = stride_along(latent);
-    deltas = places.take(rows * deltas_stride);  // of the block's network
-    top_weight = places.take(top.tiles * unit_tile, last.ld);
+    top_weight = places.take(units, last.ld);
     places.take(pad);
-    value = places.take(rows, padded_width(units));
-    delta = places.take(rows, stride_along(units));
     if (net.depth == 3) {
       inner = RowProduct(most, units);
-      weight = places.take(tiles_of(most) * unit_tile, padded_width(units));
+      weight = places.take(most, padded_width(units));
       places.take(pad);
-      first_value = places.take(rows, most);
     }
+    value = places.take(rows, padded_width(units));
+    delta = places.take(rows, stride_along(units));
+    if (net.depth == 3) first_value = places.take(rows, most);
+    deltas_stride = stride_along(latent);
+    deltas = places.take(rows * deltas_stride);  // of the block's network
     sums = places.take(std::max(inner.sums(), top.sums()));
+    places.cover(top_weight, top.tiles * unit_tile);  // a tile that is not full reads on
+    places.cover(weight, inner.tiles * unit_tile);
     bytes = places.bytes();
   }
 };

@@ -13,7 +13,7 @@ constexpr int side = 64, log_side_quads = 4, warp_m = 16, warp_n = 32;
 constexpr int stride = side + 8;       // of operands: a fragment touches every bank once
 constexpr int kept_stride = side + 4;  // of θ and moments: hardly a bank twice where they are packed
 static_assert(update_warps == (side / warp_m) * (side / warp_n) && side == 4 << log_side_quads);
-constexpr int bias_columns = 32, bias_parts = update_threads / bias_columns;
+constexpr int bias_columns = 64, bias_parts = update_threads / bias_columns;
 
 constexpr int shared_floats = std::max(2 * rows_at_once * stride + 2 * side * kept_stride, Strip::floats);
 static_assert(4 * shared_floats <= 99 * 1024);  // what all devices have
@@ -73,7 +73,7 @@ __device__ void update_biases(const UpdateTask& task, const Space& space, int ru
   const int n = task.col0 + column;
   float sum = 0;
   if (n < task.cols)
-#pragma unroll 4
+#pragma unroll 8
     for (int row = part; row < space.batch; row += bias_parts) sum += dy[static_cast<std::size_t>(row) * task.lddy + n];
   shared[threadIdx.x] = sum;
   __syncthreads();
@@ -97,7 +97,7 @@ __device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& 
 
 // What blocks know of their iteration and the next; `coming`: that one's number.
 struct Around {
-  const Space &space, &next;
+  const Space& space;
   const UpdateSpec& spec;
   bool prepares;
   int run;
@@ -153,22 +153,30 @@ __device__ __forceinline__ void update_weights(const Around& at, const UpdateTas
   pack_tile(space, task, at.spec.packing, at.run, tile.theta);
 }
 
-// `moves`: all tensors move, and the next iteration is prepared where the grid, (runs, blocks), has blocks for it. Else
-// parameters stay, and an iteration is prepared as if they had moved. Its data and numbers come first: they wait for
-// nothing, and where multiprocessors are free they are made while the kernel before still runs.
+// `moves`: all tensors move, and the next iteration is prepared where the grid has `rows` for it. Else parameters stay,
+// and an iteration is prepared as if they had moved. A row of blocks is a run's; but the first `rows` prepare data and
+// numbers of all runs: they wait for nothing, and where multiprocessors are free they are made while the kernel before
+// still runs.
 template <Math math, OptimizerKind optimizer, bool moves>
 __global__ void __launch_bounds__(update_threads, 2)
     update(const __grid_constant__ Space space, const __grid_constant__ Space next,
-           const __grid_constant__ UpdateSpec spec, bool prepares) {
+           const __grid_constant__ UpdateSpec spec, int rows) {
   extern __shared__ __align__(16) float shared[];
-  const int run = static_cast<int>(blockIdx.x);
-  int block = static_cast<int>(blockIdx.y);
-  const Around at = {space, next, spec, prepares, run,
-                     moves ? __ldcg(&space.of(space.now, run)->iteration) + 1 : space.of(space.state, run)->next};
-  if (prepares) {
-    if (block < space.batch) return prepare_datum(next, spec.preparation, run, at.coming, block);
-    block -= space.batch;
+  int block = static_cast<int>(blockIdx.x), run = static_cast<int>(blockIdx.y);
+  const auto coming = [&] {
+    return moves ? __ldcg(&space.of(space.now, run)->iteration) + 1 : space.of(space.state, run)->next;
+  };
+  if (rows > 0) {
+    if (run < rows) {
+      block += run * static_cast<int>(gridDim.x);
+      run = block / space.batch;
+      if (run + rows < static_cast<int>(gridDim.y))
+        prepare_datum(next, spec.preparation, run, coming(), block % space.batch);
+      return;
+    }
+    run -= rows;
   }
+  const Around at = {space, spec, rows > 0, run, coming()};
   if constexpr (moves) {
     if (block == 0)  // it takes long
       return learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats);
@@ -188,9 +196,9 @@ template <Math math, OptimizerKind optimizer, bool moves>
 void launch(const Space& space, const Space* next, const UpdateSpec& spec, int runs, cudaStream_t stream) {
   constexpr int bytes = shared_floats * static_cast<int>(sizeof(float));
   allow_shared_memory<update<math, optimizer, moves>, bytes>();
-  const Launch launch(dim3(runs, spec.count + moves + (next ? space.batch : 0)), 1, update_threads, bytes, stream);
-  check(cudaLaunchKernelEx(&launch.config, update<math, optimizer, moves>, space, next ? *next : space, spec,
-                           next != nullptr),
+  const int width = spec.count + moves, rows = next ? ceil_div(runs * space.batch, width) : 0;
+  const Launch launch(dim3(width, rows + runs), 1, update_threads, bytes, stream);
+  check(cudaLaunchKernelEx(&launch.config, update<math, optimizer, moves>, space, next ? *next : space, spec, rows),
         moves ? "updating the parameters" : "preparing an iteration");
 }
 
