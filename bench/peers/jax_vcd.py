@@ -15,6 +15,7 @@ import time
 LOOPS_IN_GRAPHS = "--xla_gpu_enable_command_buffer=+WHILE"
 PRECISIONS = {"tf32": "tensorfloat32", "fp32": "highest"}
 MAIN_CASE = {"model": "vae", "objective": "vcd", "steps": 8, "precision": "tf32", "runs": 1}
+SHAPE = ("hidden", "batch")  # of a case that is not of the paper's
 
 
 class BadInput(Exception):
@@ -30,7 +31,8 @@ def default_cases():
     mf = [case(model="logistic-mf"), case(model="logistic-mf", objective="hoffman"),
           case(model="logistic-mf", objective="kl")]
     lengths = [case(model=model, steps=t) for t in (25, 2, 4, 16) for model in ("vae", "logistic-mf")]
-    return [*cases[:2], *mf, *cases[2:], *lengths]
+    shapes = [case(hidden=[500, 500], batch=200), case(hidden=[300, 200])]
+    return [*cases[:2], *mf, *shapes, *cases[2:], *lengths]
 
 
 def checked_case(case):
@@ -41,10 +43,12 @@ def checked_case(case):
     for key, value in case.items():
         if key in allowed and value not in allowed[key]:
             raise BadInput(f"{key} {value!r}: expected one of {', '.join(allowed[key])}")
-        if key in ("steps", "runs") and (not isinstance(value, int) or value < (1 if key == "runs" else 0)):
+        if key in ("steps", "runs", "batch") and (not isinstance(value, int) or value < (0 if key == "steps" else 1)):
             raise BadInput(f"{key} {value!r}: expected a whole number")
-        if key not in allowed and key not in ("steps", "runs"):
-            raise BadInput(f"a case has no key {key!r}; it has {', '.join([*allowed, 'steps', 'runs'])}")
+        if key == "hidden" and not (isinstance(value, list) and all(isinstance(n, int) and n > 0 for n in value)):
+            raise BadInput(f"hidden {value!r}: expected a list of units")
+        if key not in allowed and key not in ("steps", "runs", *SHAPE):
+            raise BadInput(f"a case has no key {key!r}; it has {', '.join([*allowed, 'steps', 'runs', *SHAPE])}")
     case = {**MAIN_CASE, **case}
     if case["objective"] == "kl":
         return {**case, "steps": 0}
@@ -70,8 +74,9 @@ def time_case(case, iterations, repetitions, data):
     import vcd_loop
 
     unroll = case.get("unroll", "leapfrog")
+    shape = {key: tuple(case[key]) if key == "hidden" else case[key] for key in SHAPE if key in case}
     settings = vcd_loop.Settings(model=case["model"], objective=case["objective"], steps=case["steps"], unroll=unroll,
-                                 data=data)
+                                 data=data, **shape)
     with jax.default_matmul_precision(PRECISIONS[case["precision"]]):
         trainer = vcd_loop.Trainer(settings, runs=case["runs"], length=min(iterations, settings.epoch))
         trainer.wait()
@@ -217,6 +222,13 @@ def time_evaluation(options):
 # The command line
 
 
+def units(text):
+    try:
+        return [int(n) for n in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers with commas between them") from error
+
+
 def parser():
     p = argparse.ArgumentParser(description="Times the training loop of `hone train`, written in JAX.")
     p.add_argument("--model", choices=("vae", "logistic-mf"), default="vae")
@@ -224,6 +236,8 @@ def parser():
     p.add_argument("--steps", type=int, default=8, metavar="t", help="steps of HMC a refinement (default 8)")
     p.add_argument("--precision", choices=tuple(PRECISIONS), default="tf32", help="of matrix products (default tf32)")
     p.add_argument("--runs", type=int, default=1, metavar="R", help="runs side by side, by vmap (default 1)")
+    p.add_argument("--hidden", type=units, metavar="N,N", help="the decoder's hidden layers (default: the paper's)")
+    p.add_argument("--batch", type=int, default=100, metavar="n", help="data of a minibatch (default 100)")
     p.add_argument("--unroll", choices=("none", "leapfrog", "all"), default="leapfrog", help="which loops to unroll")
     p.add_argument("--iterations", type=int, default=500, metavar="n", help="of a timed repetition (default 500)")
     p.add_argument("--repetitions", type=int, default=7, help="timed; their median is reported (default 7)")
@@ -257,13 +271,13 @@ def cases_of(text):
 
 
 def check_options(o):
-    for name in ("runs", "iterations", "repetitions", "data", "points"):
+    for name in ("runs", "batch", "iterations", "repetitions", "data", "points"):
         if getattr(o, name) < 1:
             raise BadInput(f"--{name}: expected at least 1")
-    epoch = o.data // 100
-    if o.data % 100 != 0 or not (epoch % o.iterations == 0 or o.iterations % epoch == 0):
-        raise BadInput(f"--data {o.data} must be a multiple of the minibatch of 100, and --iterations {o.iterations} "
-                       f"must divide an epoch of {epoch} iterations or be a multiple of it")
+    epoch = o.data // o.batch
+    if o.data % o.batch != 0 or not (epoch % o.iterations == 0 or o.iterations % epoch == 0):
+        raise BadInput(f"--data {o.data} must be a multiple of the minibatch of {o.batch}, and --iterations "
+                       f"{o.iterations} must divide an epoch of {epoch} iterations or be a multiple of it")
     if 3000 % min(o.iterations, epoch) != 0:
         raise BadInput("the lesser of --iterations and an epoch must divide 3000, after which C is kept per datum")
 
@@ -283,7 +297,8 @@ def main():
         elif options.evaluate:
             show(time_evaluation(options), options.json)
         else:
-            case = checked_case({name: getattr(options, name) for name in (*MAIN_CASE, "unroll")})
+            shape = [name for name in SHAPE if getattr(options, name) != parser().get_default(name)]
+            case = checked_case({name: getattr(options, name) for name in (*MAIN_CASE, "unroll", *shape)})
             show({**time_case(case, options.iterations, options.repetitions, options.data), **about_machine()},
                  options.json)
     except ModuleNotFoundError as error:
