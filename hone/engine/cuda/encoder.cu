@@ -6,11 +6,10 @@ namespace hone::cuda {
 namespace {
 
 using Split = EncoderSplit;
-constexpr int parts = 4, cluster_blocks = Split::nets * parts;
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 template <Math math>
-__device__ EncoderBlock<math, parts> this_block(const Space& space, const EncoderSpec& encoder, float* shared) {
+__device__ EncoderBlock<math> this_block(const Space& space, const EncoderSpec& encoder, float* shared) {
   return {space, encoder, shared, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y) * Split::rows,
           static_cast<int>(blockIdx.z)};
 }
@@ -47,20 +46,20 @@ __global__ void __launch_bounds__(threads, 2)
 }
 
 dim3 grid_of(const Space& space, int runs) {
-  return {cluster_blocks, static_cast<unsigned>(ceil_div(space.batch, Split::rows)), static_cast<unsigned>(runs)};
+  return {Split::blocks, static_cast<unsigned>(ceil_div(space.batch, Split::rows)), static_cast<unsigned>(runs)};
 }
 
 template <Math math>
 void launch_encode_as(const Space& space, const EncoderSpec& encoder, int runs, cudaStream_t stream) {
-  const EncodeShape shape(encoder.net, space.latent, parts);
-  const Launch launch(grid_of(space, runs), cluster_blocks, threads, static_cast<int>(shape.bytes), stream);
+  const EncodeShape shape(encoder.net, space.latent);
+  const Launch launch(grid_of(space, runs), Split::blocks, threads, static_cast<int>(shape.bytes), stream);
   check(cudaLaunchKernelEx(&launch.config, encode<math>, space, encoder, shape), "starting the encoder");
 }
 
 template <Math math>
 void launch_ascend_as(const Space& space, const ObjectiveSpec& objective, const EncoderSpec& encoder, int runs,
                       cudaStream_t stream) {
-  const AscendShape shape(encoder.net, space.latent, parts);
+  const AscendShape shape(encoder.net, space.latent);
   const Launch launch(grid_of(space, runs), 1, threads, static_cast<int>(shape.bytes), stream);
   check(cudaLaunchKernelEx(&launch.config, ascend_back<math>, space, objective, encoder, shape),
         "the objective and the encoder");
@@ -78,9 +77,9 @@ bool allows(Kernel kernel, long long bytes, int most) {
 template <Math math>
 bool takes_layers_above(const Net& net, int latent, int most) {
   if (net.depth < 2 || net.depth > 3) return false;
-  const long long bytes = EncodeShape(net, latent, parts).bytes;
-  return allows(encode<math>, bytes, most) && allows(ascend_back<math>, AscendShape(net, latent, parts).bytes, most) &&
-         resident_clusters(encode<math>, cluster_blocks, threads, static_cast<int>(bytes)) > 0;
+  const long long bytes = EncodeShape(net, latent).bytes;
+  return allows(encode<math>, bytes, most) && allows(ascend_back<math>, AscendShape(net, latent).bytes, most) &&
+         resident_clusters(encode<math>, Split::blocks, threads, static_cast<int>(bytes)) > 0;
 }
 
 template <class Call>

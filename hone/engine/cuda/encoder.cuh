@@ -87,7 +87,7 @@ static __device__ __forceinline__ T sum_of_parts(const T* parts, int size, int s
 // A block's share of the encoder's layers, forward from the first one's sums on, and back, for eight data that a
 // cluster has, of which one is the block's own. All methods are for all threads of all blocks of the cluster; the way
 // back may do without the cluster, where there are many.
-template <Math math, int parts>
+template <Math math>
 class EncoderBlock : EncoderSplit {
  public:
   __device__ EncoderBlock(const Space& space, const EncoderSpec& encoder, float* shared, int rank, int row0, int run)
@@ -125,8 +125,7 @@ class EncoderBlock : EncoderSplit {
   __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective, Source datum) const;
 
  private:
-  static constexpr int blocks = nets * parts, copier = threads - 32;  // a thread of the last warp
-  static_assert(blocks == rows);
+  static constexpr int copier = threads - 32;  // a thread of the last warp
 
   __device__ void clear(int from, int count) const { clear_floats(shared_ + from, count); }
   // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0 from
@@ -181,15 +180,15 @@ class EncoderBlock : EncoderSplit {
   const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 };
 
-template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::set_up() const {
+template <Math math>
+__device__ void EncoderBlock<math>::set_up() const {
   if (threadIdx.x < box_count) box(static_cast<Box>(threadIdx.x)).set_up();
   __syncthreads();
 }
 
 // What products read and no copy brings.
-template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::clear_beyond(const EncodeShape& at) const {
+template <Math math>
+__device__ void EncoderBlock<math>::clear_beyond(const EncodeShape& at) const {
   const Net& net = encoder_.net;
   const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
   const int units = max(min(at.most, top.inputs - index_ * at.most), 0);
@@ -206,8 +205,8 @@ __device__ void EncoderBlock<math, parts>::clear_beyond(const EncodeShape& at) c
   clear(at.top_weight.at + units * top.ld, (round_up(at.most, 8) - units) * top.ld + pad);
 }
 
-template <Math math, int parts>
-__device__ auto EncoderBlock<math, parts>::begin_encode(const EncodeShape& at) const -> FirstSums {
+template <Math math>
+__device__ auto EncoderBlock<math>::begin_encode(const EncodeShape& at) const -> FirstSums {
   const Net& net = encoder_.net;
   const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
   const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
@@ -230,8 +229,8 @@ __device__ auto EncoderBlock<math, parts>::begin_encode(const EncodeShape& at) c
   return first_sums(input, 4 * input.column, 0);
 }
 
-template <Math math, int parts>
-__device__ auto EncoderBlock<math, parts>::first_sums(const Input& input, int c, int part) const -> FirstSums {
+template <Math math>
+__device__ auto EncoderBlock<math>::first_sums(const Input& input, int c, int part) const -> FirstSums {
   FirstSums sums = {};
   if (input.row >= count_ || c >= input.width) return sums;
   const auto four = [](const float* from) { return *reinterpret_cast<const float4*>(from); };
@@ -249,12 +248,12 @@ __device__ auto EncoderBlock<math, parts>::first_sums(const Input& input, int c,
 
 // The first layer's values, where the block needs them; and of those units whose deltas it will make, for the way back
 // and the update.
-template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::take_first(const EncodeShape& at, const FirstSums& begun) const {
+template <Math math>
+__device__ void EncoderBlock<math>::take_first(const EncodeShape& at, const FirstSums& begun) const {
   const Layer& layer = encoder_.net.layer[0];
   const Input input = input_of(at);
   const bool sums_up = encoder_.first.parts > 0;
-  const int most = owned(layer.outputs, parts);
+  const int most = owned(layer.outputs);
   float* values = of(encoder_.tape.value, 0, net_) + input.row * layer.ld + input.begin;
 #pragma unroll 1
   for (int c = 4 * input.column; c < input.width && input.row < count_; c += 4 * input.together) {
@@ -278,9 +277,9 @@ __device__ void EncoderBlock<math, parts>::take_first(const EncodeShape& at, con
 }
 
 // A block adds up its own units' part of the last layer for all blocks, and all draw.
-template <Math math, int parts>
+template <Math math>
 template <class Later>
-__device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, const FirstSums& begun, double* draws,
+__device__ void EncoderBlock<math>::encode(const EncodeShape& at, const FirstSums& begun, double* draws,
                                                   Later later) const {
   const Net& net = encoder_.net;
   const int last = net.depth - 1, latent = space_.latent, stride = at.h.stride;
@@ -351,8 +350,8 @@ __device__ void EncoderBlock<math, parts>::encode(const EncodeShape& at, const F
 }
 
 // By a thread that waits anyway: what is far away takes long.
-template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::note_baselines(const ObjectiveSpec& objective, double* draws) const {
+template <Math math>
+__device__ void EncoderBlock<math>::note_baselines(const ObjectiveSpec& objective, double* draws) const {
   if (threadIdx.x != copier || rank_ >= count_) return;
   const int datum = space_.of(space_.datum, run_)[own_column()];
 #pragma unroll 1
@@ -360,8 +359,8 @@ __device__ void EncoderBlock<math, parts>::note_baselines(const ObjectiveSpec& o
     own(draws).baseline[term] = baseline_of(space_, objective, run_, term, datum);
 }
 
-template <Math math, int parts>
-__device__ void EncoderBlock<math, parts>::begin_ascend(const AscendShape& at) const {
+template <Math math>
+__device__ void EncoderBlock<math>::begin_ascend(const AscendShape& at) const {
   const Net& net = encoder_.net;
   const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
   const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);  // may be < 0
@@ -382,9 +381,9 @@ __device__ void EncoderBlock<math, parts>::begin_ascend(const AscendShape& at) c
 }
 
 // The layer below the last is little: every block makes all of its deltas.
-template <Math math, int parts>
+template <Math math>
 template <bool alone, class Source>
-__device__ void EncoderBlock<math, parts>::ascend(const AscendShape& at, const ObjectiveSpec& objective,
+__device__ void EncoderBlock<math>::ascend(const AscendShape& at, const ObjectiveSpec& objective,
                                                   Source datum) const {
   const Net& net = encoder_.net;
   const int last = net.depth - 1, latent = space_.latent, stride = at.deltas_stride;

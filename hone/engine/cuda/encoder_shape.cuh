@@ -44,11 +44,12 @@ class FloatPlaces {
 // are no waste. Weights come as they lie, with rows of `ld` floats; what a product reads beyond their ends is cleared or,
 // where it is multiplied by 0, a weight.
 struct EncoderSplit {
-  static constexpr int rows = 8, nets = 2, unit_tile = 16, pad = 16;
+  static constexpr int rows = 8, nets = 2, parts = 4, blocks = nets * parts, unit_tile = 16, pad = 16;
+  static_assert(blocks == rows);  // a block has a datum of its own
   enum Box { received_box, encode_box, ascend_box, deltas_box, stage_box, box_count };  // at the beginning
   static constexpr int tiles_of(int units) { return ceil_div(units, unit_tile); }
   // Units of a layer that one of a network's blocks owns at most.
-  static constexpr int owned(int units, int parts) { return round_up(ceil_div(units, parts), 4); }
+  static constexpr int owned(int units) { return round_up(ceil_div(units, parts), 4); }
   static void take_boxes(FloatPlaces& places) { places.take(2 * box_count); }
 };
 
@@ -73,9 +74,9 @@ struct EncodeShape : EncoderSplit {
   long long bytes = 0;
 
   EncodeShape() = default;
-  EncodeShape(const Net& net, int latent, int parts) {
+  EncodeShape(const Net& net, int latent) {
     const Layer& last = net.layer[net.depth - 1];
-    most = owned(last.inputs, parts);
+    most = owned(last.inputs);
     top = RowProduct(latent, most);
     FloatPlaces places;
     take_boxes(places);
@@ -92,7 +93,7 @@ struct EncodeShape : EncoderSplit {
     top_bias = places.take(nets, padded_width(latent));
     sums = places.take(std::max(inner.sums(), top.sums()));
     received_size = rows * tiles_of(latent) * unit_tile;
-    received = places.take(static_cast<long long>(nets) * parts * received_size);
+    received = places.take(static_cast<long long>(blocks) * received_size);
     noise = places.take(2LL * rows * latent);
     bytes = places.bytes();
   }
@@ -106,10 +107,10 @@ struct AscendShape : EncoderSplit {
   long long bytes = 0;
 
   AscendShape() = default;
-  AscendShape(const Net& net, int latent, int parts) {
+  AscendShape(const Net& net, int latent) {
     const Layer& last = net.layer[net.depth - 1];
     const int units = last.inputs;
-    most = owned(net.layer[0].outputs, parts);
+    most = owned(net.layer[0].outputs);
     top = RowProduct(units, latent);
     FloatPlaces places;
     take_boxes(places);

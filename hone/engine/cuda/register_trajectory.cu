@@ -33,10 +33,11 @@ __global__ void __launch_bounds__(threads, 1)
   DecoderOf<Shape, NT> decoder(space, spec, shared, run, first);
   Refinement refinement(decoder, space, spec, shared, run, decoder.first());
   if constexpr (NT == 1) {
+    static_assert(Shape::blocks == EncoderSplit::blocks);
     const Surroundings& around = spec.around;
     const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
       const int of_cluster = block / Shape::blocks;
-      return EncoderBlock<Math::tf32, Shape::blocks / EncoderSplit::nets>(
+      return EncoderBlock<Math::tf32>(
           space, around.encoder, reinterpret_cast<float*>(shared + around.begin), block % Shape::blocks,
           of_cluster % spec.clusters * EncoderSplit::rows, first_run + of_cluster / spec.clusters);
     };

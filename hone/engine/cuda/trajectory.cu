@@ -75,9 +75,7 @@ std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int b
 Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& encoder, const ObjectiveSpec& objective,
                                int latent) {
   if (plan.weights != WeightPlace::registers || plan.chains != EncoderSplit::rows) return {};
-  const int parts = plan.cluster / EncoderSplit::nets;
-  Surroundings around{true, encoder, objective, EncodeShape(encoder.net, latent, parts),
-                      AscendShape(encoder.net, latent, parts)};
+  Surroundings around{true, encoder, objective, EncodeShape(encoder.net, latent), AscendShape(encoder.net, latent)};
   const long long most = cluster_shared_memory(),
                   draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);
   long long end = plan.bytes + std::max(around.encode.bytes, around.ascend.bytes);
