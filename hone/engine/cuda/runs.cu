@@ -147,7 +147,7 @@ void Runs::place(Arena arena) {
   c.constant = s.constant;
 
   decoder_tape_ = tape_of(arena, decoder_net_, c.input, s.ld_latent, 1);
-  encoder_tape_ = tape_of(arena, mean_net_, s.x, s.ld_pixels, 2);
+  encoder_tape_ = tape_of(arena, mean_net_, nullptr, s.ld_pixels, 2);  // its input is the minibatch, of either slot
   first_sums_.sums = arena.take<float>(static_cast<std::size_t>(first_sums_.parts) * EncoderSplit::nets * batch *
                                        mean_net_.layer[0].ld);
   const int last = mean_net_.depth - 1;
@@ -263,9 +263,8 @@ void Runs::capture_iteration(const Space& space, const Space* next) {
   const Networks<math, T> networks(mean_net_, space.parameters, sides, queue_);
   Tape tape = encoder_tape_;
   tape.input = space.x;
-  const int made = first_sums_.parts > 0 ? 1 : 0;  // layers, or nearly
   if (takes_encoder_) {
-    networks.forward(tape, batch, made, 1);
+    if (first_sums_.parts == 0) networks.forward(tape, batch, 0, 1);
     if (!around_.there) launch_encode(space, encoder(), math, runs, queue_);
   } else {
     networks.forward(tape, batch, 0, mean_net_.depth);

@@ -60,7 +60,6 @@ void Runs::make_tasks() {
   for (int net = 0; net < EncoderSplit::nets; ++net) {
     Net one = mean_net_;
     Tape tape = encoder_tape_;
-    tape.input = nullptr;  // the minibatch
     for (int l = 0; l < one.depth; ++l) {
       one.layer[l].weight += net * net_parameters_;
       one.layer[l].bias += net * net_parameters_;

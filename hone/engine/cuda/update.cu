@@ -96,7 +96,7 @@ __device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& 
 }
 
 // What blocks know of their iteration and the next; `coming`: that one's number.
-struct Around {
+struct Context {
   const Space& space;
   const UpdateSpec& spec;
   bool prepares;
@@ -105,7 +105,7 @@ struct Around {
 };
 
 template <Math math, OptimizerKind optimizer, bool moves>
-__device__ __forceinline__ void update_strip(const Around& at, int block, float* shared) {
+__device__ __forceinline__ void update_strip(const Context& at, int block, float* shared) {
   const Space& space = at.space;
   const int *minibatch = space.of(space.datum, at.run),
             *next_minibatch = moves ? space.of(space.following, at.run) : minibatch_of(space, at.run, at.coming);
@@ -132,7 +132,7 @@ __device__ __forceinline__ void update_strip(const Around& at, int block, float*
 }
 
 template <Math math, OptimizerKind optimizer, bool moves>
-__device__ __forceinline__ void update_weights(const Around& at, const UpdateTask& task, float* shared) {
+__device__ __forceinline__ void update_weights(const Context& at, const UpdateTask& task, float* shared) {
   const Space& space = at.space;
   float* kept = shared + 2 * rows_at_once * stride;
   const WeightTile tile = {side, log_side_quads, kept_stride, kept, kept + side * kept_stride, shared, stride};
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(update_threads, 2)
     }
     run -= rows;
   }
-  const Around at = {space, spec, rows > 0, run, coming()};
+  const Context at = {space, spec, rows > 0, run, coming()};
   if constexpr (moves) {
     if (block == 0)  // it takes long
       return learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats);
