@@ -17,6 +17,9 @@ __device__ __forceinline__ float to_tf32(float x) {
   return __uint_as_float(bits);
 }
 
+// x rounded to tf32, towards zero
+__device__ __forceinline__ float cut(float x) { return __uint_as_float(__float_as_uint(x) & 0xFFFFE000u); }
+
 // What is stored where a product reads it.
 template <Math math>
 __device__ __forceinline__ float rounded(float x) {
@@ -33,6 +36,13 @@ __device__ __forceinline__ void mma(float (&c)[4], const float (&a)[4], const fl
         "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
+using Sums = float4;  // a lane's four sums
+__device__ __forceinline__ void mma(Sums& c, const float (&a)[4], const float (&b)[2]) {
+  float sums[4] = {c.x, c.y, c.z, c.w};
+  mma(sums, a, b);
+  c = {sums[0], sums[1], sums[2], sums[3]};
+}
+
 // Two numbers as halves, which have tf32's ten bits of mantissa; beyond 65504 they stay there.
 __device__ __forceinline__ unsigned packed(float low, float high) {
   unsigned word;
@@ -42,7 +52,6 @@ __device__ __forceinline__ unsigned packed(float low, float high) {
 
 // The same in halves, lane = 4 g + t, two neighbours k, k + 1 a word:
 //   a (16, 16): (g, 2 t), (g + 8, 2 t), (g, 2 t + 8), (g + 8, 2 t + 8);  b (16, 8): (2 t, g), (2 t + 8, g);  c as above
-using Sums = float4;
 __device__ __forceinline__ Sums operator+(const Sums& a, const Sums& b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
@@ -71,14 +80,15 @@ struct Operand {
     if constexpr (math == Math::tf32) {
       high[i] = x;
     } else {
-      high[i] = to_tf32(x);
-      low[i] = to_tf32(x - high[i]);
+      // As to_tf32, but for NaNs, of which `low` takes care. What is cut off `low` is beyond a float's precision.
+      high[i] = cut(__uint_as_float(__float_as_uint(x) + 0x1000u));
+      low[i] = cut(x - high[i]);
     }
   }
 };
 
-template <Math math>
-__device__ __forceinline__ void multiply_add(float (&c)[4], const Operand<math, 4>& a, const Operand<math, 2>& b) {
+template <Math math, class C>
+__device__ __forceinline__ void multiply_add(C& c, const Operand<math, 4>& a, const Operand<math, 2>& b) {
   if constexpr (math == Math::fp32) {
     mma(c, a.low, b.high);
     mma(c, a.high, b.low);

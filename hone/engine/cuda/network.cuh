@@ -56,7 +56,8 @@ struct Comparison {
   bool residuals;
 };
 
-// Epilogues of products (product.cuh). Those with choices have a type for each, whose numbers know no other.
+// Epilogues of products (product.cuh). What they read nobody writes meanwhile, and `__ldg` says so: else every load
+// would wait for the store before it. Those with choices have a type for each, whose numbers know no other.
 template <Math math, Activation fixed>
 struct ActivatedBy;
 template <Math math>
@@ -72,9 +73,11 @@ struct Activated {
     if (bias) bias += n * net.b + r * run.b;
   }
   __device__ float* row(int m) const { return y + static_cast<std::size_t>(m) * ld; }
-  __device__ void operator()(float* to, int n, float c) const {
-    to[n] = activate<math>(activation, bias ? c + bias[n] : c);
+  __device__ __forceinline__ void stored(Activation activation, float* to, int n, float c, bool inside) const {
+    const float y = activate<math>(activation, bias ? c + __ldg(bias + n) : c);
+    if (inside) to[n] = y;
   }
+  __device__ void operator()(float* to, int n, float c, bool inside) const { stored(activation, to, n, c, inside); }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
     switch (activation) {
@@ -87,12 +90,12 @@ struct Activated {
 };
 template <Math math, Activation fixed>
 struct ActivatedBy : Activated<math> {
-  __device__ void operator()(float* to, int n, float c) const {
-    to[n] = activate<math>(fixed, this->bias ? c + this->bias[n] : c);
-  }
+  __device__ void operator()(float* to, int n, float c, bool inside) const { this->stored(fixed, to, n, c, inside); }
 };
 
 // dx = (dy Wᵀ) ⊙ act'(·)
+template <Math math, Activation fixed>
+struct SlopedBy;
 template <Math math>
 struct Sloped {
   static constexpr bool sums_rows = false;
@@ -106,12 +109,27 @@ struct Sloped {
     if (h) h += n * net.c + r * run.c;
   }
   __device__ std::size_t row(int m) const { return static_cast<std::size_t>(m) * ld; }
-  __device__ void operator()(std::size_t to, int n, float c) const {
-    y[to + n] = h ? c * slope<math>(activation, h[to + n]) : c;
+  __device__ __forceinline__ void stored(Activation activation, std::size_t to, int n, float c, bool inside) const {
+    const float slope_here = activation == Activation::linear ? 1.0f : slope<math>(activation, __ldg(h + to + n));
+    if (inside) y[to + n] = c * slope_here;
+  }
+  __device__ void operator()(std::size_t to, int n, float c, bool inside) const {
+    stored(h ? activation : Activation::linear, to, n, c, inside);
   }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
-    f(*this);
+    switch (h ? activation : Activation::linear) {
+      case Activation::relu: return f(SlopedBy<math, Activation::relu>{*this});
+      case Activation::linear: return f(SlopedBy<math, Activation::linear>{*this});
+      case Activation::tanh: return f(SlopedBy<math, Activation::tanh>{*this});
+      case Activation::softplus: return f(SlopedBy<math, Activation::softplus>{*this});
+    }
+  }
+};
+template <Math math, Activation fixed>
+struct SlopedBy : Sloped<math> {
+  __device__ void operator()(std::size_t to, int n, float c, bool inside) const {
+    this->stored(fixed, to, n, c, inside);
   }
 };
 
@@ -142,13 +160,17 @@ struct Compared {
     return {data.x + static_cast<std::size_t>(m / data.rows_per_datum) * data.ldx, y + static_cast<std::size_t>(m) * ld,
             !data.alive || data.alive[m] != 0};
   }
-  __device__ float operator()(const Row& to, int n, float c) const {
-    return compared(data.density, data.residuals, to, n, c);
+  __device__ float operator()(const Row& to, int n, float c, bool inside) const {
+    return compared(data.density, data.residuals, to, n, c, inside);
   }
-  __device__ __forceinline__ float compared(Density density, bool residuals, const Row& to, int n, float c) const {
-    const float a = bias ? c + bias[n] : c, x = to.x[n];
-    if (residuals) to.y[n] = to.alive ? residual<math>(density, a, x) : 0.0f;
-    return data.partial ? log_probability<math>(density, a, x) : 0.0f;
+  __device__ __forceinline__ float compared(Density density, bool residuals, const Row& to, int n, float c,
+                                            bool inside) const {
+    const float a = bias ? c + __ldg(bias + n) : c, x = __ldg(to.x + n);
+    if (residuals) {
+      const float r = to.alive ? residual<math>(density, a, x) : 0.0f;
+      if (inside) to.y[n] = r;
+    }
+    return data.partial && inside ? log_probability<math>(density, a, x) : 0.0f;
   }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
@@ -169,8 +191,8 @@ struct Compared {
 
 template <Math math, Density density, bool residuals>
 struct ComparedBy : Compared<math> {
-  __device__ float operator()(const typename Compared<math>::Row& to, int n, float c) const {
-    return this->compared(density, residuals, to, n, c);
+  __device__ float operator()(const typename Compared<math>::Row& to, int n, float c, bool inside) const {
+    return this->compared(density, residuals, to, n, c, inside);
   }
 };
 

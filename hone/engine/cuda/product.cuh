@@ -20,7 +20,7 @@ struct Tile {
   static_assert(K % (8 * groups) == 0);
 };
 using SmallTile = Tile<16, 32, 128, 16, 16, 3, 8>;  // some hundred rows: many blocks, few waits
-using LargeTile = Tile<128, 128, 16, 64, 32, 3>;    // thousands of rows
+using LargeTile = Tile<128, 128, 32, 64, 32, 3>;    // thousands of rows
 
 struct Product {
   const float* a;
@@ -50,9 +50,11 @@ struct Share {
   // rows [row, row + outer) and columns [col, col + inner) of a matrix (rows, cols)
   template <int threads>
   static __device__ void load(float* to, const float* from, int ld, int row, int rows, int col, int cols) {
-    constexpr int chunks = inner / 4;
+    constexpr int chunks = inner / 4, turns = (outer * chunks + threads - 1) / threads;
 #pragma unroll
-    for (int i = threadIdx.x; i < outer * chunks; i += threads) {
+    for (int turn = 0; turn < turns; ++turn) {  // a number that the compiler knows
+      const int i = static_cast<int>(threadIdx.x) + turn * threads;
+      if (outer * chunks % threads != 0 && i >= outer * chunks) break;
       const int r = i / chunks, c = 4 * (i % chunks);
       const bool inside = row + r < rows && col + c < cols;
       copy_async(to + r * stride + c, inside ? from + static_cast<std::size_t>(row + r) * ld + col + c : from, inside);
@@ -88,11 +90,11 @@ __device__ __forceinline__ void finish_apart(const Product& p, int m0, int n0, f
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const int n = n0 + warp_n + 8 * j + 2 * t + e;
-            if (n >= p.n) continue;
+            const bool inside = n < p.n;
             if constexpr (Epilogue::sums_rows)
-              sum += epilogue(to, n, c[i][j][2 * half + e]);
+              sum += epilogue(to, inside ? n : p.n - 1, c[i][j][2 * half + e], inside);
             else
-              epilogue(to, n, c[i][j][2 * half + e]);
+              epilogue(to, inside ? n : p.n - 1, c[i][j][2 * half + e], inside);
           }
       }
       if constexpr (Epilogue::sums_rows) {
@@ -137,18 +139,19 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
 #pragma unroll
     for (int other = 0; other < T::groups; ++other) sum += shared[other * size + row * stride + lane];
     if constexpr (Epilogue::sums_rows) {
-      sum = m < p.m && n < p.n ? epilogue(epilogue.row(m), n, sum) : 0.0f;
+      sum = m < p.m && n < p.n ? epilogue(epilogue.row(m), n, sum, true) : 0.0f;
 #pragma unroll
       for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
       if (lane == 0 && m < p.m) epilogue.row_sum(m, sum);
     } else if (m < p.m && n < p.n) {
-      epilogue(epilogue.row(m), n, sum);
+      epilogue(epilogue.row(m), n, sum, true);
     }
   }
 }
 
-// C's share of the block whose first element is (m0, n0): epilogue(epilogue.row(m), n, c) for every element inside;
-// where the epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once
+// C's share of the block whose first element is (m0, n0): epilogue(epilogue.row(m), n, c, inside) for every element.
+// One that is not inside is another time the last of its row, so that nothing depends on a branch, and is not stored.
+// Where the epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once
 // a row.
 template <class T, Along b, Math math, class Epilogue>
 __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {

@@ -105,7 +105,7 @@ __global__ void leap(ChainArrays all, StepSizeArrays sizes, int index) {
   }
 }
 
-constexpr int accept_threads = 256;
+constexpr int accept_threads = 1024;
 
 // One block a group of chains.
 __global__ void __launch_bounds__(accept_threads)
