@@ -10,6 +10,7 @@
 namespace hone::test {
 namespace {
 
+using cuda::PathKind;
 using cuda::PathOptions;
 using cuda::Runs;
 
@@ -29,9 +30,9 @@ class CudaEngineTest : public CudaTest {
 };
 
 TEST_F(CudaEngineTest, TwoRunsGiveTheSameBits) {
-  for (const bool clusters : {false, true})
+  for (const PathKind path : {PathKind::clusters, PathKind::teams, PathKind::products})
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
-      Runs a(config(kind), data_, {1}, {.clusters = clusters}), b(config(kind), data_, {1}, {.clusters = clusters});
+      Runs a(config(kind), data_, {1}, {path}), b(config(kind), data_, {1}, {path});
       expect_same(trained(a, 40), trained(b, 40));
     }
 }
@@ -57,7 +58,7 @@ TEST_F(CudaEngineTest, ManyAtOnceAreThoseOneByOne) {
       {vae, 3, {64, 13}, {70}, 101, 250, Precision::automatic, OptimizerKind::rmsprop, {.chains = 16, .blocks = 1}},
       {logistic_mf, 7, {}, {37, 53}, 1100, 250, Precision::float32},
       {vae, 3, {64, 13}, {33, 70, 19}, 101, 1, Precision::float32},
-      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {.clusters = false}},
+      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {.kind = PathKind::products}},
       {gaussian_mf, 7, {}, {64, 13}, 101, 37}};
   for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
@@ -104,8 +105,10 @@ TEST_F(CudaEngineTest, GoesOnAsIfItHadNeverStopped) {
 // order of sums, which that number changes.
 TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
   const std::vector<std::uint64_t> seeds = {1, 2, 3};
-  for (const PathOptions path : {PathOptions{.clusters = false}, PathOptions{.chains = 8}, PathOptions{.chains = 16},
-                                 PathOptions{.chains = 32}, PathOptions{.chains = 16, .blocks = 1}}) {
+  const PathOptions paths[] = {{PathKind::products}, {.chains = 8}, {.chains = 16}, {.chains = 32},
+                               {.chains = 16, .blocks = 1}, {PathKind::teams, 16, 7},
+                               {PathKind::teams, 16, 25}};  // the last: not all runs at a time
+  for (const PathOptions& path : paths) {
     Runs together(config(), data_, seeds, path);
     if (path.blocks == 1 && has_clusters()) EXPECT_NE(together.path().find("blocks alone"), std::string::npos);
     std::vector<TrainMetrics> metrics(3);

@@ -8,6 +8,7 @@
 namespace hone::test {
 namespace {
 
+using cuda::PathKind;
 using cuda::PathOptions;
 using cuda::Runs;
 
@@ -107,6 +108,12 @@ constexpr Tolerances tf32 = {3e-3, 3e-3, 1e-1, 1e-2, 3e-2, 2e-1, 3e-3, 5e-1, 1e-
 // From Start::near nothing magnifies rounding.
 constexpr Tolerances near_fp32 = {2e-5, 1e-5, 5e-5, 3e-5, 1e-4, 1e-4, 1e-5, 5e-4, 1e-4, 1e-5};
 constexpr Tolerances near_tf32 = {3e-3, 5e-3, 5e-3, 1e-2, 2e-2, 2e-2, 2e-3, 2e-2, 1e-2, 2e-3};
+constexpr Tolerances scaled(Tolerances t, double factor) {
+  for (double* x : {&t.z0, &t.log_p, &t.slope, &t.refined, &t.model, &t.encoder, &t.elbo, &t.vcd, &t.acceptance,
+                    &t.step_size})
+    *x *= factor;
+  return t;
+}
 
 struct Expected {
   std::vector<double> z0, log_p0, grad_p0, z, value, gradient;
@@ -157,7 +164,13 @@ std::vector<double> gradient_of(const TrainState& before, const TrainState& afte
   return squared;
 }
 
+std::string name_of(const PathOptions& path) {
+  if (path.kind == PathKind::products) return "products";
+  return (path.kind == PathKind::teams ? "teams of " : "clusters of ") + std::to_string(path.chains);
+}
+
 const std::vector<PathOptions> all_chains = {{.chains = 8}, {.chains = 16}, {.chains = 32}};
+const std::vector<PathOptions> by_teams = {{PathKind::teams, 16}, {PathKind::teams, 32}};
 const std::vector<PathOptions> block_alone = {{.chains = 16, .blocks = 1}};
 
 class CudaIteration : public CudaTest {
@@ -169,7 +182,7 @@ class CudaIteration : public CudaTest {
     const DataSet data = made_up_data(c.config.model.kind, 1200, c.pixels);
     std::optional<Expected> expected;  // the same for all
     for (const PathOptions& path : paths) {
-      SCOPED_TRACE(path.clusters ? "clusters of " + std::to_string(path.chains) : std::string("products"));
+      SCOPED_TRACE(name_of(path));
       Runs runs(c.config, data, {c.config.seed}, path);
       ASSERT_NE(runs.path().find(expected_path), std::string::npos) << runs.path();
       TrainState start = runs.save(0);
@@ -220,7 +233,7 @@ class CudaIteration : public CudaTest {
 };
 
 TEST_F(CudaIteration, ByProductsAgainstDouble) {
-  for (const Case& c : cases()) compare(c, {{.clusters = false}}, fp32, "one kernel a product");
+  for (const Case& c : cases()) compare(c, {{.kind = PathKind::products}}, fp32, "one kernel a product");
 }
 
 TEST_F(CudaIteration, ByClustersAgainstDouble) {
@@ -229,7 +242,8 @@ TEST_F(CudaIteration, ByClustersAgainstDouble) {
     for (const int chains : {8, 16, 32}) {
       if (c.config.batch > 13 * chains) continue;  // they would not be resident together
       const bool fits = c.config.model.hidden.size() <= 2 && (c.pixels < 784 || chains < 32);
-      compare(c, {{.chains = chains}}, fp32, fits ? "weights in shared memory" : "one kernel a product");
+      compare(c, {{.kind = PathKind::clusters, .chains = chains}}, fp32,
+              fits ? "weights in shared memory" : "one kernel a product");
     }
 }
 
@@ -241,6 +255,50 @@ TEST_F(CudaIteration, ByClustersOfOtherSizes) {
       compare({"model " + std::to_string(static_cast<int>(model)), config_of(model, ObjectiveKind::vcd)},
               {{.chains = 8, .blocks = blocks}}, fp32, "clusters of " + std::to_string(blocks) + " blocks");
   }
+}
+
+// Teams take nearly any decoder: many blocks for few chains, few for many, some without any unit of a layer.
+TEST_F(CudaIteration, ByTeamsAgainstDouble) {
+  if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
+  for (const Case& c : cases()) compare(c, by_teams, fp32, "weights from the cache");
+  struct Shape {
+    std::vector<int> hidden;
+    int batch, chains;
+    Tolerances tolerance = near_fp32;
+    Precision precision = Precision::float32;
+    int blocks = 0, pixels = 101, latent = 3;
+  };
+  // Many chains, many layers, several rounds of a block's columns, and layers so wide that there is no room for the
+  // whole of the first, as floats or at all. As halves six layers round six times; with hundreds of chains some decision
+  // is close, and with thousands some ReLU is near its kink.
+  const Shape shapes[] = {{{64, 13}, 500, 64},
+                          {{200, 200}, 37, 16, near_fp32, Precision::float32, 1, 784},
+                          {{300, 200}, 37, 16, near_tf32, Precision::tf32, 1, 784},
+                          {{300, 40}, 37, 16, near_tf32, Precision::tf32, 2, 784, 65},
+                          {{20, 17, 33, 16, 1, 30, 12}, 37, 16},
+                          {{40, 33, 50, 20, 64}, 37, 32},
+                          {{40, 33, 50, 20, 64}, 37, 32, scaled(near_tf32, 5), Precision::tf32},
+                          {{300, 40}, 2100, 32},
+                          {{1700, 1900}, 5, 16},
+                          {{1700, 1900}, 5, 16, near_tf32, Precision::tf32},
+                          {{4000, 3500}, 3, 16, near_tf32, Precision::tf32}};
+  for (const Shape& shape : shapes) {
+    TrainConfig config = config_of(ModelKind::vae, ObjectiveKind::vcd);
+    config.model.hidden = shape.hidden;
+    config.batch = shape.batch;
+    config.precision = shape.precision;
+    config.model.latent = shape.latent;
+    config.refine = {2, Adapt::off, 0.3, 0.9, -1};
+    compare({std::to_string(shape.hidden[0]) + " units, batch " + std::to_string(shape.batch) +
+                 (shape.precision == Precision::tf32 ? ", tf32" : ", float32"),
+             config, shape.pixels, Start::near},
+            {{PathKind::teams, shape.chains, shape.blocks}}, shape.tolerance, "weights from the cache");
+  }
+  for (const int blocks : {1, 2, 3, 11})
+    for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
+      compare({std::to_string(blocks) + " blocks", config_of(model, ObjectiveKind::vcd)},
+              {{.kind = PathKind::teams, .chains = 16, .blocks = blocks}}, fp32,
+              "teams of " + std::to_string(blocks) + " blocks");
 }
 
 // The kernels whose weights are halves, in registers or in a block alone: the paper's shapes, the largest that fit, odd
@@ -271,6 +329,8 @@ TEST_F(CudaIteration, InHalvesAgainstDouble) {
       const Case it = {name, config, shape.pixels, Start::wide};
       if (shape.batch <= 104) compare(it, all_chains, tf32, "weights in registers");
       if (shape.pixels <= 832) compare(it, block_alone, tf32, "blocks alone");
+      compare(it, by_teams, tf32, "weights from the cache");
+      if (shape.batch > 1000) compare(it, {{PathKind::teams, 64}}, tf32, "64 chains each");
     }
 }
 
@@ -308,6 +368,7 @@ TEST_F(CudaIteration, InHalvesByEveryWayOfMoving) {
       const Case it = {(vae ? "vae, " : "logistic-mf, ") + way.name, config, 784, Start::near};
       compare(it, all_chains, near_tf32, "weights in registers");
       compare(it, block_alone, near_tf32, "blocks alone");
+      compare(it, by_teams, near_tf32, "weights from the cache");
     }
 }
 
@@ -345,12 +406,13 @@ TEST_F(CudaIteration, InTf32AgainstDouble) {
     config.refine = {3, Adapt::inside, shape.step_size, 0.9, -1, 0.3};
     config.seed = shape.seed;
     const Case c = {shape.name, config, shape.pixels, Start::near};
-    compare(c, {{.clusters = false}}, near_tf32, "one kernel a product");
+    compare(c, {{.kind = PathKind::products}}, near_tf32, "one kernel a product");
     if (!has_clusters()) continue;
     std::vector<PathOptions> paths = all_chains;
     if (shape.pixels == 784) paths.pop_back();  // 32 chains have no room beside the weights
     for (PathOptions& path : paths) path.blocks = shape.blocks;
     compare(c, paths, near_tf32, "weights in shared memory");
+    compare(c, by_teams, near_tf32, "weights from the cache");
   }
 }
 
@@ -358,8 +420,8 @@ TEST_F(CudaIteration, InTf32AgainstDouble) {
 // cpu engine in float32, in double there is room.
 TEST_F(CudaIteration, LostDrawsAmongLiveOnes) {
   for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd})
-    for (const PathOptions& path : {PathOptions{.clusters = false}, PathOptions{.chains = 8}}) {
-      SCOPED_TRACE(path.clusters ? "clusters" : "products");
+    for (const PathOptions& path : {PathOptions{.kind = PathKind::products}, PathOptions{.chains = 8}, by_teams[0]}) {
+      SCOPED_TRACE(name_of(path));
       TrainConfig config = config_of(ModelKind::gaussian_mf, kind);
       config.refine = {3, Adapt::off, 0.02, 0.9, -1};
       config.optimizer = OptimizerKind::adam;

@@ -8,6 +8,7 @@
 namespace hone::test {
 namespace {
 
+using cuda::PathKind;
 using cuda::PathOptions;
 using cuda::Runs;
 
@@ -30,7 +31,10 @@ std::vector<World> worlds() {
     all.push_back(
         {name + " streaming", model, Precision::tf32, {.chains = 16, .blocks = 1}, "blocks alone", step_size});
     all.push_back({name + " in shared memory", model, Precision::float32, {.chains = 8}, "in shared", step_size});
-    all.push_back({name + " by products", model, Precision::tf32, {.clusters = false}, "a product", step_size});
+    const PathOptions team{PathKind::teams, 32};
+    all.push_back({name + " by teams", model, Precision::tf32, {PathKind::teams}, "from the cache", step_size});
+    all.push_back({name + " by teams, float32", model, Precision::float32, team, "from the cache", step_size});
+    all.push_back({name + " by products", model, Precision::tf32, {PathKind::products}, "a product", step_size});
   };
   add("vae", ModelKind::vae, 0.3);
   add("logistic-mf", ModelKind::logistic_mf, 0.25);
@@ -126,7 +130,7 @@ class CudaRefinement : public CudaTest {
 
 TEST_F(CudaRefinement, LeavesThePosteriorInvariant) {
   for (const World& world : worlds()) {
-    if (world.path.clusters && !has_clusters()) continue;
+    if (world.path.kind != PathKind::products && !has_clusters()) continue;
     SCOPED_TRACE(world.name);
     const Deviation found = deviation(world, 4);
     EXPECT_LT(found.worst, 4.5);
@@ -147,7 +151,7 @@ TEST_F(CudaRefinement, PlantedFaultsAreSeen) {
       numbers.momentum[i] = numbers.momentum[i - gradient.size()];
   };
   for (const World& world : worlds()) {
-    if (!world.path.clusters) continue;
+    if (world.path.kind == PathKind::products) continue;
     SCOPED_TRACE(world.name);
     const Plant half_kick_turned = [&](Runs::DrawnNumbers& numbers, const std::vector<double>& gradient) {
       for (std::size_t i = 0; i < gradient.size(); ++i) numbers.momentum[i] -= world.step_size * gradient[i];
@@ -163,7 +167,7 @@ TEST_F(CudaRefinement, PlantedFaultsAreSeen) {
 TEST_F(CudaRefinement, TrajectoriesRunBack) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   for (const World& world : with_paper(worlds())) {
-    if (!world.path.clusters) continue;
+    if (world.path.kind == PathKind::products) continue;
     SCOPED_TRACE(world.name);
     const Made made = make(world, 1);
     const auto start = made.points(0);

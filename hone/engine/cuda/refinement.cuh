@@ -15,7 +15,7 @@ __device__ inline const double* draws_of(const Space& space, int run, int first)
 // The chains of a cluster, or of each of its blocks, through a whole refinement. A block moves all that it knows (where
 // blocks share chains, with the same bits), a warp a chain (or several) and one lane a dimension: within a chain hardly a
 // barrier is needed. The decoder is a block's part of log p(x | z):
-//   NC, block_warps, rank()                  chains; warps of a block; this block's number in the cluster
+//   NC, block_warps, rank()                  chains; warps of a block; this block's number in the cluster or team
 //   groups                                   of a cluster, each with chains of its own; 1: its blocks share theirs
 //   most_dims                                dimensions of z at most; 0: not known to the compiler
 //   keeps_first                              value and gradient at the draws are wanted in the end
@@ -35,8 +35,8 @@ class Refinement {
                         int first)
       : decoder_(decoder), space_(space), spec_(spec), run_(run), first_(first), shared_(shared) {}
 
-  // From the draws (chain, D) on. `stay`: without any step. In the end all blocks have met, and what they wrote before
-  // the last pass (`stay`: the first) is visible.
+  // From the draws (chain, D) on. `stay`: without any step. In the end all blocks of a cluster have met, and what
+  // they wrote before the last pass (`stay`: the first) is visible.
   template <bool stay = false>
   __device__ void run(const double* draws);
 

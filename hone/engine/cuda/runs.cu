@@ -250,7 +250,9 @@ void Runs::launch_refinement(const Space& space, const Surroundings& around) {
                             step_sizes(),
                             *plan_,
                             ceil_div(config_.batch, plan_->chains),
-                            around};
+                            around,
+                            team_memory_.data()};
+  if (plan_->weights == WeightPlace::cache) launch_pack_team(space, spec, math, count(), queue_);
   for (int run = 0; run < count(); run += wave_)
     launch_trajectory(space, spec, math, run, std::min(wave_, count() - run), queue_);
 }
@@ -453,7 +455,8 @@ Runs::Probe Runs::refine(std::uint32_t iteration, int first, std::span<const dou
   const std::size_t batch = config_.batch;
   if (count() != 1 || first < 0 || first + config_.batch > data_.size() || points.size() != batch * space_.latent)
     throw InputError("a refinement alone is made with one run, data that are there and a point for each");
-  if (plant && !(plan_ && refines())) throw InputError("only the cluster kernel's random numbers can be changed");
+  if (plant && !(plan_ && refines()))
+    throw InputError("random numbers can be changed where one kernel makes a refinement");
   std::vector<int> indices(batch);
   std::iota(indices.begin(), indices.end(), first);
   copy_to(const_cast<int*>(space_.indices), indices, "copying a minibatch");

@@ -28,12 +28,13 @@ class Arena {
   std::size_t used_ = 0;
 };
 
-// How refinements are executed: by itself the cluster kernel where the decoder fits it, with as many chains a cluster
-// as suits the number of runs.
+// How refinements are executed: by a cluster kernel where the decoder fits one, else by teams of blocks, with as many
+// chains each as suits the number of runs; else product by product.
+enum class PathKind { chosen, clusters, teams, products };
 struct PathOptions {
-  bool clusters = true;
-  int chains = 0;  // of a cluster: 8, 16, 32; 0: chosen
-  int blocks = 0;  // of a cluster: 1, 2, 4, 8, 16; 0: chosen
+  PathKind kind = PathKind::chosen;
+  int chains = 0;  // of a cluster: 8, 16, 32; of a team: 16, 32, 64; 0: chosen
+  int blocks = 0;  // of a cluster: 1, 2, 4, 8, 16; of a team: any number; 0: chosen
 };
 
 // Some data as the device wants them.
@@ -67,14 +68,13 @@ class Runs {
   SimulatedData simulate(int run, int count) const;
 
   // What the last iteration held, for tests: doubles, (batch, D) or (batch).
-  bool clusters() const { return plan_.has_value(); }
   struct Probe {
     std::vector<double> mean, sd, z0, log_p0, grad_p0, z, value, acceptance;
   };
   Probe probe(int run) const;
   // A refinement alone, for tests, where there is one run: of the data from `first` on, from given points (batch, D)
-  // instead of draws of q, as in iteration `iteration`. `plant` may change its random numbers, where the cluster kernel
-  // makes it.
+  // instead of draws of q, as in iteration `iteration`. `plant` may change its random numbers, where one kernel makes
+  // it.
   struct DrawnNumbers {
     std::vector<double> momentum, log_uniform;  // (steps, batch, D), (steps, batch)
   };
@@ -89,6 +89,7 @@ class Runs {
   PointData load_points(const DataSet& data, int begin, int count) const;
   void upload_parameters(int run);
   void plan_refinement(const PathOptions& options);
+  void plan_teams(const PathOptions& options, const DecoderShape& decoder);
   void make_tasks();
   UpdateSpec update_spec() const;
   Packing packing() const;
@@ -149,6 +150,7 @@ class Runs {
   Memory<std::uint64_t> bits_, seed_memory_;
   Memory<float> values_;
   Memory<double> constants_;
+  Memory<uint4> team_memory_;
   Memory<UpdateTask> tasks_;
   int strips_ = 0;  // of the tasks, which come first
   Space space_ = {};

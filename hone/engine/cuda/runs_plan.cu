@@ -18,18 +18,20 @@ double refinement_time(const TrajectoryPlan& plan) {
 
 }  // namespace
 
-// The cluster kernel where the decoder fits it, in registers rather than in shared memory, and the general path where
-// not. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is full
-// anyway.
+// The cluster kernel where the decoder fits it, in registers rather than in shared memory, else teams, else one kernel
+// a product. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is
+// full anyway.
 void Runs::plan_refinement(const PathOptions& options) {
   const auto waves = [&](const TrajectoryPlan& plan) {
     const int clusters = ceil_div(config_.batch, plan.chains);
     const int resident = resident_clusters(plan, math_) / clusters;
     return std::pair(ceil_div(count(), resident), resident);
   };
+  const bool clusters = options.kind == PathKind::chosen || options.kind == PathKind::clusters,
+             teams = options.kind == PathKind::chosen || options.kind == PathKind::teams;
+  const DecoderShape decoder{decoder_net_, config_.model.density(), data_.bits() != nullptr, math_, refines()};
   double best = 0;
   const auto consider = [&](int chains, int blocks) {
-    const DecoderShape decoder{decoder_net_, config_.model.density(), data_.bits() != nullptr, math_, refines()};
     const auto plan = plan_trajectory(decoder, config_.batch, chains, blocks);
     if (!plan) return;
     const double cost = waves(*plan).first * refinement_time(*plan);
@@ -40,17 +42,41 @@ void Runs::plan_refinement(const PathOptions& options) {
     wave_ = waves(*plan).second;
   };
   for (const int chains : {8, 16, 32})
-    if (options.clusters && (options.chains == 0 || chains == options.chains)) consider(chains, options.blocks);
-  if (options.clusters && options.chains == 0 && options.blocks == 0) consider(16, 1);
+    if (clusters && (options.chains == 0 || chains == options.chains)) consider(chains, options.blocks);
+  if (clusters && options.chains == 0 && options.blocks == 0) consider(16, 1);
+  if (!plan_ && teams) plan_teams(options, decoder);
   if (plan_)
     path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) +
-            (plan_->cluster == 1 ? " blocks alone, " : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
+            (plan_->weights == WeightPlace::cache ? " teams of " + std::to_string(plan_->team.blocks) + " blocks, "
+             : plan_->cluster == 1                ? " blocks alone, "
+                                   : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
             std::to_string(plan_->chains) + " chains each, weights " +
             (plan_->weights == WeightPlace::registers                      ? "in registers"
+             : plan_->weights == WeightPlace::cache                        ? "from the cache"
              : plan_->weights == WeightPlace::streamed && plan_->depth > 1 ? "streaming by"
                                                                            : "in shared memory");
   else
-    path_ = "one kernel a product, replayed as a graph (the device has no clusters, or the decoder does not fit one)";
+    path_ = "one kernel a product, replayed as a graph (layers or batch too large for one kernel a refinement, or a "
+            "device below compute capability 9.0)";
+}
+
+void Runs::plan_teams(const PathOptions& options, const DecoderShape& decoder) {
+  double best = 0;
+  for (const int chains : {16, 32, 64}) {
+    if (options.chains != 0 && chains != options.chains) continue;
+    const auto plan = cuda::plan_teams(decoder, config_.batch, count(), chains, options.blocks);
+    if (!plan) continue;
+    const int teams = ceil_div(config_.batch, chains), wave = resident_clusters(*plan, math_) / teams;
+    const double cost = ceil_div(count(), wave) * team_time(*plan);
+    if (plan_ && cost >= best) continue;
+    best = cost;
+    plan_ = plan;
+    wave_ = wave;
+  }
+  if (!plan_) return;
+  TeamPlan& team = plan_->team;
+  team.run_size = team.weights_size + ceil_div(config_.batch, plan_->chains) * team.team_size;
+  team_memory_ = Memory<uint4>(team.run_size * static_cast<std::size_t>(count()));
 }
 
 // What takes longest first: the small ones fill the gaps.

@@ -1,5 +1,7 @@
 #include "hone/engine/cuda/trajectory.cuh"
 
+#include <algorithm>
+
 #include "hone/engine/cuda/cluster.cuh"
 #include "hone/engine/cuda/datum.cuh"
 
@@ -10,6 +12,7 @@ TrajectoryKernel kernel_of(const TrajectoryPlan& plan, Math math) {
   switch (plan.weights) {
     case WeightPlace::registers: return register_kernel(plan);
     case WeightPlace::streamed: return streamed_kernel(plan);
+    case WeightPlace::cache: return team_kernel(plan, math);
     default: return shared_kernel(plan, math);
   }
 }
@@ -51,7 +54,8 @@ int cluster_shared_memory() {
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
-  return resident_clusters(kernel_of(plan, math), plan.cluster, threads_of(plan), plan.bytes);
+  const int clusters = resident_clusters(kernel_of(plan, math), plan.cluster, threads_of(plan), plan.bytes);
+  return plan.weights == WeightPlace::cache ? clusters / plan.team.blocks : clusters;
 }
 
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks) {
@@ -70,6 +74,22 @@ std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int b
     if (resident_clusters(plan, decoder.math) >= ceil_div(batch, chains)) return plan;
   }
   return {};
+}
+
+std::optional<TrajectoryPlan> plan_teams(const DecoderShape& decoder, int batch, int runs, int chains, int blocks) {
+  const int most = cluster_shared_memory(), teams = ceil_div(batch, chains);
+  if (most == 0) return {};
+  if (blocks == 0) {
+    int device = 0, multiprocessors = 0, widest = 1;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "asking for the device");
+    for (int l = 0; l < decoder.net.depth; ++l)
+      widest = std::max(widest, ceil_div(decoder.net.layer[l].outputs, 16));
+    blocks = std::clamp(multiprocessors / (teams * runs), 1, widest);
+  }
+  const TrajectoryPlan plan = plan_team(decoder, chains, blocks, most);
+  if (plan.bytes == 0 || !allows(plan, decoder.math, most) || resident_clusters(plan, decoder.math) < teams) return {};
+  return plan;
 }
 
 Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& encoder, const ObjectiveSpec& objective,
@@ -96,7 +116,8 @@ void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math
                        cudaStream_t stream) {
   // launched ahead, two blocks with weights in shared memory might share a multiprocessor
   const bool ahead = spec.plan.weights != WeightPlace::shared;
-  const Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, threads_of(spec.plan),
+  const int blocks = spec.plan.weights == WeightPlace::cache ? spec.plan.team.blocks : spec.plan.cluster;
+  const Launch launch(runs * spec.clusters * blocks, spec.plan.cluster, threads_of(spec.plan),
                       spec.around.there ? spec.around.bytes : spec.plan.bytes, stream, ahead);
   check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
