@@ -21,7 +21,7 @@ struct BenchCommand {
       fmt::print("{}", b.to_json());
       return;
     }
-    const std::string where = b.engine == "cpu" ? fmt::format("{} threads at level {}", b.threads, b.level) : b.level;
+    const std::string where = b.engine == "cpu" ? fmt::format("{} threads at level {}", b.threads, b.level) : b.device;
     fmt::print("{}, {} objective, t = {}, {}, {}\n", b.model, b.objective, b.steps, b.precision, where);
     fmt::print("  {:.0f} µs an iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration,
                b.iterations);

@@ -109,6 +109,10 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.precision = settings.text("precision");
   result.engine = settings.text("engine");
   result.level = on_cpu ? name_of(simd_level()) : cuda_support().devices.front().name;
+  if (!on_cpu) result.device = engines->device();
+  result.latent = train.model.latent;
+  result.hidden = train.model.hidden;
+  result.batch = train.batch;
   result.steps = config.run.steps;
   result.threads = *config.run.threads;
   result.iterations = each * repeats;
@@ -129,6 +133,9 @@ IterationBench bench_iteration(IterationBenchConfig config) {
 std::string IterationBench::to_json() const {
   Json json = {{"model", model},
                {"objective", objective},
+               {"latent", latent},
+               {"hidden", hidden},
+               {"batch", batch},
                {"steps", steps},
                {"precision", precision},
                {"engine", engine},
@@ -142,6 +149,7 @@ std::string IterationBench::to_json() const {
   if (peak_gflops == 0) {
     json["peak_gflops"] = json["fraction_of_peak"] = nullptr;
     json["peak_is"] = "not measured on a device";
+    json["device"] = device;
     return json.dump(2) + "\n";
   }
   json.update({{"peak_gflops", peak_gflops},

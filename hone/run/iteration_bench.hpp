@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hone/engine/config.hpp"
 #include "hone/run/settings.hpp"
@@ -23,6 +24,9 @@ Settings iteration_bench_settings(IterationBenchConfig& config);
 struct IterationBench {
   std::string model, objective, precision, engine;
   std::string level;  // instruction level of the cpu engine, or the device's name
+  std::string device;        // how the cuda engine executes an iteration, in words; empty on the cpu
+  int latent = 0, batch = 0;
+  std::vector<int> hidden;
   int steps = 0, threads = 1, runs = 1;
   std::uint32_t iterations = 0;  // timed, in all, of each run
   double us_per_iteration = 0;   // of one run: that of all runs divided by their number; median over repeats

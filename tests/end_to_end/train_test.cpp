@@ -326,6 +326,9 @@ TEST_F(Train, BenchPrintsJson) {
   const auto json = nlohmann::json::parse(outcome.out);
   for (const char* key : {"us_per_iteration", "gflops", "peak_gflops", "fraction_of_peak"})
     EXPECT_GT(json[key], 0) << key;
+  EXPECT_EQ(json["latent"], 3);
+  EXPECT_EQ(json["batch"], 5);
+  EXPECT_TRUE(json["hidden"].empty());
   expect_error("bench iteration --model gan", 2, "--model: 'gan'");
 }
 
