@@ -89,7 +89,6 @@ class Runs {
   PointData load_points(const DataSet& data, int begin, int count) const;
   void upload_parameters(int run);
   void plan_refinement(const PathOptions& options);
-  void plan_teams(const PathOptions& options, const DecoderShape& decoder);
   void make_tasks();
   UpdateSpec update_spec() const;
   Packing packing() const;

@@ -8,8 +8,9 @@ namespace {
 
 // How long a refinement takes with so many chains a cluster, against 8: in registers and streaming as measured (H200,
 // paper's shapes; with hidden layers there are too few registers beyond 16), in shared memory about as long as 16
-// chains' products and 3 more meetings.
+// chains' products and 3 more meetings. Of teams, which are compared with each other only, a gradient's time.
 double refinement_time(const TrajectoryPlan& plan) {
+  if (plan.weights == WeightPlace::cache) return team_time(plan);
   if (plan.weights == WeightPlace::shared) return (1 + plan.chains / 16.0) / 1.5;
   if (plan.weights == WeightPlace::streamed) return plan.depth == 1 ? 3.1 : 3.8;
   if (plan.depth == 1) return plan.chains == 8 ? 1 : plan.chains == 16 ? 1.3 : 2.1;
@@ -22,29 +23,33 @@ double refinement_time(const TrajectoryPlan& plan) {
 // a product. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is
 // full anyway.
 void Runs::plan_refinement(const PathOptions& options) {
-  const auto waves = [&](const TrajectoryPlan& plan) {
-    const int clusters = ceil_div(config_.batch, plan.chains);
-    const int resident = resident_clusters(plan, math_) / clusters;
-    return std::pair(ceil_div(count(), resident), resident);
-  };
   const bool clusters = options.kind == PathKind::chosen || options.kind == PathKind::clusters,
              teams = options.kind == PathKind::chosen || options.kind == PathKind::teams;
   const DecoderShape decoder{decoder_net_, config_.model.density(), data_.bits() != nullptr, math_, refines()};
+  const auto wanted = [&](int chains) { return options.chains == 0 || chains == options.chains; };
   double best = 0;
-  const auto consider = [&](int chains, int blocks) {
-    const auto plan = plan_trajectory(decoder, config_.batch, chains, blocks);
+  const auto consider = [&](const std::optional<TrajectoryPlan>& plan) {
     if (!plan) return;
-    const double cost = waves(*plan).first * refinement_time(*plan);
+    const int wave = resident_clusters(*plan, math_) / ceil_div(config_.batch, plan->chains);
+    const double cost = ceil_div(count(), wave) * refinement_time(*plan);
     const auto shared = [](const TrajectoryPlan& p) { return p.weights == WeightPlace::shared; };
     if (plan_ && (shared(*plan_) == shared(*plan) ? cost >= best : shared(*plan))) return;
     best = cost;
     plan_ = plan;
-    wave_ = waves(*plan).second;
+    wave_ = wave;
   };
+  const int batch = config_.batch;
   for (const int chains : {8, 16, 32})
-    if (clusters && (options.chains == 0 || chains == options.chains)) consider(chains, options.blocks);
-  if (clusters && options.chains == 0 && options.blocks == 0) consider(16, 1);
-  if (!plan_ && teams) plan_teams(options, decoder);
+    if (clusters && wanted(chains)) consider(plan_trajectory(decoder, batch, chains, options.blocks));
+  if (clusters && options.chains == 0 && options.blocks == 0) consider(plan_trajectory(decoder, batch, 16, 1));
+  if (teams && !plan_)
+    for (const int chains : {16, 32, 64})
+      if (wanted(chains)) consider(plan_teams(decoder, batch, count(), chains, options.blocks));
+  if (plan_ && plan_->weights == WeightPlace::cache) {
+    TeamPlan& team = plan_->team;
+    team.run_size = team.weights_size + ceil_div(batch, plan_->chains) * team.team_size;
+    team_memory_ = Memory<uint4>(team.run_size * static_cast<std::size_t>(count()));
+  }
   if (plan_)
     path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) +
             (plan_->weights == WeightPlace::cache ? " teams of " + std::to_string(plan_->team.blocks) + " blocks, "
@@ -58,25 +63,6 @@ void Runs::plan_refinement(const PathOptions& options) {
   else
     path_ = "one kernel a product, replayed as a graph (layers or batch too large for one kernel a refinement, or a "
             "device below compute capability 9.0)";
-}
-
-void Runs::plan_teams(const PathOptions& options, const DecoderShape& decoder) {
-  double best = 0;
-  for (const int chains : {16, 32, 64}) {
-    if (options.chains != 0 && chains != options.chains) continue;
-    const auto plan = cuda::plan_teams(decoder, config_.batch, count(), chains, options.blocks);
-    if (!plan) continue;
-    const int teams = ceil_div(config_.batch, chains), wave = resident_clusters(*plan, math_) / teams;
-    const double cost = ceil_div(count(), wave) * team_time(*plan);
-    if (plan_ && cost >= best) continue;
-    best = cost;
-    plan_ = plan;
-    wave_ = wave;
-  }
-  if (!plan_) return;
-  TeamPlan& team = plan_->team;
-  team.run_size = team.weights_size + ceil_div(config_.batch, plan_->chains) * team.team_size;
-  team_memory_ = Memory<uint4>(team.run_size * static_cast<std::size_t>(count()));
 }
 
 // What takes longest first: the small ones fill the gaps.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "hone/engine/cuda/team_decoder.cuh"
 
@@ -77,20 +78,22 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains, int blocks, int 
     const int at_once = ceil_div(columns, ceil_div(columns, warps));
     return ProductPlan{at_once, std::clamp(warps / at_once, 1, k)};
   };
-  int at = 0, scratch = 0;
+  std::size_t at = 0;
+  int scratch = 0;
   bool several_rounds = false;
   for (int product = 0; product <= 2 * last + 1; ++product) {
     const int l = product / 2;
     const bool forward = product % 2 == 0, first = l == 0;
     TeamMatrix& w = team.matrix[product];
-    w = {team.tiles[forward ? l + 1 : l], team.tiles[forward ? l : l + 1], at};
-    at += w.n * w.k * tile;
+    w = {team.tiles[forward ? l + 1 : l], team.tiles[forward ? l : l + 1], static_cast<int>(at)};
+    at += static_cast<std::size_t>(w.n) * w.k * tile;
     const int columns = forward ? team.slice[l] : first ? w.n : team.slice[l - 1];
     if (forward && first && whole_first) continue;  // which is not shared out
     const ProductPlan how = team.how[product] = shared_out(columns, !forward && first ? team.slice[0] : w.k);
     scratch = std::max(scratch, how.parts * how.tiles * rows * 64);
     several_rounds = several_rounds || columns > how.tiles;
   }
+  if (at > std::numeric_limits<int>::max()) return {};  // too much for places in ints, and for any block
   team.weights_size = at;
   Places places;
   const auto tiles = [&](int count) { return places.take<uint4>(count * rows * tile); };

@@ -20,6 +20,17 @@ int threads_of(const TrajectoryPlan& plan) {
   return plan.weights == WeightPlace::streamed ? 32 * streamed_warps : threads;
 }
 
+int blocks_of(const TrajectoryPlan& plan) {  // that carry the same chains, or are launched together
+  return plan.weights == WeightPlace::cache ? plan.team.blocks : plan.cluster;
+}
+
+int attribute(cudaDeviceAttr which) {  // of the device
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&value, which, device), "asking what the device has");
+  return value;
+}
+
 bool allows(const TrajectoryPlan& plan, Math math, int most) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
   const bool fits =
@@ -34,28 +45,21 @@ bool allows(const TrajectoryPlan& plan, Math math, int most) {
 }  // namespace
 
 bool has_clusters() {
-  int device = 0, major = 0;
-  check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-        "asking for the device's generation");
   TrajectoryPlan any;
   any.weights = WeightPlace::registers;
   any.chains = 8;
   cudaFuncAttributes code;
   check(cudaFuncGetAttributes(&code, kernel_of(any, Math::tf32)), "asking for the code of a kernel");
-  return major >= 9 && code.ptxVersion >= 90;
+  return attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && code.ptxVersion >= 90;
 }
 
 int cluster_shared_memory() {
-  int device = 0, most = 0;
-  check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
-  return has_clusters() ? most : 0;
+  return has_clusters() ? attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) : 0;
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
   const int clusters = resident_clusters(kernel_of(plan, math), plan.cluster, threads_of(plan), plan.bytes);
-  return plan.weights == WeightPlace::cache ? clusters / plan.team.blocks : clusters;
+  return clusters * plan.cluster / blocks_of(plan);
 }
 
 std::optional<TrajectoryPlan> plan_trajectory(const DecoderShape& decoder, int batch, int chains, int blocks) {
@@ -80,12 +84,10 @@ std::optional<TrajectoryPlan> plan_teams(const DecoderShape& decoder, int batch,
   const int most = cluster_shared_memory(), teams = ceil_div(batch, chains);
   if (most == 0) return {};
   if (blocks == 0) {
-    int device = 0, multiprocessors = 0, widest = 1;
-    check(cudaGetDevice(&device), "asking for the device");
-    check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "asking for the device");
+    int widest = 1;
     for (int l = 0; l < decoder.net.depth; ++l)
       widest = std::max(widest, ceil_div(decoder.net.layer[l].outputs, 16));
-    blocks = std::clamp(multiprocessors / (teams * runs), 1, widest);
+    blocks = std::clamp(attribute(cudaDevAttrMultiProcessorCount) / (teams * runs), 1, widest);
   }
   const TrajectoryPlan plan = plan_team(decoder, chains, blocks, most);
   if (plan.bytes == 0 || !allows(plan, decoder.math, most) || resident_clusters(plan, decoder.math) < teams) return {};
@@ -116,8 +118,7 @@ void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math
                        cudaStream_t stream) {
   // launched ahead, two blocks with weights in shared memory might share a multiprocessor
   const bool ahead = spec.plan.weights != WeightPlace::shared;
-  const int blocks = spec.plan.weights == WeightPlace::cache ? spec.plan.team.blocks : spec.plan.cluster;
-  const Launch launch(runs * spec.clusters * blocks, spec.plan.cluster, threads_of(spec.plan),
+  const Launch launch(runs * spec.clusters * blocks_of(spec.plan), spec.plan.cluster, threads_of(spec.plan),
                       spec.around.there ? spec.around.bytes : spec.plan.bytes, stream, ahead);
   check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
 }
