@@ -33,7 +33,9 @@ def default_cases():
     lengths = [case(model=model, steps=t) for t in (25, 2, 4, 16) for model in ("vae", "logistic-mf")]
     shapes = [case(hidden=[500, 500], batch=200), case(hidden=[300, 200]), case(hidden=[200, 200, 200]),
               case(hidden=[1000, 1000]), case(hidden=[4000, 4000]), case(hidden=[500, 500], batch=1000),
-              case(hidden=[500, 500], batch=5000), case(hidden=[500, 500], batch=200, precision="fp32")]
+              case(hidden=[500, 500], batch=5000), case(hidden=[500, 500], batch=200, precision="fp32"),
+              case(hidden=[6000, 6000]), case(hidden=[500, 500], batch=5000, precision="fp32"),
+              case(hidden=[4000, 4000], precision="fp32"), case(hidden=[500, 500], batch=10000)]
     return [*cases[:2], *mf, *shapes, *cases[2:], *lengths]
 
 

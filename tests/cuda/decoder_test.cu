@@ -134,7 +134,7 @@ class CudaDecoder : public CudaTest {
         x{std::span<const float>(x_)}, answer(z_.size());
     BatchDecoder<math> decoder(net_, parameters.data(), shape_.density, shape_.rows, gradient, queue);
     EXPECT_EQ((BatchDecoder<math>::in_one_kernel(net_, shape_.density)), math == Math::tf32 && shape_.one_kernel);
-    const Memory<float> partial(static_cast<std::size_t>(shape_.rows) * decoder.tiles());
+    const Memory<float> partial(static_cast<std::size_t>(shape_.rows) * decoder.parts());
     decoder.run({z.data(), ld_, shape_.rows, x.data(), ldx_, shape_.rows_per_datum, partial.data(),
                  gradient ? answer.data() : nullptr});
     queue.wait();
@@ -185,6 +185,11 @@ TEST_F(CudaDecoder, AgainstDouble) {
       {{10, 209, 200, 100}, 40, 1, false},
       {{65, 100}, 40, 1, false},
       {{10, 30, 30, 30, 100}, 40, 1, false},
+      {{10, 209, 200, 100}, 2003, 3, false},  // products in tiles of other sizes
+      {{65, 256}, 15003, 7, false},
+      {{10, 256, 30}, 15003, 1, false},
+      {{10, 130, 130, 256}, 8003, 1, false, true, Density::bernoulli, Activation::tanh},
+      {{10, 30, 256}, 15003, 1, false, false, Density::gaussian},
       {{10, 30, 30, 100}, 40, 1, false, true, Density::bernoulli, Activation::tanh},
       {{10, 30, 30, 100}, 40, 1, false, true, Density::gaussian},
   };

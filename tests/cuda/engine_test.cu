@@ -30,7 +30,7 @@ class CudaEngineTest : public CudaTest {
 };
 
 TEST_F(CudaEngineTest, TwoRunsGiveTheSameBits) {
-  for (const PathKind path : {PathKind::clusters, PathKind::teams, PathKind::products})
+  for (const PathKind path : {PathKind::clusters, PathKind::teams, PathKind::products, PathKind::wide_products})
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
       Runs a(config(kind), data_, {1}, {path}), b(config(kind), data_, {1}, {path});
       expect_same(trained(a, 40), trained(b, 40));
@@ -59,6 +59,7 @@ TEST_F(CudaEngineTest, ManyAtOnceAreThoseOneByOne) {
       {logistic_mf, 7, {}, {37, 53}, 1100, 250, Precision::float32},
       {vae, 3, {64, 13}, {33, 70, 19}, 101, 1, Precision::float32},
       {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {.kind = PathKind::products}},
+      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {PathKind::wide_products}},
       {gaussian_mf, 7, {}, {64, 13}, 101, 37}};
   for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
@@ -105,7 +106,8 @@ TEST_F(CudaEngineTest, GoesOnAsIfItHadNeverStopped) {
 // order of sums, which that number changes.
 TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
   const std::vector<std::uint64_t> seeds = {1, 2, 3};
-  const PathOptions paths[] = {{PathKind::products}, {.chains = 8}, {.chains = 16}, {.chains = 32},
+  const PathOptions paths[] = {{PathKind::products}, {PathKind::wide_products},
+                               {.chains = 8}, {.chains = 16}, {.chains = 32},
                                {.chains = 16, .blocks = 1}, {PathKind::teams, 16, 7},
                                {PathKind::teams, 16, 25}};  // the last: not all runs at a time
   for (const PathOptions& path : paths) {

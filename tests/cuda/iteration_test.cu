@@ -83,7 +83,7 @@ std::vector<Case> cases() {
   add("adam", [](TrainConfig& c) { c.optimizer = OptimizerKind::adam; });
   add("batch 1", [](TrainConfig& c) { c.batch = 1; });
   add("batch 1000", [](TrainConfig& c) { c.batch = 1000; });
-  add("batch 1100", [](TrainConfig& c) { c.batch = 1100; });  // large tiles
+  add("batch 1100", [](TrainConfig& c) { c.batch = 1100; });  // many rows
   add(
       "the paper's shape",
       [](TrainConfig& c) {
@@ -166,11 +166,13 @@ std::vector<double> gradient_of(const TrainState& before, const TrainState& afte
 
 std::string name_of(const PathOptions& path) {
   if (path.kind == PathKind::products) return "products";
+  if (path.kind == PathKind::wide_products) return "wide products";
   return (path.kind == PathKind::teams ? "teams of " : "clusters of ") + std::to_string(path.chains);
 }
 
 const std::vector<PathOptions> all_chains = {{.chains = 8}, {.chains = 16}, {.chains = 32}};
 const std::vector<PathOptions> by_teams = {{PathKind::teams, 16}, {PathKind::teams, 32}};
+const std::vector<PathOptions> by_products = {{.kind = PathKind::products}, {.kind = PathKind::wide_products}};
 const std::vector<PathOptions> block_alone = {{.chains = 16, .blocks = 1}};
 
 class CudaIteration : public CudaTest {
@@ -233,7 +235,7 @@ class CudaIteration : public CudaTest {
 };
 
 TEST_F(CudaIteration, ByProductsAgainstDouble) {
-  for (const Case& c : cases()) compare(c, {{.kind = PathKind::products}}, fp32, "one kernel a product");
+  for (const Case& c : cases()) compare(c, by_products, fp32, "one kernel a product");
 }
 
 TEST_F(CudaIteration, ByClustersAgainstDouble) {
@@ -406,7 +408,7 @@ TEST_F(CudaIteration, InTf32AgainstDouble) {
     config.refine = {3, Adapt::inside, shape.step_size, 0.9, -1, 0.3};
     config.seed = shape.seed;
     const Case c = {shape.name, config, shape.pixels, Start::near};
-    compare(c, {{.kind = PathKind::products}}, near_tf32, "one kernel a product");
+    compare(c, by_products, near_tf32, "one kernel a product");
     if (!has_clusters()) continue;
     std::vector<PathOptions> paths = all_chains;
     if (shape.pixels == 784) paths.pop_back();  // 32 chains have no room beside the weights
@@ -420,7 +422,7 @@ TEST_F(CudaIteration, InTf32AgainstDouble) {
 // cpu engine in float32, in double there is room.
 TEST_F(CudaIteration, LostDrawsAmongLiveOnes) {
   for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd})
-    for (const PathOptions& path : {PathOptions{.kind = PathKind::products}, PathOptions{.chains = 8}, by_teams[0]}) {
+    for (const PathOptions& path : {by_products[0], by_products[1], PathOptions{.chains = 8}, by_teams[0]}) {
       SCOPED_TRACE(name_of(path));
       TrainConfig config = config_of(ModelKind::gaussian_mf, kind);
       config.refine = {3, Adapt::off, 0.02, 0.9, -1};

@@ -35,6 +35,7 @@ std::vector<World> worlds() {
     all.push_back({name + " by teams", model, Precision::tf32, {PathKind::teams}, "from the cache", step_size});
     all.push_back({name + " by teams, float32", model, Precision::float32, team, "from the cache", step_size});
     all.push_back({name + " by products", model, Precision::tf32, {PathKind::products}, "a product", step_size});
+    all.push_back({name + " by wide products", model, Precision::tf32, {PathKind::wide_products}, "many", step_size});
   };
   add("vae", ModelKind::vae, 0.3);
   add("logistic-mf", ModelKind::logistic_mf, 0.25);
@@ -52,6 +53,10 @@ std::vector<World> with_paper(std::vector<World> all) {
     all.push_back(world);
   }
   return all;
+}
+
+bool by_products(const World& world) {
+  return world.path.kind == PathKind::products || world.path.kind == PathKind::wide_products;
 }
 
 // A model, pairs (z, x) drawn from it, and runs that hold it and those data. Given x, z is a draw of the posterior.
@@ -130,7 +135,7 @@ class CudaRefinement : public CudaTest {
 
 TEST_F(CudaRefinement, LeavesThePosteriorInvariant) {
   for (const World& world : worlds()) {
-    if (world.path.kind != PathKind::products && !has_clusters()) continue;
+    if (!by_products(world) && !has_clusters()) continue;
     SCOPED_TRACE(world.name);
     const Deviation found = deviation(world, 4);
     EXPECT_LT(found.worst, 4.5);
@@ -151,7 +156,7 @@ TEST_F(CudaRefinement, PlantedFaultsAreSeen) {
       numbers.momentum[i] = numbers.momentum[i - gradient.size()];
   };
   for (const World& world : worlds()) {
-    if (world.path.kind == PathKind::products) continue;
+    if (by_products(world)) continue;
     SCOPED_TRACE(world.name);
     const Plant half_kick_turned = [&](Runs::DrawnNumbers& numbers, const std::vector<double>& gradient) {
       for (std::size_t i = 0; i < gradient.size(); ++i) numbers.momentum[i] -= world.step_size * gradient[i];
@@ -167,7 +172,7 @@ TEST_F(CudaRefinement, PlantedFaultsAreSeen) {
 TEST_F(CudaRefinement, TrajectoriesRunBack) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   for (const World& world : with_paper(worlds())) {
-    if (world.path.kind == PathKind::products) continue;
+    if (by_products(world)) continue;
     SCOPED_TRACE(world.name);
     const Made made = make(world, 1);
     const auto start = made.points(0);

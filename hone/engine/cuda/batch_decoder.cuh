@@ -4,27 +4,9 @@
 #include <vector>
 
 #include "hone/engine/cuda/warp_decoder.cuh"
+#include "hone/engine/cuda/wide_network.cuh"
 
 namespace hone::cuda {
-
-// Room for the values of a network's layers; deltas, and the values of the last layer, only where they are wanted.
-struct LayerRoom {
-  std::vector<Memory<float>> memory;
-  Tape tape = {};
-};
-inline LayerRoom layer_room(const Net& net, std::size_t rows, bool deltas, bool outputs) {
-  LayerRoom room;
-  for (int l = 0; l < net.depth; ++l) {
-    if (l + 1 < net.depth || outputs) {
-      room.memory.emplace_back(rows * net.layer[l].ld);
-      room.tape.value[l] = room.memory.back().data();
-    }
-    if (!deltas) continue;
-    room.memory.emplace_back(rows * net.layer[l].ld);
-    room.tape.delta[l] = room.memory.back().data();
-  }
-  return room;
-}
 
 // log p(x | z) of up to `most` rows at once, and its gradients where those are wanted: in one kernel where tf32's
 // precision is asked for and the decoder fits one (WarpDecoder), else one kernel a product. The parameters must not
@@ -32,39 +14,54 @@ inline LayerRoom layer_room(const Net& net, std::size_t rows, bool deltas, bool 
 template <Math math>
 class BatchDecoder {
  public:
-  using Products = Networks<math, LargeTile>;
-
   BatchDecoder(const Net& net, const float* parameters, Density density, int most, bool gradients, cudaStream_t stream)
       : net_(net),
+        parameters_(parameters),
         density_(density),
-        products_(net, parameters, {1, 1, 0, 0, static_cast<std::size_t>(most), 0}, stream) {
-    if (in_one_kernel(net, density))
+        stream_(stream),
+        path_(math, true, math == Math::tf32 && suits_halves(net, density)) {
+    if (in_one_kernel(net, density)) {
       warps_.emplace(net, parameters, stream);
-    else
-      room_ = layer_room(net, most, gradients, false);
+      return;
+    }
+    path_.take_room(net, most, 1, true, gradients, [&](std::size_t bytes) {
+      copies_.emplace_back(bytes);
+      return copies_.back().data();
+    });
+    with_products([](const auto& products) { products.prepare(); });
   }
 
   static bool in_one_kernel(const Net& net, Density density) {
     return math == Math::tf32 && WarpDecoder::holds(net, density);
   }
-  int tiles() const { return warps_ ? 1 : Products::partial_tiles(net_.outputs()); }  // of DecoderRows::partial
+  int parts() const { return warps_ ? 1 : Comparison::parts(net_.outputs()); }  // of DecoderRows::partial
 
   void run(const DecoderRows& rows) {
     if (warps_) return warps_->run(rows);
-    room_.tape.input = rows.input;
-    room_.tape.ld_input = rows.ld;
+    tape_.input = rows.input;
+    tape_.ld_input = rows.ld;
     const bool gradient = rows.answer != nullptr;
     const Comparison data{density_, rows.x, rows.ldx, rows.rows_per_datum, nullptr, rows.partial, gradient};
-    gradient ? products_.gradient(room_.tape, rows.rows, data, rows.answer, rows.ld)
-             : products_.compare(room_.tape, rows.rows, data);
+    with_products([&](const auto& products) {
+      gradient ? compute_gradient(products, rows.rows, data, rows.answer, rows.ld)
+               : products.compare(rows.rows, data);
+    });
   }
 
  private:
+  template <class F>
+  void with_products(F f) const {
+    path_.with(net_, parameters_, tape_, {}, stream_, f);
+  }
+
   const Net& net_;
+  const float* parameters_;
   Density density_;
-  Products products_;
+  cudaStream_t stream_;
+  ProductPath path_;
   std::optional<WarpDecoder> warps_;
-  LayerRoom room_;
+  Tape tape_ = {};
+  std::vector<Memory<char>> copies_;
 };
 
 }  // namespace hone::cuda

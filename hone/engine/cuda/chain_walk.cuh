@@ -28,8 +28,8 @@ class ChainWalk {
         decoder_(target.decoder, target.parameters, target.density, count, true, stream),
         points_(5 * size_of(count)),
         figures_(4 * static_cast<std::size_t>(count)),
-        counts_(3 * static_cast<std::size_t>(count)),
-        floats_(static_cast<std::size_t>(count) * (2 * ld() + decoder_.tiles())) {
+        counts_(4 * static_cast<std::size_t>(count)),
+        floats_(static_cast<std::size_t>(count) * (2 * ld() + decoder_.parts())) {
     const std::size_t n = count, size = size_of(count);
     double *p = points_.data(), *f = figures_.data();
     for (double** array : {&chains_.z, &chains_.gradient, &chains_.position, &chains_.momentum, &chains_.slope})
@@ -41,10 +41,11 @@ class ChainWalk {
     chains_.length = counts_.data();
     chains_.proposals = counts_.data() + n;
     chains_.nonfinite = counts_.data() + 2 * n;
+    chains_.outcome = counts_.data() + 3 * n;
     chains_.input = floats_.data();
     chains_.answer = floats_.data() + n * ld();
     chains_.partial = floats_.data() + 2 * n * ld();
-    chains_.tiles = decoder_.tiles();
+    chains_.parts = decoder_.parts();
     chains_.constant = target.constant;
     check(cudaStreamSynchronize(cudaStreamLegacy), "clearing memory");  // or it would follow what `stream` does first
   }

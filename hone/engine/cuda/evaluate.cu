@@ -98,7 +98,7 @@ __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, Draw
 }
 
 // One block a point: adds its draws' weights to its accumulators, in an order that is always the same.
-__global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int tiles,
+__global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int parts,
                       const double* constant, int begin, int pilot, Accumulator* all) {
   __shared__ Accumulator shared[3][128];
   const int point = shape.first + static_cast<int>(blockIdx.x), rows = shape.points * shape.size;
@@ -106,7 +106,7 @@ __global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms,
   for (int draw = threadIdx.x; draw < shape.size; draw += blockDim.x) {
     const int row = static_cast<int>(blockIdx.x) * shape.size + draw;
     double joint = terms[row].prior + constant[point];
-    for (int tile = 0; tile < tiles; ++tile) joint += partial[static_cast<std::size_t>(tile) * rows + row];
+    for (int part = 0; part < parts; ++part) joint += partial[static_cast<std::size_t>(part) * rows + row];
     if (!isfinite(joint)) joint = -infinity;  // weighs nothing: the estimate stays a lower bound
     double top = -infinity, sum = 0;
     int used = 0;
@@ -229,16 +229,25 @@ class Evaluator {
   int ld_pixels() const { return padded_width(decoder_.outputs()); }
 
   void encode() {
-    LayerRoom r = layer_room(encoder_, 2 * static_cast<std::size_t>(points_), false, true);
-    r.tape.input = x_.data();
-    r.tape.ld_input = ld_pixels();
+    const std::size_t half = static_cast<std::size_t>(points_) * ld_;
+    Memory<float> outputs(2 * half);
+    Tape tape = {x_.data(), ld_pixels(), {}, {}};
+    tape.value[encoder_.depth - 1] = outputs.data();
+    std::vector<Memory<char>> memory;
+    ProductPath path(math, true, false);
+    path.take_room(encoder_, points_, 2, false, false, [&](std::size_t bytes) {
+      memory.emplace_back(bytes);
+      return memory.back().data();
+    });
     const Sides sides{2, 1, net_parameters_, 0, static_cast<std::size_t>(points_), 0};
-    Networks<math, LargeTile>(encoder_, parameters_, sides, queue_).forward(r.tape, points_, 0, encoder_.depth);
+    path.with(encoder_, parameters_, tape, sides, queue_, [&](const auto& networks) {
+      networks.prepare();
+      networks.forward(points_, 0, encoder_.depth);
+    });
     queue_.wait();
-    const std::vector<float> raw = r.memory.back().download();
+    const std::vector<float> raw = outputs.download();
     q_mean_.assign(static_cast<std::size_t>(points_) * latent_, 0);
     std::vector<double> sd(q_mean_.size());
-    const std::size_t half = static_cast<std::size_t>(points_) * ld_;
     for (int i = 0; i < points_; ++i)
       for (int d = 0; d < latent_; ++d) {
         const std::size_t from = static_cast<std::size_t>(i) * ld_ + d, to = static_cast<std::size_t>(i) * latent_ + d;
@@ -289,7 +298,7 @@ class Evaluator {
     const int rows = at_once * evaluation_block, lanes = lanes_of_draw(latent_);
     BatchDecoder<math> decoder(decoder_, parameters_, density, rows, false, queue_);
     Memory<float> input(static_cast<std::size_t>(rows) * ld_);
-    Memory<float> partial(static_cast<std::size_t>(rows) * decoder.tiles());
+    Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
     Memory<DrawTerms> terms(rows);
     const ProposalArrays proposals{q_mean_memory_.data(),
                                    chain_mean_.data(),
@@ -309,7 +318,7 @@ class Evaluator {
           check(cudaGetLastError(), "drawing from proposals");
           decoder.run({input.data(), ld_, count, x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
                        ld_pixels(), size, partial.data(), nullptr});
-          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), decoder.tiles(),
+          weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), decoder.parts(),
                                             constant_.data(), begin, std::max(1, evaluation_.samples / 10),
                                             sums.data());
           check(cudaGetLastError(), "weighing draws");

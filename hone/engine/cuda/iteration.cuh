@@ -123,7 +123,7 @@ struct ObjectiveSpec {
 void launch_ascend(const Space& space, const ObjectiveSpec& spec, int runs, cudaStream_t stream);
 
 // Whether the encoder's layers above the first have code of their own: where they are one or two, on a device with
-// clusters. Else they go by Networks, and launch_draw and launch_ascend.
+// clusters. Else they go by products, and launch_draw and launch_ascend.
 bool takes_encoder(const Net& net, int latent, Math math);
 // From the first layer's sums, or values, to the draws: as the layers above and launch_draw.
 void launch_encode(const Space& space, const EncoderSpec& encoder, Math math, int runs, cudaStream_t stream);

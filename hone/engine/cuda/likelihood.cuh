@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "hone/base/scalar.hpp"
 #include "hone/engine/cuda/mma.cuh"
 #include "hone/tensor/layer.hpp"
@@ -44,6 +46,24 @@ __device__ __forceinline__ float slope(Activation activation, float h) {
     case Activation::softplus: return 1.0f - exponential<math>(-h);
     default: return 1.0f;
   }
+}
+
+// f(choice) where the compiler knows the choice: it is made before many numbers, not at each of them. Halves are of
+// ReLUs and of Bernoullis only (`suits_halves`).
+template <bool halves, class F>
+__device__ __forceinline__ auto with_activation(Activation activation, F f) {
+  using enum Activation;
+  if (halves || activation == relu) return f(std::integral_constant<Activation, relu>());
+  if (activation == linear) return f(std::integral_constant<Activation, linear>());
+  if (activation == tanh) return f(std::integral_constant<Activation, tanh>());
+  return f(std::integral_constant<Activation, softplus>());
+}
+template <bool halves, class F>
+__device__ __forceinline__ auto with_density(Density density, F f) {
+  using enum Density;
+  if (halves || density == bernoulli) return f(std::integral_constant<Density, bernoulli>());
+  if (density == gaussian) return f(std::integral_constant<Density, gaussian>());
+  return f(std::integral_constant<Density, poisson>());
 }
 
 // d log p(x | a) / da, and log p(x | a) without what does not depend on a but for a Gaussian's normalizer

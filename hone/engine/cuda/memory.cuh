@@ -42,6 +42,12 @@ std::vector<std::remove_const_t<T>> copy_of(T* from, std::size_t count, const ch
   return values;
 }
 
+// A pointer so many floats further on: from a run's array to another's.
+template <class T>
+__host__ __device__ T* at(T* pointer, std::size_t floats) {
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);
+}
+
 // Memory on the device, zero at the start.
 template <class T>
 class Memory {
@@ -76,6 +82,13 @@ class Memory {
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+inline int device_attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&value, which, device), "asking what the device has");
+  return value;
+}
 
 // Whether the device knows clusters and launches ahead, and this program has code for such: compute capability 9.0.
 bool has_clusters();

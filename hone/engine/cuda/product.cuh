@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "hone/engine/cuda/memory.cuh"
 #include "hone/engine/cuda/mma.cuh"
 
@@ -13,14 +15,13 @@ enum class Along { n, k };  // of b
 
 // A block's share of C, and of k at a time; a warp's share of that. Of several groups of warps each takes its part of
 // k, and their sums meet in shared memory at the end.
-template <int M, int N, int K, int WM, int WN, int stages_, int groups_ = 1>
+template <int M, int N, int K, int WM, int WN, int stages_, int groups_>
 struct Tile {
   static constexpr int m = M, n = N, k = K, warp_m = WM, warp_n = WN, stages = stages_, groups = groups_;
   static constexpr int warps_m = M / WM, warps_n = N / WN, threads = 32 * warps_m * warps_n * groups;
   static_assert(K % (8 * groups) == 0);
 };
 using SmallTile = Tile<16, 32, 128, 16, 16, 3, 8>;  // some hundred rows: many blocks, few waits
-using LargeTile = Tile<128, 128, 32, 64, 32, 3>;    // thousands of rows
 
 struct Product {
   const float* a;
@@ -29,10 +30,13 @@ struct Product {
   int m, n, k;
 };
 
-__device__ __forceinline__ void copy_async(float* to, const float* from, bool inside) {
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  const int bytes = inside ? 16 : 0;  // the rest becomes zero
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+// 16 bytes to an address in shared memory; of those that are not inside nothing is read, and they become zero
+__device__ __forceinline__ void copy_async(unsigned to, const void* from, bool inside) {
+  const int bytes = inside ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
+  copy_async(static_cast<unsigned>(__cvta_generic_to_shared(to)), from, inside);
 }
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int pending>
@@ -67,59 +71,42 @@ struct Shares {
   using A = Share<T::m, T::k, true>;
   using B = std::conditional_t<b == Along::k, Share<T::n, T::k, true>, Share<T::k, T::n, false>>;
   static constexpr int stage = A::size + B::size;
-  static constexpr int floats = T::stages * stage, meeting = T::groups > 1 ? T::groups * T::m * (T::n + 4) : 0;
-  static constexpr int bytes = (floats > meeting ? floats : meeting) * static_cast<int>(sizeof(float));
+  static constexpr int floats = T::stages * stage, meeting = T::groups * T::m * (T::n + 4);
+  static constexpr int bytes = std::max(floats, meeting) * static_cast<int>(sizeof(float));
 };
 
-// Every thread finishes what it has summed: many numbers, so that the epilogue's choices are made before.
-template <class T, class Epilogue, int tiles_m, int tiles_n>
-__device__ __forceinline__ void finish_apart(const Product& p, int m0, int n0, float* shared,
-                                             const float (&c)[tiles_m][tiles_n][4], const Epilogue& epilogue) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
-#pragma unroll
-  for (int i = 0; i < tiles_m; ++i)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = warp_m + 16 * i + g + 8 * half, m = m0 + row;
-      float sum = 0;
-      if (m < p.m) {
-        const auto to = epilogue.row(m);
-#pragma unroll
-        for (int j = 0; j < tiles_n; ++j)
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int n = n0 + warp_n + 8 * j + 2 * t + e;
-            const bool inside = n < p.n;
-            if constexpr (Epilogue::sums_rows)
-              sum += epilogue(to, inside ? n : p.n - 1, c[i][j][2 * half + e], inside);
-            else
-              epilogue(to, inside ? n : p.n - 1, c[i][j][2 * half + e], inside);
-          }
-      }
-      if constexpr (Epilogue::sums_rows) {
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
-        if (t == 0) shared[row * T::warps_n + warp_n / T::warp_n] = sum;
-      }
-    }
+// Two neighbours of C, n even, by each of `lanes` lanes: epilogue(row, n, column, loaded, c, inside), where so many of
+// the two are inside. Those that are not are another time the last of their row, so that nothing depends on a branch,
+// and are not stored. Where the epilogue sums rows, its return values are summed over the lanes, and row_sum(m, part,
+// sum) is called once.
+inline constexpr int row_sum_columns = 32;  // of a row, in one sum
+struct PairPlace {
+  int m, n;    // of what is read
+  int inside;  // of the two
+  __device__ PairPlace(int row, int column, int rows, int columns)
+      : m(min(row, rows - 1)), n(min(column, (columns - 1) & ~1)), inside(row < rows ? columns - column : 0) {}
+};
+template <int lanes, class Epilogue, class Column>
+__device__ __forceinline__ void finish_pair(const Epilogue& epilogue, const PairPlace& place,
+                                            const typename Epilogue::Row& row, const Column& column,
+                                            const typename Epilogue::Loaded& loaded, const float2& c, int part) {
   if constexpr (Epilogue::sums_rows) {
-    __syncthreads();
-    for (int row = threadIdx.x; row < T::m; row += T::threads) {
-      if (m0 + row >= p.m) continue;
-      float sum = 0;
-      for (int w = 0; w < T::warps_n; ++w) sum += shared[row * T::warps_n + w];
-      epilogue.row_sum(m0 + row, sum);
-    }
+    float sum = epilogue(row, place.n, column, loaded, c, place.inside);
+    if (!epilogue.wants_sums()) return;
+#pragma unroll
+    for (int offset = lanes / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    if (threadIdx.x % lanes == 0 && place.inside > 0) epilogue.row_sum(place.m, part, sum);
+  } else {
+    epilogue(row, place.n, column, loaded, c, place.inside);
   }
 }
 
-// The groups' sums meet in shared memory; then a warp finishes 32 neighbours of a row at a time.
+// The groups' sums meet in shared memory; then 16 lanes finish 32 neighbours of a row.
 template <class T, class Epilogue, int tiles_m, int tiles_n>
 __device__ void finish_together(const Product& p, int m0, int n0, float* shared, const float (&c)[tiles_m][tiles_n][4],
                                 const Epilogue& epilogue) {
-  static_assert(T::n == 32);
-  constexpr int stride = T::n + 4, size = T::m * stride;
+  constexpr int stride = T::n + 4, size = T::m * stride, pairs = T::n / 2;
+  static_assert(T::n == row_sum_columns && T::m * pairs <= T::threads);
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int group = threadIdx.x / (T::threads / T::groups), warp = threadIdx.x / 32 - group * T::warps_m * T::warps_n;
   const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
@@ -132,27 +119,20 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
         *reinterpret_cast<float2*>(shared + group * size + (warp_m + 16 * i + g + 8 * half) * stride + warp_n + 8 * j +
                                    2 * t) = make_float2(c[i][j][2 * half], c[i][j][2 * half + 1]);
   __syncthreads();
+  const int row = threadIdx.x / pairs, column = 2 * (threadIdx.x % pairs);
+  if (row >= T::m) return;
+  float2 sum = {0, 0};
 #pragma unroll
-  for (int row = threadIdx.x / 32; row < T::m; row += T::threads / 32) {
-    const int m = m0 + row, n = n0 + lane;
-    float sum = 0;
-#pragma unroll
-    for (int other = 0; other < T::groups; ++other) sum += shared[other * size + row * stride + lane];
-    if constexpr (Epilogue::sums_rows) {
-      sum = m < p.m && n < p.n ? epilogue(epilogue.row(m), n, sum, true) : 0.0f;
-#pragma unroll
-      for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
-      if (lane == 0 && m < p.m) epilogue.row_sum(m, sum);
-    } else if (m < p.m && n < p.n) {
-      epilogue(epilogue.row(m), n, sum, true);
-    }
+  for (int other = 0; other < T::groups; ++other) {
+    const float2 more = *reinterpret_cast<const float2*>(shared + other * size + row * stride + column);
+    sum = {sum.x + more.x, sum.y + more.y};
   }
+  const PairPlace place(m0 + row, n0 + column, p.m, p.n);
+  const auto to = epilogue.row(place.m);
+  finish_pair<pairs>(epilogue, place, to, epilogue.column(place.n), epilogue.load(to, place.n), sum, n0 / T::n);
 }
 
-// C's share of the block whose first element is (m0, n0): epilogue(epilogue.row(m), n, c, inside) for every element.
-// One that is not inside is another time the last of its row, so that nothing depends on a branch, and is not stored.
-// Where the epilogue sums rows, its return values are summed over the block's columns and row_sum(m, sum) is called once
-// a row.
+// C's share of the block whose first element is (m0, n0)
 template <class T, Along b, Math math, class Epilogue>
 __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
   using S = Shares<T, b>;
@@ -216,27 +196,37 @@ __device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, c
   wait_copies<0>();
   __syncthreads();  // the shares may be written anew
 
-  if constexpr (T::groups > 1)
-    finish_together<T>(p, m0, n0, shared, c, epilogue);
-  else
-    epilogue.chosen([&](const auto& fixed) { finish_apart<T>(p, m0, n0, shared, c, fixed); });
+  finish_together<T>(p, m0, n0, shared, c, epilogue);
 }
 
-// Products of the same shape side by side: of a run's two encoder networks, and of several runs. Distances in floats.
-struct Side {
-  std::size_t a = 0, b = 0, c = 0;
+// How far one product's numbers are from another's, in floats: operands, C and what an epilogue reads and writes with
+// its shape, biases, data.
+struct Distances {
+  std::size_t a = 0, b = 0, c = 0, bias = 0, data = 0;
+};
+// Products of the same shape side by side: of some networks of a run, and of several runs.
+struct Beside {
+  int nets = 1, runs = 1;
+  Distances net, run;
+
+  int count() const { return nets * runs; }
+  __device__ Distances of(int index) const {
+    const std::size_t n = index % nets, r = index / nets;
+    return {n * net.a + r * run.a, n * net.b + r * run.b, n * net.c + r * run.c, n * net.bias + r * run.bias,
+            n * net.data + r * run.data};
+  }
 };
 
 template <class T, Along b, Math math, class Epilogue>
-__global__ void __launch_bounds__(T::threads, math == Math::tf32 && T::groups == 1 ? 2 : 0)  // two share the waits
-    product_kernel(Product p, int nets, Side net, Side run, Epilogue epilogue) {
+__global__ void __launch_bounds__(T::threads)
+    product_kernel(Product p, Beside beside, Epilogue epilogue) {
   extern __shared__ __align__(16) float shared[];
-  const std::size_t n = blockIdx.z % nets, r = blockIdx.z / nets;
-  p.a += n * net.a + r * run.a;
-  p.b += n * net.b + r * run.b;
-  epilogue.shift(n, net, r, run);
+  const Distances distances = beside.of(static_cast<int>(blockIdx.z));
+  p.a += distances.a;
+  p.b += distances.b;
+  epilogue.shift(distances);
   multiply_tile<T, b, math>(p, static_cast<int>(blockIdx.y) * T::m, static_cast<int>(blockIdx.x) * T::n, shared,
-                               epilogue);
+                            epilogue);
 }
 
 template <auto kernel, int bytes>
@@ -248,13 +238,12 @@ void allow_shared_memory() {  // asks once a kernel
 }
 
 template <class T, Along b, Math math, class Epilogue>
-void launch_product(const Product& p, int nets, const Side& net, int runs, const Side& run, const Epilogue& epilogue,
-                    cudaStream_t stream) {
+void launch_product(const Product& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
   constexpr int bytes = Shares<T, b>::bytes;
   constexpr auto kernel = product_kernel<T, b, math, Epilogue>;
   allow_shared_memory<kernel, bytes>();
-  const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), nets * runs);
-  kernel<<<grid, T::threads, bytes, stream>>>(p, nets, net, run, epilogue);
+  const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), beside.count());
+  kernel<<<grid, T::threads, bytes, stream>>>(p, beside, epilogue);
   check(cudaGetLastError(), "starting a product");
 }
 

@@ -16,12 +16,12 @@ __device__ Here here(const ChainArrays& all) {
           static_cast<int>(threadIdx.x) % 32};
 }
 
-// β log p(x | z) + log p(z): the sums over tiles, in order, and the prior
+// β log p(x | z) + log p(z): the sums over parts, in order, and the prior
 __device__ double value_of(const ChainArrays& c, int chain, const double* z, int lane) {
   double prior = 0, likelihood = c.constant ? c.constant[chain] : 0;
   for (int d = lane; d < c.latent; d += 32) prior += log_standard_normal(z[d]);
   prior = warp_sum(prior);
-  for (int tile = 0; tile < c.tiles; ++tile) likelihood += c.partial[static_cast<std::size_t>(tile) * c.count + chain];
+  for (int part = 0; part < c.parts; ++part) likelihood += c.partial[static_cast<std::size_t>(part) * c.count + chain];
   return c.beta * likelihood + prior;
 }
 
@@ -105,85 +105,103 @@ __global__ void leap(ChainArrays all, StepSizeArrays sizes, int index) {
   }
 }
 
-constexpr int accept_threads = 1024;
+__global__ void accept(ChainArrays all, Numbers numbers, std::uint32_t step) {
+  const Here h = here(all);
+  const ChainArrays& c = h.chains;
+  if (h.chain >= c.count) return;
+  const std::size_t first = static_cast<std::size_t>(h.chain) * c.latent;
+  double kinetic = 0;
+  bool finite = true;
+  for (int d = h.lane; d < c.latent; d += 32) {
+    kinetic += 0.5 * c.momentum[first + d] * c.momentum[first + d];
+    finite = finite && isfinite(c.slope[first + d]);
+  }
+  kinetic = warp_sum(kinetic);
+  finite = __all_sync(0xFFFFFFFFu, finite);
+  const double proposed = finite ? c.proposed[h.chain] : -infinity;
+  const std::uint32_t iteration = numbers.iteration_of(h.run, c.run);
+  const std::uint32_t datum = numbers.first_datum + static_cast<std::uint32_t>(h.chain);
+  const double uniform = random_pair(numbers.seed[h.run], {Purpose::accept, iteration, datum, step}, 0, false).first;
+  const double log_ratio = proposed - c.value[h.chain] + c.energy[h.chain] - kinetic;
+  const Outcome outcome = decide(log_ratio, proposed, c.value[h.chain], log(uniform));
+  const bool moves = outcome == Outcome::accepted;
+  __syncwarp();
+  for (int d = h.lane; moves && d < c.latent; d += 32) {
+    c.z[first + d] = c.position[first + d];
+    c.gradient[first + d] = c.slope[first + d];
+  }
+  if (h.lane != 0) return;
+  if (moves) c.value[h.chain] = proposed;
+  c.acceptance[h.chain] += acceptance_of(outcome, log_ratio);
+  c.proposals[h.chain] += outcome != Outcome::outside;
+  c.nonfinite[h.chain] += outcome == Outcome::nonfinite;
+  c.outcome[h.chain] = static_cast<int>(outcome);
+}
+
+constexpr int adapt_threads = 1024;
 
 // One block a group of chains.
-__global__ void __launch_bounds__(accept_threads)
-    accept(ChainArrays all, Numbers numbers, StepSizeArrays sizes, std::uint32_t step, bool adapt) {
+__global__ void __launch_bounds__(adapt_threads) adapt(ChainArrays all, StepSizeArrays sizes) {
   __shared__ int accepted, proposals;
-  const int run = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x) % 32;
+  const int run = static_cast<int>(blockIdx.y);
   const ChainArrays c = all.of(run);
   if (threadIdx.x == 0) accepted = proposals = 0;
   __syncthreads();
   const int begin = static_cast<int>(blockIdx.x) * sizes.group, end = min(begin + sizes.group, c.count);
-  const std::uint32_t iteration = numbers.iteration_of(run, c.run);
-  for (int chain = begin + static_cast<int>(threadIdx.x) / 32; chain < end; chain += accept_threads / 32) {
-    const std::size_t first = static_cast<std::size_t>(chain) * c.latent;
-    double kinetic = 0;
-    bool finite = true;
-    for (int d = lane; d < c.latent; d += 32) {
-      kinetic += 0.5 * c.momentum[first + d] * c.momentum[first + d];
-      finite = finite && isfinite(c.slope[first + d]);
-    }
-    kinetic = warp_sum(kinetic);
-    finite = __all_sync(0xFFFFFFFFu, finite);
-    const double proposed = finite ? c.proposed[chain] : -infinity;
-    const std::uint32_t datum = numbers.first_datum + static_cast<std::uint32_t>(chain);
-    const double uniform = random_pair(numbers.seed[run], {Purpose::accept, iteration, datum, step}, 0, false).first;
-    const double log_ratio = proposed - c.value[chain] + c.energy[chain] - kinetic;
-    const Outcome outcome = decide(log_ratio, proposed, c.value[chain], log(uniform));
-    const bool moves = outcome == Outcome::accepted;
-    __syncwarp();
-    for (int d = lane; moves && d < c.latent; d += 32) {
-      c.z[first + d] = c.position[first + d];
-      c.gradient[first + d] = c.slope[first + d];
-    }
-    if (lane != 0) continue;
-    if (moves) c.value[chain] = proposed;
-    c.acceptance[chain] += acceptance_of(outcome, log_ratio);
-    c.proposals[chain] += outcome != Outcome::outside;
-    c.nonfinite[chain] += outcome == Outcome::nonfinite;
-    atomicAdd(&accepted, moves);
-    atomicAdd(&proposals, outcome != Outcome::outside);
+  int moved = 0, proposed = 0;
+  for (int chain = begin + static_cast<int>(threadIdx.x); chain < end; chain += adapt_threads) {
+    const auto outcome = static_cast<Outcome>(c.outcome[chain]);
+    moved += outcome == Outcome::accepted;
+    proposed += outcome != Outcome::outside;
   }
+  atomicAdd(&accepted, moved);
+  atomicAdd(&proposals, proposed);
   __syncthreads();
-  if (threadIdx.x != 0 || !adapt || proposals == 0) return;
+  if (threadIdx.x != 0 || proposals == 0) return;
   double& size = sizes.of(run)[blockIdx.x];
   size = sizes.rule.next(size, static_cast<double>(accepted) / proposals);
 }
 
-dim3 grid_of(const ChainArrays& chains, int runs) {
-  return {static_cast<unsigned>(ceil_div(chains.count, chains_a_block)), static_cast<unsigned>(runs), 1};
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const dim3& grid, int threads, cudaStream_t stream, const char* doing,
+            const Arguments&... arguments) {
+  kernel<<<grid, threads, 0, stream>>>(arguments...);
+  check(cudaGetLastError(), doing);
+}
+
+// a warp a chain
+template <class... Parameters, class... Arguments>
+void launch_warps(void (*kernel)(ChainArrays, Parameters...), int runs, cudaStream_t stream, const char* doing,
+                  const ChainArrays& chains, const Arguments&... arguments) {
+  launch(kernel, dim3(ceil_div(chains.count, chains_a_block), runs), 32 * chains_a_block, stream, doing, chains,
+         arguments...);
 }
 
 }  // namespace
 
 void launch_place(const ChainArrays& chains, int runs, cudaStream_t stream) {
-  place<<<grid_of(chains, runs), 32 * chains_a_block, 0, stream>>>(chains);
-  check(cudaGetLastError(), "placing chains");
+  launch_warps(place, runs, stream, "placing chains", chains);
 }
 
 void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream) {
-  begin<<<grid_of(chains, runs), 32 * chains_a_block, 0, stream>>>(chains);
-  check(cudaGetLastError(), "evaluating draws");
+  launch_warps(begin, runs, stream, "evaluating draws", chains);
 }
 
 void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, const HmcShape& shape,
                   std::uint32_t step, int runs, cudaStream_t stream) {
-  start<<<grid_of(chains, runs), 32 * chains_a_block, 0, stream>>>(chains, numbers, sizes, shape, step);
-  check(cudaGetLastError(), "starting trajectories");
+  launch_warps(start, runs, stream, "starting trajectories", chains, numbers, sizes, shape, step);
 }
 
 void launch_leap(const ChainArrays& chains, const StepSizeArrays& sizes, int index, int runs, cudaStream_t stream) {
-  leap<<<grid_of(chains, runs), 32 * chains_a_block, 0, stream>>>(chains, sizes, index);
-  check(cudaGetLastError(), "a leapfrog step");
+  launch_warps(leap, runs, stream, "a leapfrog step", chains, sizes, index);
 }
 
 void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step,
-                   bool adapt, int runs, cudaStream_t stream) {
-  const dim3 grid(ceil_div(chains.count, sizes.group), runs);
-  accept<<<grid, accept_threads, 0, stream>>>(chains, numbers, sizes, step, adapt);
-  check(cudaGetLastError(), "accepting proposals");
+                   bool adapts, int runs, cudaStream_t stream) {
+  launch_warps(accept, runs, stream, "accepting proposals", chains, numbers, step);
+  if (!adapts) return;
+  launch(adapt, dim3(ceil_div(chains.count, sizes.group), runs), adapt_threads, stream, "adapting step sizes", chains,
+         sizes);
 }
 
 }  // namespace hone::cuda

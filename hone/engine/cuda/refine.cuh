@@ -9,12 +9,6 @@
 
 namespace hone::cuda {
 
-// A pointer so many floats further on: from a run's array to another's.
-template <class T>
-__host__ __device__ T* at(T* pointer, std::size_t floats) {
-  return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);
-}
-
 // Which random numbers chains use: run r those of seed[r]; chain c those of datum first_datum + c.
 struct Numbers {
   const std::uint64_t* seed;
@@ -33,10 +27,11 @@ struct ChainArrays {
   double *z, *value, *gradient;
   double *position, *momentum, *slope, *proposed, *energy;
   double* acceptance;                   // sums of the acceptance probabilities
-  int *length, *proposals, *nonfinite;  // leapfrog steps of this trajectory; sums over the refinement
+  int *length, *outcome;                // of this trajectory: leapfrog steps, and whether it is accepted (Outcome)
+  int *proposals, *nonfinite;           // sums over the refinement
   float *input, *answer;                // a point, and ∇ log p(x | z) there
-  const float* partial;                 // (tiles, chains) of log p(x | z)
-  int tiles;
+  const float* partial;                 // (parts, chains) of log p(x | z)
+  int parts;
   const double* constant;  // of log p(x | z); null: 0
   std::size_t run;         // floats from a run to the next
   double beta = 1;         // the target is β log p(x | z) + log p(z)
@@ -47,7 +42,7 @@ struct ChainArrays {
     for (double** p :
          {&c.z, &c.value, &c.gradient, &c.position, &c.momentum, &c.slope, &c.proposed, &c.energy, &c.acceptance})
       *p = at(*p, floats);
-    for (int** p : {&c.length, &c.proposals, &c.nonfinite}) *p = at(*p, floats);
+    for (int** p : {&c.length, &c.outcome, &c.proposals, &c.nonfinite}) *p = at(*p, floats);
     c.input += floats;
     c.answer += floats;
     c.partial += floats;
@@ -131,6 +126,6 @@ void launch_start(const ChainArrays& chains, const Numbers& numbers, const StepS
                   std::uint32_t step, int runs, cudaStream_t stream);
 void launch_leap(const ChainArrays& chains, const StepSizeArrays& sizes, int leap, int runs, cudaStream_t stream);
 void launch_accept(const ChainArrays& chains, const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t step,
-                   bool adapt, int runs, cudaStream_t stream);
+                   bool adapts, int runs, cudaStream_t stream);
 
 }  // namespace hone::cuda

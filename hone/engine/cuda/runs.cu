@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint32_t chunk = 1024;                   // iterations whose minibatches and figures lie on the device
 constexpr Term terms[2] = {Term::first, Term::second};  // of which each may have a control variate
 constexpr std::uint32_t at_once = 32;                   // in one graph: between graphs the device waits
-constexpr int large_batch = 1024;                       // from here on products are cut into large tiles
 
 }  // namespace
 
@@ -28,7 +27,12 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       net_parameters_(padded_.offset("sd.weight[0]") - padded_.offset("mean.weight[0]")),
       step_size_(seeds_.size(), config.refine.step_size),
       failure_(seeds_.size()) {
-  takes_encoder_ = config.batch < large_batch && takes_encoder(mean_net_, config.model.latent, math_);
+  const bool all_wide = path.kind == PathKind::wide_products;
+  decoder_path_ = ProductPath(math_, all_wide || are_wide(decoder_net_, config.batch),
+                              math_ == Math::tf32 && suits_halves(decoder_net_, config.model.density()));
+  plan_refinement(path);
+  takes_encoder_ = !all_wide && config.batch < many_rows && takes_encoder(mean_net_, config.model.latent, math_);
+  encoder_path_ = ProductPath(math_, all_wide || (!takes_encoder_ && are_wide(mean_net_, config.batch)), false);
   if (takes_encoder_ && data_.bits())
     first_sums_.parts = ceil_div(ceil_div(mean_net_.inputs(), 64), FirstLayerSums::words);
   for (const std::uint64_t seed : seeds_) minibatches_.push_back(permuted_minibatches(train.size(), seed));
@@ -45,7 +49,6 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
     state.step_size = config.refine.step_size;
     set_state(run, state);
   }
-  plan_refinement(path);
   if (plan_ && takes_encoder_) around_ = plan_surroundings(*plan_, encoder(), objective(), config.model.latent);
   path_ += around_.there    ? "; encoder and objective in the same kernel"
            : takes_encoder_ ? "; encoder by kernels of its own"
@@ -138,12 +141,14 @@ void Runs::place(Arena arena) {
   c.ld = s.ld_latent;
   for (double** p : {&c.z, &c.gradient, &c.position, &c.momentum, &c.slope}) *p = arena.take<double>(points);
   for (double** p : {&c.value, &c.proposed, &c.energy, &c.acceptance}) *p = arena.take<double>(batch);
-  for (int** p : {&c.length, &c.proposals, &c.nonfinite}) *p = arena.take<int>(batch);
+  for (int** p : {&c.length, &c.outcome, &c.proposals, &c.nonfinite}) *p = arena.take<int>(batch);
   c.input = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_latent);
   c.answer = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_latent);
-  const int tile = batch >= large_batch ? LargeTile::n : SmallTile::n;
-  c.tiles = ceil_div(data_.dimension(), tile);
-  c.partial = arena.take<float>(static_cast<std::size_t>(c.tiles) * batch);
+  const auto take = [&](std::size_t bytes) { return arena.take<char>(bytes); };
+  if (!plan_) decoder_path_.take_room(decoder_net_, batch, 1, true, true, take);
+  if (!takes_encoder_) encoder_path_.take_room(mean_net_, batch, EncoderSplit::nets, false, true, take);
+  c.parts = Comparison::parts(data_.dimension());
+  c.partial = arena.take<float>(static_cast<std::size_t>(c.parts) * batch);
   c.constant = s.constant;
 
   decoder_tape_ = tape_of(arena, decoder_net_, c.input, s.ld_latent, 1);
@@ -193,22 +198,27 @@ void Runs::set_state(int run, const RunState& state) {
   copy_to(of(space_.state, run), std::span(&state, 1), "writing a run's state");
 }
 
-template <Math math, class T>
 void Runs::refine_by_products(const Space& space) {
+  const Sides sides{1, count(), 0, 0, static_cast<std::size_t>(config_.batch), space.stride};
+  decoder_path_.with(decoder_net_, space.parameters, decoder_tape_, sides, queue_,
+                     [&](const auto& decoder) { refine_by(decoder, space); });
+}
+
+template <class N>
+void Runs::refine_by(const N& decoder, const Space& space) {
   const ChainArrays& chains = space.chains;
   const int batch = config_.batch, runs = count();
-  const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(batch), space.stride};
-  const Networks<math, T> decoder(decoder_net_, space.parameters, sides, queue_);
   const Density density = config_.model.density();
   const HmcShape shape = hmc_shape();
   const Numbers numbers{seed_memory_.data(), &space.now->iteration, 0, 0};
   const StepSizeArrays sizes = step_sizes();
   const auto gradient = [&](bool value) {
-    decoder.gradient(
-        decoder_tape_, batch,
+    compute_gradient(
+        decoder, batch,
         {density, space.x, space.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true},
         chains.answer, chains.ld);
   };
+  decoder.prepare();
   gradient(true);
   launch_begin(chains, runs, queue_);
   launch_settle(space, runs, queue_);
@@ -223,8 +233,9 @@ void Runs::refine_by_products(const Space& space) {
                   config_.refine.adapt == Adapt::inside && step < config_.refine.adapting_steps(), runs, queue_);
   }
   launch_refined_input(space, runs, queue_);
-  decoder.compare(decoder_tape_, batch, {density, space.x, space.ld_pixels, 1, space.alive, nullptr, true});
-  decoder.backward(decoder_tape_, batch);
+  decoder.compare(batch, {density, space.x, space.ld_pixels, 1, space.alive, nullptr, true});
+  decoder.backward(batch);
+  decoder.record(batch);
 }
 
 ObjectiveSpec Runs::objective() const {
@@ -233,12 +244,8 @@ ObjectiveSpec Runs::objective() const {
           step_sizes()};
 }
 
-template <Math math, class T>
 void Runs::launch_refinement(const Space& space, const Surroundings& around) {
-  if (!plan_) {
-    refine_by_products<math, T>(space);
-    return;
-  }
+  if (!plan_) return refine_by_products(space);
   if (plan_->weights == WeightPlace::streamed) launch_pack_streamed(space, decoder_net_, count(), queue_);
   const TrajectorySpec spec{decoder_net_,
                             config_.model.density(),
@@ -252,44 +259,40 @@ void Runs::launch_refinement(const Space& space, const Surroundings& around) {
                             ceil_div(config_.batch, plan_->chains),
                             around,
                             team_memory_.data()};
-  if (plan_->weights == WeightPlace::cache) launch_pack_team(space, spec, math, count(), queue_);
+  if (plan_->weights == WeightPlace::cache) launch_pack_team(space, spec, math_, count(), queue_);
   for (int run = 0; run < count(); run += wave_)
-    launch_trajectory(space, spec, math, run, std::min(wave_, count() - run), queue_);
+    launch_trajectory(space, spec, math_, run, std::min(wave_, count() - run), queue_);
 }
 
 // An iteration that is prepared in `space`; it prepares the one that follows it in `next`, if any.
-template <Math math, class T>
 void Runs::capture_iteration(const Space& space, const Space* next) {
   const int batch = config_.batch, runs = count();
-  const Sides sides{2, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space.stride};
-  const Networks<math, T> networks(mean_net_, space.parameters, sides, queue_);
-  Tape tape = encoder_tape_;
-  tape.input = space.x;
-  if (takes_encoder_) {
-    if (first_sums_.parts == 0) networks.forward(tape, batch, 0, 1);
-    if (!around_.there) launch_encode(space, encoder(), math, runs, queue_);
-  } else {
-    networks.forward(tape, batch, 0, mean_net_.depth);
+  const auto with_encoder = [&](const auto& f) {
+    const Sides sides{EncoderSplit::nets, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space.stride};
+    Tape tape = encoder_tape_;
+    tape.input = space.x;
+    encoder_path_.with(mean_net_, space.parameters, tape, sides, queue_, f);
+  };
+  if (!takes_encoder_ || first_sums_.parts == 0)
+    with_encoder([&](const auto& networks) {
+      networks.prepare();
+      networks.forward(batch, 0, takes_encoder_ ? 1 : mean_net_.depth);
+    });
+  if (!takes_encoder_)
     launch_draw(space, runs, queue_);
-  }
-  launch_refinement<math, T>(space, around_);
+  else if (!around_.there)
+    launch_encode(space, encoder(), math_, runs, queue_);
+  launch_refinement(space, around_);
   if (!takes_encoder_) {
     launch_ascend(space, objective(), runs, queue_);
-    networks.backward(tape, batch);
+    with_encoder([&](const auto& networks) {
+      networks.backward(batch);
+      networks.record(batch);
+    });
   } else if (!around_.there) {
-    launch_ascend_back(space, objective(), encoder(), math, runs, queue_);
+    launch_ascend_back(space, objective(), encoder(), math_, runs, queue_);
   }
   launch_update(space, next, update_spec(), runs, queue_);
-}
-
-// Calls what is made for the arithmetic and the batch.
-template <class Call>
-void Runs::by_kind(Call call) const {
-  const bool large = config_.batch >= large_batch;
-  if (math_ == Math::tf32)
-    large ? call.template operator()<Math::tf32, LargeTile>() : call.template operator()<Math::tf32, SmallTile>();
-  else
-    large ? call.template operator()<Math::fp32, LargeTile>() : call.template operator()<Math::fp32, SmallTile>();
 }
 
 cudaGraphExec_t Runs::captured(int iterations) {
@@ -299,9 +302,7 @@ cudaGraphExec_t Runs::captured(int iterations) {
   const Space slots[2] = {space_.of_slot(0), space_.of_slot(1)};
   launch_prepare(slots[0], update_spec(), count(), queue_);
   for (int i = 0; i < iterations; ++i)
-    by_kind([&]<Math math, class T>() {
-      capture_iteration<math, T>(slots[i % 2], i + 1 < iterations ? &slots[(i + 1) % 2] : nullptr);
-    });
+    capture_iteration(slots[i % 2], i + 1 < iterations ? &slots[(i + 1) % 2] : nullptr);
   check(cudaStreamEndCapture(queue_, &graph), "recording an iteration");
   const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphDestroy(graph);
@@ -474,7 +475,7 @@ Runs::Probe Runs::refine(std::uint32_t iteration, int first, std::span<const dou
     copy_to(space_.drawn_momentum, numbers.momentum, "copying momenta");
     copy_to(space_.drawn_log_uniform, numbers.log_uniform, "copying uniforms");
   }
-  by_kind([&]<Math math, class T>() { launch_refinement<math, T>(space_, {}); });
+  launch_refinement(space_, {});
   queue_.wait();
   return probe(0);
 }

@@ -7,6 +7,7 @@
 #include "hone/engine/cpu/model.hpp"
 #include "hone/engine/cuda/padded_parameters.hpp"
 #include "hone/engine/cuda/trajectory.cuh"
+#include "hone/engine/cuda/wide_network.cuh"
 #include "hone/engine/engine.hpp"
 
 namespace hone::cuda {
@@ -29,8 +30,9 @@ class Arena {
 };
 
 // How refinements are executed: by a cluster kernel where the decoder fits one, else by teams of blocks, with as many
-// chains each as suits the number of runs; else product by product.
-enum class PathKind { chosen, clusters, teams, products };
+// chains each as suits the number of runs; else product by product, in small or large tiles as suits the batch and the
+// layers. `wide_products`: in large tiles, and q's networks too.
+enum class PathKind { chosen, clusters, teams, products, wide_products };
 struct PathOptions {
   PathKind kind = PathKind::chosen;
   int chains = 0;  // of a cluster: 8, 16, 32; of a team: 16, 32, 64; 0: chosen
@@ -92,16 +94,13 @@ class Runs {
   void make_tasks();
   UpdateSpec update_spec() const;
   Packing packing() const;
-  template <Math math, class T>
   void capture_iteration(const Space& space, const Space* next);
-  template <Math math, class T>
   void launch_refinement(const Space& space, const Surroundings& around);
   EncoderSpec encoder() const { return {mean_net_, net_parameters_, encoder_tape_, first_sums_}; }
   ObjectiveSpec objective() const;
-  template <Math math, class T>
   void refine_by_products(const Space& space);
-  template <class Call>
-  void by_kind(Call call) const;
+  template <class N>
+  void refine_by(const N& decoder, const Space& space);
   HmcShape hmc_shape() const { return {config_.kernel.leapfrog, config_.kernel.leapfrog_jitter}; }
   cudaGraphExec_t captured(int iterations);
   void start_at(int run, std::uint32_t iteration);
@@ -154,6 +153,7 @@ class Runs {
   int strips_ = 0;  // of the tasks, which come first
   Space space_ = {};
   Tape encoder_tape_ = {}, decoder_tape_ = {};
+  ProductPath encoder_path_, decoder_path_;  // where they go by products
   FirstLayerSums first_sums_;
   std::optional<TrajectoryPlan> plan_;
   bool takes_encoder_ = false;

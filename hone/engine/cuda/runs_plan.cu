@@ -61,8 +61,9 @@ void Runs::plan_refinement(const PathOptions& options) {
              : plan_->weights == WeightPlace::streamed && plan_->depth > 1 ? "streaming by"
                                                                            : "in shared memory");
   else
-    path_ = "one kernel a product, replayed as a graph (layers or batch too large for one kernel a refinement, or a "
-            "device below compute capability 9.0)";
+    path_ = "one kernel a product" + decoder_path_.words() +
+            ", replayed as a graph (layers or batch too large for one kernel a refinement, or a device below compute "
+            "capability 9.0)";
 }
 
 // What takes longest first: the small ones fill the gaps.

@@ -237,20 +237,13 @@ class TeamDecoder {
   __device__ __forceinline__ float2 bias_at(int l, int unit) const {
     return *reinterpret_cast<const float2*>(shared_ + plan_.bias[l] + 4 * unit);
   }
-  // Halves are of ReLUs and of Bernoullis only; others' code is skipped at once, for all four numbers.
   template <class F>
   __device__ __forceinline__ Sums by_activation(F f) const {
-    using enum Activation;
-    if (Numbers::are_halves || spec_.decoder.activation == relu) return f(std::integral_constant<Activation, relu>());
-    if (spec_.decoder.activation == tanh) return f(std::integral_constant<Activation, tanh>());
-    return f(std::integral_constant<Activation, softplus>());
+    return with_activation<Numbers::are_halves>(spec_.decoder.activation, f);
   }
   template <class F>
   __device__ __forceinline__ Sums by_density(F f) const {
-    using enum Density;
-    if (Numbers::are_halves || spec_.density == bernoulli) return f(std::integral_constant<Density, bernoulli>());
-    if (spec_.density == gaussian) return f(std::integral_constant<Density, gaussian>());
-    return f(std::integral_constant<Density, poisson>());
+    return with_density<Numbers::are_halves>(spec_.density, f);
   }
   __device__ __forceinline__ Sums activated(const Sums& a) const {
     return by_activation([&](auto f) -> Sums {

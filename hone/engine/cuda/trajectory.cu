@@ -24,13 +24,6 @@ int blocks_of(const TrajectoryPlan& plan) {  // that carry the same chains, or a
   return plan.weights == WeightPlace::cache ? plan.team.blocks : plan.cluster;
 }
 
-int attribute(cudaDeviceAttr which) {  // of the device
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&value, which, device), "asking what the device has");
-  return value;
-}
-
 bool allows(const TrajectoryPlan& plan, Math math, int most) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
   const bool fits =
@@ -50,11 +43,11 @@ bool has_clusters() {
   any.chains = 8;
   cudaFuncAttributes code;
   check(cudaFuncGetAttributes(&code, kernel_of(any, Math::tf32)), "asking for the code of a kernel");
-  return attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && code.ptxVersion >= 90;
+  return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && code.ptxVersion >= 90;
 }
 
 int cluster_shared_memory() {
-  return has_clusters() ? attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) : 0;
+  return has_clusters() ? device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) : 0;
 }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
@@ -87,7 +80,7 @@ std::optional<TrajectoryPlan> plan_teams(const DecoderShape& decoder, int batch,
     int widest = 1;
     for (int l = 0; l < decoder.net.depth; ++l)
       widest = std::max(widest, ceil_div(decoder.net.layer[l].outputs, 16));
-    blocks = std::clamp(attribute(cudaDevAttrMultiProcessorCount) / (teams * runs), 1, widest);
+    blocks = std::clamp(device_attribute(cudaDevAttrMultiProcessorCount) / (teams * runs), 1, widest);
   }
   const TrajectoryPlan plan = plan_team(decoder, chains, blocks, most);
   if (plan.bytes == 0 || !allows(plan, decoder.math, most) || resident_clusters(plan, decoder.math) < teams) return {};

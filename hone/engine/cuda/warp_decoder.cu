@@ -82,7 +82,7 @@ class TileStream {
     const uint4* from = from_ + static_cast<std::size_t>(i < chunks_ ? i : i - chunks_) * size;
     uint4* to = ring_ + i % stages * size;
     for (int at = static_cast<int>(threadIdx.x); at < size; at += static_cast<int>(blockDim.x))
-      copy_async(reinterpret_cast<float*>(to + at), reinterpret_cast<const float*>(from + at), true);
+      copy_async(to + at, from + at, true);
   }
 
   uint4* ring_;
@@ -247,18 +247,11 @@ void with_shape(int in_steps, int hidden_layers, F with) {
   return in_steps == 1 ? with(WarpShape<1, 2>()) : with(WarpShape<4, 2>());
 }
 
-int multiprocessors() {
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "asking for multiprocessors");
-  return count;
-}
-
 template <class Shape, bool gradient>
 void launch(const PackedDecoder& net, const DecoderRows& rows, cudaStream_t stream) {
   constexpr auto kernel = decode<Shape, gradient>;
   allow_shared_memory<kernel, Shape::bytes>();
-  static const int processors = multiprocessors();
+  static const int processors = device_attribute(cudaDevAttrMultiProcessorCount);
   const int groups = ceil_div(rows.rows, 16), warps = std::clamp(ceil_div(groups, processors), 1, most_warps);
   kernel<<<ceil_div(groups, warps), 32 * warps, Shape::bytes, stream>>>(net, rows);
   check(cudaGetLastError(), "starting a decoder");

@@ -11,7 +11,7 @@ struct DecoderRows {
   int ld, rows;
   const float* x;  // (data, ldx)
   int ldx, rows_per_datum;
-  float* partial;  // sums of log p(x | z), (tiles, rows); null: not wanted
+  float* partial;  // sums of log p(x | z), (parts, rows); null: not wanted
   float* answer;   // ∇ log p(x | z), (rows, ld); null: not wanted
 };
 
@@ -24,7 +24,7 @@ class WarpDecoder {
   static bool holds(const Net& net, Density density);
 
   WarpDecoder(const Net& net, const float* parameters, cudaStream_t stream);
-  void run(const DecoderRows& rows) const;  // `partial` has one tile
+  void run(const DecoderRows& rows) const;  // `partial` has one part
 
  private:
   int hidden_layers_, in_steps_, last_pairs_ = 0;

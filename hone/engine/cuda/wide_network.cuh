@@ -1,0 +1,140 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "hone/engine/cuda/network.cuh"
+
+namespace hone::cuda {
+
+inline constexpr int many_rows = 1024;
+
+// Whether products of so many rows are better made by WideNetworks.
+bool are_wide(const Net& net, int rows);
+
+// What WideNetworks has for itself: what layers hold, (rows, ld), and copies of the weights, for both directions with
+// neighbours along k. Rows begin with a line of the cache. The first layer's input is floats, and so are its weights.
+template <class E>
+struct WideRoom {
+  E* value[max_layers];     // of hidden layers
+  E* delta[max_layers];     // of hidden layers, and of the last one where rows are compared with data
+  E* along[max_layers];     // W, (inputs, ld of outputs), where the way back goes through it
+  E* across[max_layers];    // Wᵀ, (outputs, ld of inputs), but for the first layer:
+  float* first_across;      // (outputs, ld of inputs)
+  std::size_t net_weights;  // floats from a network's copies to the next one's
+
+  static int ld(int units) { return round_up(units, 128 / static_cast<int>(sizeof(E))); }
+};
+
+// For so many rows of each of the networks; take(bytes) hands out memory that is zero.
+template <class E, class Take>
+WideRoom<E> wide_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients, Take take) {
+  WideRoom<E> room = {};
+  const auto size = [&](int count, int units) { return sizeof(E) * count * static_cast<std::size_t>(room.ld(units)); };
+  const auto back = [&](int l) { return gradients && (l > 0 || compares); };  // only a decoder's goes on to its input
+  std::size_t bytes = 0;  // of one network's copies
+  for (int l = 0; l < net.depth; ++l) {
+    const Layer& layer = net.layer[l];
+    const bool last = l + 1 == net.depth;
+    const std::size_t values = nets * rows * size(1, layer.outputs);
+    if (!last) room.value[l] = reinterpret_cast<E*>(take(values));
+    if (gradients && (!last || compares)) room.delta[l] = reinterpret_cast<E*>(take(values));
+    if (back(l)) bytes += size(layer.inputs, layer.outputs);
+    bytes += l == 0 ? sizeof(float) * layer.outputs * WideRoom<float>::ld(layer.inputs)
+                    : size(layer.outputs, layer.inputs);
+  }
+  char* copies = take(bytes * nets);
+  room.net_weights = bytes / sizeof(float);
+  const auto next = [&](std::size_t some) { return std::exchange(copies, copies + some); };
+  for (int l = 0; l < net.depth; ++l) {
+    const Layer& layer = net.layer[l];
+    if (back(l)) room.along[l] = reinterpret_cast<E*>(next(size(layer.inputs, layer.outputs)));
+    if (l == 0)
+      room.first_across =
+          reinterpret_cast<float*>(next(sizeof(float) * layer.outputs * WideRoom<float>::ld(layer.inputs)));
+    else
+      room.across[l] = reinterpret_cast<E*>(next(size(layer.outputs, layer.inputs)));
+  }
+  return room;
+}
+
+// As Networks, for thousands of rows or units, with a room of its own: E is __half where halves suit (`suits_halves`,
+// one network a run), Tf32 in tf32 and float in float32. Of the tape it uses the input; `forward` writes the last
+// layer's values there and `backward` begins with the delta there, where rows are not compared with data; all else is
+// there after `record`.
+template <Math math, class E>
+class WideNetworks {
+ public:
+  WideNetworks(const Net& net, const float* parameters, const Tape& tape, const WideRoom<E>& room, const Sides& sides,
+               cudaStream_t stream)
+      : net_(net), parameters_(parameters), tape_(tape), room_(room), sides_(sides), stream_(stream) {}
+
+  void prepare() const;
+  void forward(int rows, int from, int to) const;
+  void compare(int rows, const Comparison& data) const;
+  void backward(int rows) const;
+  void backward_input(int rows, float* slope, int ld) const;
+  void record(int rows) const;
+
+ private:
+  template <class Epilogue>
+  void launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const;
+  template <class Epilogue>
+  void launch_backward(int rows, int l, const Epilogue& epilogue) const;
+  const float* bias(int l) const { return net_.layer[l].has_bias ? parameters_ + net_.layer[l].bias : nullptr; }
+  int ld(int l) const { return room_.ld(net_.layer[l].outputs); }
+  // from a network's values of a layer to the next one's, in floats
+  std::size_t net_values(int l) const { return sides_.net_rows * ld(l) * sizeof(E) / sizeof(float); }
+
+  const Net& net_;
+  const float* parameters_;
+  Tape tape_;
+  WideRoom<E> room_;
+  Sides sides_;
+  cudaStream_t stream_;
+};
+
+// How a network's products are made, and the memory that is needed for it.
+class ProductPath {
+ public:
+  ProductPath() = default;  // as Networks, in tf32
+  ProductPath(Math math, bool wide, bool halves) : math_(math), wide_(wide), halves_(wide && halves) {}
+
+  std::string words() const {
+    return !wide_ ? "" : halves_ ? ", made for many rows or units, in halves" : ", made for many rows or units";
+  }
+
+  // For so many rows of each network; `compares`: with data; take(bytes) hands out memory that is zero.
+  template <class Take>
+  void take_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients, Take take) {
+    if (!wide_) return;
+    halves_ = halves_ && compares;  // others' last deltas come as floats
+    if (halves_)
+      half_ = wide_room<__half>(net, rows, nets, compares, gradients, take);
+    else if (math_ == Math::tf32)
+      tf32_ = wide_room<Tf32>(net, rows, nets, compares, gradients, take);
+    else
+      float_ = wide_room<float>(net, rows, nets, compares, gradients, take);
+  }
+
+  // f(networks)
+  template <class F>
+  void with(const Net& net, const float* parameters, const Tape& tape, const Sides& sides, cudaStream_t stream,
+            F f) const {
+    using enum Math;
+    if (halves_) return f(WideNetworks<tf32, __half>(net, parameters, tape, half_, sides, stream));
+    if (wide_ && math_ == tf32) return f(WideNetworks<tf32, Tf32>(net, parameters, tape, tf32_, sides, stream));
+    if (wide_) return f(WideNetworks<fp32, float>(net, parameters, tape, float_, sides, stream));
+    if (math_ == tf32) return f(Networks<tf32>(net, parameters, tape, sides, stream));
+    f(Networks<fp32>(net, parameters, tape, sides, stream));
+  }
+
+ private:
+  Math math_ = Math::tf32;
+  bool wide_ = false, halves_ = false;
+  WideRoom<__half> half_ = {};
+  WideRoom<Tf32> tf32_ = {};
+  WideRoom<float> float_ = {};
+};
+
+}  // namespace hone::cuda
