@@ -189,7 +189,7 @@ TEST_F(CudaDecoder, AgainstDouble) {
       {{65, 256}, 15003, 7, false},
       {{10, 256, 30}, 15003, 1, false},
       {{10, 130, 130, 256}, 8003, 1, false, true, Density::bernoulli, Activation::tanh},
-      {{10, 30, 256}, 15003, 1, false, false, Density::gaussian},
+      {{65, 256}, 15003, 1, false, false, Density::gaussian},
       {{10, 30, 30, 100}, 40, 1, false, true, Density::bernoulli, Activation::tanh},
       {{10, 30, 30, 100}, 40, 1, false, true, Density::gaussian},
   };
