@@ -37,6 +37,8 @@ struct PathOptions {
   PathKind kind = PathKind::chosen;
   int chains = 0;  // of a cluster: 8, 16, 32; of a team: 16, 32, 64; 0: chosen
   int blocks = 0;  // of a cluster: 1, 2, 4, 8, 16; of a team: any number; 0: chosen
+
+  bool operator==(const PathOptions&) const = default;
 };
 
 // Some data as the device wants them.

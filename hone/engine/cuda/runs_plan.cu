@@ -19,9 +19,9 @@ double refinement_time(const TrajectoryPlan& plan) {
 
 }  // namespace
 
-// The cluster kernel where the decoder fits it, in registers rather than in shared memory, else teams, else one kernel
-// a product. With several runs, or a large batch, more chains share a cluster, or a block alone, since the chip is
-// full anyway.
+// The cluster kernel where the decoder fits it, in registers rather than in shared memory, else teams; else, or where
+// that takes much less time, one kernel a product. With several runs, or a large batch, more chains share a cluster, or
+// a block alone, since the chip is full anyway.
 void Runs::plan_refinement(const PathOptions& options) {
   const bool clusters = options.kind == PathKind::chosen || options.kind == PathKind::clusters,
              teams = options.kind == PathKind::chosen || options.kind == PathKind::teams;
@@ -45,6 +45,14 @@ void Runs::plan_refinement(const PathOptions& options) {
   if (teams && !plan_)
     for (const int chains : {16, 32, 64})
       if (wanted(chains)) consider(plan_teams(decoder, batch, count(), chains, options.blocks));
+  if (options == PathOptions() && plan_ && plan_->weights == WeightPlace::cache) {
+    // a team's estimate is up to a third too long where layers are large
+    const std::optional<double> by_products = decoder_path_.gradient_time(decoder_net_, batch, count());
+    if (by_products && *by_products < 0.75 * best) {
+      plan_.reset();
+      wave_ = 1;
+    }
+  }
   if (plan_ && plan_->weights == WeightPlace::cache) {
     TeamPlan& team = plan_->team;
     team.run_size = team.weights_size + ceil_div(batch, plan_->chains) * team.team_size;
@@ -62,8 +70,7 @@ void Runs::plan_refinement(const PathOptions& options) {
                                                                            : "in shared memory");
   else
     path_ = "one kernel a product" + decoder_path_.words() +
-            ", replayed as a graph (layers or batch too large for one kernel a refinement, or a device below compute "
-            "capability 9.0)";
+            ", replayed as a graph (layers or batch are large, or a device is below compute capability 9.0)";
 }
 
 // What takes longest first: the small ones fill the gaps.

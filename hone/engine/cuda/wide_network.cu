@@ -74,6 +74,20 @@ bool are_wide(const Net& net, int rows) {
   return rows >= many_rows || rows * weights >= 2e8;  // by estimate: a paper's batch with layers of 1,000 units
 }
 
+// Every product takes its launch, and what its busiest multiprocessor has to do; the chains take a kernel.
+template <Math math, class E>
+double WideNetworks<math, E>::gradient_time(const Net& net, int rows, int runs) {
+  constexpr double launch = 8, chains = 5, sums_a_us = are_halves<E> ? 1.3e6 : math == Math::tf32 ? 0.75e6 : 0.31e6;
+  double time = chains;
+  for (int l = 0; l < net.depth; ++l) {
+    const int inputs = net.layer[l].inputs, outputs = net.layer[l].outputs;
+    const double forward = TileWork(rows, outputs, runs).least() * inputs,
+                 back = TileWork(rows, inputs, runs).least() * outputs;
+    time += 2 * launch + (forward + back) / sums_a_us;
+  }
+  return time;
+}
+
 template <Math math, class E>
 void WideNetworks<math, E>::prepare() const {
   const Beside beside{sides_.nets, sides_.runs, {sides_.net_parameters, 0, room_.net_weights}, sides_.of_run()};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -69,6 +70,7 @@ class WideNetworks {
                cudaStream_t stream)
       : net_(net), parameters_(parameters), tape_(tape), room_(room), sides_(sides), stream_(stream) {}
 
+  static double gradient_time(const Net& net, int rows, int runs);  // microseconds, about (H200)
   void prepare() const;
   void forward(int rows, int from, int to) const;
   void compare(int rows, const Comparison& data) const;
@@ -102,6 +104,14 @@ class ProductPath {
 
   std::string words() const {
     return !wide_ ? "" : halves_ ? ", made for many rows or units, in halves" : ", made for many rows or units";
+  }
+
+  // Of a decoder's gradient, in microseconds, about; where products are of some hundred rows it is not known.
+  std::optional<double> gradient_time(const Net& net, int rows, int runs) const {
+    if (!wide_) return {};
+    return halves_                ? WideNetworks<Math::tf32, __half>::gradient_time(net, rows, runs)
+           : math_ == Math::tf32 ? WideNetworks<Math::tf32, Tf32>::gradient_time(net, rows, runs)
+                                 : WideNetworks<Math::fp32, float>::gradient_time(net, rows, runs);
   }
 
   // For so many rows of each network; `compares`: with data; take(bytes) hands out memory that is zero.

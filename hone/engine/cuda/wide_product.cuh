@@ -228,23 +228,34 @@ void launch_wide_tiles(const WideProduct<E>& p, const Beside& beside, const Epil
   check(cudaGetLastError(), "starting a product");
 }
 
-// Large tiles read least, small ones leave fewest multiprocessors without work: what takes the busiest one least. The
-// factors are measured (H200, thousands of rows and units).
+// What the busiest multiprocessor has to do of so many products of this shape side by side, by tiles of each size: how
+// many elements of C, times how long one takes against a large tile's. Large tiles read least, small ones leave fewest
+// multiprocessors without work. The factors are measured (H200, thousands of rows and units).
+struct TileWork {
+  double large, medium, little;
+
+  TileWork(int m, int n, int count) {
+    static const int processors = device_attribute(cudaDevAttrMultiProcessorCount);
+    const auto work = [&]<class T>(double factor) {
+      const int tiles = ceil_div(m, T::m) * ceil_div(n, T::n) * count;
+      return factor * ceil_div(tiles, processors) * T::m * T::n;
+    };
+    large = work.template operator()<LargeTile>(1);
+    medium = work.template operator()<MediumTile>(1.16);
+    little = work.template operator()<LittleTile>(2.2);
+  }
+  double least() const { return std::min({large, medium, little}); }
+};
+
 template <class E, Math math, class Epilogue>
 void launch_wide(const WideProduct<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
-  static const int processors = device_attribute(cudaDevAttrMultiProcessorCount);
-  const auto work = [&]<class T>() {
-    const int tiles = ceil_div(p.m, T::m) * ceil_div(p.n, T::n) * beside.count();
-    return static_cast<double>(ceil_div(tiles, processors)) * T::m * T::n;
-  };
-  const double large = work.template operator()<LargeTile>(), medium = 1.16 * work.template operator()<MediumTile>(),
-               little = 2.2 * work.template operator()<LittleTile>();
-  if (little < medium && little < large)
-    launch_wide_tiles<LittleTile, E, math>(p, beside, epilogue, stream);
-  else if (medium < large)
+  const TileWork work(p.m, p.n, beside.count());
+  if (work.large == work.least())
+    launch_wide_tiles<LargeTile, E, math>(p, beside, epilogue, stream);
+  else if (work.medium == work.least())
     launch_wide_tiles<MediumTile, E, math>(p, beside, epilogue, stream);
   else
-    launch_wide_tiles<LargeTile, E, math>(p, beside, epilogue, stream);
+    launch_wide_tiles<LittleTile, E, math>(p, beside, epilogue, stream);
 }
 
 }  // namespace hone::cuda
