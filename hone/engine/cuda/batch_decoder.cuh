@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "hone/engine/cuda/warp_decoder.cuh"
 #include "hone/engine/cuda/wide_network.cuh"
@@ -19,15 +18,12 @@ class BatchDecoder {
         parameters_(parameters),
         density_(density),
         stream_(stream),
-        path_(math, true, math == Math::tf32 && suits_halves(net, density)) {
+        path_(math, true, suits_halves(net, density, math)) {
     if (in_one_kernel(net, density)) {
       warps_.emplace(net, parameters, stream);
       return;
     }
-    path_.take_room(net, most, 1, true, gradients, [&](std::size_t bytes) {
-      copies_.emplace_back(bytes);
-      return copies_.back().data();
-    });
+    path_.allocate_room(net, most, 1, true, gradients);
     with_products([](const auto& products) { products.prepare(); });
   }
 
@@ -61,7 +57,6 @@ class BatchDecoder {
   ProductPath path_;
   std::optional<WarpDecoder> warps_;
   Tape tape_ = {};
-  std::vector<Memory<char>> copies_;
 };
 
 }  // namespace hone::cuda

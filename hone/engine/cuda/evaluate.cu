@@ -233,12 +233,8 @@ class Evaluator {
     Memory<float> outputs(2 * half);
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
     tape.value[encoder_.depth - 1] = outputs.data();
-    std::vector<Memory<char>> memory;
     ProductPath path(math, true, false);
-    path.take_room(encoder_, points_, 2, false, false, [&](std::size_t bytes) {
-      memory.emplace_back(bytes);
-      return memory.back().data();
-    });
+    path.allocate_room(encoder_, points_, 2, false, false);
     const Sides sides{2, 1, net_parameters_, 0, static_cast<std::size_t>(points_), 0};
     path.with(encoder_, parameters_, tape, sides, queue_, [&](const auto& networks) {
       networks.prepare();

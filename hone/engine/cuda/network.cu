@@ -35,12 +35,12 @@ void Networks<math>::backward_input(int rows, float* slope, int ld) const {
 
 template <Math math>
 template <Along b, class Epilogue>
-void Networks<math>::launch(const Product& p, const Distances& net, const Epilogue& epilogue) const {
+void Networks<math>::launch(const Product<float>& p, const Distances& net, const Epilogue& epilogue) const {
   launch_product<SmallTile, b, math>(p, {sides_.nets, sides_.runs, net, sides_.of_run()}, epilogue, stream_);
 }
 
 template <Math math>
-Product Networks<math>::below(int rows, int l) const {
+Product<float> Networks<math>::below(int rows, int l) const {
   const Layer& layer = net_.layer[l];
   return {l == 0 ? tape_.input : tape_.value[l - 1],
           parameters_ + layer.weight,
@@ -51,7 +51,7 @@ Product Networks<math>::below(int rows, int l) const {
           layer.inputs};
 }
 template <Math math>
-Product Networks<math>::above(int rows, int l) const {
+Product<float> Networks<math>::above(int rows, int l) const {
   const Layer& layer = net_.layer[l];
   return {tape_.delta[l], parameters_ + layer.weight, layer.ld, layer.ld, rows, layer.inputs, layer.outputs};
 }

@@ -22,10 +22,10 @@ struct Net {
   int outputs() const { return layer[depth - 1].outputs; }
 };
 
-// Whether a decoder's products may be in halves: residuals of other densities may be too large for them, and kernels in
-// halves know no activation but ReLU.
-inline bool suits_halves(const Net& net, Density density) {
-  return density == Density::bernoulli && (net.depth == 1 || net.activation == Activation::relu);
+// Whether a decoder's products may be in halves, which are as exact as tf32: residuals of other densities may be too
+// large for them, and kernels in halves know no activation but ReLU.
+inline bool suits_halves(const Net& net, Density density, Math math) {
+  return math == Math::tf32 && density == Density::bernoulli && (net.depth == 1 || net.activation == Activation::relu);
 }
 
 // What a network's layers hold for a batch, (rows, ld) each: `value` after the activation (of the last layer: before),
@@ -66,10 +66,10 @@ class Networks {
 
  private:
   template <Along b, class Epilogue>
-  void launch(const Product& p, const Distances& net, const Epilogue& epilogue) const;
+  void launch(const Product<float>& p, const Distances& net, const Epilogue& epilogue) const;
   const float* bias(const Layer& layer) const { return layer.has_bias ? parameters_ + layer.bias : nullptr; }
-  Product below(int rows, int l) const;
-  Product above(int rows, int l) const;
+  Product<float> below(int rows, int l) const;
+  Product<float> above(int rows, int l) const;
   Distances net_side(int to, int from) const;
 
   const Net& net_;

@@ -23,9 +23,10 @@ struct Tile {
 };
 using SmallTile = Tile<16, 32, 128, 16, 16, 3, 8>;  // some hundred rows: many blocks, few waits
 
+template <class E>
 struct Product {
-  const float* a;
-  const float* b;
+  const E* a;
+  const E* b;
   int lda, ldb;
   int m, n, k;
 };
@@ -103,8 +104,8 @@ __device__ __forceinline__ void finish_pair(const Epilogue& epilogue, const Pair
 
 // The groups' sums meet in shared memory; then 16 lanes finish 32 neighbours of a row.
 template <class T, class Epilogue, int tiles_m, int tiles_n>
-__device__ void finish_together(const Product& p, int m0, int n0, float* shared, const float (&c)[tiles_m][tiles_n][4],
-                                const Epilogue& epilogue) {
+__device__ void finish_together(const Product<float>& p, int m0, int n0, float* shared,
+                                const float (&c)[tiles_m][tiles_n][4], const Epilogue& epilogue) {
   constexpr int stride = T::n + 4, size = T::m * stride, pairs = T::n / 2;
   static_assert(T::n == row_sum_columns && T::m * pairs <= T::threads);
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -134,7 +135,7 @@ __device__ void finish_together(const Product& p, int m0, int n0, float* shared,
 
 // C's share of the block whose first element is (m0, n0)
 template <class T, Along b, Math math, class Epilogue>
-__device__ void multiply_tile(const Product& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
+__device__ void multiply_tile(const Product<float>& p, int m0, int n0, float* shared, const Epilogue& epilogue) {
   using S = Shares<T, b>;
   constexpr int tiles_m = T::warp_m / 16, tiles_n = T::warp_n / 8;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -219,7 +220,7 @@ struct Beside {
 
 template <class T, Along b, Math math, class Epilogue>
 __global__ void __launch_bounds__(T::threads)
-    product_kernel(Product p, Beside beside, Epilogue epilogue) {
+    product_kernel(Product<float> p, Beside beside, Epilogue epilogue) {
   extern __shared__ __align__(16) float shared[];
   const Distances distances = beside.of(static_cast<int>(blockIdx.z));
   p.a += distances.a;
@@ -238,7 +239,7 @@ void allow_shared_memory() {  // asks once a kernel
 }
 
 template <class T, Along b, Math math, class Epilogue>
-void launch_product(const Product& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
+void launch_product(const Product<float>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
   constexpr int bytes = Shares<T, b>::bytes;
   constexpr auto kernel = product_kernel<T, b, math, Epilogue>;
   allow_shared_memory<kernel, bytes>();

@@ -112,7 +112,7 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains) {
 
 TrajectoryPlan plan_registers(const DecoderShape& decoder, int chains) {
   const Net& net = decoder.net;
-  if (decoder.math != Math::tf32 || !suits_halves(net, decoder.density)) return {};
+  if (!suits_halves(net, decoder.density, decoder.math)) return {};
   if (TwoHiddenLayers::holds(net)) return plan_of<TwoHiddenLayers>(decoder, chains);
   if (NoHiddenLayers::holds(net)) return plan_of<NoHiddenLayers>(decoder, chains);
   return {};

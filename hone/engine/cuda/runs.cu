@@ -29,7 +29,7 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       failure_(seeds_.size()) {
   const bool all_wide = path.kind == PathKind::wide_products;
   decoder_path_ = ProductPath(math_, all_wide || are_wide(decoder_net_, config.batch),
-                              math_ == Math::tf32 && suits_halves(decoder_net_, config.model.density()));
+                              suits_halves(decoder_net_, config.model.density(), math_));
   plan_refinement(path);
   takes_encoder_ = !all_wide && config.batch < many_rows && takes_encoder(mean_net_, config.model.latent, math_);
   encoder_path_ = ProductPath(math_, all_wide || (!takes_encoder_ && are_wide(mean_net_, config.batch)), false);

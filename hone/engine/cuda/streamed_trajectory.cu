@@ -68,7 +68,7 @@ TrajectoryPlan plan_of(const Net& net) {
 
 TrajectoryPlan plan_streamed(const DecoderShape& decoder) {
   const Net& net = decoder.net;
-  if (decoder.math != Math::tf32 || !suits_halves(net, decoder.density) || !decoder.binary) return {};
+  if (!suits_halves(net, decoder.density, decoder.math) || !decoder.binary) return {};
   if (WithHiddenLayers::holds(net)) return plan_of<WithHiddenLayers>(net);
   if (WithoutHiddenLayers::holds(net)) return plan_of<WithoutHiddenLayers>(net);
   return {};

@@ -60,7 +60,7 @@ __global__ void pack(const __grid_constant__ Space space, const __grid_constant_
 // Places of a team of so many blocks.
 TrajectoryPlan plan_of(const DecoderShape& decoder, int chains, int blocks, int most, bool whole_first) {
   const Net& net = decoder.net;
-  const bool halves = decoder.math == Math::tf32 && suits_halves(net, decoder.density);
+  const bool halves = suits_halves(net, decoder.density, decoder.math);
   const int words = halves ? 1 : 2, rows = chains / 16, last = net.depth - 1, tile = 32 * words;
   TrajectoryPlan plan;
   TeamPlan& team = plan.team;

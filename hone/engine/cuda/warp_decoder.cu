@@ -260,7 +260,7 @@ void launch(const PackedDecoder& net, const DecoderRows& rows, cudaStream_t stre
 }  // namespace
 
 bool WarpDecoder::holds(const Net& net, Density density) {
-  if (!suits_halves(net, density) || net.depth > 3 || net.inputs() > 64) return false;
+  if (!suits_halves(net, density, Math::tf32) || net.depth > 3 || net.inputs() > 64) return false;
   for (int l = 0; l + 1 < net.depth; ++l)
     if (net.layer[l].outputs > 16 * hidden_steps) return false;
   return true;

@@ -75,9 +75,10 @@ bool are_wide(const Net& net, int rows) {
 }
 
 // Every product takes its launch, and what its busiest multiprocessor has to do; the chains take a kernel.
-template <Math math, class E>
-double WideNetworks<math, E>::gradient_time(const Net& net, int rows, int runs) {
-  constexpr double launch = 8, chains = 5, sums_a_us = are_halves<E> ? 1.3e6 : math == Math::tf32 ? 0.75e6 : 0.31e6;
+std::optional<double> ProductPath::gradient_time(const Net& net, int rows, int runs) const {
+  if (!wide_) return {};
+  constexpr double launch = 8, chains = 5;
+  const double sums_a_us = halves_ ? 1.3e6 : math_ == Math::tf32 ? 0.75e6 : 0.31e6;
   double time = chains;
   for (int l = 0; l < net.depth; ++l) {
     const int inputs = net.layer[l].inputs, outputs = net.layer[l].outputs;

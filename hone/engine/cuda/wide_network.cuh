@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hone/engine/cuda/network.cuh"
 
@@ -33,6 +34,11 @@ WideRoom<E> wide_room(const Net& net, std::size_t rows, int nets, bool compares,
   WideRoom<E> room = {};
   const auto size = [&](int count, int units) { return sizeof(E) * count * static_cast<std::size_t>(room.ld(units)); };
   const auto back = [&](int l) { return gradients && (l > 0 || compares); };  // only a decoder's goes on to its input
+  const auto across = [&](int l) {
+    const Layer& layer = net.layer[l];
+    return l > 0 ? size(layer.outputs, layer.inputs)
+                 : sizeof(float) * layer.outputs * WideRoom<float>::ld(layer.inputs);
+  };
   std::size_t bytes = 0;  // of one network's copies
   for (int l = 0; l < net.depth; ++l) {
     const Layer& layer = net.layer[l];
@@ -41,8 +47,7 @@ WideRoom<E> wide_room(const Net& net, std::size_t rows, int nets, bool compares,
     if (!last) room.value[l] = reinterpret_cast<E*>(take(values));
     if (gradients && (!last || compares)) room.delta[l] = reinterpret_cast<E*>(take(values));
     if (back(l)) bytes += size(layer.inputs, layer.outputs);
-    bytes += l == 0 ? sizeof(float) * layer.outputs * WideRoom<float>::ld(layer.inputs)
-                    : size(layer.outputs, layer.inputs);
+    bytes += across(l);
   }
   char* copies = take(bytes * nets);
   room.net_weights = bytes / sizeof(float);
@@ -51,10 +56,9 @@ WideRoom<E> wide_room(const Net& net, std::size_t rows, int nets, bool compares,
     const Layer& layer = net.layer[l];
     if (back(l)) room.along[l] = reinterpret_cast<E*>(next(size(layer.inputs, layer.outputs)));
     if (l == 0)
-      room.first_across =
-          reinterpret_cast<float*>(next(sizeof(float) * layer.outputs * WideRoom<float>::ld(layer.inputs)));
+      room.first_across = reinterpret_cast<float*>(next(across(l)));
     else
-      room.across[l] = reinterpret_cast<E*>(next(size(layer.outputs, layer.inputs)));
+      room.across[l] = reinterpret_cast<E*>(next(across(l)));
   }
   return room;
 }
@@ -70,7 +74,6 @@ class WideNetworks {
                cudaStream_t stream)
       : net_(net), parameters_(parameters), tape_(tape), room_(room), sides_(sides), stream_(stream) {}
 
-  static double gradient_time(const Net& net, int rows, int runs);  // microseconds, about (H200)
   void prepare() const;
   void forward(int rows, int from, int to) const;
   void compare(int rows, const Comparison& data) const;
@@ -106,13 +109,8 @@ class ProductPath {
     return !wide_ ? "" : halves_ ? ", made for many rows or units, in halves" : ", made for many rows or units";
   }
 
-  // Of a decoder's gradient, in microseconds, about; where products are of some hundred rows it is not known.
-  std::optional<double> gradient_time(const Net& net, int rows, int runs) const {
-    if (!wide_) return {};
-    return halves_                ? WideNetworks<Math::tf32, __half>::gradient_time(net, rows, runs)
-           : math_ == Math::tf32 ? WideNetworks<Math::tf32, Tf32>::gradient_time(net, rows, runs)
-                                 : WideNetworks<Math::fp32, float>::gradient_time(net, rows, runs);
-  }
+  // Of a decoder's gradient, in microseconds, about (H200); where products are of some hundred rows it is not known.
+  std::optional<double> gradient_time(const Net& net, int rows, int runs) const;
 
   // For so many rows of each network; `compares`: with data; take(bytes) hands out memory that is zero.
   template <class Take>
@@ -125,6 +123,14 @@ class ProductPath {
       tf32_ = wide_room<Tf32>(net, rows, nets, compares, gradients, take);
     else
       float_ = wide_room<float>(net, rows, nets, compares, gradients, take);
+  }
+
+  // The same in memory that the path keeps.
+  void allocate_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients) {
+    take_room(net, rows, nets, compares, gradients, [&](std::size_t bytes) {
+      memory_.emplace_back(bytes);
+      return memory_.back().data();
+    });
   }
 
   // f(networks)
@@ -145,6 +151,7 @@ class ProductPath {
   WideRoom<__half> half_ = {};
   WideRoom<Tf32> tf32_ = {};
   WideRoom<float> float_ = {};
+  std::vector<Memory<char>> memory_;
 };
 
 }  // namespace hone::cuda

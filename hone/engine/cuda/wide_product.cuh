@@ -7,13 +7,6 @@ namespace hone::cuda {
 // C (m, n) = A Bᵀ for thousands of rows or units: A (m, k) and B (n, k) have their neighbours along k both, so that a
 // warp's fragments come by `ldmatrix`, for halves and for floats in the same way: a fragment has 32 bytes of a row.
 // Rows of memory are multiples of 16 bytes long, and what pads them is zero.
-template <class E>
-struct WideProduct {
-  const E* a;
-  const E* b;
-  int lda, ldb;
-  int m, n, k;
-};
 
 // A block's share of C and a warp's share of that. Of k a stage has 128 bytes of every row.
 template <int M, int N, int WM, int WN, int stages_ = 3>
@@ -57,7 +50,7 @@ struct WideOperand<__half, math, count> {
 template <class E, Math math>
 __device__ __forceinline__ void multiply_add(Sums& c, const WideOperand<E, math, 4>& a,
                                              const WideOperand<E, math, 2>& b) {
-  if constexpr (std::is_same_v<E, __half>)
+  if constexpr (are_halves<E>)
     mma_halves(c, a.word, b.word[0], b.word[1]);
   else
     multiply_add<math>(c, a.operand, b.operand);
@@ -132,7 +125,7 @@ __device__ __forceinline__ void finish_wide(int rows, int columns, int m0, int n
 }
 
 template <class T, class E, Math math, class Epilogue>
-__device__ __forceinline__ void multiply_wide(const WideProduct<E>& p, int m0, int n0, char* shared,
+__device__ __forceinline__ void multiply_wide(const Product<E>& p, int m0, int n0, char* shared,
                                               const Epilogue& epilogue) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
@@ -209,7 +202,7 @@ __device__ __forceinline__ void multiply_wide(const WideProduct<E>& p, int m0, i
 
 template <class T, class E, Math math, class Epilogue>
 __global__ void __launch_bounds__(T::threads, math == Math::fp32 ? 1 : 512 / T::threads)
-    wide_product_kernel(WideProduct<E> p, Beside beside, Epilogue epilogue) {
+    wide_product_kernel(Product<E> p, Beside beside, Epilogue epilogue) {
   extern __shared__ __align__(128) char wide_shared[];
   const Distances distances = beside.of(static_cast<int>(blockIdx.z));
   p.a = at(p.a, distances.a);
@@ -220,7 +213,7 @@ __global__ void __launch_bounds__(T::threads, math == Math::fp32 ? 1 : 512 / T::
 }
 
 template <class T, class E, Math math, class Epilogue>
-void launch_wide_tiles(const WideProduct<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
+void launch_wide_tiles(const Product<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
   constexpr auto kernel = wide_product_kernel<T, E, math, Epilogue>;
   allow_shared_memory<kernel, T::bytes>();
   const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), beside.count());
@@ -248,7 +241,7 @@ struct TileWork {
 };
 
 template <class E, Math math, class Epilogue>
-void launch_wide(const WideProduct<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
+void launch_wide(const Product<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
   const TileWork work(p.m, p.n, beside.count());
   if (work.large == work.least())
     launch_wide_tiles<LargeTile, E, math>(p, beside, epilogue, stream);
