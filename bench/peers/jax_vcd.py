@@ -35,7 +35,9 @@ def default_cases():
               case(hidden=[1000, 1000]), case(hidden=[4000, 4000]), case(hidden=[500, 500], batch=1000),
               case(hidden=[500, 500], batch=5000), case(hidden=[500, 500], batch=200, precision="fp32"),
               case(hidden=[6000, 6000]), case(hidden=[500, 500], batch=5000, precision="fp32"),
-              case(hidden=[4000, 4000], precision="fp32"), case(hidden=[500, 500], batch=10000)]
+              case(hidden=[4000, 4000], precision="fp32"), case(hidden=[500, 500], batch=10000),
+              case(hidden=[2000, 2000], batch=1000), case(hidden=[3000, 3000], batch=1000),
+              case(hidden=[4000, 4000], batch=500)]
     return [*cases[:2], *mf, *shapes, *cases[2:], *lengths]
 
 

@@ -30,7 +30,7 @@ class CudaEngineTest : public CudaTest {
 };
 
 TEST_F(CudaEngineTest, TwoRunsGiveTheSameBits) {
-  for (const PathKind path : {PathKind::clusters, PathKind::teams, PathKind::products, PathKind::wide_products})
+  for (const PathKind path : {PathKind::clusters, PathKind::teams, PathKind::products, PathKind::all_products})
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
       Runs a(config(kind), data_, {1}, {path}), b(config(kind), data_, {1}, {path});
       expect_same(trained(a, 40), trained(b, 40));
@@ -59,7 +59,7 @@ TEST_F(CudaEngineTest, ManyAtOnceAreThoseOneByOne) {
       {logistic_mf, 7, {}, {37, 53}, 1100, 250, Precision::float32},
       {vae, 3, {64, 13}, {33, 70, 19}, 101, 1, Precision::float32},
       {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {.kind = PathKind::products}},
-      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {PathKind::wide_products}},
+      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {PathKind::all_products}},
       {gaussian_mf, 7, {}, {64, 13}, 101, 37}};
   for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
@@ -106,22 +106,25 @@ TEST_F(CudaEngineTest, GoesOnAsIfItHadNeverStopped) {
 // order of sums, which that number changes.
 TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
   const std::vector<std::uint64_t> seeds = {1, 2, 3};
-  const PathOptions paths[] = {{PathKind::products}, {PathKind::wide_products},
-                               {.chains = 8}, {.chains = 16}, {.chains = 32},
-                               {.chains = 16, .blocks = 1}, {PathKind::teams, 16, 7},
-                               {PathKind::teams, 16, 25}};  // the last: not all runs at a time
-  for (const PathOptions& path : paths) {
-    Runs together(config(), data_, seeds, path);
+  const auto compare = [&](TrainConfig c, const DataSet& data, const PathOptions& path) {
+    Runs together(c, data, seeds, path);
     if (path.blocks == 1 && has_clusters()) EXPECT_NE(together.path().find("blocks alone"), std::string::npos);
     std::vector<TrainMetrics> metrics(3);
     together.train(40, metrics);
     for (int run = 0; run < 3; ++run) {
-      TrainConfig c = config();
       c.seed = seeds[run];
-      Runs alone(c, data_, {seeds[run]}, path);
+      Runs alone(c, data, {seeds[run]}, path);
       expect_same(trained(alone, 40), together.save(run));
     }
-  }
+  };
+  const PathOptions paths[] = {{PathKind::products}, {PathKind::all_products},
+                               {.chains = 8}, {.chains = 16}, {.chains = 32},
+                               {.chains = 16, .blocks = 1}, {PathKind::teams, 16, 7},
+                               {PathKind::teams, 16, 25}};  // the last: not all runs at a time
+  for (const PathOptions& path : paths) compare(config(), data_, path);
+  TrainConfig c = config_of(ModelKind::gaussian_mf, ObjectiveKind::vcd);  // q's first layer by a product
+  c.precision = Precision::automatic;
+  compare(c, made_up_data(ModelKind::gaussian_mf, 150, 101), {.chains = 8});
 }
 
 // Ten iterations in float32, each from the cpu engine's state: what it learns within 2 · 10⁻³ of a tensor's largest step,

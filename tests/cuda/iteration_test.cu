@@ -83,7 +83,7 @@ std::vector<Case> cases() {
   add("adam", [](TrainConfig& c) { c.optimizer = OptimizerKind::adam; });
   add("batch 1", [](TrainConfig& c) { c.batch = 1; });
   add("batch 1000", [](TrainConfig& c) { c.batch = 1000; });
-  add("batch 1100", [](TrainConfig& c) { c.batch = 1100; });  // many rows
+  add("batch 1100", [](TrainConfig& c) { c.batch = 1100; });  // q's networks by products
   add(
       "the paper's shape",
       [](TrainConfig& c) {
@@ -166,13 +166,13 @@ std::vector<double> gradient_of(const TrainState& before, const TrainState& afte
 
 std::string name_of(const PathOptions& path) {
   if (path.kind == PathKind::products) return "products";
-  if (path.kind == PathKind::wide_products) return "wide products";
+  if (path.kind == PathKind::all_products) return "all products";
   return (path.kind == PathKind::teams ? "teams of " : "clusters of ") + std::to_string(path.chains);
 }
 
 const std::vector<PathOptions> all_chains = {{.chains = 8}, {.chains = 16}, {.chains = 32}};
 const std::vector<PathOptions> by_teams = {{PathKind::teams, 16}, {PathKind::teams, 32}};
-const std::vector<PathOptions> by_products = {{.kind = PathKind::products}, {.kind = PathKind::wide_products}};
+const std::vector<PathOptions> by_products = {{.kind = PathKind::products}, {.kind = PathKind::all_products}};
 const std::vector<PathOptions> block_alone = {{.chains = 16, .blocks = 1}};
 
 class CudaIteration : public CudaTest {

@@ -1,6 +1,6 @@
 // Products of every tile and every kind of number, of sizes that no tile divides, against double.
 
-#include "hone/engine/cuda/wide_product.cuh"
+#include "hone/engine/cuda/product_choice.cuh"
 #include "tests/cuda/support.cuh"
 
 namespace hone::test {
@@ -48,6 +48,15 @@ struct Rows {
 
 class CudaProduct : public CudaTest {
  protected:
+  template <class T, class E, Math math, class Epilogue>
+  static void launch(const cuda::Product<E>& p, const Beside& beside, const Epilogue& epilogue) {
+    if constexpr (std::is_same_v<T, NarrowTile>)
+      launch_narrow<E, math>(p, beside, epilogue, nullptr);
+    else
+      launch_tiles<T, E, math>(p, beside, epilogue, nullptr);
+    check(cudaDeviceSynchronize(), "multiplying");
+  }
+
   // C = A Bᵀ + b of two runs of two networks side by side, whose rows end with padding that stays 0
   template <class T, class E, Math math>
   static std::vector<float> compare(int m, int n, int k, double tolerance) {
@@ -69,9 +78,7 @@ class CudaProduct : public CudaTest {
     const cuda::Product<E> p{reinterpret_cast<const E*>(all_a.data()),
                            reinterpret_cast<const E*>(all_b.data()), a.ld, b.ld, m, n, k};
     const Beside beside{2, 2, {part_a, 2 * part_b, 2 * size}, {2 * part_a, part_b, size}};
-    launch_wide_tiles<T, E, math>(p, beside, Activated<math, float>{c.data(), biases.data(), ld, Activation::linear},
-                                  nullptr);
-    check(cudaDeviceSynchronize(), "multiplying");
+    launch<T, E, math>(p, beside, Activated<math, float>{c.data(), biases.data(), ld, Activation::linear});
     const std::vector<float> made = c.download();
     double worst = 0;
     for (std::size_t r = 0; r < 4; ++r)
@@ -103,21 +110,39 @@ class CudaProduct : public CudaTest {
     const std::size_t size = static_cast<std::size_t>(m) * x.ld;
     Memory<float> made(size + static_cast<std::size_t>(m) * Comparison::parts(n));
     const Comparison comparison{Density::bernoulli, data.data(), x.ld, 1, nullptr, made.data() + size, true};
-    launch_wide_tiles<T, E, math>({all_a.data(), all_b.data(), a.ld, b.ld, m, n, k}, {},
-                                  Compared<math, float>{comparison, made.data(), biases.data(), x.ld, m}, nullptr);
-    check(cudaDeviceSynchronize(), "multiplying");
+    launch<T, E, math>({all_a.data(), all_b.data(), a.ld, b.ld, m, n, k}, {},
+                       Compared<math, float>{comparison, made.data(), biases.data(), x.ld, m});
     return made.download();
+  }
+
+  template <class T, class E, Math math>
+  static void expect_bits(const std::array<int, 3>& size, double tolerance, const std::vector<float>& product,
+                          const std::vector<float>& residuals) {
+    const auto& [m, n, k] = size;
+    EXPECT_EQ(product, (compare<T, E, math>(m, n, k, tolerance)));
+    EXPECT_EQ(residuals, (compared<T, E, math>(m, n, k)));
   }
 
   template <class E, Math math>
   static void compare_tiles(double tolerance) {
-    for (const auto& [m, n, k] : {std::array{203, 77, 91}, std::array{1, 130, 7}, std::array{129, 1, 300}}) {
-      const std::vector<float> large = compare<LargeTile, E, math>(m, n, k, tolerance);
-      EXPECT_EQ(large, (compare<MediumTile, E, math>(m, n, k, tolerance)));  // bits do not depend on the tile
-      EXPECT_EQ(large, (compare<LittleTile, E, math>(m, n, k, tolerance)));
+    for (const auto& size : {std::array{203, 77, 91}, std::array{1, 130, 7}, std::array{129, 1, 300}}) {
+      const auto& [m, n, k] = size;
+      const std::vector<float> product = compare<LargeTile, E, math>(m, n, k, tolerance);
       const std::vector<float> residuals = compared<LargeTile, E, math>(m, n, k);
-      EXPECT_EQ(residuals, (compared<MediumTile, E, math>(m, n, k)));
-      EXPECT_EQ(residuals, (compared<LittleTile, E, math>(m, n, k)));
+      expect_bits<TallTile, E, math>(size, tolerance, product, residuals);  // bits do not depend on the tile
+      expect_bits<MediumTile, E, math>(size, tolerance, product, residuals);
+      expect_bits<LittleTile, E, math>(size, tolerance, product, residuals);
+    }
+    // few columns: k's order is another one, and no other row matters
+    for (const auto& [m, n, k] : {std::array{203, 13, 91}, std::array{129, 1, 1300}, std::array{37, 16, 4}}) {
+      const std::vector<float> many = compare<NarrowTile, E, math>(m, n, k, tolerance);
+      const std::vector<float> few = compare<NarrowTile, E, math>(21, n, k, tolerance);
+      const std::size_t ld = few.size() / (4 * 21), first = 20 * ld;  // the last row of those
+      EXPECT_TRUE(std::ranges::equal(std::span(few).subspan(first, ld), std::span(many).subspan(first, ld)));
+      const std::vector<float> narrow = compared<NarrowTile, E, math>(m, n, k),
+                               large = compared<LargeTile, E, math>(m, n, k);
+      for (std::size_t i = 0; i < narrow.size(); ++i)
+        EXPECT_NEAR(narrow[i], large[i], 10 * std::sqrt(k) * tolerance * (1 + std::abs(large[i])));
     }
   }
 };

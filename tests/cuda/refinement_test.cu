@@ -35,7 +35,7 @@ std::vector<World> worlds() {
     all.push_back({name + " by teams", model, Precision::tf32, {PathKind::teams}, "from the cache", step_size});
     all.push_back({name + " by teams, float32", model, Precision::float32, team, "from the cache", step_size});
     all.push_back({name + " by products", model, Precision::tf32, {PathKind::products}, "a product", step_size});
-    all.push_back({name + " by wide products", model, Precision::tf32, {PathKind::wide_products}, "many", step_size});
+    all.push_back({name + ", all products", model, Precision::tf32, {PathKind::all_products}, "a product", step_size});
   };
   add("vae", ModelKind::vae, 0.3);
   add("logistic-mf", ModelKind::logistic_mf, 0.25);
@@ -56,7 +56,7 @@ std::vector<World> with_paper(std::vector<World> all) {
 }
 
 bool by_products(const World& world) {
-  return world.path.kind == PathKind::products || world.path.kind == PathKind::wide_products;
+  return world.path.kind == PathKind::products || world.path.kind == PathKind::all_products;
 }
 
 // A model, pairs (z, x) drawn from it, and runs that hold it and those data. Given x, z is a draw of the posterior.

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "hone/engine/cuda/network_products.cuh"
 #include "hone/engine/cuda/warp_decoder.cuh"
-#include "hone/engine/cuda/wide_network.cuh"
 
 namespace hone::cuda {
 
@@ -18,7 +18,7 @@ class BatchDecoder {
         parameters_(parameters),
         density_(density),
         stream_(stream),
-        path_(math, true, suits_halves(net, density, math)) {
+        path_(math, suits_halves(net, density, math)) {
     if (in_one_kernel(net, density)) {
       warps_.emplace(net, parameters, stream);
       return;

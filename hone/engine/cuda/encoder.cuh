@@ -182,7 +182,7 @@ class EncoderBlock : EncoderSplit {
 
 template <Math math>
 __device__ void EncoderBlock<math>::set_up() const {
-  if (threadIdx.x < box_count) box(static_cast<Box>(threadIdx.x)).set_up();
+  set_up_boxes<box_count>(&box(received_box));
   __syncthreads();
 }
 

@@ -50,104 +50,77 @@ __device__ __forceinline__ void put_pair(__half* to, int n, float x, float y) {
 
 // Epilogues of products take two neighbours of C at a time (`finish_pair`); E is the type of what they write, and of
 // a layer's values. What they need beside c comes from `column`, once a column, and from `load`, which may come long
-// before the call. What pads a row stays 0. `chosen` calls f with one that knows its choices.
-template <Math math, class E, class Choice>
-struct ActivatedBy;
-template <Math math, class E>
+// before the call. What pads a row stays 0. `chosen` calls f with one whose Choice is known to the compiler: only such
+// are asked for elements.
+template <Math math, class E, class Choice = Activation>
 struct Activated {
   static constexpr bool sums_rows = false;
   E* y;
   const float* bias;  // null: none
   int ld;
-  Activation activation;
+  Choice activation;
 
   __device__ void shift(const Distances& distances) {
     y = at(y, distances.c);
     if (bias) bias += distances.bias;
+  }
+  template <class F>
+  __device__ __forceinline__ void chosen(F f) const {
+    with_activation<are_halves<E>>(
+        activation, [&](auto choice) { f(Activated<math, E, decltype(choice)>{y, bias, ld, choice}); });
   }
   using Row = E*;
   struct Loaded {};
   __device__ float2 column(int n) const { return bias ? *reinterpret_cast<const float2*>(bias + n) : float2{0, 0}; }
   __device__ Row row(int m) const { return y + static_cast<std::size_t>(m) * ld; }
   __device__ Loaded load(Row, int) const { return {}; }
-  __device__ __forceinline__ void store(Activation activation, Row to, int n, const float2& bias_here, const float2& c,
-                                        int inside) const {
+  __device__ __forceinline__ void operator()(Row to, int n, const float2& bias_here, Loaded, const float2& c,
+                                             int inside) const {
     const float first = activate<math>(activation, c.x + bias_here.x),
                 second = activate<math>(activation, c.y + bias_here.y);
     if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
   }
-  __device__ void operator()(Row to, int n, const float2& bias_here, Loaded, const float2& c, int inside) const {
-    store(activation, to, n, bias_here, c, inside);
-  }
-  template <class F>
-  __device__ __forceinline__ void chosen(F f) const {
-    with_activation<are_halves<E>>(activation,
-                                   [&](auto choice) { f(ActivatedBy<math, E, decltype(choice)>{*this}); });
-  }
-};
-template <Math math, class E, class Choice>
-struct ActivatedBy : Activated<math, E> {
-  using Base = Activated<math, E>;
-  __device__ __forceinline__ void operator()(typename Base::Row to, int n, const float2& bias_here,
-                                             typename Base::Loaded, const float2& c, int inside) const {
-    this->store(Choice(), to, n, bias_here, c, inside);
-  }
 };
 
 // dx = (dy Wᵀ) ⊙ act'(·)
-template <Math math, class E, class Choice>
-struct SlopedBy;
-template <Math math, class E>
+template <Math math, class E, class Choice = Activation>
 struct Sloped {
   static constexpr bool sums_rows = false;
   E* y;
   const E* h;  // null: no activation below
   int ld;
-  Activation activation;  // without one below: linear
+  Choice activation;  // without one below: linear
 
   __device__ void shift(const Distances& distances) {
     y = at(y, distances.c);
     if (h) h = at(h, distances.c);
+  }
+  template <class F>
+  __device__ __forceinline__ void chosen(F f) const {
+    with_activation<are_halves<E>>(activation,
+                                   [&](auto choice) { f(Sloped<math, E, decltype(choice)>{y, h, ld, choice}); });
   }
   using Row = std::size_t;
   using Loaded = float2;
   struct Column {};
   __device__ Column column(int) const { return {}; }
   __device__ Row row(int m) const { return static_cast<std::size_t>(m) * ld; }
-  __device__ Loaded load(Row from, int n) const { return pair_at((h ? h : y) + from, n); }  // y: and not used
-  __device__ __forceinline__ void store(Activation activation, Row to, int n, const Loaded& value, const float2& c,
-                                        int inside) const {
+  __device__ __forceinline__ Loaded load(Row from, int n) const {
+    return activation == Activation::linear ? float2{0, 0} : pair_at(h + from, n);
+  }
+  __device__ __forceinline__ void operator()(Row to, int n, Column, const Loaded& value, const float2& c,
+                                             int inside) const {
     const float first = c.x * slope<math>(activation, value.x), second = c.y * slope<math>(activation, value.y);
     if (inside > 0) put_pair(y + to, n, first, inside > 1 ? second : 0.0f);
-  }
-  __device__ void operator()(Row to, int n, Column, const Loaded& value, const float2& c, int inside) const {
-    store(activation, to, n, value, c, inside);
-  }
-  template <class F>
-  __device__ __forceinline__ void chosen(F f) const {
-    with_activation<are_halves<E>>(activation, [&](auto choice) { f(SlopedBy<math, E, decltype(choice)>{*this}); });
-  }
-};
-template <Math math, class E, class Choice>
-struct SlopedBy : Sloped<math, E> {
-  using Base = Sloped<math, E>;
-  __device__ __forceinline__ typename Base::Loaded load(typename Base::Row from, int n) const {
-    return Choice() == Activation::linear ? float2{0, 0} : pair_at(this->h + from, n);
-  }
-  __device__ __forceinline__ void operator()(typename Base::Row to, int n, typename Base::Column,
-                                             const typename Base::Loaded& value, const float2& c, int inside) const {
-    this->store(Choice(), to, n, value, c, inside);
   }
 };
 
 struct Wanted {  // of a comparison
   bool residuals, sums, alive;
 };
-template <Math math, class E, class Choice, Wanted wanted>
-struct ComparedBy;
-template <Math math, class E>
+template <Math math, class E, class Choice = Density, Wanted wanted = Wanted{}>
 struct Compared {
-  static constexpr bool sums_rows = true;
+  static constexpr bool sums_rows = wanted.sums;
   Comparison data;
   E* y;  // residuals
   const float* bias;
@@ -159,6 +132,18 @@ struct Compared {
     data.x += distances.data;
     if (data.alive) data.alive += distances.data;
     if (data.partial) data.partial += distances.data;
+  }
+  template <class F>
+  __device__ __forceinline__ void chosen(F f) const {
+    with_density<are_halves<E>>(data.density, [&](auto choice) {
+      const auto call = [&]<Wanted known>() {
+        f(Compared<math, E, decltype(choice), known>{data, y, bias, ld, rows});
+      };
+      if (data.alive) return call.template operator()<Wanted{true, false, true}>();
+      if (!data.residuals) return call.template operator()<Wanted{false, true, false}>();
+      data.partial ? call.template operator()<Wanted{true, true, false}>()
+                   : call.template operator()<Wanted{true, false, false}>();
+    });
   }
   struct Row {
     const float* x;
@@ -175,50 +160,22 @@ struct Compared {
     return {data.x + static_cast<std::size_t>(datum) * data.ldx, y + static_cast<std::size_t>(m) * ld, m};
   }
   __device__ __forceinline__ Loaded load(const Row& from, int n) const {
-    return {pair_at(from.x, n), !data.alive || data.alive[from.m] != 0};
+    return {pair_at(from.x, n), !wanted.alive || __ldg(data.alive + from.m) != 0};
   }
-  __device__ __forceinline__ float compare(Density density, const Wanted& wanted, const Row& to, int n,
-                                           const float2& bias_here, const Loaded& loaded, const float2& c,
-                                           int inside) const {
+  __device__ __forceinline__ float operator()(const Row& to, int n, const float2& bias_here, const Loaded& loaded,
+                                              const float2& c, int inside) const {
     const float2 a = {c.x + bias_here.x, c.y + bias_here.y}, x = loaded.x;
-    if (wanted.residuals) {
-      const float first = residual<math>(density, a.x, x.x), second = residual<math>(density, a.y, x.y);
+    if constexpr (wanted.residuals) {
+      const float first = residual<math>(Choice(), a.x, x.x), second = residual<math>(Choice(), a.y, x.y);
       if (inside > 0) put_pair(to.y, n, loaded.alive ? first : 0.0f, loaded.alive && inside > 1 ? second : 0.0f);
     }
     if (!wanted.sums) return 0;
-    const float first = log_probability<math>(density, a.x, x.x), second = log_probability<math>(density, a.y, x.y);
+    const float first = log_probability<math>(Choice(), a.x, x.x), second = log_probability<math>(Choice(), a.y, x.y);
     return inside > 1 ? first + second : inside > 0 ? first : 0.0f;
   }
-  __device__ float operator()(const Row& to, int n, const float2& bias_here, const Loaded& loaded, const float2& c,
-                              int inside) const {
-    return compare(data.density, {data.residuals, wants_sums(), true}, to, n, bias_here, loaded, c, inside);
-  }
-  template <class F>
-  __device__ __forceinline__ void chosen(F f) const {
-    with_density<are_halves<E>>(data.density, [&](auto choice) {
-      using Choice = decltype(choice);
-      if (data.alive) return f(ComparedBy<math, E, Choice, Wanted{true, false, true}>{*this});
-      if (!data.residuals) return f(ComparedBy<math, E, Choice, Wanted{false, true, false}>{*this});
-      data.partial ? f(ComparedBy<math, E, Choice, Wanted{true, true, false}>{*this})
-                   : f(ComparedBy<math, E, Choice, Wanted{true, false, false}>{*this});
-    });
-  }
-  __device__ bool wants_sums() const { return data.partial != nullptr; }
   __device__ void row_sum(int m, int part, float sum) const {
     data.partial[static_cast<std::size_t>(part) * rows + m] = sum;
   }
-};
-template <Math math, class E, class Choice, Wanted wanted>
-struct ComparedBy : Compared<math, E> {
-  using Base = Compared<math, E>;
-  __device__ __forceinline__ typename Base::Loaded load(const typename Base::Row& from, int n) const {
-    return {pair_at(from.x, n), !wanted.alive || __ldg(this->data.alive + from.m) != 0};
-  }
-  __device__ __forceinline__ float operator()(const typename Base::Row& to, int n, const float2& bias_here,
-                                              const typename Base::Loaded& loaded, const float2& c, int inside) const {
-    return this->compare(Choice(), wanted, to, n, bias_here, loaded, c, inside);
-  }
-  __device__ bool wants_sums() const { return wanted.sums; }
 };
 
 }  // namespace hone::cuda

@@ -233,12 +233,12 @@ class Evaluator {
     Memory<float> outputs(2 * half);
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
     tape.value[encoder_.depth - 1] = outputs.data();
-    ProductPath path(math, true, false);
+    ProductPath path(math, false);
     path.allocate_room(encoder_, points_, 2, false, false);
     const Sides sides{2, 1, net_parameters_, 0, static_cast<std::size_t>(points_), 0};
     path.with(encoder_, parameters_, tape, sides, queue_, [&](const auto& networks) {
       networks.prepare();
-      networks.forward(points_, 0, encoder_.depth);
+      networks.forward(points_);
     });
     queue_.wait();
     const std::vector<float> raw = outputs.download();

@@ -46,39 +46,6 @@ struct Sides {
   Distances of_run() const { return {run, run, run, run, run}; }
 };
 
-// The general path: one launch a product, of some hundred rows (of thousands: WideNetworks).
-template <Math math>
-class Networks {
- public:
-  Networks(const Net& net, const float* parameters, const Tape& tape, const Sides& sides, cudaStream_t stream)
-      : net_(net), parameters_(parameters), tape_(tape), sides_(sides), stream_(stream) {}
-
-  void prepare() const {}  // after every change of the parameters
-  // input → values of the layers [from, to)
-  void forward(int rows, int from, int to) const;
-  // input → residuals as the last layer's delta and sums of log p, as `data` wants them
-  void compare(int rows, const Comparison& data) const;
-  // the last layer's delta → those of the hidden layers
-  void backward(int rows) const;
-  // the first layer's delta → d objective / d input, (rows, ld)
-  void backward_input(int rows, float* slope, int ld) const;
-  void record(int) const {}  // what the layers hold → the tape
-
- private:
-  template <Along b, class Epilogue>
-  void launch(const Product<float>& p, const Distances& net, const Epilogue& epilogue) const;
-  const float* bias(const Layer& layer) const { return layer.has_bias ? parameters_ + layer.bias : nullptr; }
-  Product<float> below(int rows, int l) const;
-  Product<float> above(int rows, int l) const;
-  Distances net_side(int to, int from) const;
-
-  const Net& net_;
-  const float* parameters_;
-  Tape tape_;
-  Sides sides_;
-  cudaStream_t stream_;
-};
-
 // input → d log p / d input, (rows, ld), and what `data` wants
 template <class N>
 void compute_gradient(const N& networks, int rows, const Comparison& data, float* slope, int ld) {

@@ -24,17 +24,19 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       math_(config.precision == Precision::float32 ? Math::fp32 : Math::tf32),
       decoder_net_(net_of("decoder", config.model.latent, config.model.hidden, train.dimension())),
       mean_net_(net_of("mean", train.dimension(), config.model.encoder_hidden, config.model.latent)),
+      encoder_path_(math_, false),
+      decoder_path_(math_, suits_halves(decoder_net_, config.model.density(), math_)),
       net_parameters_(padded_.offset("sd.weight[0]") - padded_.offset("mean.weight[0]")),
       step_size_(seeds_.size(), config.refine.step_size),
       failure_(seeds_.size()) {
-  const bool all_wide = path.kind == PathKind::wide_products;
-  decoder_path_ = ProductPath(math_, all_wide || are_wide(decoder_net_, config.batch),
-                              suits_halves(decoder_net_, config.model.density(), math_));
   plan_refinement(path);
-  takes_encoder_ = !all_wide && config.batch < many_rows && takes_encoder(mean_net_, config.model.latent, math_);
-  encoder_path_ = ProductPath(math_, all_wide || (!takes_encoder_ && are_wide(mean_net_, config.batch)), false);
+  constexpr int many_rows = 1024;  // which products make faster (measured with earlier ones)
+  takes_encoder_ = path.kind != PathKind::all_products && config.batch < many_rows &&
+                   takes_encoder(mean_net_, config.model.latent, math_);
   if (takes_encoder_ && data_.bits())
     first_sums_.parts = ceil_div(ceil_div(mean_net_.inputs(), 64), FirstLayerSums::words);
+  encoder_products_ = mean_net_;
+  if (takes_encoder_) encoder_products_.depth = first_sums_.parts == 0 ? 1 : 0;
   for (const std::uint64_t seed : seeds_) minibatches_.push_back(permuted_minibatches(train.size(), seed));
   Arena count(nullptr);
   place(count);
@@ -146,7 +148,8 @@ void Runs::place(Arena arena) {
   c.answer = arena.take<float>(static_cast<std::size_t>(batch) * s.ld_latent);
   const auto take = [&](std::size_t bytes) { return arena.take<char>(bytes); };
   if (!plan_) decoder_path_.take_room(decoder_net_, batch, 1, true, true, take);
-  if (!takes_encoder_) encoder_path_.take_room(mean_net_, batch, EncoderSplit::nets, false, true, take);
+  if (encoder_products_.depth > 0)
+    encoder_path_.take_room(encoder_products_, batch, EncoderSplit::nets, false, !takes_encoder_, take);
   c.parts = Comparison::parts(data_.dimension());
   c.partial = arena.take<float>(static_cast<std::size_t>(c.parts) * batch);
   c.constant = s.constant;
@@ -271,17 +274,18 @@ void Runs::capture_iteration(const Space& space, const Space* next) {
     const Sides sides{EncoderSplit::nets, runs, net_parameters_, 0, static_cast<std::size_t>(batch), space.stride};
     Tape tape = encoder_tape_;
     tape.input = space.x;
-    encoder_path_.with(mean_net_, space.parameters, tape, sides, queue_, f);
+    encoder_path_.with(encoder_products_, space.parameters, tape, sides, queue_, f);
   };
-  if (!takes_encoder_ || first_sums_.parts == 0)
+  if (!takes_encoder_) {
     with_encoder([&](const auto& networks) {
       networks.prepare();
-      networks.forward(batch, 0, takes_encoder_ ? 1 : mean_net_.depth);
+      networks.forward(batch);
     });
-  if (!takes_encoder_)
     launch_draw(space, runs, queue_);
-  else if (!around_.there)
-    launch_encode(space, encoder(), math_, runs, queue_);
+  } else {
+    if (encoder_products_.depth > 0) with_encoder([&](const auto& networks) { networks.forward_first(batch); });
+    if (!around_.there) launch_encode(space, encoder(), math_, runs, queue_);
+  }
   launch_refinement(space, around_);
   if (!takes_encoder_) {
     launch_ascend(space, objective(), runs, queue_);

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "hone/engine/cpu/model.hpp"
+#include "hone/engine/cuda/network_products.cuh"
 #include "hone/engine/cuda/padded_parameters.hpp"
 #include "hone/engine/cuda/trajectory.cuh"
-#include "hone/engine/cuda/wide_network.cuh"
 #include "hone/engine/engine.hpp"
 
 namespace hone::cuda {
@@ -30,9 +30,9 @@ class Arena {
 };
 
 // How refinements are executed: by a cluster kernel where the decoder fits one, else by teams of blocks, with as many
-// chains each as suits the number of runs; else product by product, in small or large tiles as suits the batch and the
-// layers. `wide_products`: in large tiles, and q's networks too.
-enum class PathKind { chosen, clusters, teams, products, wide_products };
+// chains each as suits the number of runs; else, or where that is much faster, product by product. `all_products`: q's
+// networks too.
+enum class PathKind { chosen, clusters, teams, products, all_products };
 struct PathOptions {
   PathKind kind = PathKind::chosen;
   int chains = 0;  // of a cluster: 8, 16, 32; of a team: 16, 32, 64; 0: chosen
@@ -134,6 +134,7 @@ class Runs {
   PaddedParameters padded_;
   Math math_;
   Net decoder_net_, mean_net_;
+  ProductPath encoder_path_, decoder_path_;  // where they go by products
   std::size_t net_parameters_ = 0;  // from the mean's network to the deviations'
   std::vector<std::unique_ptr<Minibatches>> minibatches_;
   struct {
@@ -155,10 +156,10 @@ class Runs {
   int strips_ = 0;  // of the tasks, which come first
   Space space_ = {};
   Tape encoder_tape_ = {}, decoder_tape_ = {};
-  ProductPath encoder_path_, decoder_path_;  // where they go by products
   FirstLayerSums first_sums_;
   std::optional<TrajectoryPlan> plan_;
   bool takes_encoder_ = false;
+  Net encoder_products_;  // layers of q's networks that go by products: all, the first or none
   Surroundings around_;
   int wave_ = 1;  // runs whose clusters are resident at a time
   cudaGraphExec_t graph_ = nullptr, several_ = nullptr;  // an iteration; `at_once` of them

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,15 +8,10 @@
 
 namespace hone::cuda {
 
-inline constexpr int many_rows = 1024;
-
-// Whether products of so many rows are better made by WideNetworks.
-bool are_wide(const Net& net, int rows);
-
-// What WideNetworks has for itself: what layers hold, (rows, ld), and copies of the weights, for both directions with
+// What Networks has for itself: what layers hold, (rows, ld), and copies of the weights, for both directions with
 // neighbours along k. Rows begin with a line of the cache. The first layer's input is floats, and so are its weights.
 template <class E>
-struct WideRoom {
+struct NetworkRoom {
   E* value[max_layers];     // of hidden layers
   E* delta[max_layers];     // of hidden layers, and of the last one where rows are compared with data
   E* along[max_layers];     // W, (inputs, ld of outputs), where the way back goes through it
@@ -30,14 +24,14 @@ struct WideRoom {
 
 // For so many rows of each of the networks; take(bytes) hands out memory that is zero.
 template <class E, class Take>
-WideRoom<E> wide_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients, Take take) {
-  WideRoom<E> room = {};
+NetworkRoom<E> network_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients, Take take) {
+  NetworkRoom<E> room = {};
   const auto size = [&](int count, int units) { return sizeof(E) * count * static_cast<std::size_t>(room.ld(units)); };
   const auto back = [&](int l) { return gradients && (l > 0 || compares); };  // only a decoder's goes on to its input
   const auto across = [&](int l) {
     const Layer& layer = net.layer[l];
     return l > 0 ? size(layer.outputs, layer.inputs)
-                 : sizeof(float) * layer.outputs * WideRoom<float>::ld(layer.inputs);
+                 : sizeof(float) * layer.outputs * NetworkRoom<float>::ld(layer.inputs);
   };
   std::size_t bytes = 0;  // of one network's copies
   for (int l = 0; l < net.depth; ++l) {
@@ -63,25 +57,34 @@ WideRoom<E> wide_room(const Net& net, std::size_t rows, int nets, bool compares,
   return room;
 }
 
-// As Networks, for thousands of rows or units, with a room of its own: E is __half where halves suit (`suits_halves`,
-// one network a run), Tf32 in tf32 and float in float32. Of the tape it uses the input; `forward` writes the last
+// Networks side by side, one launch a product, with a room of their own: E is __half where halves suit (`suits_halves`,
+// one network a run), Tf32 in tf32 and float in float32. Of the tape they use the input; `forward` writes the last
 // layer's values there and `backward` begins with the delta there, where rows are not compared with data; all else is
 // there after `record`.
 template <Math math, class E>
-class WideNetworks {
+class Networks {
  public:
-  WideNetworks(const Net& net, const float* parameters, const Tape& tape, const WideRoom<E>& room, const Sides& sides,
-               cudaStream_t stream)
+  Networks(const Net& net, const float* parameters, const Tape& tape, const NetworkRoom<E>& room, const Sides& sides,
+           cudaStream_t stream)
       : net_(net), parameters_(parameters), tape_(tape), room_(room), sides_(sides), stream_(stream) {}
 
-  void prepare() const;
-  void forward(int rows, int from, int to) const;
+  void prepare() const;  // after every change of the parameters
+  // input → values of the layers
+  void forward(int rows) const;
+  // input → the values of the first layer, as of a hidden one, in the tape; it needs no `prepare`
+  void forward_first(int rows) const;
+  // input → residuals as the last layer's delta and sums of log p, as `data` wants them
   void compare(int rows, const Comparison& data) const;
+  // the last layer's delta → those of the hidden layers
   void backward(int rows) const;
+  // the first layer's delta → d objective / d input, (rows, ld)
   void backward_input(int rows, float* slope, int ld) const;
-  void record(int rows) const;
+  void record(int rows) const;  // what the layers hold → the tape
 
  private:
+  void prepare_layer(int l) const;
+  void forward_hidden(int rows) const;
+  void forward_to_tape(int rows, int l, Activation activation) const;
   template <class Epilogue>
   void launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const;
   template <class Epilogue>
@@ -94,7 +97,7 @@ class WideNetworks {
   const Net& net_;
   const float* parameters_;
   Tape tape_;
-  WideRoom<E> room_;
+  NetworkRoom<E> room_;
   Sides sides_;
   cudaStream_t stream_;
 };
@@ -102,27 +105,23 @@ class WideNetworks {
 // How a network's products are made, and the memory that is needed for it.
 class ProductPath {
  public:
-  ProductPath() = default;  // as Networks, in tf32
-  ProductPath(Math math, bool wide, bool halves) : math_(math), wide_(wide), halves_(wide && halves) {}
+  ProductPath(Math math, bool halves) : math_(math), halves_(halves) {}
 
-  std::string words() const {
-    return !wide_ ? "" : halves_ ? ", made for many rows or units, in halves" : ", made for many rows or units";
-  }
+  std::string words() const { return halves_ ? ", in halves" : ""; }
 
-  // Of a decoder's gradient, in microseconds, about (H200); where products are of some hundred rows it is not known.
-  std::optional<double> gradient_time(const Net& net, int rows, int runs) const;
+  // Of a decoder's gradient, in microseconds, about (H200).
+  double gradient_time(const Net& net, int rows, int runs) const;
 
   // For so many rows of each network; `compares`: with data; take(bytes) hands out memory that is zero.
   template <class Take>
   void take_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients, Take take) {
-    if (!wide_) return;
     halves_ = halves_ && compares;  // others' last deltas come as floats
     if (halves_)
-      half_ = wide_room<__half>(net, rows, nets, compares, gradients, take);
+      half_ = network_room<__half>(net, rows, nets, compares, gradients, take);
     else if (math_ == Math::tf32)
-      tf32_ = wide_room<Tf32>(net, rows, nets, compares, gradients, take);
+      tf32_ = network_room<Tf32>(net, rows, nets, compares, gradients, take);
     else
-      float_ = wide_room<float>(net, rows, nets, compares, gradients, take);
+      float_ = network_room<float>(net, rows, nets, compares, gradients, take);
   }
 
   // The same in memory that the path keeps.
@@ -138,19 +137,17 @@ class ProductPath {
   void with(const Net& net, const float* parameters, const Tape& tape, const Sides& sides, cudaStream_t stream,
             F f) const {
     using enum Math;
-    if (halves_) return f(WideNetworks<tf32, __half>(net, parameters, tape, half_, sides, stream));
-    if (wide_ && math_ == tf32) return f(WideNetworks<tf32, Tf32>(net, parameters, tape, tf32_, sides, stream));
-    if (wide_) return f(WideNetworks<fp32, float>(net, parameters, tape, float_, sides, stream));
-    if (math_ == tf32) return f(Networks<tf32>(net, parameters, tape, sides, stream));
-    f(Networks<fp32>(net, parameters, tape, sides, stream));
+    if (halves_) return f(Networks<tf32, __half>(net, parameters, tape, half_, sides, stream));
+    if (math_ == tf32) return f(Networks<tf32, Tf32>(net, parameters, tape, tf32_, sides, stream));
+    f(Networks<fp32, float>(net, parameters, tape, float_, sides, stream));
   }
 
  private:
-  Math math_ = Math::tf32;
-  bool wide_ = false, halves_ = false;
-  WideRoom<__half> half_ = {};
-  WideRoom<Tf32> tf32_ = {};
-  WideRoom<float> float_ = {};
+  Math math_;
+  bool halves_;
+  NetworkRoom<__half> half_ = {};
+  NetworkRoom<Tf32> tf32_ = {};
+  NetworkRoom<float> float_ = {};
   std::vector<Memory<char>> memory_;
 };
 

@@ -4,14 +4,14 @@
 
 namespace hone::cuda {
 
-// C (m, n) = A Bᵀ for thousands of rows or units: A (m, k) and B (n, k) have their neighbours along k both, so that a
-// warp's fragments come by `ldmatrix`, for halves and for floats in the same way: a fragment has 32 bytes of a row.
-// Rows of memory are multiples of 16 bytes long, and what pads them is zero.
+// C (m, n) = A Bᵀ by tiles, A (m, k) and B (n, k): a warp's fragments come by `ldmatrix`, for halves and for floats in
+// the same way: a fragment has 32 bytes of a row.
 
-// A block's share of C and a warp's share of that. Of k a stage has 128 bytes of every row.
-template <int M, int N, int WM, int WN, int stages_ = 3>
-struct WideTile {
-  static constexpr int m = M, n = N, warp_m = WM, warp_n = WN, stages = stages_;
+// A block's share of C and a warp's share of that; a multiprocessor has so many of them at a time (in float32 as many
+// as registers allow). Of k a stage has 128 bytes of every row.
+template <int M, int N, int WM, int WN, int resident_>
+struct Tile {
+  static constexpr int m = M, n = N, warp_m = WM, warp_n = WN, resident = resident_, stages = 3;
   static constexpr int row_bytes = 128, parts = row_bytes / 32;  // a part has one fragment of every row
   static constexpr int warps_m = M / WM, warps_n = N / WN, warps = warps_m * warps_n, threads = 32 * warps;
   static constexpr int tiles_m = WM / 16, tiles_n = WN / 8;
@@ -20,9 +20,10 @@ struct WideTile {
   static constexpr int bytes = std::max(stages * stage, M * sums_stride * static_cast<int>(sizeof(float)));
 };
 
-using LargeTile = WideTile<128, 128, 64, 32>;
-using MediumTile = WideTile<64, 64, 32, 32>;
-using LittleTile = WideTile<32, 32, 16, 16>;
+using LargeTile = Tile<128, 128, 64, 32, 2>;
+using TallTile = Tile<128, 64, 64, 32, 3>;
+using MediumTile = Tile<64, 64, 32, 32, 4>;
+using LittleTile = Tile<32, 32, 16, 16, 4>;
 
 // Four matrices of 8 rows of 16 bytes; lane 8 i + r knows where row r of matrix i begins. A lane 4 g + t has of each
 // the word t of row g.
@@ -35,7 +36,7 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[4], unsigned row
 
 // A fragment's words as the tensor cores take them.
 template <class E, Math math, int count>
-struct WideOperand {
+struct Fragment {
   Operand<math, count> operand;
   __device__ __forceinline__ void set(int i, unsigned word) {
     const float x = __uint_as_float(word);
@@ -43,13 +44,12 @@ struct WideOperand {
   }
 };
 template <Math math, int count>
-struct WideOperand<__half, math, count> {
+struct Fragment<__half, math, count> {
   unsigned word[count];
   __device__ __forceinline__ void set(int i, unsigned w) { word[i] = w; }
 };
 template <class E, Math math>
-__device__ __forceinline__ void multiply_add(Sums& c, const WideOperand<E, math, 4>& a,
-                                             const WideOperand<E, math, 2>& b) {
+__device__ __forceinline__ void multiply_add(Sums& c, const Fragment<E, math, 4>& a, const Fragment<E, math, 2>& b) {
   if constexpr (are_halves<E>)
     mma_halves(c, a.word, b.word[0], b.word[1]);
   else
@@ -97,7 +97,7 @@ class RowCopies {
 // The block's sums lie in shared memory, (T::m, T::sums_stride); a warp finishes 32 neighbours of two rows at a time,
 // of some rows together, so that it waits once for what these read.
 template <class T, class Epilogue>
-__device__ __forceinline__ void finish_wide(int rows, int columns, int m0, int n0, const float* sums,
+__device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n0, const float* sums,
                                             const Epilogue& epilogue) {
   constexpr int width = row_sum_columns, pairs = width / 2;
   constexpr int rows_a_warp = 32 / pairs, step = T::warps * rows_a_warp, turns = T::m / step;
@@ -125,7 +125,7 @@ __device__ __forceinline__ void finish_wide(int rows, int columns, int m0, int n
 }
 
 template <class T, class E, Math math, class Epilogue>
-__device__ __forceinline__ void multiply_wide(const Product<E>& p, int m0, int n0, char* shared,
+__device__ __forceinline__ void multiply_tile(const Product<E>& p, int m0, int n0, char* shared,
                                               const Epilogue& epilogue) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
@@ -161,8 +161,8 @@ __device__ __forceinline__ void multiply_wide(const Product<E>& p, int m0, int n
 #pragma unroll
     for (int part = 0; part < T::parts; ++part) {
       const unsigned at_a = (stage + row_a) ^ (32 * part), at_b = (stage + row_b) ^ (32 * part);
-      WideOperand<E, math, 4> left[T::tiles_m];
-      WideOperand<E, math, 2> right[T::tiles_n];
+      Fragment<E, math, 4> left[T::tiles_m];
+      Fragment<E, math, 2> right[T::tiles_n];
 #pragma unroll
       for (int i = 0; i < T::tiles_m; ++i) {
         unsigned words[4];
@@ -197,58 +197,28 @@ __device__ __forceinline__ void multiply_wide(const Product<E>& p, int m0, int n
       *reinterpret_cast<float2*>(to + 8 * T::sums_stride) = make_float2(c[i][j].z, c[i][j].w);
     }
   __syncthreads();
-  epilogue.chosen([&](const auto& fixed) { finish_wide<T>(p.m, p.n, m0, n0, sums, fixed); });
+  epilogue.chosen([&](const auto& fixed) { finish_tile<T>(p.m, p.n, m0, n0, sums, fixed); });
 }
 
 template <class T, class E, Math math, class Epilogue>
-__global__ void __launch_bounds__(T::threads, math == Math::fp32 ? 1 : 512 / T::threads)
-    wide_product_kernel(Product<E> p, Beside beside, Epilogue epilogue) {
-  extern __shared__ __align__(128) char wide_shared[];
+__global__ void __launch_bounds__(T::threads, math == Math::fp32 ? 1 : T::resident)
+    product_kernel(Product<E> p, Beside beside, Epilogue epilogue) {
+  extern __shared__ __align__(128) char product_shared[];
   const Distances distances = beside.of(static_cast<int>(blockIdx.z));
   p.a = at(p.a, distances.a);
   p.b = at(p.b, distances.b);
   epilogue.shift(distances);
-  multiply_wide<T, E, math>(p, static_cast<int>(blockIdx.y) * T::m, static_cast<int>(blockIdx.x) * T::n, wide_shared,
+  multiply_tile<T, E, math>(p, static_cast<int>(blockIdx.y) * T::m, static_cast<int>(blockIdx.x) * T::n, product_shared,
                             epilogue);
 }
 
 template <class T, class E, Math math, class Epilogue>
-void launch_wide_tiles(const Product<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
-  constexpr auto kernel = wide_product_kernel<T, E, math, Epilogue>;
+void launch_tiles(const Product<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
+  constexpr auto kernel = product_kernel<T, E, math, Epilogue>;
   allow_shared_memory<kernel, T::bytes>();
   const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), beside.count());
   kernel<<<grid, T::threads, T::bytes, stream>>>(p, beside, epilogue);
   check(cudaGetLastError(), "starting a product");
-}
-
-// What the busiest multiprocessor has to do of so many products of this shape side by side, by tiles of each size: how
-// many elements of C, times how long one takes against a large tile's. Large tiles read least, small ones leave fewest
-// multiprocessors without work. The factors are measured (H200, thousands of rows and units).
-struct TileWork {
-  double large, medium, little;
-
-  TileWork(int m, int n, int count) {
-    static const int processors = device_attribute(cudaDevAttrMultiProcessorCount);
-    const auto work = [&]<class T>(double factor) {
-      const int tiles = ceil_div(m, T::m) * ceil_div(n, T::n) * count;
-      return factor * ceil_div(tiles, processors) * T::m * T::n;
-    };
-    large = work.template operator()<LargeTile>(1);
-    medium = work.template operator()<MediumTile>(1.16);
-    little = work.template operator()<LittleTile>(2.2);
-  }
-  double least() const { return std::min({large, medium, little}); }
-};
-
-template <class E, Math math, class Epilogue>
-void launch_wide(const Product<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
-  const TileWork work(p.m, p.n, beside.count());
-  if (work.large == work.least())
-    launch_wide_tiles<LargeTile, E, math>(p, beside, epilogue, stream);
-  else if (work.medium == work.least())
-    launch_wide_tiles<MediumTile, E, math>(p, beside, epilogue, stream);
-  else
-    launch_wide_tiles<LittleTile, E, math>(p, beside, epilogue, stream);
 }
 
 }  // namespace hone::cuda

@@ -1,6 +1,6 @@
-#include "hone/engine/cuda/wide_network.cuh"
+#include "hone/engine/cuda/network_products.cuh"
 
-#include "hone/engine/cuda/wide_product.cuh"
+#include "hone/engine/cuda/product_choice.cuh"
 
 namespace hone::cuda {
 namespace {
@@ -68,108 +68,119 @@ __global__ void record_rows(RowRecord record, const E* from, float* to, Beside b
 
 }  // namespace
 
-bool are_wide(const Net& net, int rows) {
-  double weights = 0;
-  for (int l = 0; l < net.depth; ++l) weights += static_cast<double>(net.layer[l].inputs) * net.layer[l].outputs;
-  return rows >= many_rows || rows * weights >= 2e8;  // by estimate: a paper's batch with layers of 1,000 units
-}
-
-// Every product takes its launch, and what its busiest multiprocessor has to do; the chains take a kernel.
-std::optional<double> ProductPath::gradient_time(const Net& net, int rows, int runs) const {
-  if (!wide_) return {};
-  constexpr double launch = 8, chains = 5;
-  const double sums_a_us = halves_ ? 1.3e6 : math_ == Math::tf32 ? 0.75e6 : 0.31e6;
-  double time = chains;
+// The products, and a kernel of the chains. Weights that the second-level cache does not keep come from memory again.
+double ProductPath::gradient_time(const Net& net, int rows, int runs) const {
+  constexpr double chains = 5, kept_bytes = 25e6, bytes_a_us = 4e6;
+  const int size = halves_ ? sizeof(__half) : sizeof(float);
+  double time = chains, weights = 0;
   for (int l = 0; l < net.depth; ++l) {
     const int inputs = net.layer[l].inputs, outputs = net.layer[l].outputs;
-    const double forward = TileWork(rows, outputs, runs).least() * inputs,
-                 back = TileWork(rows, inputs, runs).least() * outputs;
-    time += 2 * launch + (forward + back) / sums_a_us;
+    const int below = l == 0 ? sizeof(float) : size;
+    time += ProductTimes(rows, outputs, inputs * below, runs, math_).least() +
+            ProductTimes(rows, inputs, outputs * size, runs, math_).least();
+    weights += 2.0 * runs * inputs * outputs * size;
   }
-  return time;
+  return weights > kept_bytes ? time + weights / bytes_a_us : time;
 }
 
 template <Math math, class E>
-void WideNetworks<math, E>::prepare() const {
+void Networks<math, E>::prepare_layer(int l) const {
   const Beside beside{sides_.nets, sides_.runs, {sides_.net_parameters, 0, room_.net_weights}, sides_.of_run()};
-  for (int l = 0; l < net_.depth; ++l) {
-    const Layer& layer = net_.layer[l];
-    const WeightCopy copy{parameters_ + layer.weight, layer.inputs, layer.outputs, layer.ld,
-                          l == 0 ? WideRoom<float>::ld(layer.inputs) : room_.ld(layer.inputs), ld(l)};
-    const dim3 grid(ceil_div(layer.outputs, side), ceil_div(layer.inputs, side), beside.count());
-    const dim3 block(side, copy_rows);
-    if (l == 0)
-      copy_weights<<<grid, block, 0, stream_>>>(copy, room_.first_across, room_.along[l], beside);
-    else
-      copy_weights<<<grid, block, 0, stream_>>>(copy, room_.across[l], room_.along[l], beside);
-    check(cudaGetLastError(), "copying weights");
-  }
+  const Layer& layer = net_.layer[l];
+  const WeightCopy copy{parameters_ + layer.weight, layer.inputs, layer.outputs, layer.ld,
+                        l == 0 ? NetworkRoom<float>::ld(layer.inputs) : room_.ld(layer.inputs), ld(l)};
+  const dim3 grid(ceil_div(layer.outputs, side), ceil_div(layer.inputs, side), beside.count());
+  const dim3 block(side, copy_rows);
+  if (l == 0)
+    copy_weights<<<grid, block, 0, stream_>>>(copy, room_.first_across, room_.along[l], beside);
+  else
+    copy_weights<<<grid, block, 0, stream_>>>(copy, room_.across[l], room_.along[l], beside);
+  check(cudaGetLastError(), "copying weights");
+}
+
+template <Math math, class E>
+void Networks<math, E>::prepare() const {
+  for (int l = 0; l < net_.depth; ++l) prepare_layer(l);
 }
 
 template <Math math, class E>
 template <class Epilogue>
-void WideNetworks<math, E>::launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const {
+void Networks<math, E>::launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const {
   const Layer& layer = net_.layer[l];
   const Distances net{l == 0 ? sides_.net_input : net_values(l - 1), room_.net_weights, net_outputs,
                       sides_.net_parameters};
   const Beside beside{sides_.nets, sides_.runs, net, sides_.of_run()};
   if (l == 0)
-    launch_wide<float, math>({tape_.input, room_.first_across, tape_.ld_input, WideRoom<float>::ld(layer.inputs), rows,
-                              layer.outputs, layer.inputs},
-                             beside, epilogue, stream_);
+    launch_product<float, math>({tape_.input, room_.first_across, tape_.ld_input,
+                                 NetworkRoom<float>::ld(layer.inputs), rows, layer.outputs, layer.inputs},
+                                beside, epilogue, stream_);
   else
-    launch_wide<E, math>({room_.value[l - 1], room_.across[l], ld(l - 1), ld(l - 1), rows, layer.outputs, layer.inputs},
-                         beside, epilogue, stream_);
+    launch_product<E, math>({room_.value[l - 1], room_.across[l], ld(l - 1), ld(l - 1), rows, layer.outputs,
+                             layer.inputs},
+                            beside, epilogue, stream_);
 }
 
 template <Math math, class E>
 template <class Epilogue>
-void WideNetworks<math, E>::launch_backward(int rows, int l, const Epilogue& epilogue) const {
+void Networks<math, E>::launch_backward(int rows, int l, const Epilogue& epilogue) const {
   const Layer& layer = net_.layer[l];
   Beside beside{sides_.nets, sides_.runs, {net_values(l), room_.net_weights, l > 0 ? net_values(l - 1) : 0},
                 sides_.of_run()};
   if (room_.delta[l])
-    return launch_wide<E, math>({room_.delta[l], room_.along[l], ld(l), ld(l), rows, layer.inputs, layer.outputs},
-                                beside, epilogue, stream_);
+    return launch_product<E, math>({room_.delta[l], room_.along[l], ld(l), ld(l), rows, layer.inputs, layer.outputs},
+                                   beside, epilogue, stream_);
   if constexpr (sizeof(E) == sizeof(float)) {  // of halves the last delta is always ours
     beside.net.a = sides_.net_rows * layer.ld;
-    launch_wide<float, math>({tape_.delta[l], reinterpret_cast<const float*>(room_.along[l]), layer.ld, ld(l), rows,
-                              layer.inputs, layer.outputs},
-                             beside, epilogue, stream_);
+    launch_product<float, math>({tape_.delta[l], reinterpret_cast<const float*>(room_.along[l]), layer.ld, ld(l), rows,
+                                 layer.inputs, layer.outputs},
+                                beside, epilogue, stream_);
   }
 }
 
 template <Math math, class E>
-void WideNetworks<math, E>::forward(int rows, int from, int to) const {
-  for (int l = from; l < to; ++l) {
-    if (l + 1 < net_.depth)
-      launch_forward(rows, l, Activated<math, E>{room_.value[l], bias(l), ld(l), net_.activation}, net_values(l));
-    else
-      launch_forward(rows, l, Activated<math, float>{tape_.value[l], bias(l), net_.layer[l].ld, Activation::linear},
-                     sides_.net_rows * net_.layer[l].ld);
-  }
+void Networks<math, E>::forward_hidden(int rows) const {
+  for (int l = 0; l + 1 < net_.depth; ++l)
+    launch_forward(rows, l, Activated<math, E>{room_.value[l], bias(l), ld(l), net_.activation}, net_values(l));
 }
 
 template <Math math, class E>
-void WideNetworks<math, E>::compare(int rows, const Comparison& data) const {
+void Networks<math, E>::forward_to_tape(int rows, int l, Activation activation) const {
+  const int ld = net_.layer[l].ld;
+  launch_forward(rows, l, Activated<math, float>{tape_.value[l], bias(l), ld, activation}, sides_.net_rows * ld);
+}
+
+template <Math math, class E>
+void Networks<math, E>::forward(int rows) const {
+  forward_hidden(rows);
+  forward_to_tape(rows, net_.depth - 1, Activation::linear);
+}
+
+template <Math math, class E>
+void Networks<math, E>::forward_first(int rows) const {
+  prepare_layer(0);
+  forward_to_tape(rows, 0, net_.activation);
+}
+
+template <Math math, class E>
+void Networks<math, E>::compare(int rows, const Comparison& data) const {
   const int last = net_.depth - 1;
-  forward(rows, 0, last);
+  forward_hidden(rows);
   launch_forward(rows, last, Compared<math, E>{data, room_.delta[last], bias(last), ld(last), rows}, 0);
 }
 
 template <Math math, class E>
-void WideNetworks<math, E>::backward(int rows) const {
+void Networks<math, E>::backward(int rows) const {
   for (int l = net_.depth - 1; l > 0; --l)
     launch_backward(rows, l, Sloped<math, E>{room_.delta[l - 1], room_.value[l - 1], ld(l - 1), net_.activation});
 }
 
 template <Math math, class E>
-void WideNetworks<math, E>::backward_input(int rows, float* slope, int ld) const {
+void Networks<math, E>::backward_input(int rows, float* slope, int ld) const {
   launch_backward(rows, 0, Sloped<math, float>{slope, nullptr, ld, Activation::linear});
 }
 
 template <Math math, class E>
-void WideNetworks<math, E>::record(int rows) const {
+void Networks<math, E>::record(int rows) const {
   const auto copy = [&](const E* from, float* to, int l) {
     const Layer& layer = net_.layer[l];
     const Beside beside{sides_.nets, sides_.runs, {net_values(l), 0, sides_.net_rows * layer.ld}, sides_.of_run()};
@@ -184,8 +195,8 @@ void WideNetworks<math, E>::record(int rows) const {
   }
 }
 
-template class WideNetworks<Math::tf32, Tf32>;
-template class WideNetworks<Math::tf32, __half>;
-template class WideNetworks<Math::fp32, float>;
+template class Networks<Math::tf32, Tf32>;
+template class Networks<Math::tf32, __half>;
+template class Networks<Math::fp32, float>;
 
 }  // namespace hone::cuda
