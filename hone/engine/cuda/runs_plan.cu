@@ -45,12 +45,11 @@ void Runs::plan_refinement(const PathOptions& options) {
   if (teams && !plan_)
     for (const int chains : {16, 32, 64})
       if (wanted(chains)) consider(plan_teams(decoder, batch, count(), chains, options.blocks));
-  if (options == PathOptions() && plan_ && plan_->weights == WeightPlace::cache) {
-    // a team's estimate is up to a third too long where layers are large, of products up to a fifth too short
-    if (decoder_path_.gradient_time(decoder_net_, batch, count()) < 0.8 * best) {
-      plan_.reset();
-      wave_ = 1;
-    }
+  // a team's estimate is up to a third too long where layers are large, of products up to a fifth too short
+  if (options == PathOptions() && plan_ && plan_->weights == WeightPlace::cache &&
+      decoder_path_.gradient_time(decoder_net_, batch, count()) < 0.83 * best) {
+    plan_.reset();
+    wave_ = 1;
   }
   if (plan_ && plan_->weights == WeightPlace::cache) {
     TeamPlan& team = plan_->team;
