@@ -46,12 +46,4 @@ struct Sides {
   Distances of_run() const { return {run, run, run, run, run}; }
 };
 
-// input → d log p / d input, (rows, ld), and what `data` wants
-template <class N>
-void compute_gradient(const N& networks, int rows, const Comparison& data, float* slope, int ld) {
-  networks.compare(rows, data);
-  networks.backward(rows);
-  networks.backward_input(rows, slope, ld);
-}
-
 }  // namespace hone::cuda

@@ -175,7 +175,9 @@ void Networks<math, E>::backward(int rows) const {
 }
 
 template <Math math, class E>
-void Networks<math, E>::backward_input(int rows, float* slope, int ld) const {
+void Networks<math, E>::compute_gradient(int rows, const Comparison& data, float* slope, int ld) const {
+  compare(rows, data);
+  backward(rows);
   launch_backward(rows, 0, Sloped<math, float>{slope, nullptr, ld, Activation::linear});
 }
 

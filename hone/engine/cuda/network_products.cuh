@@ -77,8 +77,8 @@ class Networks {
   void compare(int rows, const Comparison& data) const;
   // the last layer's delta → those of the hidden layers
   void backward(int rows) const;
-  // the first layer's delta → d objective / d input, (rows, ld)
-  void backward_input(int rows, float* slope, int ld) const;
+  // input → d log p / d input, (rows, ld), and what `data` wants
+  void compute_gradient(int rows, const Comparison& data, float* slope, int ld) const;
   void record(int rows) const;  // what the layers hold → the tape
 
  private:

@@ -216,8 +216,8 @@ void Runs::refine_by(const N& decoder, const Space& space) {
   const Numbers numbers{seed_memory_.data(), &space.now->iteration, 0, 0};
   const StepSizeArrays sizes = step_sizes();
   const auto gradient = [&](bool value) {
-    compute_gradient(
-        decoder, batch,
+    decoder.compute_gradient(
+        batch,
         {density, space.x, space.ld_pixels, 1, nullptr, value ? const_cast<float*>(chains.partial) : nullptr, true},
         chains.answer, chains.ld);
   };
