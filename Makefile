@@ -1,44 +1,74 @@
 # The two commands of the README, and those of CONTRIBUTING.md. CMake does the work.
-.PHONY: help build demo test dev asan bench bench-posteriors install clean
+.PHONY: help setup build demo test dev asan tsan bench bench-posteriors docs format install clean
 .DEFAULT_GOAL := help
 
 PRESET ?= release
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
+HONE_CUDA ?= AUTO
+PURPOSE ?= build
+CONFIGURE = cmake --preset $(PRESET) -DHONE_CUDA=$(HONE_CUDA)
+BUILD = cmake --build --preset $(PRESET) -j $(JOBS)
 
 help:
-	@echo "make demo     install what is missing, build, reproduce Figure 1, train on Fashion-MNIST briefly, report"
-	@echo "make test     install what is missing, build, run every test"
+	@echo "make demo     install what is missing, build the program, reproduce Figure 1, train briefly on Fashion-MNIST, report"
+	@echo "make test     install what is missing, build everything, run every test"
+	@echo "make build    build the program: build/release/bin/hone (installs nothing)"
+	@echo "make install  install program, library and headers (PREFIX=$(PREFIX))"
+	@echo "make setup    install the packages that a purpose needs (PURPOSE=build, demo, test, dev or docs)"
+	@echo "make docs     the library's API page: build/docs/html/index.html"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
 	@echo "make bench-posteriors  errors and gradients on the posteriors with known answers"
-	@echo "make dev      build and test with warnings as errors"
+	@echo "make dev      check layout and lint, build with warnings as errors, test"
 	@echo "make asan     build and test under the address and undefined-behaviour sanitizers"
-	@echo "make install  install program, library and headers (PREFIX=$(PREFIX))"
+	@echo "make tsan     build and run the tests that use threads under the thread sanitizer"
+	@echo "make format   lay out every source file by .clang-format"
 	@echo "make clean    remove build/"
+	@echo "HONE_CUDA=ON builds the CUDA engine on a machine without a device too, OFF never does (AUTO: where there is a device)."
+
+setup:
+	@scripts/setup $(PURPOSE)
 
 build:
-	@scripts/bootstrap
-	@[ -f build/$(PRESET)/build.ninja ] || cmake --preset $(PRESET) >/dev/null
-	@cmake --build --preset $(PRESET) -j $(JOBS)
+	@$(CONFIGURE) >/dev/null
+	@$(BUILD) --target hone_program
 
-demo: build
+demo:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
 	@build/$(PRESET)/bin/hone reproduce fig1 --seeds 4 --out out/demo/fig1
 	@scripts/demo build/$(PRESET)/bin/hone out/demo
 
-test: build
+test:
+	@scripts/setup test
+	@$(CONFIGURE) -DHONE_BUILD_TESTS=ON -DHONE_BUILD_BENCH=ON >/dev/null
+	@$(BUILD)
 	@ctest --preset $(PRESET) -j $(JOBS)
 
 dev:
+	@scripts/setup dev
+	@scripts/check_style
 	@$(MAKE) --no-print-directory test PRESET=dev
 
-asan:
-	@$(MAKE) --no-print-directory test PRESET=asan
+asan tsan:
+	@$(MAKE) --no-print-directory test PRESET=$@
 
 bench: build
+	@$(CONFIGURE) -DHONE_BUILD_BENCH=ON >/dev/null
+	@$(BUILD) --target bench_toy
 	@build/$(PRESET)/bench/bench_toy
 
-bench-posteriors: build
+bench-posteriors:
+	@$(CONFIGURE) -DHONE_BUILD_BENCH=ON >/dev/null
+	@$(BUILD) --target bench_posteriors
 	@build/$(PRESET)/bench/bench_posteriors 3 $(JOBS)
+
+docs:
+	@scripts/setup docs
+	@scripts/api_docs build/docs
+
+format:
+	@git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 install: build
 	@cmake --install build/$(PRESET) --prefix $(PREFIX)

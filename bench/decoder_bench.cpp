@@ -97,8 +97,7 @@ void refine(benchmark::State& state, const DecoderConfig& config, Gradients grad
   peak();
   std::uint32_t iteration = 0;
   double acceptance = 0;
-  for (auto _ : state)
-    acceptance = refiner.refine(model.target, batch.view(), chains, ++iteration, random).acceptance;
+  for (auto _ : state) acceptance = refiner.refine(model.target, batch.view(), chains, ++iteration, random).acceptance;
   report(state, 2 * pass_flops(config) * chains * steps * leapfrog / static_cast<double>(team.threads()));
   state.counters["acceptance"] = acceptance;
 }
@@ -145,7 +144,7 @@ void encode(benchmark::State& state) {
     encoder.sum_gradient(tape, 0, 1, gradient);
     benchmark::ClobberMemory();
   }
-  const double pass = 2 * pass_flops(vae());  // two networks, as wide as the decoder
+  const double pass = 2 * pass_flops(vae());                 // two networks, as wide as the decoder
   report(state, (3 * pass - 2 * 2.0 * 784 * 200) * chains);  // no gradient in the data
 }
 
@@ -155,7 +154,10 @@ BENCHMARK_CAPTURE(log_joint, vae_value, vae(), Gradients::exact, Want::value)->A
 BENCHMARK_CAPTURE(log_joint, vae_bf16_gradient, vae(), Gradients::bf16, Want::gradient)->Arg(50);
 BENCHMARK_CAPTURE(log_joint, vae_bf16_both, vae(), Gradients::bf16, Want::both)->Arg(50);
 BENCHMARK_CAPTURE(log_joint, mf_gradient, matrix_factorization(), Gradients::exact, Want::gradient)
-    ->Arg(50)->Arg(37)->Arg(100)->Arg(1);
+    ->Arg(50)
+    ->Arg(37)
+    ->Arg(100)
+    ->Arg(1);
 BENCHMARK_CAPTURE(log_joint, mf_both, matrix_factorization(), Gradients::exact, Want::both)->Arg(50);
 BENCHMARK_CAPTURE(log_joint, mf_bf16_gradient, matrix_factorization(), Gradients::bf16, Want::gradient)->Arg(50);
 BENCHMARK_CAPTURE(refine, vae, vae(), Gradients::exact)->Arg(1)->Arg(2)->UseRealTime();

@@ -3,9 +3,9 @@
 
 #include <benchmark/benchmark.h>
 
+#include "app/run/iteration_bench.hpp"
 #include "hone/base/random.hpp"
 #include "hone/engine/engine.hpp"
-#include "hone/run/iteration_bench.hpp"
 #include "hone/tensor/peak.hpp"
 
 namespace hone {

@@ -1,6 +1,8 @@
-// The scoreboard: fits every posterior with a known answer and prints how far q by KL, q by VCD and the refined draws are
-// from the reference, and what that cost.
+// The scoreboard: fits every posterior with a known answer and prints how far q by KL, q by VCD and the refined draws
+// are from the reference, and what that cost.
 //   bench_posteriors [seeds] [threads] [name]
+#include "tests/support/posteriors.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 
 #include "hone/fit/checked_fit.hpp"
 #include "hone/fit/q_geometry.hpp"
-#include "tests/support/posteriors.hpp"
 
 namespace {
 
@@ -19,8 +20,8 @@ using Reference = std::map<std::string, test::ReferenceMoments>;
 
 // Worst error over all parameters that the reference knows.
 struct Score {
-  double mean = 0;               // in reference sds
-  double narrow = 1, wide = 1;   // smallest and largest ratio of sds
+  double mean = 0;              // in reference sds
+  double narrow = 1, wide = 1;  // smallest and largest ratio of sds
 };
 
 void worsen(Score& score, const test::ReferenceMoments& r, double mean, double sd) {
@@ -90,8 +91,8 @@ void run(const test::KnownPosterior& known, std::uint64_t seed, int threads) {
   refined.see(score_of_draws(few, reference), few.gradients);
   const CheckedFit fit = fit_and_check(*posterior, config);
   refined.see(score_of_draws(fit, reference), fit.gradients);
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} |\n", known.program, posterior->dimension(), seed, kl.cells(), vcd.cells(),
-             refined.cells(), name_of(fit.judgement.verdict));
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} |\n", known.program, posterior->dimension(), seed, kl.cells(),
+             vcd.cells(), refined.cells(), name_of(fit.judgement.verdict));
   std::fflush(stdout);
 }
 
@@ -103,11 +104,15 @@ int main(int count, char** words) {
     fmt::print(stderr, "usage: bench_posteriors [seeds] [threads] [part of a name]\n");
     return 2;
   }
-  fmt::print("Each part: largest error of a mean in reference sds | smallest–largest ratio of sds | gradients | gradients when "
-             "every mean was within 0.1 sd (of refined draws: 1000 from q by KL where they suffice, else the 4000 of the whole "
-             "run)\n\n");
-  fmt::print("| posterior | D | seed | KL: mean | sd | gradients | to 0.1 sd | VCD: mean | sd | gradients | to 0.1 sd | "
-             "refined: mean | sd | gradients | to 0.1 sd | verdict |\n");
+  fmt::print(
+      "Each part: largest error of a mean in reference sds | smallest–largest ratio of sds | gradients | gradients "
+      "when "
+      "every mean was within 0.1 sd (of refined draws: 1000 from q by KL where they suffice, else the 4000 of the "
+      "whole "
+      "run)\n\n");
+  fmt::print(
+      "| posterior | D | seed | KL: mean | sd | gradients | to 0.1 sd | VCD: mean | sd | gradients | to 0.1 sd | "
+      "refined: mean | sd | gradients | to 0.1 sd | verdict |\n");
   fmt::print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const auto& known : test::known_posteriors()) {
     if (count > 3 && known.program.find(words[3]) == std::string::npos) continue;

@@ -6,11 +6,11 @@
 
 #include <memory>
 
+#include "app/run/fig1.hpp"
+#include "app/run/progress.hpp"
+#include "app/run/toy.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/fit/fit.hpp"
-#include "hone/run/fig1.hpp"
-#include "hone/run/progress.hpp"
-#include "hone/run/toy.hpp"
 #include "hone/target/toys.hpp"
 
 namespace hone {
@@ -48,7 +48,8 @@ void iteration(benchmark::State& state, Toy toy, FamilyKind family, ObjectiveKin
   for (auto _ : state) benchmark::DoNotOptimize(fit.step().elbo);
   const double seconds = watch.seconds() / static_cast<double>(state.iterations());
   const int gradients = q->components() * (objective == ObjectiveKind::kl ? 1 : 1 + 3 * 5);
-  state.counters["iterations/s"] = benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["iterations/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
   state.counters["gradients_ratio"] = seconds / (gradients * gradient_seconds(*target));
 }
 

@@ -20,7 +20,7 @@ template <class T>
 T log_density(const std::array<T, dimension>& z) {
   using std::exp, std::log;
   const T limit = exp(z[0]), rate = exp(z[1]), noise = exp(z[2]);
-  T value = z[0] + z[1] + z[2];                                                // Jacobians of the three logarithms
+  T value = z[0] + z[1] + z[2];                                               // Jacobians of the three logarithms
   value -= 0.5 * (limit - 20) * (limit - 20) / 100 + 2 * rate + 0.5 * noise;  // priors: N(20, 10), Exp(2), Exp(½)
   for (std::size_t i = 0; i < week.size(); ++i) {
     const T rest = (height[i] - limit * (1 - exp(-rate * week[i]))) / noise;
@@ -41,11 +41,11 @@ double with_gradient(std::span<const double> z, std::span<double> gradient) {
 }  // namespace
 
 int main() {
-  const auto posterior = hone::make_posterior(
-      with_gradient, {"log_limit", "log_rate", "log_noise"}, {"limit", "rate", "noise"},
-      [](std::span<const double> z, std::span<double> values) {
-        for (int i = 0; i < dimension; ++i) values[i] = std::exp(z[i]);
-      });
+  const auto posterior =
+      hone::make_posterior(with_gradient, {"log_limit", "log_rate", "log_noise"}, {"limit", "rate", "noise"},
+                           [](std::span<const double> z, std::span<double> values) {
+                             for (int i = 0; i < dimension; ++i) values[i] = std::exp(z[i]);
+                           });
 
   const hone::CheckedFit fit = hone::fit_and_check(*posterior, {});
   for (const hone::ParameterSummary& value : fit.parameters)

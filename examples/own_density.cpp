@@ -18,9 +18,9 @@ int main() {
   });
 
   hone::GaussianFamily q(2, hone::Covariance::full);
-  hone::FitConfig config;                  // VCD, three HMC steps of five leapfrog steps
+  hone::FitConfig config;  // VCD, three HMC steps of five leapfrog steps
   config.draws_per_iteration = 8;
-  const hone::PhiloxSource random(1);      // the seed
+  const hone::PhiloxSource random(1);  // the seed
   hone::Fit fit(target, q, config, random);
   for (int i = 0; i < 20000; ++i) fit.step();
 

@@ -1,29 +1,64 @@
 #!/usr/bin/env python3
-"""Checks that every room of hone/ includes only itself and the rooms above it, and that the library never prints or exits."""
+"""Checks the walls: each room includes only itself and the rooms above it, the library never includes the application,
+the engines do not include each other, the report needs no model to read a run folder, and only the command line prints."""
 import pathlib
 import re
 import sys
 
-ROOMS = ["base", "tensor", "data", "target", "family", "mcmc", "objective", "optim", "assess", "fit", "latent", "engine",
-         "run", "report", "cli"]
+LIBRARY = ["base", "tensor", "target", "family", "mcmc", "objective", "optim", "assess", "fit", "latent", "engine",
+           "engine/cpu", "engine/cuda"]
+APPLICATION = ["data", "run", "report", "cli"]
+ROOMS = [f"hone/{room}" for room in LIBRARY] + [f"app/{room}" for room in APPLICATION]
+# Rooms above that a room may not use all the same.
+FORBIDDEN = {
+    "hone/family": ["hone/target"],        # q never sees a target
+    "hone/engine/cuda": ["hone/engine/cpu"],
+    "app/report": [f"hone/{room}" for room in LIBRARY if room != "base"] + ["app/data"],
+}
+# Files that may look down: the table of engines.
+ALLOWED = {"hone/engine/engines.cpp": ["hone/engine/cpu", "hone/engine/cuda"]}
+UMBRELLA = "hone/hone.hpp"
+
 root = pathlib.Path(__file__).resolve().parent.parent
 faults = []
-for path in sorted(p for p in (root / "hone").rglob("*.*") if p.suffix in (".cpp", ".hpp", ".cu", ".cuh")):
-    name = path.relative_to(root)
-    room = name.parts[1]
-    if room not in ROOMS:
-        faults.append(f"{name}: '{room}' is not a room")
-        continue
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        include = re.match(r'\s*#include "([^"]+)"', line)
-        if include:
-            parts = include[1].split("/")
-            if parts[0] != "hone" or not (root / include[1]).exists():
-                faults.append(f"{name}:{number}: include \"{include[1]}\" is not the path of a file of ours")
-            elif ROOMS.index(parts[1]) > ROOMS.index(room):
-                faults.append(f"{name}:{number}: room '{room}' may not use room '{parts[1]}', which is below it")
-        if room != "cli" and re.search(r"\bstd::(cout|cerr|exit|abort|printf|puts)\b|(?<![:\w])printf\(", line):
-            faults.append(f"{name}:{number}: the library never prints and never exits")
+
+
+def room_of(path):
+    """The innermost room that holds a file: hone/engine/cuda/product/tile.cuh is in hone/engine/cuda."""
+    inside = [room for room in ROOMS if path.startswith(room + "/")]
+    return max(inside, key=len) if inside else None
+
+
+def check(name, room, number, included):
+    place = f"{name}:{number}"
+    if not (root / included).exists():
+        faults.append(f'{place}: include "{included}" is not the path of a file of ours')
+        return
+    other = room_of(included)
+    if other is None:
+        faults.append(f'{place}: include "{included}": only users of the library include this')
+    elif other in ALLOWED.get(name, []):
+        return
+    elif ROOMS.index(other) > ROOMS.index(room):
+        faults.append(f"{place}: room '{room}' may not use room '{other}', which is below it")
+    elif other in FORBIDDEN.get(room, []):
+        faults.append(f"{place}: room '{room}' may not use room '{other}'")
+
+
+for building in ("hone", "app"):
+    for path in sorted(p for p in (root / building).rglob("*.*") if p.suffix in (".cpp", ".hpp", ".cu", ".cuh")):
+        name = str(path.relative_to(root))
+        room = room_of(name)
+        if room is None:
+            if name != UMBRELLA:
+                faults.append(f"{name}: is in no room")
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            include = re.match(r'\s*#include "([^"]+)"', line)
+            if include:
+                check(name, room, number, include[1])
+            if room != "app/cli" and re.search(r"\bstd::(cout|cerr|exit|abort|printf|puts)\b|(?<![:\w])printf\(", line):
+                faults.append(f"{name}:{number}: only the command line prints and exits")
 for fault in faults:
     print(fault, file=sys.stderr)
 print(f"{len(faults)} faults in the order of rooms")

@@ -54,8 +54,8 @@ struct Retemper {
 };
 
 struct AnnealedPoint {
-  ImportanceEstimate estimate;   // of log p(x); backward: the upper bound
-  double acceptance = 0;         // mean acceptance probability of all chains at all temperatures
+  ImportanceEstimate estimate;          // of log p(x); backward: the upper bound
+  double acceptance = 0;                // mean acceptance probability of all chains at all temperatures
   std::int64_t rejected_nonfinite = 0;  // proposals
 };
 

@@ -17,7 +17,7 @@ Pareto fit_pareto(std::span<const double> ascending);
 
 // Pareto smoothed importance sampling (Vehtari et al. 2024).
 struct Psis {
-  double k_hat;                    // above 0.7: weights of too heavy a tail to be of use; ∞ where they cannot be judged
+  double k_hat;  // above 0.7: weights of too heavy a tail to be of use; ∞ where they cannot be judged
   std::vector<double> log_weight;  // smoothed and normalised: Σ exp = 1; −∞ stays −∞
   double effective_draws;          // 1 / Σ weight²
 };

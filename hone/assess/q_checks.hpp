@@ -16,15 +16,15 @@ struct Direction {
 
 // How q compares with the refined draws.
 struct QChecks {
-  double k_hat = 0;          // Pareto k of the importance weights
+  double k_hat = 0;  // Pareto k of the importance weights
   double effective_draws = 0;
-  double p_value = 1;        // of q = p, by exchangeability
+  double p_value = 1;  // of q = p, by exchangeability
   int p_value_flips = 0;
   // Of every unconstrained coordinate: (mean of q − refined mean) / refined sd, and sd of q / refined sd.
   std::vector<double> shift, sd_ratio;
   std::vector<Direction> narrowest, widest;  // where q is too narrow, or too wide, most; empty beyond 300 dimensions
   std::vector<double> mode_mass, q_weight;   // of a mixture's components: by importance weights, and in q
-  double tail_growth = 0;    // what the last doubling of t added to the VCD, in standard errors
+  double tail_growth = 0;                    // what the last doubling of t added to the VCD, in standard errors
 };
 
 // Everything is measured on pairs of `refined` over e, and reported over z = m + L e. Weights come in `weights`.

@@ -72,9 +72,9 @@ class DrawRefiner {
   RefinedDraws result_;
   Refiner refiner_;
   Walk draws_, supers_;
-  std::vector<double> spread_;     // Var_q, one a coordinate
-  Chains half_{1, 1};              // the draws after half of the steps
-  std::vector<int> moved_;         // accepted proposals of every chain
+  std::vector<double> spread_;  // Var_q, one a coordinate
+  Chains half_{1, 1};           // the draws after half of the steps
+  std::vector<int> moved_;      // accepted proposals of every chain
 };
 
 int whole(int value, int least, const char* what) {
@@ -220,8 +220,8 @@ void DrawRefiner::record_pairs(double acceptance) {
     vcd.add(chains.value[i] - result_.log_qt[i] - (result_.log_p0[i] - result_.log_q0[i]));
     for (int k = 0; k < d; ++k) jump += square(chains.z(k, i) - result_.z0(k, i));
   }
-  result_.at.push_back({draws_.taken, vcd.estimate(), acceptance, jump / (2 * spread * n),
-                        correlation(result_.log_p0, chains.value)});
+  result_.at.push_back(
+      {draws_.taken, vcd.estimate(), acceptance, jump / (2 * spread * n), correlation(result_.log_p0, chains.value)});
 }
 
 // Paired moments at t/2 and t: coordinates, their squares about the mean, and log p.
@@ -316,8 +316,8 @@ RefinedDraws DrawRefiner::run() {
 }  // namespace
 
 bool arrived(const ChainChecks& checks) {
-  return checks.nested_rhat < most_rhat && checks.drift <= checks.drift_limit &&
-         checks.memory <= most_memory && checks.stuck <= most_stuck;
+  return checks.nested_rhat < most_rhat && checks.drift <= checks.drift_limit && checks.memory <= most_memory &&
+         checks.stuck <= most_stuck;
 }
 
 Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,

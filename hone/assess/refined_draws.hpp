@@ -44,16 +44,16 @@ struct SuperStarts {
 
 // Do the refined draws stand for the posterior? Everything that is known on it.
 struct ChainChecks {
-  double nested_rhat = 0;        // largest over coordinates and log p; over super-chains from the starts
-  int rhat_coordinate = -1;      // where; −1: log p
-  double drift = 0;              // largest |mean of h(z_t) − h(z_t/2)| in standard errors; coordinates, squares, log p
-  double drift_limit = 0;        // what it may be by chance
-  double memory = 0;             // largest |correlation| of a coordinate, or log p, at z0 with the same at z_t, within
-                                 // components of q
+  double nested_rhat = 0;    // largest over coordinates and log p; over super-chains from the starts
+  int rhat_coordinate = -1;  // where; −1: log p
+  double drift = 0;          // largest |mean of h(z_t) − h(z_t/2)| in standard errors; coordinates, squares, log p
+  double drift_limit = 0;    // what it may be by chance
+  double memory = 0;         // largest |correlation| of a coordinate, or log p, at z0 with the same at z_t, within
+                             // components of q
   int memory_coordinate = -1;
-  double acceptance = 0;         // of the second half of the steps
+  double acceptance = 0;                        // of the second half of the steps
   std::int64_t proposals = 0, divergences = 0;  // likewise
-  double stuck = 0;              // share of chains that never moved
+  double stuck = 0;                             // share of chains that never moved
   double bfmi = 0;  // D / (D/2 + Var log p): 1 for a Gaussian, small where energy mixes slowly (docs/decisions.md)
   int super_chains = 0;
 };
@@ -68,9 +68,9 @@ struct RefinedDraws {
   int steps = 0;                       // t
   double step_size = 0;
   std::int64_t dropped_draws = 0;
-  std::vector<PairsAt> at;             // t = 1, 2, 4, …
+  std::vector<PairsAt> at;  // t = 1, 2, 4, …
   ChainChecks checks;
-  bool capped = false;                 // the checks asked for more steps than were allowed
+  bool capped = false;  // the checks asked for more steps than were allowed
 
   int count() const { return z0.cols(); }
 };

@@ -1,10 +1,9 @@
 #include "hone/assess/verdict.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "hone/base/format.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -13,7 +12,7 @@ namespace {
 std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t index) {
   if (index < 0) return "log p";
   const auto i = static_cast<std::size_t>(index);
-  return i < names.size() ? names[i] : fmt::format("coordinate {}", index + 1);
+  return i < names.size() ? names[i] : detail::format("coordinate {}", index + 1);
 }
 
 // What speaks against the refined draws.
@@ -21,38 +20,43 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
   const ChainChecks& c = f.chains;
   std::vector<std::string> faults;
   if (!(c.nested_rhat < most_rhat))
-    faults.push_back(fmt::format("chains from different starts do not agree after {} steps: nested R-hat {:.3f} in {}, "
-                                 "should be below {}",
-                                 f.steps, c.nested_rhat, coordinate(f.chain_names, c.rhat_coordinate), most_rhat));
+    faults.push_back(
+        detail::format("chains from different starts do not agree after {} steps: nested R-hat {:.3f} in {}, "
+                       "should be below {}",
+                       f.steps, c.nested_rhat, coordinate(f.chain_names, c.rhat_coordinate), most_rhat));
   if (!(c.drift <= c.drift_limit))
-    faults.push_back(fmt::format("moments of the refined draws still move between {} and {} steps: {:.1f} standard "
-                                 "errors",
-                                 f.steps / 2, f.steps, c.drift));
+    faults.push_back(
+        detail::format("moments of the refined draws still move between {} and {} steps: {:.1f} standard "
+                       "errors",
+                       f.steps / 2, f.steps, c.drift));
   if (!(c.memory <= most_memory))
-    faults.push_back(fmt::format("the chains remember where they began: correlation {:.2f} of z0 and z_t in {} (they "
-                                 "stand still, mirror, or mix slowly)",
-                                 c.memory, coordinate(f.chain_names, c.memory_coordinate)));
+    faults.push_back(
+        detail::format("the chains remember where they began: correlation {:.2f} of z0 and z_t in {} (they "
+                       "stand still, mirror, or mix slowly)",
+                       c.memory, coordinate(f.chain_names, c.memory_coordinate)));
   if (!(c.acceptance >= least_chain_acceptance))
-    faults.push_back(fmt::format("proposals are accepted with probability {:.2f} only", c.acceptance));
+    faults.push_back(detail::format("proposals are accepted with probability {:.2f} only", c.acceptance));
   if (static_cast<double>(c.divergences) > most_divergent * static_cast<double>(c.proposals))
-    faults.push_back(fmt::format("{} of {} trajectories diverged: there are places too narrow for the step size",
-                                 c.divergences, c.proposals));
-  if (c.stuck > most_stuck) faults.push_back(fmt::format("{:.2g} % of the chains never moved", 100 * c.stuck));
+    faults.push_back(detail::format("{} of {} trajectories diverged: there are places too narrow for the step size",
+                                    c.divergences, c.proposals));
+  if (c.stuck > most_stuck) faults.push_back(detail::format("{:.2g} % of the chains never moved", 100 * c.stuck));
   if (!(c.bfmi >= least_bfmi))
-    faults.push_back(fmt::format("the energy varies too much to be explored: BFMI {:.2f}, should be above {}", c.bfmi,
-                                 least_bfmi));
+    faults.push_back(detail::format("the energy varies too much to be explored: BFMI {:.2f}, should be above {}",
+                                    c.bfmi, least_bfmi));
   if (f.q.mode_mass.size() > 1) {
     double apart = 0;
     for (std::size_t k = 0; k < f.q.mode_mass.size(); ++k)
       apart = std::max(apart, std::abs(f.q.mode_mass[k] - f.q.q_weight[k]));
     if (!(f.q.k_hat < 0.7))
-      faults.push_back(fmt::format("the masses of the {} modes are not known: k-hat {:.2f} of the importance weights",
-                                   f.q.mode_mass.size(), f.q.k_hat));
+      faults.push_back(
+          detail::format("the masses of the {} modes are not known: k-hat {:.2f} of the importance weights",
+                         f.q.mode_mass.size(), f.q.k_hat));
     else if (apart > 0.05)
-      faults.push_back(fmt::format("the masses of the modes by importance weights differ from q's by {:.2f}", apart));
+      faults.push_back(
+          detail::format("the masses of the modes by importance weights differ from q's by {:.2f}", apart));
   } else if (f.modes > 1) {
-    faults.push_back(fmt::format("the starts reached {} separate modes, but q covers one: try --family mixture",
-                                 f.modes));
+    faults.push_back(
+        detail::format("the starts reached {} separate modes, but q covers one: try --family mixture", f.modes));
   }
   return faults;
 }
@@ -62,53 +66,53 @@ std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolera
   std::vector<std::string> faults;
   const auto shift = std::ranges::max_element(f.q.shift, {}, [](double x) { return std::abs(x); });
   if (shift != f.q.shift.end() && !(std::abs(*shift) <= tolerance.mean))
-    faults.push_back(fmt::format("q's mean of {} is off by {:.2f} sd",
-                                 coordinate(f.coordinate_names, shift - f.q.shift.begin()), std::abs(*shift)));
+    faults.push_back(detail::format("q's mean of {} is off by {:.2f} sd",
+                                    coordinate(f.coordinate_names, shift - f.q.shift.begin()), std::abs(*shift)));
   const auto off = [](double ratio) { return std::abs(std::log(ratio)); };
   const auto ratio = std::ranges::max_element(f.q.sd_ratio, {}, off);
   if (ratio != f.q.sd_ratio.end() && !(off(*ratio) <= std::log1p(tolerance.sd)))
-    faults.push_back(fmt::format("q's sd of {} is {:.2f} times what it should be",
-                                 coordinate(f.coordinate_names, ratio - f.q.sd_ratio.begin()), *ratio));
+    faults.push_back(detail::format("q's sd of {} is {:.2f} times what it should be",
+                                    coordinate(f.coordinate_names, ratio - f.q.sd_ratio.begin()), *ratio));
   if (!f.q.narrowest.empty() && f.q.narrowest.front().sd_ratio < 1 / (1 + tolerance.sd))
-    faults.push_back(fmt::format("along its worst direction q's sd is {:.2f} times what it should be",
-                                 f.q.narrowest.front().sd_ratio));
+    faults.push_back(detail::format("along its worst direction q's sd is {:.2f} times what it should be",
+                                    f.q.narrowest.front().sd_ratio));
   if (!f.q.widest.empty() && f.q.widest.front().sd_ratio > 1 + tolerance.sd)
-    faults.push_back(fmt::format("along its worst direction q's sd is {:.2f} times what it should be",
-                                 f.q.widest.front().sd_ratio));
+    faults.push_back(detail::format("along its worst direction q's sd is {:.2f} times what it should be",
+                                    f.q.widest.front().sd_ratio));
   const NaturalChecks& n = f.natural;
   if (n.shift - n.shift_se > tolerance.mean)
-    faults.push_back(fmt::format("q's mean of {} on the natural scale is off by {:.2f} sd", n.shift_name, n.shift));
+    faults.push_back(detail::format("q's mean of {} on the natural scale is off by {:.2f} sd", n.shift_name, n.shift));
   if (off(n.sd_ratio) - n.sd_ratio_se > std::log1p(tolerance.sd))
-    faults.push_back(fmt::format("q's sd of {} on the natural scale is {:.2f} times what it should be", n.sd_name,
-                                 n.sd_ratio));
+    faults.push_back(
+        detail::format("q's sd of {} on the natural scale is {:.2f} times what it should be", n.sd_name, n.sd_ratio));
   if (!f.at.empty()) {
     const Estimate vcd = f.at.back().vcd;
     if (!(vcd.mean - 2 * vcd.se <= tolerance.vcd * f.dimension))
-      faults.push_back(fmt::format("the VCD is {:.3g} ± {:.2g}, {:.3g} a dimension", vcd.mean, vcd.se,
-                                   vcd.mean / f.dimension));
+      faults.push_back(
+          detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} a dimension", vcd.mean, vcd.se, vcd.mean / f.dimension));
   }
   return faults;
 }
 
 std::vector<std::string> notes_on(const Findings& f) {
   std::vector<std::string> notes;
-  notes.push_back(fmt::format("all of this holds in the region that {} starts reached", f.starts));
+  notes.push_back(detail::format("all of this holds in the region that {} starts reached", f.starts));
   if (f.left_out > 0)
-    notes.push_back(fmt::format("{} of them gave approximations far worse than q: chains began at draws of q, half as "
-                                "wide again, instead",
-                                f.left_out));
+    notes.push_back(
+        detail::format("{} of them gave approximations far worse than q: chains began at draws of q, half as "
+                       "wide again, instead",
+                       f.left_out));
   if (f.q.k_hat < 0.7)
-    notes.push_back(fmt::format("k-hat {:.2f}: expectations weighted by importance are offered too (is_mean)",
-                                f.q.k_hat));
+    notes.push_back(
+        detail::format("k-hat {:.2f}: expectations weighted by importance are offered too (is_mean)", f.q.k_hat));
   else
-    notes.push_back(fmt::format("k-hat {:.2f}: importance weights of q's draws are of no use", f.q.k_hat));
+    notes.push_back(detail::format("k-hat {:.2f}: importance weights of q's draws are of no use", f.q.k_hat));
   if (f.q.tail_growth > 3 || f.q.k_hat > 0.7)
-    notes.push_back(f.q.tail_growth > 3
-                        ? "the VCD still grows with t: the posterior may have a heavier tail than q"
-                        : "the weights' tail is heavy: the posterior may have a heavier tail than q");
+    notes.push_back(f.q.tail_growth > 3 ? "the VCD still grows with t: the posterior may have a heavier tail than q"
+                                        : "the weights' tail is heavy: the posterior may have a heavier tail than q");
   if (f.q.p_value < 0.01)
-    notes.push_back(fmt::format("q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much",
-                                f.q.p_value));
+    notes.push_back(detail::format(
+        "q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much", f.q.p_value));
   if (!f.fit_converged) notes.push_back("the fit of q ended before it settled");
   if (f.capped)
     notes.push_back("the refinement stopped at its limit of steps or gradients; a larger --budget lets it go on");
@@ -134,8 +138,9 @@ Judgement judge(const Findings& f, const Tolerances& tolerances) {
   result.reasons = faults_of_q(f, tolerances);
   result.verdict = result.reasons.empty() ? Verdict::use_q : Verdict::use_refined;
   if (result.verdict == Verdict::use_q)
-    result.reasons.push_back("q agrees with the refined draws within the tolerances, in means, sds, every direction "
-                             "and VCD");
+    result.reasons.push_back(
+        "q agrees with the refined draws within the tolerances, in means, sds, every direction "
+        "and VCD");
   return result;
 }
 

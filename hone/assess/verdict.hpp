@@ -15,9 +15,9 @@ std::string name_of(Verdict verdict);  // "use-q", …
 
 // What a user accepts of q, beside the refined draws.
 struct Tolerances {
-  double mean = 0.1;   // shift of a mean, in sds
-  double sd = 0.07;    // relative error of an sd
-  double vcd = 0.01;   // value of the VCD a dimension
+  double mean = 0.1;  // shift of a mean, in sds
+  double sd = 0.07;   // relative error of an sd
+  double vcd = 0.01;  // value of the VCD a dimension
 };
 
 // The largest disagreement of q and the refined draws on the natural scale: of parameters, in refined sds.
@@ -31,8 +31,8 @@ struct NaturalChecks {
 // All that the verdict rests on.
 struct Findings {
   int dimension = 0;
-  int starts = 0;                             // searches that gave a start
-  int left_out = 0;                           // of them: whose approximations are far worse than q, by their ELBO
+  int starts = 0;    // searches that gave a start
+  int left_out = 0;  // of them: whose approximations are far worse than q, by their ELBO
   int modes = 1;
   bool fit_converged = true;
   std::vector<std::string> coordinate_names;  // unconstrained z

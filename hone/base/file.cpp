@@ -1,11 +1,11 @@
 #include "hone/base/file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "hone/base/error.hpp"
+#include "hone/base/format.hpp"
 
 namespace hone {
 namespace {
@@ -27,7 +28,7 @@ struct Close {
 };
 
 [[noreturn]] void fail(const fs::path& path, std::string_view doing) {
-  throw Error(fmt::format("{}: {} failed: {}", path.string(), doing, std::strerror(errno)));
+  throw Error(detail::format("{}: {} failed: {}", path.string(), doing, std::strerror(errno)));
 }
 
 void sync(const fs::path& path, int flags) {
@@ -51,7 +52,7 @@ void place_file(const fs::path& finished, const fs::path& destination) {
 void sync_file(const fs::path& path) { sync(path, O_RDONLY); }
 
 fs::path unfinished_name(const fs::path& destination) {
-  return destination.string() + fmt::format(".{}{}", getpid(), unfinished_extension);
+  return destination.string() + detail::format(".{}{}", getpid(), unfinished_extension);
 }
 
 bool is_unfinished(const fs::path& path) { return path.extension() == unfinished_extension; }
@@ -77,12 +78,23 @@ void write_file(const fs::path& destination, std::string_view text) {
 
 std::string read_file(const fs::path& path) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) throw InputError(fmt::format("{}: is a folder; expected a file", path.string()));
+  if (fs::is_directory(path, ignored))
+    throw InputError(detail::format("{}: is a folder; expected a file", path.string()));
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
+  if (!file) throw InputError(detail::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
   std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw InputError(fmt::format("{}: cannot be read", path.string()));
+  if (file.bad()) throw InputError(detail::format("{}: cannot be read", path.string()));
   return content;
+}
+
+fs::path cache_folder() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return fs::path(value ? value : "");
+  };
+  if (const fs::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "hone";
+  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "hone";
+  return {};
 }
 
 }  // namespace hone

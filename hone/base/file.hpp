@@ -27,4 +27,7 @@ bool is_unfinished(const std::filesystem::path& path);
 // The whole of a file; throws InputError, naming it, where it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
+// The user's cache folder for hone: XDG_CACHE_HOME or ~/.cache, and there hone/. Empty where neither is set.
+std::filesystem::path cache_folder();
+
 }  // namespace hone

@@ -22,7 +22,7 @@ using Words = std::array<std::uint32_t, 4>;
 HONE_INLINE Words rounds(Words counter, std::uint64_t key) {
   auto key0 = static_cast<std::uint32_t>(key);
   auto key1 = static_cast<std::uint32_t>(key >> 32);
-HONE_UNROLL_ROUNDS
+  HONE_UNROLL_ROUNDS
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD251'1F53u} * counter[0];
     const std::uint64_t b = std::uint64_t{0xCD9E'8D57u} * counter[2];

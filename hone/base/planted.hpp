@@ -7,12 +7,12 @@ namespace hone {
 
 enum class Fault {
   none,
-  no_metropolis,        // every finite proposal is accepted
-  missing_half_kick,    // the trajectory's last half kick is left out
-  stale_momentum,       // momenta are drawn at the first step of a refinement only
-  score_term_dropped,   // eq. gradient_term2 without the score at z0
-  score_term_sign,      // eq. gradient_term2 with the score at z0 added, not subtracted
-  refined_score_sign,   // eq. gradient_term2 with the score at z_t subtracted, not added
+  no_metropolis,          // every finite proposal is accepted
+  missing_half_kick,      // the trajectory's last half kick is left out
+  stale_momentum,         // momenta are drawn at the first step of a refinement only
+  score_term_dropped,     // eq. gradient_term2 without the score at z0
+  score_term_sign,        // eq. gradient_term2 with the score at z0 added, not subtracted
+  refined_score_sign,     // eq. gradient_term2 with the score at z_t subtracted, not added
   baseline_after_update,  // the control variate has seen the values that it centres
 };
 

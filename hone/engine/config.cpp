@@ -42,7 +42,8 @@ void check(const TrainConfig& config) {
 void check(const TrainConfig& config, EngineKind engine) {
   check(config);
   if (engine == EngineKind::cpu && config.precision == Precision::tf32)
-    throw KeyError("precision", "tf32 is for the cuda engine; the cpu engine takes float32, float64 or bf16-trajectory");
+    throw KeyError("precision",
+                   "tf32 is for the cuda engine; the cpu engine takes float32, float64 or bf16-trajectory");
   if (engine != EngineKind::cuda) return;
   if (config.kernel.kind != KernelKind::hmc)
     throw KeyError("kernel", "the cuda engine runs hmc; mala and random-walk are for the cpu engine");

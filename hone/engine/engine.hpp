@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "hone/base/statistics.hpp"
-#include "hone/data/data_set.hpp"
 #include "hone/engine/config.hpp"
 #include "hone/engine/evaluation.hpp"
+#include "hone/latent/data_set.hpp"
 
 namespace hone {
 
@@ -101,8 +101,8 @@ std::unique_ptr<Minibatches> permuted_minibatches(int data, std::uint64_t seed);
 
 struct EngineOptions {
   int threads = 1;
-  const RandomSource* random = nullptr;          // to replay recorded numbers; null: Philox of the seed
-  std::unique_ptr<Minibatches> minibatches = {};  // likewise
+  const RandomSource* random = nullptr;                    // to replay recorded numbers; null: Philox of the seed
+  std::unique_ptr<Minibatches> minibatches = {};           // likewise
   std::function<void(const IterationView&)> observe = {};  // called in every iteration, before the update
 };
 

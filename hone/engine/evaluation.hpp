@@ -17,16 +17,16 @@ namespace hone {
 //   3  the chain's mean, 1.2 times the chain's standard deviations
 inline constexpr int proposal_count = 3;
 
-// How it is computed, on either engine: chains of so many data share a step size; draws of a proposal come in blocks, of
-// which each has its own random numbers; a chain's standard deviation below this is raised to it.
+// How it is computed, on either engine: chains of so many data share a step size; draws of a proposal come in blocks,
+// of which each has its own random numbers; a chain's standard deviation below this is raised to it.
 inline constexpr int evaluation_group = 50;
 inline constexpr int evaluation_block = 512;
 inline constexpr double smallest_chain_sd = 1e-4;
 
 struct EvaluationConfig {
-  int samples = 20000;   // S, of every proposal
-  int burn_in = 300;     // steps that adapt the step size
-  int kept = 300;        // steps that count
+  int samples = 20000;  // S, of every proposal
+  int burn_in = 300;    // steps that adapt the step size
+  int kept = 300;       // steps that count
   double widening = 1.2;
   std::array<bool, proposal_count> proposals = {true, true, true};
   std::optional<int> points;  // only the first so many data, with the figures that they have among all; none: all
@@ -39,7 +39,7 @@ struct PointEvaluation {
   std::array<ImportanceEstimate, proposal_count> proposal;  // of those asked for
   double best = 0;   // the highest of them, the paper's figure: no lower bound, since it is chosen after seeing
   double pilot = 0;  // the proposal that is best on the first tenth of the draws, estimated on the other nine
-  ImportanceEstimate mixture;  // all draws of all proposals as draws of their equal mixture: a lower bound
+  ImportanceEstimate mixture;   // all draws of all proposals as draws of their equal mixture: a lower bound
   std::optional<double> exact;  // gaussian-mf
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "hone/data/data_set.hpp"
 #include "hone/engine/engine.hpp"
+#include "hone/latent/data_set.hpp"
 #include "hone/tensor/matrix.hpp"
 
 namespace hone {

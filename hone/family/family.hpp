@@ -31,8 +31,8 @@ struct Draws {
   int count() const { return z.cols(); }
   int component_of(int draw) const { return draw / per_component; }
 
-  Matrix<double> z;       // (D, K n)
-  Matrix<double> noise;   // (D, K n), standard normal: z = h_θ(noise)
+  Matrix<double> z;            // (D, K n)
+  Matrix<double> noise;        // (D, K n), standard normal: z = h_θ(noise)
   std::vector<double> weight;  // (K n), sums to one
   int components;
   int per_component;
@@ -78,7 +78,8 @@ class Family {
   virtual void add_draw_score(const Draws& draws, std::span<const double> coefficient,
                               std::span<double> gradient) const = 0;
 
-  // Σ_i c_i ∇_θ log w_k: what a reparameterized draw cannot carry (eq2:mixture_grad_elbo_wk). Nothing for one component.
+  // Σ_i c_i ∇_θ log w_k: what a reparameterized draw cannot carry (eq2:mixture_grad_elbo_wk). Nothing for one
+  // component.
   virtual void add_component_score(const Draws& draws, std::span<const double> coefficient,
                                    std::span<double> gradient) const;
 

@@ -93,8 +93,8 @@ void GaussianFamily::log_density_at(const Draws& draws, Want want, std::span<dou
   }
 }
 
-void GaussianFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz,
-                                  std::span<const double> coefficient, std::span<double> gradient) const {
+void GaussianFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
+                                  std::span<double> gradient) const {
   const NormalGradient slices = split(gradient);
   for (int chain = 0; chain < draws.count(); ++chain)
     slices.add_pathwise(coefficient[chain], dz.column(chain), draws.noise.column(chain));

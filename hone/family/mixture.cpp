@@ -27,8 +27,7 @@ struct MixtureFamily::Posterior {
     u = MatrixView<double>(take(k * d).data(), family.dimension(), family.components_);
     v = MatrixView<double>(take(k * d).data(), family.dimension(), family.components_);
     family.log_weights(log_weight);
-    for (std::size_t i = 0; i < k; ++i)
-      offset[i] = log_weight[i] - family.normal(static_cast<int>(i)).log_normalizer();
+    for (std::size_t i = 0; i < k; ++i) offset[i] = log_weight[i] - family.normal(static_cast<int>(i)).log_normalizer();
   }
 
   // Fills u, v and q(k | z); returns log q(z).
@@ -99,8 +98,7 @@ void MixtureFamily::draw(const RandomSource& random, std::uint32_t iteration, Dr
     const auto datum = first_datum + static_cast<std::uint32_t>(chain);
     random.normals({Purpose::draw, iteration, datum}, draws.noise.column(chain));
     normal(k).colour(draws.noise.column(chain), draws.z.column(chain));
-    draws.weight[chain] =
-        std::exp(log_weight[k]) / draws.per_component;
+    draws.weight[chain] = std::exp(log_weight[k]) / draws.per_component;
   }
 }
 
@@ -115,13 +113,12 @@ void MixtureFamily::log_density(MatrixView<const double> z, Want want, std::span
     const std::span<double> slope = gradient.column(chain);
     std::fill(slope.begin(), slope.end(), 0.0);
     for (int k = 0; k < components_; ++k)
-      for (int i = 0; i < dimension(); ++i)
-        slope[i] -= posterior.probability[k] * posterior.v(i, k);
+      for (int i = 0; i < dimension(); ++i) slope[i] -= posterior.probability[k] * posterior.v(i, k);
   }
 }
 
-void MixtureFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz,
-                                 std::span<const double> coefficient, std::span<double> gradient) const {
+void MixtureFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
+                                 std::span<double> gradient) const {
   for (int chain = 0; chain < draws.count(); ++chain)  // eq2:mixture_grad_elbo_thetak
     split(draws.component_of(chain), gradient)
         .add_pathwise(coefficient[chain], dz.column(chain), draws.noise.column(chain));
@@ -187,13 +184,11 @@ void MixtureFamily::moments(std::span<double> mean, std::span<double> sd) const 
   log_weights(log_weight);
   for (std::size_t i = 0; i < mean.size(); ++i) {
     double first = 0;
-    for (int k = 0; k < components_; ++k)
-      first += std::exp(log_weight[k]) * normal(k).mean[i];
+    for (int k = 0; k < components_; ++k) first += std::exp(log_weight[k]) * normal(k).mean[i];
     double second = 0;
     for (int k = 0; k < components_; ++k) {
       const Normal component = normal(k);
-      second += std::exp(log_weight[k]) *
-                (component.variance(i) + square(component.mean[i] - first));
+      second += std::exp(log_weight[k]) * (component.variance(i) + square(component.mean[i] - first));
     }
     mean[i] = first;
     sd[i] = std::sqrt(second);

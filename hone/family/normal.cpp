@@ -112,7 +112,8 @@ void floor_scale(Covariance covariance, std::span<double> scale) {
 }
 
 void append_positive(Covariance covariance, int dimension, std::size_t offset, std::vector<std::size_t>& places) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(dimension); ++i) places.push_back(offset + diagonal(covariance, i));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(dimension); ++i)
+    places.push_back(offset + diagonal(covariance, i));
 }
 
 void set_isotropic(Covariance covariance, double sd, std::span<double> scale) {

@@ -19,11 +19,11 @@ struct Normal {
 
   static std::size_t scale_size(Covariance covariance, int dimension);
 
-  void colour(std::span<const double> u, std::span<double> z) const;   // z = μ + L u
-  void whiten(std::span<const double> z, std::span<double> u) const;   // u = L⁻¹ (z − μ)
+  void colour(std::span<const double> u, std::span<double> z) const;        // z = μ + L u
+  void whiten(std::span<const double> z, std::span<double> u) const;        // u = L⁻¹ (z − μ)
   void precondition(std::span<const double> u, std::span<double> v) const;  // v = L⁻ᵀ u = Σ⁻¹ (z − μ); v may be u
-  double log_normalizer() const;                                       // D/2 log 2π + ½ log |Σ|
-  double variance(std::size_t dimension) const;                        // Σ_ii
+  double log_normalizer() const;                                            // D/2 log 2π + ½ log |Σ|
+  double variance(std::size_t dimension) const;                             // Σ_ii
 };
 
 // The gradient's slices of one Gaussian.

@@ -1,12 +1,11 @@
 #include "hone/fit/checked_fit.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/base/format.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/family/mixture.hpp"
@@ -58,15 +57,15 @@ void CheckedFitter::fit() {
   say("searching from the starts");
   const auto observe = [this](const PosteriorFit&, const Stage* stage) {
     if (stage)
-      say(fmt::format("{}, {} iterations, q changed by {:.2g}", stage->objective == ObjectiveKind::kl ? "kl" : "vcd",
-                      stage->iterations, stage->change));
+      say(detail::format("{}, {} iterations, q changed by {:.2g}", stage->objective == ObjectiveKind::kl ? "kl" : "vcd",
+                         stage->iterations, stage->change));
   };
   try {
     result_.fit = fit_posterior(target_, config, observe);
   } catch (const NowhereFinite& error) {  // in the model's own words, where it has some
     const std::string complaint = posterior_.complaint();
     if (complaint.empty()) throw;
-    throw NowhereFinite(fmt::format("{}. The model says: {}", error.what(), complaint));
+    throw NowhereFinite(detail::format("{}. The model says: {}", error.what(), complaint));
   } catch (const RunsAway& error) {
     throw RunsAway(error.coordinate, posterior_.coordinate_names()[error.coordinate]);
   }
@@ -182,7 +181,7 @@ void CheckedFitter::refine() {
                                             : static_cast<std::int64_t>(left);
   }
   result_.refined = refine_draws(whitened, *q.family, super_starts(), config, [this](int steps, double rhat) {
-    say(fmt::format("refining, {} steps, nested R-hat {:.3f}", steps, rhat));
+    say(detail::format("refining, {} steps, nested R-hat {:.3f}", steps, rhat));
   });
 }
 
@@ -259,8 +258,8 @@ void CheckedFitter::find_natural_checks() {
     if (std::abs(std::log(ratio)) <= std::abs(std::log(worst.sd_ratio))) continue;
     // The error of a standard deviation, from the fourth moments: heavy tails make it large.
     double se = 0;
-    for (const auto& [values, mean, sd] : {std::tuple{&result_.natural_q, s.q_mean, s.q_sd},
-                                           std::tuple{&result_.natural_refined, s.mean, s.sd}}) {
+    for (const auto& [values, mean, sd] :
+         {std::tuple{&result_.natural_q, s.q_mean, s.q_sd}, std::tuple{&result_.natural_refined, s.mean, s.sd}}) {
       double fourth = 0;
       for (int i = 0; i < n; ++i) fourth += square(square(((*values)(static_cast<int>(k), i) - mean) / sd)) / n;
       se += (fourth - 1) / (4.0 * n);

@@ -33,8 +33,8 @@ struct ParameterSummary {
 // A fit with its refined draws and the verdict on both.
 struct CheckedFit {
   PosteriorFit fit;
-  RefinedDraws refined;              // over the coordinates e of fit.q
-  Psis weights;                      // of refined.z0
+  RefinedDraws refined;                                // over the coordinates e of fit.q
+  Psis weights;                                        // of refined.z0
   std::vector<double> log_p0, log_q0, log_pt, log_qt;  // of the unconstrained z, q normalised
   Matrix<double> natural_q, natural_refined;           // (names, n) at z0 and z_t
   std::vector<ParameterSummary> parameters;            // as Posterior::names()

@@ -79,8 +79,7 @@ void Fit::sample(std::uint32_t iteration) {
 void Fit::refine(std::uint32_t iteration) {
   Chains& chains = evidence_.refined;
   begin_refinement(evidence_);
-  const Refinement result =
-      refiner_.refine(target_, chains.view(), evidence_.draws.per_component, iteration, random_);
+  const Refinement result = refiner_.refine(target_, chains.view(), evidence_.draws.per_component, iteration, random_);
   end_refinement(evidence_);
   last_.acceptance = result.acceptance;
   rejected_nonfinite_ += result.nonfinite;

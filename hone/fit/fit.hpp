@@ -50,10 +50,10 @@ class Fit {
   double step_size() const { return refiner_.step_size(); }
   double baseline() const { return objective_->baseline(); }
   std::int64_t rejected_nonfinite() const { return rejected_nonfinite_; }  // proposals
-  std::int64_t dropped_draws() const { return dropped_draws_; }           // draws of q outside the support
-  std::int64_t skipped_steps() const { return skipped_steps_; }           // see least_acceptance, most_dropped
-  std::span<const double> ascent() const { return ascent_; }              // the last step's gradient
-  const Evidence& evidence() const { return evidence_; }                  // the last step's draws
+  std::int64_t dropped_draws() const { return dropped_draws_; }            // draws of q outside the support
+  std::int64_t skipped_steps() const { return skipped_steps_; }            // see least_acceptance, most_dropped
+  std::span<const double> ascent() const { return ascent_; }               // the last step's gradient
+  const Evidence& evidence() const { return evidence_; }                   // the last step's draws
 
  private:
   void sample(std::uint32_t iteration);

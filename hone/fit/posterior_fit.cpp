@@ -15,13 +15,13 @@
 namespace hone {
 namespace {
 
-constexpr double settled = 0.005;       // a stage that changes q by less than this a dimension is the last one
+constexpr double settled = 0.005;  // a stage that changes q by less than this a dimension is the last one
 
 // How stages of an objective grow: iterations double from `first`, at most `count` stages.
 struct Schedule {
   std::uint32_t first;
   int count;
-  double rate;         // of the first stage, in one dimension; falls with 1/√D and with the stages
+  double rate;       // of the first stage, in one dimension; falls with 1/√D and with the stages
   double most_rate;  // and, where the gradient is noisy, with 1/D: at most this over D
 };
 constexpr Schedule kl_schedule{64, 7, 0.2, infinity}, vcd_schedule{64, 4, 0.1, 0.4};

@@ -15,13 +15,13 @@
 namespace hone {
 
 enum class QKind {
-  automatic,          // full up to most_full_dimensions, by curvature up to most_dense_dimensions, low-rank beyond; a
-                      // mixture where it is full and starts found separate modes
-  gaussian,           // independent coordinates
-  gaussian_full,      // a Cholesky factor
+  automatic,           // full up to most_full_dimensions, by curvature up to most_dense_dimensions, low-rank beyond; a
+                       // mixture where it is full and starts found separate modes
+  gaussian,            // independent coordinates
+  gaussian_full,       // a Cholesky factor
   gaussian_curvature,  // the inverse curvature's Cholesky factor at the best start, times a diagonal, which is fitted
-  gaussian_low_rank,  // diagonal times (identity plus low rank) times diagonal; the low rank comes from the searches
-  mixture,            // of full Gaussians, one a mode
+  gaussian_low_rank,   // diagonal times (identity plus low rank) times diagonal; the low rank comes from the searches
+  mixture,             // of full Gaussians, one a mode
 };
 
 inline constexpr int most_full_dimensions = 300, most_dense_dimensions = 1000;
@@ -40,8 +40,8 @@ struct PosteriorFitConfig {
   int draws_per_iteration = 16;
   int starts = 8;
   KernelConfig kernel{KernelKind::hmc, 5, 4, StepSizes::varied};  // leapfrog steps uniform on 1 … 9
-  double acceptance = 0.8;                       // that step sizes aim at
-  double least_acceptance = 0.5;                 // no θ-step below it
+  double acceptance = 0.8;                                        // that step sizes aim at
+  double least_acceptance = 0.5;                                  // no θ-step below it
   Budget budget;
   std::uint64_t seed = 1;
   int threads = 1;
@@ -58,11 +58,11 @@ struct FittedQ {
 struct Stage {
   ObjectiveKind objective;
   std::uint32_t iterations;
-  double change;              // symmetrised KL between the averaged q before it and the one after it
-  double acceptance = 0;      // vcd: mean over its iterations
-  double step_size = 0;       // vcd: the last one
-  std::int64_t skipped = 0;   // vcd: iterations without a θ-step
-  std::int64_t gradients = 0; // evaluations since the fit began, at its end
+  double change;               // symmetrised KL between the averaged q before it and the one after it
+  double acceptance = 0;       // vcd: mean over its iterations
+  double step_size = 0;        // vcd: the last one
+  std::int64_t skipped = 0;    // vcd: iterations without a θ-step
+  std::int64_t gradients = 0;  // evaluations since the fit began, at its end
 };
 
 struct PosteriorFit {
@@ -73,9 +73,9 @@ struct PosteriorFit {
   std::vector<int> mode_of_start;
   int modes = 1;
   std::vector<Stage> stages;
-  bool converged = false;             // the last stage of the objective changed q little
-  std::int64_t gradients = 0;         // evaluations of log p or its gradient
-  std::int64_t dropped_draws = 0;     // draws of q outside the support
+  bool converged = false;          // the last stage of the objective changed q little
+  std::int64_t gradients = 0;      // evaluations of log p or its gradient
+  std::int64_t dropped_draws = 0;  // draws of q outside the support
   std::int64_t rejected_nonfinite = 0;
 };
 

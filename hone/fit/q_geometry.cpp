@@ -31,8 +31,8 @@ double symmetrised_kl(const Normal& q) {
   for (int i = 0; i < d; ++i) sum += q.variance(i);  // tr Σ
   const Normal centred{q.covariance, zero, q.scale};
   centred.whiten(mean, column);
-  for (const double x : column) sum += square(x);    // μᵀ Σ⁻¹ μ
-  for (int j = 0; j < d; ++j) {                      // tr Σ⁻¹ = ‖L⁻¹‖²
+  for (const double x : column) sum += square(x);  // μᵀ Σ⁻¹ μ
+  for (int j = 0; j < d; ++j) {                    // tr Σ⁻¹ = ‖L⁻¹‖²
     std::fill(mean.begin(), mean.end(), 0.0);
     mean[j] = 1;
     centred.whiten(mean, column);
@@ -118,8 +118,8 @@ void start_q(std::span<const LocalNormal> modes, FittedQ& q) {
   const int d = best.whitening.dimension();
   q.whitening = best.whitening;
   if (q.kind != QKind::mixture) {
-    q.family = std::make_unique<GaussianFamily>(
-        d, q.kind == QKind::gaussian_full ? Covariance::full : Covariance::diagonal);
+    q.family =
+        std::make_unique<GaussianFamily>(d, q.kind == QKind::gaussian_full ? Covariance::full : Covariance::diagonal);
     return;
   }
   auto mixture = std::make_unique<MixtureFamily>(d, static_cast<int>(modes.size()), Covariance::full);

@@ -19,8 +19,7 @@ std::span<double> scratch(int dimension) {
 
 }  // namespace
 
-AmortizedFamily::AmortizedFamily(int dimension, int count, Team* team)
-    : Family(dimension), count_(count), team_(team) {
+AmortizedFamily::AmortizedFamily(int dimension, int count, Team* team) : Family(dimension), count_(count), team_(team) {
   if (count < 1) throw InputError("a minibatch needs at least one datum");
   const std::size_t size = static_cast<std::size_t>(dimension) * static_cast<std::size_t>(count);
   add_slice("mean", Role::location, size);
@@ -82,11 +81,10 @@ void AmortizedFamily::log_density(MatrixView<const double> z, Want want, std::sp
   });
 }
 
-void AmortizedFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz,
-                                   std::span<const double> coefficient, std::span<double> gradient) const {
-  for_data(draws.count(), [&](int c) {
-    gradient_of(c, gradient).add_pathwise(coefficient[c], dz.column(c), draws.noise.column(c));
-  });
+void AmortizedFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
+                                   std::span<double> gradient) const {
+  for_data(draws.count(),
+           [&](int c) { gradient_of(c, gradient).add_pathwise(coefficient[c], dz.column(c), draws.noise.column(c)); });
 }
 
 void AmortizedFamily::add_score(MatrixView<const double> z, std::span<const double> coefficient,

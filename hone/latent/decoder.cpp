@@ -43,8 +43,8 @@ void Decoder<Real>::pack(int part, int parts) {
 
 template <class Real>
 template <class Element>
-void Decoder<Real>::compute(const LayerStack<Element>& layers, const Points& points, Want want,
-                            std::span<double> value, MatrixView<double> gradient) const {
+void Decoder<Real>::compute(const LayerStack<Element>& layers, const Points& points, Want want, std::span<double> value,
+                            MatrixView<double> gradient) const {
   thread_local Tape<Element> tape;
   const int count = points.z.cols();
   tape.prepare(network_.config(), count);

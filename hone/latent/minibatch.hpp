@@ -1,6 +1,7 @@
 #pragma once
 
 #include <math.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>

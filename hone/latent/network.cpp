@@ -1,10 +1,9 @@
 #include "hone/latent/network.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/base/format.hpp"
 
 namespace hone {
 namespace {
@@ -19,9 +18,7 @@ std::vector<int> widths(const NetworkConfig& config) {
   return width;
 }
 
-int share(int items, int part, int parts) {
-  return static_cast<int>(static_cast<std::int64_t>(items) * part / parts);
-}
+int share(int items, int part, int parts) { return static_cast<int>(static_cast<std::int64_t>(items) * part / parts); }
 
 }  // namespace
 
@@ -94,9 +91,10 @@ Network<Real>::Network(const NetworkConfig& config, const std::string& name, Dir
   const std::vector<int> width = widths(config);
   const std::size_t last = width.size() - 2;
   for (std::size_t l = 0; l <= last; ++l) {
-    const int weight = parameters.add(fmt::format("{}.weight[{}]", name, l), width[l], width[l + 1]);
+    const int weight = parameters.add(detail::format("{}.weight[{}]", name, l), width[l], width[l + 1]);
     const bool intercept = l < last || config.intercept == Intercept::learned;
-    tensors_.push_back({weight, intercept ? parameters.add(fmt::format("{}.bias[{}]", name, l), 1, width[l + 1]) : -1});
+    tensors_.push_back(
+        {weight, intercept ? parameters.add(detail::format("{}.bias[{}]", name, l), 1, width[l + 1]) : -1});
   }
 }
 
@@ -132,10 +130,10 @@ void Network<Real>::sum_gradient(const Tape<Real>& tape, int part, int parts, st
     const BatchView<const Real> x = l == 0 ? tape.input : tape.value[l - 1].view();
     const BatchView<const Real> dy = tape.delta[l].view();
     weight_gradient(x, dy, share(x.rows(), part, parts), share(x.rows(), part + 1, parts),
-                        parameters_->of(tensors_[l].weight, gradient));
+                    parameters_->of(tensors_[l].weight, gradient));
     if (tensors_[l].bias >= 0)
       bias_gradient(dy, share(dy.rows(), part, parts), share(dy.rows(), part + 1, parts),
-                        parameters_->of(tensors_[l].bias, gradient));
+                    parameters_->of(tensors_[l].bias, gradient));
   }
 }
 

@@ -28,7 +28,7 @@ struct Tape {
   void prepare(const NetworkConfig& config, int columns);
   int columns() const { return input.cols(); }
 
-  BatchView<const Element> input;     // (inputs, n), of own_input unless the caller has it elsewhere
+  BatchView<const Element> input;  // (inputs, n), of own_input unless the caller has it elsewhere
   Batch<Element> own_input;
   std::vector<Batch<Element>> value;  // of every layer: act(a), and a of the output layer
   std::vector<Batch<Element>> delta;  // d objective / da of every layer

@@ -65,9 +65,8 @@ void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
     move.random.uniforms({Purpose::leapfrog, move.iteration, chains.datum(chain), move.step}, {&uniform, 1});
     length_[chain] = jittered(leapfrog_, jitter_, uniform);
   }
-  std::sort(order_.begin(), order_.begin() + count, [this](int a, int b) {
-    return length_[a] != length_[b] ? length_[a] > length_[b] : a < b;
-  });
+  std::sort(order_.begin(), order_.begin() + count,
+            [this](int a, int b) { return length_[a] != length_[b] ? length_[a] > length_[b] : a < b; });
   std::sort(length_.begin(), length_.begin() + count, std::greater<>());
 }
 
@@ -120,9 +119,8 @@ void Hmc::integrate(const Target& target, int count) {
       target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on),
                       datum.first(going_on));
     if (going_on < under_way)
-      target.evaluate(position.columns(going_on, under_way), Want::both,
-                      value.subspan(going_on, under_way - going_on), slope.columns(going_on, under_way),
-                      datum.subspan(going_on, under_way - going_on));
+      target.evaluate(position.columns(going_on, under_way), Want::both, value.subspan(going_on, under_way - going_on),
+                      slope.columns(going_on, under_way), datum.subspan(going_on, under_way - going_on));
     add_steps(1, slope, momentum, 0, going_on);
     add_steps(planted(Fault::missing_half_kick) ? 0 : 0.5, slope, momentum, going_on, under_way);
     under_way = going_on;

@@ -35,10 +35,10 @@ class Hmc final : public Kernel {
   int jitter_;
   StepSizes step_sizes_;
   // The trajectories, longest first, so that those still under way are the first columns.
-  std::vector<int> order_;   // trajectory → chain
+  std::vector<int> order_;            // trajectory → chain
   std::vector<std::uint32_t> datum_;  // trajectory → datum
-  std::vector<int> length_;  // leapfrog steps of a trajectory, descending
-  std::vector<double> step_size_;  // of a trajectory
+  std::vector<int> length_;           // leapfrog steps of a trajectory, descending
+  std::vector<double> step_size_;     // of a trajectory
   std::vector<double> value_;
   std::vector<double> energy_;  // kinetic energy at the start
   Matrix<double> position_, momentum_, slope_;

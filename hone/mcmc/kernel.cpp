@@ -14,12 +14,9 @@ namespace hone {
 
 ChainsView ChainsView::range(int begin, int end) const {
   const int size = end - begin;
-  return {z.columns(begin, end),
-          value.subspan(begin, size),
-          gradient.columns(begin, end),
-          acceptance.subspan(begin, size),
-          outcome.subspan(begin, size),
-          first_datum + static_cast<std::uint32_t>(begin)};
+  return {z.columns(begin, end),        value.subspan(begin, size),
+          gradient.columns(begin, end), acceptance.subspan(begin, size),
+          outcome.subspan(begin, size), first_datum + static_cast<std::uint32_t>(begin)};
 }
 
 Chains::Chains(int dimension, int count)

@@ -17,12 +17,12 @@ enum class Outcome : std::uint8_t { rejected, accepted, nonfinite, outside };
 
 // Some of a batch of chains, with the target's value and gradient where they stand.
 struct ChainsView {
-  MatrixView<double> z;         // (D, n)
-  std::span<double> value;      // log p(x, z)
-  MatrixView<double> gradient;  // (D, n)
-  std::span<double> acceptance; // probability with which the last proposal was to be accepted
-  std::span<Outcome> outcome;   // of the last proposal
-  std::uint32_t first_datum;    // column c moves by the random numbers, and in the posterior, of datum first_datum + c
+  MatrixView<double> z;          // (D, n)
+  std::span<double> value;       // log p(x, z)
+  MatrixView<double> gradient;   // (D, n)
+  std::span<double> acceptance;  // probability with which the last proposal was to be accepted
+  std::span<Outcome> outcome;    // of the last proposal
+  std::uint32_t first_datum;     // column c moves by the random numbers, and in the posterior, of datum first_datum + c
 
   int count() const { return z.cols(); }
   std::uint32_t datum(int chain) const { return first_datum + static_cast<std::uint32_t>(chain); }
@@ -75,8 +75,9 @@ enum class KernelKind { hmc, mala, random_walk };
 // Which step sizes a trajectory of hmc takes.
 enum class StepSizes {
   fixed,   // ε
-  varied,  // each chain's own ε / 2^j with P(j) ∝ 1 / (j + 1)², j = 0 … 10, whatever its place: still reversible. Chains in
-           // places too stiff for ε are stuck for a while only, at the price of shorter trajectories now and then
+  varied,  // each chain's own ε / 2^j with P(j) ∝ 1 / (j + 1)², j = 0 … 10, whatever its place: still reversible.
+           // Chains in places too stiff for ε are stuck for a while only, at the price of shorter trajectories now and
+           // then
 };
 
 struct KernelConfig {

@@ -15,9 +15,7 @@ StepSizeController::StepSizeController(double step_size, double acceptance, doub
   if (!(acceptance > 0 && acceptance < 1)) throw InputError("the acceptance to aim at must lie between 0 and 1");
 }
 
-void StepSizeController::update(double acceptance) {
-  step_size_ = rule_.next(step_size_, acceptance);
-}
+void StepSizeController::update(double acceptance) { step_size_ = rule_.next(step_size_, acceptance); }
 
 Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team)
     : config_(config), controller_(config.step_size, config.acceptance, config.gain), team_(team) {

@@ -12,19 +12,19 @@ namespace hone {
 
 // When the step size follows the acceptance.
 enum class Adapt {
-  inside,   // after the first steps of a refinement, by the accepted fraction: the authors' way. The kernel then depends
-            // on the chains that it moves: slightly not invariant, and the chains are coupled
+  inside,  // after the first steps of a refinement, by the accepted fraction: the authors' way. The kernel then depends
+           // on the chains that it moves: slightly not invariant, and the chains are coupled
   between,  // after a refinement, by the mean acceptance probability; frozen within: eq. gradient_term2 holds
   off,
 };
 
 struct RefineConfig {
-  int steps = 3;               // t
+  int steps = 3;  // t
   Adapt adapt = Adapt::between;
-  double step_size = 0.25;     // at the start: ε of hmc, δ of mala and random-walk
-  double acceptance = 0.7;     // a*, what the controller aims at
-  int adapting = -1;           // inside: steps that are followed by an adaptation; −1: all but the last
-  double gain = 0.01;          // how fast the controller follows
+  double step_size = 0.25;  // at the start: ε of hmc, δ of mala and random-walk
+  double acceptance = 0.7;  // a*, what the controller aims at
+  int adapting = -1;        // inside: steps that are followed by an adaptation; −1: all but the last
+  double gain = 0.01;       // how fast the controller follows
 
   int adapting_steps() const { return adapting < 0 ? steps - 1 : adapting; }
 };
@@ -62,11 +62,12 @@ struct Refinement {
   double acceptance = 0;  // mean acceptance probability; 0 where there were no proposals
   std::int64_t proposals = 0;
   std::int64_t nonfinite = 0;
-  std::int64_t divergent = 0;  // those, and proposals whose acceptance probability is 0 to rounding (an energy error > 700)
+  std::int64_t divergent =
+      0;  // those, and proposals whose acceptance probability is 0 to rounding (an energy error > 700)
 };
 
-// Runs the kernel t steps on a batch of chains: z0 → z_t (eq. def_improved_q). The step size persists from call to call.
-// Chains are shared out over the team; the result does not depend on its size.
+// Runs the kernel t steps on a batch of chains: z0 → z_t (eq. def_improved_q). The step size persists from call to
+// call. Chains are shared out over the team; the result does not depend on its size.
 class Refiner {
  public:
   Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team);
@@ -75,14 +76,15 @@ class Refiner {
   double step_size() const { return controller_.step_size(); }
   void set_step_size(double step_size) { controller_.set_step_size(step_size); }
 
-  // Moves the chains in place. With Adapt::inside, groups of `group` chains (which divides their number) are refined one
-  // after the other, each going on with the step size that the one before left: a mixture's components in the authors' code.
+  // Moves the chains in place. With Adapt::inside, groups of `group` chains (which divides their number) are refined
+  // one after the other, each going on with the step size that the one before left: a mixture's components in the
+  // authors' code.
   Refinement refine(const Target& target, const ChainsView& chains, int group, std::uint32_t iteration,
                     const RandomSource& random);
 
  private:
-  void refine_group(const Target& target, const ChainsView& chains, std::uint32_t iteration,
-                    const RandomSource& random, Refinement& total);
+  void refine_group(const Target& target, const ChainsView& chains, std::uint32_t iteration, const RandomSource& random,
+                    Refinement& total);
 
   RefineConfig config_;
   StepSizeController controller_;

@@ -16,17 +16,17 @@ struct Evidence {
   double f0(int draw) const { return log_p0[draw] - log_q0[draw]; }
   double ft(int draw) const { return refined.value[draw] - log_qt[draw]; }
 
-  Draws draws;                  // z0
+  Draws draws;  // z0
   std::vector<double> log_p0, log_q0;
   Matrix<double> grad_p0, grad_q0;  // (D, n)
-  Chains refined;               // z_t with log p(x, z_t)
+  Chains refined;                   // z_t with log p(x, z_t)
   std::vector<double> log_qt;
 };
 
 // A draw outside the support (log p = −∞) leaves the estimate: its weight passes to the other draws of its component,
 // and what it carries is set to zero. Returns how many left. Call once log_p0 is known, before refining. What is then
-// estimated is an expectation under q restricted to the support, where scores no longer have mean zero: there a baseline
-// changes the mean of the gradient.
+// estimated is an expectation under q restricted to the support, where scores no longer have mean zero: there a
+// baseline changes the mean of the gradient.
 int drop_outside_support(Evidence& evidence);
 
 // Puts the chains where the draws are, with the value and gradient that are known there. A draw that has left makes a

@@ -33,8 +33,8 @@ bool uses_baseline(const ObjectiveConfig& config) {
 double elbo_estimate(const Family& family, const Evidence& evidence, bool analytic) {
   double sum = 0, weight = 0;
   for (int i = 0; i < evidence.draws.count(); ++i) {
-    const double f = analytic ? evidence.log_p0[i] + 0.5 * family.dimension() + family.log_normalizer(i)
-                              : evidence.f0(i);
+    const double f =
+        analytic ? evidence.log_p0[i] + 0.5 * family.dimension() + family.log_normalizer(i) : evidence.f0(i);
     sum += evidence.draws.weight[i] * f;
     weight += evidence.draws.weight[i];
   }

@@ -34,10 +34,11 @@ void FirstTermGradient::add_reparameterized(const Family& family, const Evidence
   }
   if (slope_.cols() != draws.count()) slope_ = Matrix<double>(family.dimension(), draws.count());
   for (int i = 0; i < draws.count(); ++i) {
-    for (int d = 0; d < family.dimension(); ++d) slope_(d, i) = evidence.grad_p0(d, i) - evidence.grad_q0(d, i);  // ∇_z f
+    for (int d = 0; d < family.dimension(); ++d)
+      slope_(d, i) = evidence.grad_p0(d, i) - evidence.grad_q0(d, i);  // ∇_z f
     coefficient_[i] = weight[i] * evidence.f0(i);
   }
-  family.add_pathwise(draws, slope_, weight, gradient);      // eq. gradient_term1
+  family.add_pathwise(draws, slope_, weight, gradient);       // eq. gradient_term1
   family.add_component_score(draws, coefficient_, gradient);  // eq2:mixture_grad_elbo_wk
 }
 
@@ -54,8 +55,7 @@ void FirstTermGradient::add_score(const Family& family, const Evidence& evidence
 SecondTermGradient::SecondTermGradient(Estimator estimator, bool analytic, std::unique_ptr<Baseline> baseline)
     : estimator_(estimator), analytic_(analytic), baseline_(std::move(baseline)) {}
 
-void SecondTermGradient::add(const Family& family, const Evidence& evidence, double alpha,
-                             std::span<double> gradient) {
+void SecondTermGradient::add(const Family& family, const Evidence& evidence, double alpha, std::span<double> gradient) {
   const Draws& draws = evidence.draws;
   coefficient_.resize(draws.count());
   value_.resize(draws.count());

@@ -21,10 +21,9 @@ struct Point {
   double value = -infinity;
 };
 
-// A step length that gains enough (Armijo) and leaves less slope than there was (weak Wolfe), by doubling and bisection;
-// −∞ counts as too far. Says whether `next` is better than `here`.
-bool line_search(const Target& target, const Point& here, std::span<const double> direction, double step,
-                 Point& next) {
+// A step length that gains enough (Armijo) and leaves less slope than there was (weak Wolfe), by doubling and
+// bisection; −∞ counts as too far. Says whether `next` is better than `here`.
+bool line_search(const Target& target, const Point& here, std::span<const double> direction, double step, Point& next) {
   const double slope = dot(here.gradient, direction);
   double low = 0, high = infinity;
   Point best(here.z.size());

@@ -67,9 +67,7 @@ HONE_CLONES bool adam_update(const Elements& range, double rate, const AdamCorre
 }
 
 Optimizer::Optimizer(const OptimizerConfig& config, const Family& family)
-    : config_(config),
-      first_(family.parameters().size()),
-      second_(family.parameters().size()) {
+    : config_(config), first_(family.parameters().size()), second_(family.parameters().size()) {
   if (config.positive == PositiveSteps::logarithmic) logarithmic_ = family.positive_parameters();
   std::ranges::sort(logarithmic_);
   for (const Role role : {Role::location, Role::scale, Role::weight})

@@ -20,10 +20,10 @@ struct OptimizerConfig {
   double rate_location = 0.01;
   double rate_scale = 0.005;
   double rate_weight = 0.001;
-  double decay = 0.9;               // every rate is multiplied by this …
+  double decay = 0.9;                // every rate is multiplied by this …
   std::uint32_t decay_every = 2000;  // … after so many iterations; 0: never
   PositiveSteps positive = PositiveSteps::linear;
-  std::uint32_t weights_from = 0;   // weights stand still up to and including this iteration
+  std::uint32_t weights_from = 0;  // weights stand still up to and including this iteration
 };
 
 // The factor by which rates have decayed in an iteration (counted from 1).
@@ -83,7 +83,7 @@ class Optimizer {
 
   OptimizerConfig config_;
   std::vector<std::size_t> logarithmic_;  // parameters that move by their logarithm, ascending
-  std::vector<double> first_, second_;  // Adam's moments; RMSProp's G is second_
+  std::vector<double> first_, second_;    // Adam's moments; RMSProp's G is second_
 };
 
 }  // namespace hone

@@ -1,7 +1,6 @@
 #include "hone/target/bridgestan.hpp"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +15,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/format.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -50,34 +50,36 @@ template <class F>
 void find(void* handle, const fs::path& library, const char* name, F& function) {
   void* const symbol = dlsym(handle, name);
   if (!symbol)
-    throw InputError(fmt::format("{}: is not a BridgeStan library: it has no function {}", library.string(), name));
+    throw InputError(detail::format("{}: is not a BridgeStan library: it has no function {}", library.string(), name));
   function = reinterpret_cast<F>(symbol);
 }
 
 // Only version 2 has the interface above; version 1 has some of the functions' names but no version to ask for.
 void check_version(void* handle, const fs::path& library) {
   const void* const major = dlsym(handle, "bs_major_version");
-  const bool bridgestan = dlsym(handle, "bs_log_density_gradient") || dlsym(handle, "bs_model_construct") ||
-                          dlsym(handle, "bs_construct");
+  const bool bridgestan =
+      dlsym(handle, "bs_log_density_gradient") || dlsym(handle, "bs_model_construct") || dlsym(handle, "bs_construct");
   if (!major && !bridgestan)
-    throw InputError(fmt::format(
-        "{}: is not a BridgeStan library: it has none of BridgeStan's functions (bs_model_construct, …)",
-        library.string()));
+    throw InputError(
+        detail::format("{}: is not a BridgeStan library: it has none of BridgeStan's functions (bs_model_construct, …)",
+                       library.string()));
   const int version = major ? *static_cast<const int*>(major) : 1;
   if (version != 2)
-    throw InputError(fmt::format("{}: was built for BridgeStan's version {}; expected version 2: build the model again "
-                                 "with BridgeStan 2, or give the Stan program", library.string(), version));
+    throw InputError(
+        detail::format("{}: was built for BridgeStan's version {}; expected version 2: build the model again "
+                       "with BridgeStan 2, or give the Stan program",
+                       library.string(), version));
 }
 
 // The library is never closed: threads that called it own memory which its code frees when they end.
 Interface open_library(const fs::path& library) {
   std::error_code error;
   if (!fs::is_regular_file(library, error))
-    throw InputError(fmt::format("{}: there is no such file; expected a compiled model (.so)", library.string()));
+    throw InputError(detail::format("{}: there is no such file; expected a compiled model (.so)", library.string()));
   // With a slash in its name the file itself is meant, not one of the system's libraries.
   void* const handle = dlopen(fs::absolute(library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    throw InputError(fmt::format("{}: cannot be loaded as a shared library: {}", library.string(), dlerror()));
+    throw InputError(detail::format("{}: cannot be loaded as a shared library: {}", library.string(), dlerror()));
   check_version(handle, library);
   Interface f{};
   find(handle, library, "bs_model_construct", f.model_construct);
@@ -157,8 +159,7 @@ unsigned seed_of(std::span<const double> z) {
 
 class BridgeStanPosterior final : public Posterior {
  public:
-  BridgeStanPosterior(const fs::path& library, const fs::path& data, const fs::path& name)
-      : f_(open_library(library)) {
+  BridgeStanPosterior(const fs::path& library, const fs::path& data, const fs::path& name) : f_(open_library(library)) {
     static std::atomic<std::uint64_t> models{0};
     serial_ = ++models;
     const std::string text = data.empty() ? "" : read_data(data);
@@ -167,7 +168,7 @@ class BridgeStanPosterior final : public Posterior {
     Message ignored(f_), message(f_);
     f_.set_print_callback([](const char*, std::size_t) {}, ignored.slot());
     model_ = f_.model_construct(data.empty() ? nullptr : text.c_str(), 1, message.slot());
-    if (!model_) throw InputError(fmt::format("{}: {}", complaining(name, data), message.text(text)));
+    if (!model_) throw InputError(detail::format("{}: {}", complaining(name, data), message.text(text)));
     try {
       read_shape(name);
     } catch (...) {
@@ -194,8 +195,8 @@ class BridgeStanPosterior final : public Posterior {
     Generator* const generator = f_.rng_construct(seed_of(z), message.slot());
     if (!generator) throw Error(message.text());
     const bool done = write(z, natural, true, true, generator) || write(z, natural, true, false, generator);
-    const int status = done ? 0 : f_.param_constrain(model_, false, false, z.data(), natural.data(), generator,
-                                                     message.slot());
+    const int status =
+        done ? 0 : f_.param_constrain(model_, false, false, z.data(), natural.data(), generator, message.slot());
     if (!done) std::fill(natural.begin() + static_cast<std::ptrdiff_t>(parameters_), natural.end(), NAN);
     f_.rng_destruct(generator);
     if (status != 0) throw Error(message.text());
@@ -232,7 +233,7 @@ class BridgeStanPosterior final : public Posterior {
   static std::string read_data(const fs::path& data) {
     const std::string text = read_file(data);
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-      throw InputError(fmt::format("{}: is empty; expected a JSON object with the model's data", data.string()));
+      throw InputError(detail::format("{}: is empty; expected a JSON object with the model's data", data.string()));
     return text;
   }
   static std::string complaining(const fs::path& name, const fs::path& data) {
@@ -247,11 +248,11 @@ class BridgeStanPosterior final : public Posterior {
     parameters_ = static_cast<std::size_t>(f_.param_num(model_, false, false));
     transformed_ = static_cast<std::size_t>(f_.param_num(model_, true, false));
     if (f_.param_unc_num(model_) == 0)
-      throw InputError(fmt::format("{}: the model has no parameters: there is nothing to fit", name.string()));
+      throw InputError(detail::format("{}: the model has no parameters: there is nothing to fit", name.string()));
     const bool sound = coordinates_.size() == static_cast<std::size_t>(f_.param_unc_num(model_)) &&
                        names_.size() == static_cast<std::size_t>(f_.param_num(model_, true, true)) &&
                        parameters_ <= transformed_ && transformed_ <= names_.size();
-    if (!sound) throw InputError(fmt::format("{}: the model's names and counts do not agree", name.string()));
+    if (!sound) throw InputError(detail::format("{}: the model's names and counts do not agree", name.string()));
   }
 
   std::unique_lock<std::mutex> guard() const {
@@ -275,8 +276,8 @@ class BridgeStanPosterior final : public Posterior {
              Generator* generator) const {
     std::fill(natural.begin(), natural.end(), NAN);
     Message message(f_);
-    const int status = f_.param_constrain(model_, transformed, generated, z.data(), natural.data(), generator,
-                                          message.slot());
+    const int status =
+        f_.param_constrain(model_, transformed, generated, z.data(), natural.data(), generator, message.slot());
     if (status != 0) return false;
     if (!generated) std::fill(natural.begin() + static_cast<std::ptrdiff_t>(transformed_), natural.end(), NAN);
     return true;

@@ -20,8 +20,7 @@ namespace hone {
 // A library stays loaded until the program ends. Throws InputError where the file is no shared library or not
 // BridgeStan's, for version 1 by name, where the data cannot be read or do not fit, and where there is no parameter.
 // Messages call the model by `name` (the Stan program that the library was compiled from), or else by the library.
-std::unique_ptr<Posterior> load_bridgestan(const std::filesystem::path& library,
-                                           const std::filesystem::path& data = {},
+std::unique_ptr<Posterior> load_bridgestan(const std::filesystem::path& library, const std::filesystem::path& data = {},
                                            const std::filesystem::path& name = {});
 
 }  // namespace hone

@@ -64,7 +64,9 @@ class DensityTarget final : public Target {
 // Writes the natural-scale values of a point z, transformed parameters included. Safe to call from several threads;
 // an exception means that there are none at this point.
 template <class C>
-concept Constrain = requires(const C& c, std::span<const double> z, std::span<double> natural) { c(z, natural); };
+concept Constrain = requires(const C& c, std::span<const double> z, std::span<double> natural) {
+  c(z, natural);
+};
 
 // What make_posterior makes.
 template <LogDensity F, Constrain C>
@@ -74,8 +76,11 @@ class DensityPosterior final : public Posterior {
   // parameters proper.
   DensityPosterior(F density, C to_natural, std::vector<std::string> coordinates, std::vector<std::string> names,
                    std::size_t parameters)
-      : target_(static_cast<int>(coordinates.size()), std::move(density)), constrain_(std::move(to_natural)),
-        coordinates_(std::move(coordinates)), names_(std::move(names)), parameters_(parameters) {
+      : target_(static_cast<int>(coordinates.size()), std::move(density)),
+        constrain_(std::move(to_natural)),
+        coordinates_(std::move(coordinates)),
+        names_(std::move(names)),
+        parameters_(parameters) {
     if (names_.empty()) throw InputError("a posterior needs at least one named value");
     if (parameters_ > names_.size()) throw InputError("a posterior has more parameters than named values");
   }

@@ -1,7 +1,6 @@
 #include "hone/target/stan_model.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -12,9 +11,9 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/format.hpp"
 #include "hone/base/process.hpp"
-#include "hone/data/lookup.hpp"
-#include "hone/data/sha256.hpp"
+#include "hone/base/sha256.hpp"
 #include "hone/target/stan_source.hpp"
 #include "hone/target/stan_translator.hpp"
 
@@ -32,7 +31,7 @@ std::string variable(const char* name, const char* otherwise = "") {
 std::string key_of(const std::vector<std::string>& texts) {
   Sha256 sum;
   for (const std::string& text : texts) {
-    const std::string piece = fmt::format("{}:{}", text.size(), text);
+    const std::string piece = detail::format("{}:{}", text.size(), text);
     sum.update({reinterpret_cast<const std::uint8_t*>(piece.data()), piece.size()});
   }
   return sum.hex().substr(0, 24);
@@ -42,7 +41,7 @@ std::string key_of(const std::vector<std::string>& texts) {
 class MakingLock {
  public:
   explicit MakingLock(const fs::path& path) : descriptor_(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0) throw Error(fmt::format("{}: cannot be opened", path.string()));
+    if (descriptor_ < 0) throw Error(detail::format("{}: cannot be opened", path.string()));
     int status = 0;
     while ((status = ::flock(descriptor_, LOCK_EX)) != 0 && errno == EINTR) continue;
     held_ = status == 0;
@@ -63,7 +62,7 @@ class WorkFolder {
   explicit WorkFolder(const fs::path& made) {
     std::string name = made.string() + ".making-XXXXXX";
     if (!::mkdtemp(name.data()))
-      throw Error(fmt::format("{}: no folder can be made there", made.parent_path().string()));
+      throw Error(detail::format("{}: no folder can be made there", made.parent_path().string()));
     path_ = name;
   }
   // Of processes that were killed while they made the same.
@@ -100,20 +99,21 @@ std::string end_of(const std::string& output) {
 void run_compiler(const std::vector<std::string>& words, const fs::path& program) {
   const Finished finished = run_program(words);
   if (finished.status == program_not_found)
-    throw InputError(fmt::format("{}: the compiler {} is missing; to install it:\n  {}", program.string(),
-                                 words.front(), StanTools::install));
+    throw InputError(detail::format("{}: the compiler {} is missing; to install it:\n  {}", program.string(),
+                                    words.front(), StanTools::install));
   if (finished.status != 0)
-    throw Error(fmt::format("{}: its translation does not compile ({} ended with {}):\n{}", program.string(),
-                            words.front(), finished.status, end_of(finished.output)));
+    throw Error(detail::format("{}: its translation does not compile ({} ended with {}):\n{}", program.string(),
+                               words.front(), finished.status, end_of(finished.output)));
 }
 
 fs::path cache_of(const StanOptions& options) {
-  const fs::path cache = !options.cache.empty() ? options.cache
-                         : cache_folder().empty() ? fs::path() : cache_folder() / "stan";
+  const fs::path cache = !options.cache.empty()   ? options.cache
+                         : cache_folder().empty() ? fs::path()
+                                                  : cache_folder() / "stan";
   if (cache.empty()) throw InputError("there is no folder for compiled models: set XDG_CACHE_HOME or HOME");
   std::error_code error;
   fs::create_directories(cache, error);
-  if (!fs::is_directory(cache)) throw InputError(fmt::format("{}: this folder cannot be made", cache.string()));
+  if (!fs::is_directory(cache)) throw InputError(detail::format("{}: this folder cannot be made", cache.string()));
   return cache;
 }
 
@@ -126,19 +126,19 @@ void make_once(const fs::path& made, Make&& make) {
   if (lock.held()) WorkFolder::remove_left(made);
   const WorkFolder work(made);
   const fs::path finished = make(work.path());
-  const fs::path aside = fs::path(made) += fmt::format(".{}.partial", ::getpid());
+  const fs::path aside = fs::path(made) += detail::format(".{}.partial", ::getpid());
   fs::rename(finished, aside);
   place_file(aside, made);
 }
 
-// By BridgeStan's own makefile, in the work folder: nothing is written beside the user's program. Messages, also those of
-// the running model, call the program by its name: the work folder will be gone.
+// By BridgeStan's own makefile, in the work folder: nothing is written beside the user's program. Messages, also those
+// of the running model, call the program by its name: the work folder will be gone.
 fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& program, const StanSource& source,
                                const fs::path& work) {
   const std::string name = c_name(program);
   write_file(work / (name + ".stan"), source.text);
-  const std::string flags =
-      fmt::format("STANCFLAGS={} --filename-in-msg={}.stan", variable("STANCFLAGS"), name);  // BridgeStan may add to it
+  const std::string flags = detail::format("STANCFLAGS={} --filename-in-msg={}.stan", variable("STANCFLAGS"),
+                                           name);  // BridgeStan may add to it
   const auto make = [&](const fs::path& file) {
     // A make that hone itself runs under passes nothing on: its flags are not for BridgeStan.
     const Finished finished = run_program({"env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", flags, "make",
@@ -150,12 +150,12 @@ fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& progr
   const fs::path translated = work / (name + ".hpp"), library = work / (name + "_model.so");
   const Finished translation = make(translated);
   if (translation.status != 0 || !fs::exists(translated))
-    throw translation_failure(program, source, fmt::format("BridgeStan in {}", bridgestan.string()), translation.output,
-                              "set BRIDGESTAN to the folder of a newer BridgeStan.");
+    throw translation_failure(program, source, detail::format("BridgeStan in {}", bridgestan.string()),
+                              translation.output, "set BRIDGESTAN to the folder of a newer BridgeStan.");
   const Finished compilation = make(library);
   if (compilation.status != 0 || !fs::exists(library))
-    throw Error(fmt::format("{}: its translation does not compile (BridgeStan in {}):\n{}", program.string(),
-                            bridgestan.string(), end_of(compilation.output)));
+    throw Error(detail::format("{}: its translation does not compile (BridgeStan in {}):\n{}", program.string(),
+                               bridgestan.string(), end_of(compilation.output)));
   return library;
 }
 
@@ -164,23 +164,23 @@ fs::path compile_with_bridgestan(const fs::path& folder, const fs::path& program
   std::error_code error;
   const fs::path bridgestan = fs::canonical(folder, error);
   if (error || !fs::is_regular_file(bridgestan / "Makefile"))
-    throw InputError(fmt::format("BRIDGESTAN={}: is not a folder of BridgeStan; expected one with a Makefile",
-                                 folder.string()));
+    throw InputError(
+        detail::format("BRIDGESTAN={}: is not a folder of BridgeStan; expected one with a Makefile", folder.string()));
   std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, variable("CXX"),
                                        variable("STANCFLAGS")};
   for (const char* file : {"Makefile", "make/local", "src/version.hpp", "stan/src/stan/version.hpp"})
     decisive.push_back(fs::is_regular_file(bridgestan / file) ? read_file(bridgestan / file) : "");
-  const fs::path library = cache_of(options) / fmt::format("{}-{}.so", c_name(program), key_of(decisive));
+  const fs::path library = cache_of(options) / detail::format("{}-{}.so", c_name(program), key_of(decisive));
   make_once(library, [&](const fs::path& work) {
-    tell(options, fmt::format("compiling {} with BridgeStan; the next time it starts at once", program.string()));
+    tell(options, detail::format("compiling {} with BridgeStan; the next time it starts at once", program.string()));
     return build_with_bridgestan(bridgestan, program, source, work);
   });
   return library;
 }
 
 std::vector<std::string> compile_words(const StanTools& tools, const std::string& compiler) {
-  std::vector<std::string> words = {compiler, "-std=c++14", "-w", "-O2", "-fPIC", "-fvisibility=hidden",
-                                    "-DBOOST_DISABLE_ASSERTS"};
+  std::vector<std::string> words = {
+      compiler, "-std=c++14", "-w", "-O2", "-fPIC", "-fvisibility=hidden", "-DBOOST_DISABLE_ASSERTS"};
   for (const fs::path& folder : tools.includes) words.push_back("-I" + folder.string());
   return words;
 }
@@ -191,18 +191,19 @@ fs::path compile_with_rstan(const fs::path& program, const StanSource& source, c
   const std::string compiler = variable("CXX", "g++");
   const Finished version = run_program({compiler, "--version"});
   if (version.status != 0)
-    throw InputError(fmt::format("the compiler {} is missing; to install it:\n  {}", compiler, StanTools::install));
+    throw InputError(detail::format("the compiler {} is missing; to install it:\n  {}", compiler, StanTools::install));
   const std::vector<std::string> words = compile_words(tools, compiler);
   std::string flags;
   for (const std::string& word : words) flags += word + "\n";
   const std::string tool_key = key_of({std::string(stan_wrapper()), tools.versions, version.output, flags});
   const std::string text = to_stan_2_21(source.text);
   const fs::path cache = cache_of(options);
-  const fs::path library = cache / fmt::format("{}-{}.so", c_name(program), key_of({"rstan", tool_key, text}));
-  const fs::path wrapper = cache / fmt::format("wrapper-{}.o", tool_key);
+  const fs::path library = cache / detail::format("{}-{}.so", c_name(program), key_of({"rstan", tool_key, text}));
+  const fs::path wrapper = cache / detail::format("wrapper-{}.o", tool_key);
   make_once(library, [&](const fs::path& work) {
     const std::string code = translate_stan(tools, program, source, text, work);
-    tell(options, fmt::format("compiling {}: about half a minute; the next time it starts at once", program.string()));
+    tell(options,
+         detail::format("compiling {}: about half a minute; the next time it starts at once", program.string()));
     const auto compile = [&](const fs::path& from, const fs::path& to) {
       std::vector<std::string> command = words;
       command.insert(command.end(), {"-c", from.string(), "-o", to.string()});
@@ -219,7 +220,8 @@ fs::path compile_with_rstan(const fs::path& program, const StanSource& source, c
     compile(work / "model.cpp", work / "model.o");
     wrapped.get();
     run_compiler({compiler, "-shared", "-o", (work / "model.so").string(), (work / "model.o").string(),
-                  wrapper.string(), tools.archive.string()}, program);
+                  wrapper.string(), tools.archive.string()},
+                 program);
     return work / "model.so";
   });
   return library;
@@ -230,7 +232,7 @@ fs::path compile_with_rstan(const fs::path& program, const StanSource& source, c
 fs::path compile_stan(const fs::path& program, const StanOptions& options) {
   const StanSource source = read_stan(program);
   if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw InputError(fmt::format("{}: is empty; expected a Stan program", program.string()));
+    throw InputError(detail::format("{}: is empty; expected a Stan program", program.string()));
   const std::string bridgestan = variable("BRIDGESTAN");
   return bridgestan.empty() ? compile_with_rstan(program, source, options)
                             : compile_with_bridgestan(bridgestan, program, source, options);

@@ -8,7 +8,7 @@ namespace hone {
 
 struct StanOptions {
   std::filesystem::path cache;                       // where compiled models are kept; empty: the user's, in hone/stan
-  std::function<void(const std::string&)> progress;   // told of steps that take seconds; may be empty
+  std::function<void(const std::string&)> progress;  // told of steps that take seconds; may be empty
 };
 
 // A Stan program as a library with BridgeStan's C interface, for load_bridgestan: translated and compiled, unless the

@@ -1,7 +1,5 @@
 #include "hone/target/stan_source.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,6 +7,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/format.hpp"
 
 namespace hone {
 namespace {
@@ -62,20 +61,24 @@ class Includer {
     fs::path found = from.parent_path() / name;
     if (!fs::is_regular_file(found, ignored)) found = folder_ / name;
     if (!fs::is_regular_file(found, ignored))
-      throw InputError(fmt::format("{}:{}: the file to include, {}, is neither beside this file nor beside the program",
-                                   from.string(), line, name));
+      throw InputError(
+          detail::format("{}:{}: the file to include, {}, is neither beside this file nor beside the program",
+                         from.string(), line, name));
     const auto same = [&](const fs::path& file) { return fs::equivalent(file, found, ignored); };
     if (std::any_of(open_.begin(), open_.end(), same))
-      throw InputError(fmt::format("{}:{}: {} includes itself", from.string(), line, name));
+      throw InputError(detail::format("{}:{}: {} includes itself", from.string(), line, name));
     add(found, read_file(found));
   }
 
   static void follow_comment(std::string_view line, bool& in_comment) {
     for (std::size_t i = 0; i < line.size(); ++i) {
       const std::string_view pair = line.substr(i, 2);
-      if (in_comment && pair == "*/") in_comment = false, ++i;
-      else if (!in_comment && pair == "/*") in_comment = true, ++i;
-      else if (!in_comment && pair == "//") return;
+      if (in_comment && pair == "*/")
+        in_comment = false, ++i;
+      else if (!in_comment && pair == "/*")
+        in_comment = true, ++i;
+      else if (!in_comment && pair == "//")
+        return;
     }
   }
 
@@ -109,9 +112,12 @@ std::vector<Token> tokens_of(std::string_view text) {
   const auto spacy = [](unsigned char c) { return std::isspace(c) != 0; };
   while (at < text.size()) {
     const std::string_view pair = text.substr(at, 2);
-    if (pair == "//" || text[at] == '#') take(Token::blank, std::min(text.find('\n', at), text.size()));
-    else if (pair == "/*") take(Token::blank, after("*/", at + 2));
-    else if (text[at] == '"') take(Token::text, after("\"", at + 1));
+    if (pair == "//" || text[at] == '#')
+      take(Token::blank, std::min(text.find('\n', at), text.size()));
+    else if (pair == "/*")
+      take(Token::blank, after("*/", at + 2));
+    else if (text[at] == '"')
+      take(Token::text, after("\"", at + 1));
     else if (is(at, spacy)) {
       std::size_t end = at;
       while (is(end, spacy)) ++end;
@@ -127,8 +133,18 @@ std::vector<Token> tokens_of(std::string_view text) {
   return tokens;
 }
 
-constexpr std::array types = {"int", "real", "vector", "row_vector", "matrix", "simplex", "unit_vector", "ordered",
-                              "positive_ordered", "cov_matrix", "corr_matrix", "cholesky_factor_cov",
+constexpr std::array types = {"int",
+                              "real",
+                              "vector",
+                              "row_vector",
+                              "matrix",
+                              "simplex",
+                              "unit_vector",
+                              "ordered",
+                              "positive_ordered",
+                              "cov_matrix",
+                              "corr_matrix",
+                              "cholesky_factor_cov",
                               "cholesky_factor_corr"};
 
 bool is_type(const Token& token) {
@@ -177,8 +193,10 @@ class Rewriter {
     const bool angle = is(tokens_[i], "<");
     int depth = 0;
     for (; i < tokens_.size(); ++i) {
-      if (is_one_of(tokens_[i], "([{") || (angle && depth == 0 && is(tokens_[i], "<"))) ++depth;
-      else if (is_one_of(tokens_[i], ")]}") || (angle && depth == 1 && is(tokens_[i], ">"))) --depth;
+      if (is_one_of(tokens_[i], "([{") || (angle && depth == 0 && is(tokens_[i], "<")))
+        ++depth;
+      else if (is_one_of(tokens_[i], ")]}") || (angle && depth == 1 && is(tokens_[i], ">")))
+        --depth;
       if (depth == 0) return i + 1;
     }
     return tokens_.size() + 1;

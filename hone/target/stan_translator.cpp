@@ -1,7 +1,5 @@
 #include "hone/target/stan_translator.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -10,6 +8,7 @@
 #include <system_error>
 
 #include "hone/base/file.hpp"
+#include "hone/base/format.hpp"
 #include "hone/base/process.hpp"
 
 namespace hone {
@@ -37,7 +36,7 @@ fs::path find_package(const std::string& name) {
   std::error_code ignored;
   for (const fs::path& folder : library_folders())
     if (fs::is_regular_file(folder / name / "DESCRIPTION", ignored)) return folder / name;
-  throw InputError(fmt::format(
+  throw InputError(detail::format(
       "Stan programs are translated and compiled with R's package {}, which is not found; to install it:\n  {}\n"
       "or set BRIDGESTAN to a folder of BridgeStan, or give a compiled model (.so)",
       name, StanTools::install));
@@ -111,8 +110,10 @@ StanTools find_stan_tools() {
       tools.includes.push_back(package / "include" / "src");
       tools.archive = package / "lib" / "libStanHeaders.a";
     }
-    if (std::string_view(name) == "rstan") tools.library = package.parent_path();
-    else tools.includes.push_back(package / "include");
+    if (std::string_view(name) == "rstan")
+      tools.library = package.parent_path();
+    else
+      tools.includes.push_back(package / "include");
   }
   return tools;
 }
@@ -123,18 +124,18 @@ InputError translation_failure(const fs::path& program, const StanSource& source
   std::string place = program.string();
   if (const auto line = first_line(said)) {
     const StanSource::Origin& origin = source.origin(*line);
-    place = fmt::format("{}:{}", origin.file.string(), origin.line);
+    place = detail::format("{}:{}", origin.file.string(), origin.line);
   }
-  return InputError(fmt::format(
-      "{}: the program cannot be translated by {}:\n{}If the program is right for a newer Stan, {}", place, translator,
-      said, way_out));
+  return InputError(
+      detail::format("{}: the program cannot be translated by {}:\n{}If the program is right for a newer Stan, {}",
+                     place, translator, said, way_out));
 }
 
 std::string translate_stan(const StanTools& tools, const fs::path& program, const StanSource& source,
                            const std::string& text, const fs::path& work) {
   write_file(work / "program.stan", text);
   // R's own libraries and the one found, not a user's with perhaps another Stan in it.
-  const std::string script = fmt::format(
+  const std::string script = detail::format(
       ".libPaths(commandArgs(TRUE)[1])\n"
       "code <- rstan::stanc('program.stan', model_name = '{}', obfuscate_model_name = FALSE)$cppcode\n"
       "writeLines(code, 'translated.cpp')\n",
@@ -143,12 +144,15 @@ std::string translate_stan(const StanTools& tools, const fs::path& program, cons
   const Finished finished =
       run_program({"Rscript", "--no-init-file", "--no-save", "translate.R", tools.library.string()}, work);
   if (finished.status == program_not_found)
-    throw InputError(fmt::format("Stan programs are translated by R, whose program Rscript is not found; to install "
-                                 "it:\n  {}", StanTools::install));
+    throw InputError(
+        detail::format("Stan programs are translated by R, whose program Rscript is not found; to install "
+                       "it:\n  {}",
+                       StanTools::install));
   if (finished.status != 0)
-    throw translation_failure(program, source, "Stan 2.21 (R's package rstan)", finished.output,
-                              "give a library of it built by a newer BridgeStan (model.so) instead, or set BRIDGESTAN to "
-                              "its folder.");
+    throw translation_failure(
+        program, source, "Stan 2.21 (R's package rstan)", finished.output,
+        "give a library of it built by a newer BridgeStan (model.so) instead, or set BRIDGESTAN to "
+        "its folder.");
   return mended(read_file(work / "translated.cpp"));
 }
 

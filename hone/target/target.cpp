@@ -19,8 +19,8 @@ HONE_CLONES bool all_finite(const double* x, std::size_t count) {
 
 }  // namespace
 
-void Target::evaluate(MatrixView<const double> z, Want want, std::span<double> value,
-                      MatrixView<double> gradient, std::span<const std::uint32_t> datum) const {
+void Target::evaluate(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient,
+                      std::span<const std::uint32_t> datum) const {
   compute_data(z, want, value, gradient, datum);
   if (!wants_value(want)) return;
   for (int chain = 0; chain < z.cols(); ++chain) {

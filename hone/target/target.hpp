@@ -34,8 +34,8 @@ class Target {
                        MatrixView<double> gradient) const = 0;
 
   // What evaluate calls; to be overridden by targets that look at datum.
-  virtual void compute_data(MatrixView<const double> z, Want want, std::span<double> value,
-                            MatrixView<double> gradient, std::span<const std::uint32_t> datum) const;
+  virtual void compute_data(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient,
+                            std::span<const std::uint32_t> datum) const;
 };
 
 }  // namespace hone

@@ -48,8 +48,7 @@ void Whitening::set_dense(std::span<const double> packed_lower) {
 void Whitening::low_rank_product(std::span<double> x, bool inverse) const {
   thread_local std::vector<double> part;
   part.resize(r_.size());
-  for (int k = 0; k < u_.cols(); ++k)
-    part[k] = ((inverse ? 1 / r_[k] : r_[k]) - 1) * dot(u_.column(k), x);
+  for (int k = 0; k < u_.cols(); ++k) part[k] = ((inverse ? 1 / r_[k] : r_[k]) - 1) * dot(u_.column(k), x);
   for (int k = 0; k < u_.cols(); ++k) add_scaled(part[k], u_.column(k), x);
 }
 

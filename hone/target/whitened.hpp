@@ -11,8 +11,8 @@
 
 namespace hone {
 
-// An affine change of coordinates z = m + L e. In well chosen e a posterior is about standard normal, whatever the scales
-// and correlations of z are. L has one of two forms:
+// An affine change of coordinates z = m + L e. In well chosen e a posterior is about standard normal, whatever the
+// scales and correlations of z are. L has one of two forms:
 //   dense:    lower triangular
 //   factored: diag(a) (I + U diag(r − 1) Uᵀ) diag(b), U (D, R) with orthonormal columns; R may be 0, a diagonal L
 class Whitening {
@@ -32,15 +32,16 @@ class Whitening {
   // The same of many points, one a column, faster; the bits are those of the columns one by one.
   void to_z(MatrixView<const double> e, MatrixView<double> z) const;
   void pull_back(MatrixView<const double> slope_z, MatrixView<double> slope_e) const;
-  double log_det() const { return log_det_; }                                        // log |det L|
-  double variance(int i) const;                                                      // (L Lᵀ)_ii
+  double log_det() const { return log_det_; }  // log |det L|
+  double variance(int i) const;                // (L Lᵀ)_ii
 
-  // z = m + L (shift + R e): these coordinates' own coordinates, R diagonal, or packed lower triangular (dense L alone).
+  // z = m + L (shift + R e): these coordinates' own coordinates, R diagonal, or packed lower triangular (dense L
+  // alone).
   Whitening then_diagonal(std::span<const double> shift, std::span<const double> sd) const;
   Whitening then_lower(std::span<const double> shift, std::span<const double> packed_lower) const;
 
-  std::vector<double> packed_lower() const;              // of a dense L
-  Matrix<double> factor() const;                         // L itself (D, D)
+  std::vector<double> packed_lower() const;  // of a dense L
+  Matrix<double> factor() const;             // L itself (D, D)
   // Of a factored L
   std::span<const double> a() const { return a_; }
   std::span<const double> b() const { return b_; }
@@ -50,7 +51,7 @@ class Whitening {
  private:
   void multiply(std::span<const double> e, std::span<double> z) const;  // L e
   void set_dense(std::span<const double> packed_lower);
-  void low_rank_product(std::span<double> x, bool inverse) const;       // x ← (I + U diag(r − 1) Uᵀ) x, or its inverse
+  void low_rank_product(std::span<double> x, bool inverse) const;  // x ← (I + U diag(r − 1) Uᵀ) x, or its inverse
 
   std::vector<double> mean_;
   Matrix<double> lower_, upper_;  // L and Lᵀ, whole columns
@@ -60,8 +61,8 @@ class Whitening {
   double log_det_ = 0;
 };
 
-// The same posterior over e: its log density at e is that of z = m + L e (the constant log |det L| is left out). HMC here
-// with unit masses is HMC over z with the metric (L Lᵀ)⁻¹.
+// The same posterior over e: its log density at e is that of z = m + L e (the constant log |det L| is left out). HMC
+// here with unit masses is HMC over z with the metric (L Lᵀ)⁻¹.
 class WhitenedTarget final : public Target {
  public:
   WhitenedTarget(const Target& target, const Whitening& whitening) : target_(target), whitening_(whitening) {}

@@ -17,11 +17,7 @@ class BatchView {
  public:
   BatchView() = default;
   BatchView(T* data, int rows, int cols) : data_(data), rows_(rows), cols_(cols) {}
-  operator BatchView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {data_, rows_, cols_};
-  }
+  operator BatchView<const T>() const requires(!std::is_const_v<T>) { return {data_, rows_, cols_}; }
 
   int rows() const { return rows_; }
   int cols() const { return cols_; }

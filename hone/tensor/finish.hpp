@@ -197,20 +197,28 @@ template <class S>
 void finish(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
   using V = typename S::V;
   switch (product.finish) {
-    case Finish::linear: return map<S>(product, range, sums, [](V a, int, int) { return a; });
-    case Finish::sum: return copy_sums<S>(product, range, sums);
-    case Finish::relu: return map<S>(product, range, sums, [](V a, int, int) { return S::max(S::set(0), a); });
-    case Finish::tanh: return map<S>(product, range, sums, [](V a, int, int) { return tanh<S>(a); });
-    case Finish::softplus: return map<S>(product, range, sums, [](V a, int, int) { return softplus<S>(a); });
+    case Finish::linear:
+      return map<S>(product, range, sums, [](V a, int, int) { return a; });
+    case Finish::sum:
+      return copy_sums<S>(product, range, sums);
+    case Finish::relu:
+      return map<S>(product, range, sums, [](V a, int, int) { return S::max(S::set(0), a); });
+    case Finish::tanh:
+      return map<S>(product, range, sums, [](V a, int, int) { return tanh<S>(a); });
+    case Finish::softplus:
+      return map<S>(product, range, sums, [](V a, int, int) { return softplus<S>(a); });
     case Finish::slope_relu:
       return map_slope<S>(product, range, sums, [](V a, V h) { return S::where_positive(h, a, S::set(0)); });
     case Finish::slope_tanh:
       return map_slope<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - h * h); });
     case Finish::slope_softplus:  // h = softplus(·), whose derivative is 1 − exp(−h)
       return map_slope<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - exp<S>(-h)); });
-    case Finish::bernoulli: return likelihood<S, Bernoulli<S>>(product, range, sums);
-    case Finish::gaussian: return likelihood<S, Gaussian<S>>(product, range, sums);
-    case Finish::poisson: return likelihood<S, Poisson<S>>(product, range, sums);
+    case Finish::bernoulli:
+      return likelihood<S, Bernoulli<S>>(product, range, sums);
+    case Finish::gaussian:
+      return likelihood<S, Gaussian<S>>(product, range, sums);
+    case Finish::poisson:
+      return likelihood<S, Poisson<S>>(product, range, sums);
   }
 }
 

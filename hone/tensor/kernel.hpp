@@ -10,7 +10,7 @@
 namespace hone::kernel {
 
 template <class S>
-inline constexpr int panel_rows = S::vectors * S::lanes;  // of a whole panel; panels stand one below the other
+inline constexpr int panel_rows = S::vectors* S::lanes;  // of a whole panel; panels stand one below the other
 
 // The last panel is as narrow as whole vectors and, where the level has half vectors, one of those allow.
 template <class S>
@@ -90,7 +90,7 @@ MultiplyBlock<S> block_of_width(int width) {
   if (width == M * S::lanes) return multiply_block<S, M, 0, N>;
   if constexpr (M > 1)
     if (width <= (M - 1) * S::lanes) return block_of_width<S, N, M - 1>(width);
-  return multiply_block<S, M - 1, S::half ? 1 : 0, N>;
+  return multiply_block < S, M - 1, S::half ? 1 : 0, N > ;
 }
 
 template <class S, int N = S::columns>
@@ -158,7 +158,8 @@ void multiply(const Product<typename S::Element>& product) {
       } else {
         for (int i = 0; i < width; ++i)
           dots<S>(end - begin)({product.depth, weights + static_cast<std::size_t>(i) * a_step, a_step, x, 0,
-                                product.x_stride, product.bias + row + i}, sums + i);
+                                product.x_stride, product.bias + row + i},
+                               sums + i);
       }
       finish<S>(product, {row, width, begin, end}, sums);
     });
@@ -254,8 +255,7 @@ template <class S>
 constexpr Kernels<typename S::Element> kernels() {
   void (*outer)(const OuterProduct<typename S::Real>&) = nullptr;
   if constexpr (S::depth == 1) outer = outer_product<S>;
-  return {packed_size<S>, pack<S>, multiply<S>, outer, fused_multiply_adds<S>,
-          2.0 * S::lanes * S::depth * peak_sums};
+  return {packed_size<S>, pack<S>, multiply<S>, outer, fused_multiply_adds<S>, 2.0 * S::lanes * S::depth * peak_sums};
 }
 
 }  // namespace hone::kernel

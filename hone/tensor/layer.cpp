@@ -78,45 +78,73 @@ void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const R
 
 template <class Element>
 void PackedLayer<Element>::forward(BatchView<const Element> x, Activation activation, BatchView<Element> y) const {
-  kernels_.multiply({.depth = inputs_, .units = outputs_, .columns = x.cols(),
-                     .weights = forward_weights_.data(), .bias = bias_.data(),
-                     .x = x.data(), .x_stride = x.stride(), .y = y.data(), .y_stride = y.stride(),
+  kernels_.multiply({.depth = inputs_,
+                     .units = outputs_,
+                     .columns = x.cols(),
+                     .weights = forward_weights_.data(),
+                     .bias = bias_.data(),
+                     .x = x.data(),
+                     .x_stride = x.stride(),
+                     .y = y.data(),
+                     .y_stride = y.stride(),
                      .finish = forward_finish(activation)});
 }
 
 template <class Element>
 void PackedLayer<Element>::forward_residual(BatchView<const Element> x, Density density, const DataColumns<Real>& data,
                                             BatchView<Element> residual, std::span<double> value) const {
-  kernels_.multiply({.depth = inputs_, .units = outputs_, .columns = x.cols(),
-                     .weights = forward_weights_.data(), .bias = bias_.data(),
-                     .x = x.data(), .x_stride = x.stride(), .y = residual.data(), .y_stride = residual.stride(),
+  kernels_.multiply({.depth = inputs_,
+                     .units = outputs_,
+                     .columns = x.cols(),
+                     .weights = forward_weights_.data(),
+                     .bias = bias_.data(),
+                     .x = x.data(),
+                     .x_stride = x.stride(),
+                     .y = residual.data(),
+                     .y_stride = residual.stride(),
                      .finish = residual_finish(density),
-                     .data = data.data.data(), .data_stride = data.data.stride(), .datum = data.datum.data(),
+                     .data = data.data.data(),
+                     .data_stride = data.data.stride(),
+                     .datum = data.datum.data(),
                      .value = value.data()});
 }
 
 template <class Element>
 void PackedLayer<Element>::backward(BatchView<const Element> dy, Activation below, BatchView<const Element> x,
                                     BatchView<Element> dx) const {
-  kernels_.multiply({.depth = outputs_, .units = inputs_, .columns = dy.cols(),
-                     .weights = backward_weights_.data(), .bias = no_bias_.data(),
-                     .x = dy.data(), .x_stride = dy.stride(), .y = dx.data(), .y_stride = dx.stride(),
-                     .finish = backward_finish(below), .h = x.data()});
+  kernels_.multiply({.depth = outputs_,
+                     .units = inputs_,
+                     .columns = dy.cols(),
+                     .weights = backward_weights_.data(),
+                     .bias = no_bias_.data(),
+                     .x = dy.data(),
+                     .x_stride = dy.stride(),
+                     .y = dx.data(),
+                     .y_stride = dx.stride(),
+                     .finish = backward_finish(below),
+                     .h = x.data()});
 }
 
 template <class Element>
 void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView<Real> dx) const {
-  kernels_.multiply({.depth = outputs_, .units = inputs_, .columns = dy.cols(),
-                     .weights = backward_weights_.data(), .bias = no_bias_.data(),
-                     .x = dy.data(), .x_stride = dy.stride(), .y = nullptr, .y_stride = dx.stride(),
-                     .finish = Finish::sum, .sum = dx.data()});
+  kernels_.multiply({.depth = outputs_,
+                     .units = inputs_,
+                     .columns = dy.cols(),
+                     .weights = backward_weights_.data(),
+                     .bias = no_bias_.data(),
+                     .x = dy.data(),
+                     .x_stride = dy.stride(),
+                     .y = nullptr,
+                     .y_stride = dx.stride(),
+                     .finish = Finish::sum,
+                     .sum = dx.data()});
 }
 
 template <class Real>
-void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
-                         std::span<Real> weights, SimdLevel level) {
-  kernels_of<Real>(level).outer_product({dy.rows(), dy.cols(), x.data(), x.stride(), dy.data(), dy.stride(), begin, end,
-                                     weights.data()});
+void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
+                     SimdLevel level) {
+  kernels_of<Real>(level).outer_product(
+      {dy.rows(), dy.cols(), x.data(), x.stride(), dy.data(), dy.stride(), begin, end, weights.data()});
 }
 
 template <class Real>
@@ -138,10 +166,8 @@ void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
 template class PackedLayer<float>;
 template class PackedLayer<double>;
 template class PackedLayer<Bf16>;
-template void weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>,
-                                  SimdLevel);
-template void weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>,
-                                  SimdLevel);
+template void weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>, SimdLevel);
+template void weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>, SimdLevel);
 template void bias_gradient(BatchView<const float>, int, int, std::span<float>);
 template void bias_gradient(BatchView<const double>, int, int, std::span<double>);
 template void fill_columns(MatrixView<const double>, BatchView<float>);

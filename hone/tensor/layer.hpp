@@ -65,8 +65,8 @@ class PackedLayer {
 // weights (in, out) = Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order,
 // so a row's bits do not depend on how rows are shared out.
 template <class Real>
-void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end,
-                         std::span<Real> weights, SimdLevel level = simd_level());
+void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
+                     SimdLevel level = simd_level());
 
 // bias (out) = Σ_c dy_c for the units [begin, end)
 template <class Real>

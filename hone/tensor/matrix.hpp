@@ -14,11 +14,7 @@ class MatrixView {
  public:
   MatrixView() = default;
   MatrixView(T* data, int rows, int cols) : data_(data), rows_(rows), cols_(cols) {}
-  operator MatrixView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {data_, rows_, cols_};
-  }
+  operator MatrixView<const T>() const requires(!std::is_const_v<T>) { return {data_, rows_, cols_}; }
 
   int rows() const { return rows_; }
   int cols() const { return cols_; }
@@ -60,6 +56,8 @@ class Matrix {
   int cols_ = 0;
 };
 
-inline void copy(std::span<const double> from, std::span<double> to) { std::copy(from.begin(), from.end(), to.begin()); }
+inline void copy(std::span<const double> from, std::span<double> to) {
+  std::copy(from.begin(), from.end(), to.begin());
+}
 
 }  // namespace hone

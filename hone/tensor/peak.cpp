@@ -10,7 +10,8 @@ template <class Element>
 double measure(const Kernels<Element>& kernels) {
   using Clock = std::chrono::steady_clock;
   constexpr int runs = 200;
-  constexpr double run_seconds = 0.0005;  // shorter than a time slice, so that on a busy machine some run is undisturbed
+  constexpr double run_seconds =
+      0.0005;  // shorter than a time slice, so that on a busy machine some run is undisturbed
   long rounds = 10'000;
   double best = 0;
   volatile double sink = 0;  // the sums must be made

@@ -51,18 +51,18 @@ inline constexpr double gaussian_variance = 0.01;
 // read and written up to padded(rows): see batch.hpp.
 template <class Element>
 struct Product {
-  int depth;              // K, inputs of the product
-  int units;              // M, rows of the result
-  int columns;            // n
-  const Element* weights;  // packed, (M, K)
+  int depth;                 // K, inputs of the product
+  int units;                 // M, rows of the result
+  int columns;               // n
+  const Element* weights;    // packed, (M, K)
   const Sum<Element>* bias;  // (padded M)
-  const Element* x;       // (K, n)
+  const Element* x;          // (K, n)
   std::size_t x_stride;
-  Element* y;             // (M, n)
+  Element* y;  // (M, n)
   std::size_t y_stride;
   Finish finish = Finish::linear;
   Sum<Element>* sum = nullptr;  // Finish::sum: (M, n), as far apart as y, which may then be none
-  const Element* h = nullptr;  // slope_*: (M, n), as far apart as y
+  const Element* h = nullptr;   // slope_*: (M, n), as far apart as y
   // bernoulli, gaussian, poisson: column c of y belongs to column datum[c] of data.
   const Sum<Element>* data = nullptr;
   std::size_t data_stride = 0;
@@ -73,8 +73,8 @@ struct Product {
 // gradient (in, out), one row an input unit, = Σ_c x_c dy_cᵀ for the rows [begin, end)
 template <class Real>
 struct OuterProduct {
-  int units;    // out
-  int columns;  // n
+  int units;      // out
+  int columns;    // n
   const Real* x;  // (in, n)
   std::size_t x_stride;
   const Real* dy;  // (out, n)
@@ -103,7 +103,7 @@ struct Kernels {
   void (*pack)(const Packing<Element>& packing, Element* packed);
   void (*multiply)(const Product<Element>& product);
   void (*outer_product)(const OuterProduct<Sum<Element>>& product);  // none for Bf16
-  double (*fused_multiply_adds)(long rounds);  // see peak.hpp
+  double (*fused_multiply_adds)(long rounds);                        // see peak.hpp
   double flops_per_round;
 };
 

@@ -63,9 +63,12 @@ HONE_CLONES void multiply_some(const double* m, std::span<const Panel> panels, c
   x += by_fours * d;
   y += by_fours * d;
   switch (count - by_fours) {
-    case 3: return multiply_few<1, 3>(m, panels, x, y, d);
-    case 2: return multiply_few<2, 2>(m, panels, x, y, d);
-    case 1: return multiply_few<4, 1>(m, panels, x, y, d);
+    case 3:
+      return multiply_few<1, 3>(m, panels, x, y, d);
+    case 2:
+      return multiply_few<2, 2>(m, panels, x, y, d);
+    case 1:
+      return multiply_few<4, 1>(m, panels, x, y, d);
   }
 }
 

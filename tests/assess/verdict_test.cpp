@@ -1,4 +1,6 @@
 // Planted failures of q and of the chains, each to be called right; and a q that is exact.
+#include "hone/assess/verdict.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <functional>
 #include <numbers>
 
-#include "hone/assess/verdict.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/target/density.hpp"
@@ -52,13 +53,13 @@ Assessed assess(const Density& density, Plan plan) {
   PhiloxSource(plan.config.seed + 99).normals({Purpose::start}, starts.z.view().flat());
   for (int k = 0; k < 8; ++k)
     for (int i = 0; i < plan.dimension; ++i)
-      starts.z(i, k) = (plan.centre.empty() || i > 0 ? plan.mean : plan.centre[k % plan.centre.size()]) +
-                       plan.sd * starts.z(i, k);
+      starts.z(i, k) =
+          (plan.centre.empty() || i > 0 ? plan.mean : plan.centre[k % plan.centre.size()]) + plan.sd * starts.z(i, k);
   const RefinedDraws refined = refine_draws(target, q, starts, plan.config);
   std::vector<double> ratio;
   for (int i = 0; i < refined.count(); ++i) ratio.push_back(refined.log_p0[i] - refined.log_q0[i]);
-  const Whitening identity = Whitening::diagonal(std::vector<double>(plan.dimension, 0.0),
-                                                 std::vector<double>(plan.dimension, 1.0));
+  const Whitening identity =
+      Whitening::diagonal(std::vector<double>(plan.dimension, 0.0), std::vector<double>(plan.dimension, 1.0));
   Assessed result;
   Findings& f = result.findings;
   f.dimension = plan.dimension;

@@ -53,9 +53,9 @@ TEST(PhiloxSource, UniformsStayInsideTheOpenInterval) {
 }
 
 TEST(PhiloxSource, EveryPartOfTheStreamMatters) {
-  const std::vector<Stream> streams = {{Purpose::draw, 1, 1, 1},     {Purpose::momentum, 1, 1, 1},
-                                       {Purpose::draw, 2, 1, 1},     {Purpose::draw, 1, 2, 1},
-                                       {Purpose::draw, 1, 1, 2},     {Purpose::draw, assessment_iteration, 1, 1}};
+  const std::vector<Stream> streams = {{Purpose::draw, 1, 1, 1}, {Purpose::momentum, 1, 1, 1},
+                                       {Purpose::draw, 2, 1, 1}, {Purpose::draw, 1, 2, 1},
+                                       {Purpose::draw, 1, 1, 2}, {Purpose::draw, assessment_iteration, 1, 1}};
   std::set<double> seen;
   for (const std::uint64_t seed : {0ull, 1ull, 1ull << 40})
     for (const Stream& stream : streams) {

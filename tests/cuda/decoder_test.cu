@@ -74,12 +74,8 @@ class CudaDecoder : public CudaTest {
         x_[static_cast<std::size_t>(n) * ldx_ + j] = x[static_cast<std::size_t>(n) * shape.units.back() + j] > 0.3;
   }
 
-  double activated(double a) const {
-    return net_.activation == Activation::relu ? std::max(a, 0.0) : std::tanh(a);
-  }
-  double sloped(double h) const {
-    return net_.activation == Activation::relu ? (h > 0 ? 1.0 : 0.0) : 1 - h * h;
-  }
+  double activated(double a) const { return net_.activation == Activation::relu ? std::max(a, 0.0) : std::tanh(a); }
+  double sloped(double h) const { return net_.activation == Activation::relu ? (h > 0 ? 1.0 : 0.0) : 1 - h * h; }
 
   void expected(bool rounds, std::vector<double>& values, std::vector<double>& gradients) const {
     values.clear();

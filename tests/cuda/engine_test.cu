@@ -117,18 +117,18 @@ TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
       expect_same(trained(alone, 40), together.save(run));
     }
   };
-  const PathOptions paths[] = {{PathKind::products}, {PathKind::all_products},
-                               {.chains = 8}, {.chains = 16}, {.chains = 32},
-                               {.chains = 16, .blocks = 1}, {PathKind::teams, 16, 7},
-                               {PathKind::teams, 16, 25}};  // the last: not all runs at a time
+  const PathOptions paths[] = {
+      {PathKind::products},     {PathKind::all_products}, {.chains = 8},
+      {.chains = 16},           {.chains = 32},           {.chains = 16, .blocks = 1},
+      {PathKind::teams, 16, 7}, {PathKind::teams, 16, 25}};  // the last: not all runs at a time
   for (const PathOptions& path : paths) compare(config(), data_, path);
   TrainConfig c = config_of(ModelKind::gaussian_mf, ObjectiveKind::vcd);  // q's first layer by a product
   c.precision = Precision::automatic;
   compare(c, made_up_data(ModelKind::gaussian_mf, 150, 101), {.chains = 8});
 }
 
-// Ten iterations in float32, each from the cpu engine's state: what it learns within 2 · 10⁻³ of a tensor's largest step,
-// but where a Metropolis decision within rounding of its threshold fell to the other side; those are counted.
+// Ten iterations in float32, each from the cpu engine's state: what it learns within 2 · 10⁻³ of a tensor's largest
+// step, but where a Metropolis decision within rounding of its threshold fell to the other side; those are counted.
 TEST_F(CudaEngineTest, TenIterationsFromTheCpuEnginesStates) {
   for (const FirstTerm first : {FirstTerm::reparameterized, FirstTerm::score}) {
     TrainConfig c = config();
@@ -393,8 +393,7 @@ TEST_F(CudaAnnealingTest, ComesCloseToTheExactEvidence) {
   const auto exact = e.cuda->evaluate(data, cheap, {});
   const auto found = e.cuda->anneal(data, {}, {});
   Moments error;
-  for (std::size_t i = 0; i < found.size(); ++i)
-    error.add(found[i].estimate.log_likelihood - exact[i].exact.value());
+  for (std::size_t i = 0; i < found.size(); ++i) error.add(found[i].estimate.log_likelihood - exact[i].exact.value());
   EXPECT_NEAR(error.mean(), 0, 0.1 + 4 * error.estimate().se);
 }
 

@@ -1,8 +1,9 @@
 // One iteration on the device against the cpu engine in double, by every way of executing it.
 
+#include "hone/engine/cpu/iteration.hpp"
+
 #include <optional>
 
-#include "hone/engine/cpu/iteration.hpp"
 #include "tests/cuda/support.cuh"
 
 namespace hone::test {
@@ -95,9 +96,9 @@ std::vector<Case> cases() {
 
 // Largest differences from double, relative to the largest number of their kind.
 struct Tolerances {
-  double z0, log_p, slope;   // q's draws; log p(x, z) and ∇_z log p(x, z)
-  double refined;            // z_t
-  double model, encoder;     // gradient of every tensor of the model; of q's networks, where large terms cancel
+  double z0, log_p, slope;  // q's draws; log p(x, z) and ∇_z log p(x, z)
+  double refined;           // z_t
+  double model, encoder;    // gradient of every tensor of the model; of q's networks, where large terms cancel
   double elbo, vcd;
   double acceptance;  // of its mean, absolute
   double step_size;   // a decision of 37 is worth 10⁻² where it follows fast, 3 · 10⁻⁴ where it does not
@@ -109,8 +110,8 @@ constexpr Tolerances tf32 = {3e-3, 3e-3, 1e-1, 1e-2, 3e-2, 2e-1, 3e-3, 5e-1, 1e-
 constexpr Tolerances near_fp32 = {2e-5, 1e-5, 5e-5, 3e-5, 1e-4, 1e-4, 1e-5, 5e-4, 1e-4, 1e-5};
 constexpr Tolerances near_tf32 = {3e-3, 5e-3, 5e-3, 1e-2, 2e-2, 2e-2, 2e-3, 2e-2, 1e-2, 2e-3};
 constexpr Tolerances scaled(Tolerances t, double factor) {
-  for (double* x : {&t.z0, &t.log_p, &t.slope, &t.refined, &t.model, &t.encoder, &t.elbo, &t.vcd, &t.acceptance,
-                    &t.step_size})
+  for (double* x :
+       {&t.z0, &t.log_p, &t.slope, &t.refined, &t.model, &t.encoder, &t.elbo, &t.vcd, &t.acceptance, &t.step_size})
     *x *= factor;
   return t;
 }
@@ -150,9 +151,7 @@ Expected by_cpu(TrainConfig config, const DataSet& data, const TrainState& state
 // √G after the first iteration of RMSProp is |gradient|; after Adam's, its first moment is a tenth of the gradient.
 std::vector<double> gradient_of(const TrainState& before, const TrainState& after, const Tensor& tensor,
                                 OptimizerKind optimizer) {
-  const auto find = [](const TrainState& state, const std::string& name) {
-    return values_of(array_of(state, name));
-  };
+  const auto find = [](const TrainState& state, const std::string& name) { return values_of(array_of(state, name)); };
   if (optimizer == OptimizerKind::adam) {
     std::vector<double> first = find(after, "optimizer.first." + tensor.name);
     for (double& x : first) x *= 10;
@@ -271,8 +270,8 @@ TEST_F(CudaIteration, ByTeamsAgainstDouble) {
     int blocks = 0, pixels = 101, latent = 3;
   };
   // Many chains, many layers, several rounds of a block's columns, and layers so wide that there is no room for the
-  // whole of the first, as floats or at all. As halves six layers round six times; with hundreds of chains some decision
-  // is close, and with thousands some ReLU is near its kink.
+  // whole of the first, as floats or at all. As halves six layers round six times; with hundreds of chains some
+  // decision is close, and with thousands some ReLU is near its kink.
   const Shape shapes[] = {{{64, 13}, 500, 64},
                           {{200, 200}, 37, 16, near_fp32, Precision::float32, 1, 784},
                           {{300, 200}, 37, 16, near_tf32, Precision::tf32, 1, 784},
@@ -312,10 +311,10 @@ TEST_F(CudaIteration, InHalvesAgainstDouble) {
     std::vector<int> hidden;
     int pixels, batch;
   };
-  const Shape shapes[] = {{10, {200, 200}, 784, 100}, {16, {208, 208}, 896, 37}, {3, {64, 13}, 101, 37},
-                          {1, {1, 1}, 1, 1},          {50, {}, 784, 100},        {64, {}, 832, 37},
-                          {7, {}, 101, 37},           {1, {}, 1, 1},             {16, {208, 208}, 832, 37},
-                          {5, {40, 30}, 90, 1100}};
+  const Shape shapes[] = {
+      {10, {200, 200}, 784, 100}, {16, {208, 208}, 896, 37}, {3, {64, 13}, 101, 37}, {1, {1, 1}, 1, 1},
+      {50, {}, 784, 100},         {64, {}, 832, 37},         {7, {}, 101, 37},       {1, {}, 1, 1},
+      {16, {208, 208}, 832, 37},  {5, {40, 30}, 90, 1100}};
   for (const Shape& shape : shapes)
     for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
       const ModelKind model = shape.hidden.empty() ? ModelKind::logistic_mf : ModelKind::vae;
@@ -436,7 +435,7 @@ TEST_F(CudaIteration, LostDrawsAmongLiveOnes) {
       };
       // data whose first pixel is large have z > 10²⁰: unit 0 sees that pixel alone, and z_0 that unit
       std::vector<float>&first = numbers("mean.weight[0]"), &second = numbers("mean.weight[1]"),
-                        &last = numbers("mean.weight[2]");
+      &last = numbers("mean.weight[2]");
       for (std::size_t i = 0; i < first.size(); i += config.model.encoder_hidden[0]) first[i] = i == 0 ? 1 : 0;
       numbers("mean.bias[0]")[0] = -0.35f;
       for (int i = 0; i < config.model.encoder_hidden[1]; ++i) second[i] = i == 0 ? 1e15f : 0;
@@ -485,9 +484,9 @@ TEST_F(CudaIteration, EncodersAgainstDouble) {
         config.optimizer = OptimizerKind::adam;  // keeps the gradient itself, signs and all
         std::string name = "encoder";
         for (const int units : shape.hidden) name += " " + std::to_string(units);
-        name += ", batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.latent) +
-                " dimensions, " + std::to_string(shape.pixels) + " pixels, objective " +
-                std::to_string(static_cast<int>(kind)) + (precision == Precision::tf32 ? ", tf32" : ", float32");
+        name += ", batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.latent) + " dimensions, " +
+                std::to_string(shape.pixels) + " pixels, objective " + std::to_string(static_cast<int>(kind)) +
+                (precision == Precision::tf32 ? ", tf32" : ", float32");
         const bool own = shape.hidden.size() == 1 || (shape.hidden.size() == 2 && shape.hidden[0] < 1000);
         const bool whole = own && precision == Precision::tf32 && shape.latent <= 64 && shape.pixels <= 832;
         const std::string encoder = shape.batch > 104 ? "; encoder"  // how, depends on how many clusters there are

@@ -75,8 +75,8 @@ class CudaProduct : public CudaTest {
     const int ld = round_up(n, 4) + 4;
     const std::size_t size = static_cast<std::size_t>(m) * ld;
     Memory<float> c(4 * size);
-    const cuda::Product<E> p{reinterpret_cast<const E*>(all_a.data()),
-                           reinterpret_cast<const E*>(all_b.data()), a.ld, b.ld, m, n, k};
+    const cuda::Product<E> p{
+        reinterpret_cast<const E*>(all_a.data()), reinterpret_cast<const E*>(all_b.data()), a.ld, b.ld, m, n, k};
     const Beside beside{2, 2, {part_a, 2 * part_b, 2 * size}, {2 * part_a, part_b, size}};
     launch<T, E, math>(p, beside, Activated<math, float>{c.data(), biases.data(), ld, Activation::linear});
     const std::vector<float> made = c.download();

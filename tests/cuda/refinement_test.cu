@@ -206,9 +206,9 @@ TEST_F(CudaRefinement, TrajectoriesRunBack) {
   }
 }
 
-// Halves, in registers or in a block alone, against float32 in shared memory, from the same points with the same momenta
-// and data (what each would simulate differs in single pixels). Every proposal is accepted: decisions within rounding of
-// their thresholds may differ.
+// Halves, in registers or in a block alone, against float32 in shared memory, from the same points with the same
+// momenta and data (what each would simulate differs in single pixels). Every proposal is accepted: decisions within
+// rounding of their thresholds may differ.
 TEST_F(CudaRefinement, InHalvesAsInFloat32) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
   const auto always = [](Runs::DrawnNumbers& numbers) { std::ranges::fill(numbers.log_uniform, -1e300); };

@@ -65,7 +65,8 @@ inline std::vector<double> values_of(const NamedArray& array) {
   return std::visit([](const auto& v) { return std::vector<double>(v.begin(), v.end()); }, array.values);
 }
 
-// The largest difference of two arrays, relative to the largest of the first; infinite where there is nothing to compare.
+// The largest difference of two arrays, relative to the largest of the first; infinite where there is nothing to
+// compare.
 inline double relative_error(const std::vector<double>& expected, const std::vector<double>& found) {
   if (expected.empty() || expected.size() != found.size()) return INFINITY;
   double largest = 0, error = 0;
@@ -80,7 +81,8 @@ inline double share_beyond(const std::vector<double>& expected, const std::vecto
   if (expected.empty() || expected.size() != found.size()) return INFINITY;
   double largest = 0, beyond = 0;
   for (const double x : expected) largest = std::max(largest, std::abs(x));
-  for (std::size_t i = 0; i < expected.size(); ++i) beyond += !(std::abs(expected[i] - found[i]) <= tolerance * largest);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    beyond += !(std::abs(expected[i] - found[i]) <= tolerance * largest);
   return beyond / static_cast<double>(expected.size());
 }
 

@@ -19,11 +19,11 @@ TEST_F(Program, HelpListsTheSubcommandsAndEveryFlag) {
   EXPECT_NE(hone("--help").out.find("reproduce"), std::string::npos);
   const Outcome toy = hone("toy --help");
   EXPECT_EQ(toy.code, 0);
-  for (const char* flag :
-       {"--target", "--family", "--components", "--objective", "--alpha", "--kernel", "--steps", "--leapfrog",
-        "--iterations", "--draws-per-iteration", "--baseline", "--estimator", "--first-term", "--rate-mean",
-        "--rate-scale",
-        "--rate-weight", "--seed", "--out", "--json", "--quiet", "--threads", "--adapt", "--config"})
+  for (const char* flag : {"--target",      "--family",    "--components", "--objective",  "--alpha",
+                           "--kernel",      "--steps",     "--leapfrog",   "--iterations", "--draws-per-iteration",
+                           "--baseline",    "--estimator", "--first-term", "--rate-mean",  "--rate-scale",
+                           "--rate-weight", "--seed",      "--out",        "--json",       "--quiet",
+                           "--threads",     "--adapt",     "--config"})
     EXPECT_NE(toy.out.find(flag), std::string::npos) << flag;
   EXPECT_EQ(hone("--version").code, 0);
 }
@@ -86,9 +86,9 @@ TEST_F(Program, AToyWritesAWholeRunFolder) {
   const Outcome outcome = hone("toy --target banana --family mixture --iterations 500 --out run --json");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto summary = nlohmann::json::parse(outcome.out);
-  for (const char* key :
-       {"target", "family", "objective", "alpha", "kernel", "seed", "iterations", "mean", "sd", "weights",
-        "component_means", "component_sds", "vcd", "elbo", "acceptance", "step_size", "rejected_nonfinite", "seconds", "iterations_per_second"})
+  for (const char* key : {"target", "family", "objective", "alpha", "kernel", "seed", "iterations", "mean", "sd",
+                          "weights", "component_means", "component_sds", "vcd", "elbo", "acceptance", "step_size",
+                          "rejected_nonfinite", "seconds", "iterations_per_second"})
     EXPECT_TRUE(summary.contains(key)) << key;
   EXPECT_TRUE(summary["vcd"].contains("se"));
   EXPECT_EQ(summary["iterations"], 500);

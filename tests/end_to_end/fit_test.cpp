@@ -19,15 +19,16 @@ class FitProgram : public Program {
 };
 
 TEST_F(FitProgram, FitsWritesAndJudges) {
-  const Outcome fit = hone("fit " + model + " --budget 300000 --draws 200 --threads 2 --quiet --out run --warm-start-out warm");
+  const Outcome fit =
+      hone("fit " + model + " --budget 300000 --draws 200 --threads 2 --quiet --out run --warm-start-out warm");
   ASSERT_EQ(fit.code, 0) << fit.err;
   for (const char* name : {"config.toml", "q.json", "draws_q.csv", "draws.csv", "inference_data.nc", "summary.json"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "run" / name)) << name;
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "warm" / "metric.json"));
 
   const Json s = summary("run");
-  for (const char* key : {"parameters", "dimension", "family", "objective", "gradient_evaluations", "seconds", "vcd", "k_hat",
-                          "p_value", "verdict", "reasons"})
+  for (const char* key : {"parameters", "dimension", "family", "objective", "gradient_evaluations", "seconds", "vcd",
+                          "k_hat", "p_value", "verdict", "reasons"})
     EXPECT_TRUE(s.contains(key)) << key;
   for (const char* key : {"q_mean", "q_sd", "mean", "sd", "mcse", "q05", "q50", "q95"})
     EXPECT_TRUE(s["parameters"]["tau"].contains(key)) << key;
@@ -114,7 +115,8 @@ TEST_F(FitProgram, CheckRefusesOtherRuns) {
   refused("echo '{}' > other/summary.json && \"$HONE\" check other", "not the summary of a 'hone fit'");
   refused("echo 'hello' > other/summary.json && \"$HONE\" check other", "not JSON");
   refused("\"$HONE\" check other/summary.json", "is a file; expected the folder");
-  refused("\"$HONE\" check other --tolerance-mean -1", "--tolerance-mean: '-1' is not allowed; expected a number above 0");
+  refused("\"$HONE\" check other --tolerance-mean -1",
+          "--tolerance-mean: '-1' is not allowed; expected a number above 0");
   refused("\"$HONE\" check other --tolerance-sd nan", "--tolerance-sd");
   refused("\"$HONE\" check other --tolerance-vcd much", "--tolerance-vcd");
 }

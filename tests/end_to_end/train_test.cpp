@@ -13,8 +13,9 @@ using test::Outcome;
 class Train : public test::Program {
  protected:
   void SetUp() override {
-    write("c.toml", "model = \"vae\"\ndata = \"synthetic\"\nlatent = 2\nhidden = [4]\nencoder_hidden = [4]\nbatch = 8\n"
-                    "steps = 2\niterations = 200\nreport_every = 30\nthreads = 1\n");
+    write("c.toml",
+          "model = \"vae\"\ndata = \"synthetic\"\nlatent = 2\nhidden = [4]\nencoder_hidden = [4]\nbatch = 8\n"
+          "steps = 2\niterations = 200\nreport_every = 30\nthreads = 1\n");
   }
 
   void write(const std::string& name, const std::string& text) const { write_file(folder.path() / name, text); }
@@ -36,12 +37,14 @@ class Train : public test::Program {
 TEST_F(Train, HelpListsEveryKey) {
   const Outcome help = hone("train --help");
   EXPECT_EQ(help.code, 0);
-  for (const char* word :
-       {"model", "data", "binarization", "data_seed", "latent", "hidden", "encoder_hidden", "activation", "objective",
-        "alpha", "estimator", "first_term", "entropy", "baseline", "local_from", "kernel", "steps", "leapfrog",
-        "leapfrog_jitter", "adapt", "step_size", "acceptance", "batch", "iterations", "optimizer", "rate_mean",
-        "rate_scale", "rate_model", "rate_decay", "decay_every", "precision", "seed", "report_every",
-        "checkpoint.every", "checkpoint.minutes", "engine", "threads"})
+  for (const char* word : {"model",     "data",           "binarization", "data_seed",        "latent",
+                           "hidden",    "encoder_hidden", "activation",   "objective",        "alpha",
+                           "estimator", "first_term",     "entropy",      "baseline",         "local_from",
+                           "kernel",    "steps",          "leapfrog",     "leapfrog_jitter",  "adapt",
+                           "step_size", "acceptance",     "batch",        "iterations",       "optimizer",
+                           "rate_mean", "rate_scale",     "rate_model",   "rate_decay",       "decay_every",
+                           "precision", "seed",           "report_every", "checkpoint.every", "checkpoint.minutes",
+                           "engine",    "threads"})
     EXPECT_NE(help.out.find(std::string("\n  ") + word + "\n"), std::string::npos) << word;
   for (const char* flag :
        {"--set", "--engine", "--threads", "--iterations", "--seed", "--seeds", "--out", "--resume", "--data-dir"})
@@ -125,9 +128,8 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   const std::string run = "runs/vae-synthetic-vcd-seed7";
   EXPECT_EQ(trained.out, read(run + "/summary.json"));
   const auto summary = nlohmann::json::parse(trained.out);
-  for (const char* key :
-       {"model", "data", "binarization", "objective", "alpha", "steps", "seed", "engine", "threads", "iterations",
-        "seconds", "us_per_iteration", "elbo", "vcd", "acceptance", "step_size"})
+  for (const char* key : {"model", "data", "binarization", "objective", "alpha", "steps", "seed", "engine", "threads",
+                          "iterations", "seconds", "us_per_iteration", "elbo", "vcd", "acceptance", "step_size"})
     EXPECT_TRUE(summary.contains(key)) << key;
   EXPECT_TRUE(summary["elbo"].contains("se"));
   EXPECT_EQ(summary["engine"], "cpu");
@@ -172,8 +174,11 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
 TEST_F(Train, SignalsEndWithACheckpointAndTheirExitCode) {
   EXPECT_EQ(hone("train c.toml --out whole --iterations 3000 --quiet").code, 0);
   const auto stop_by = [&](const std::string& signal) {
-    return shell("\"$HONE\" train c.toml --out run --iterations 2000000 --resume & pid=$!; sleep 0.4\n"
-                 "while [ ! -s run/metrics.csv ]; do sleep 0.05; done; kill -" + signal + " $pid; wait $pid").code;
+    return shell(
+               "\"$HONE\" train c.toml --out run --iterations 2000000 --resume & pid=$!; sleep 0.4\n"
+               "while [ ! -s run/metrics.csv ]; do sleep 0.05; done; kill -" +
+               signal + " $pid; wait $pid")
+        .code;
   };
   EXPECT_EQ(stop_by("INT"), 130);
   EXPECT_EQ(stop_by("TERM"), 143);
@@ -301,14 +306,16 @@ TEST_F(Train, SeveralSeedsHaveARunFolderEach) {
 TEST_F(Train, AGroupThatWasStoppedOrKilledGoesOn) {
   const std::string common = "train c.toml --seeds 2 --quiet --set checkpoint.every=100 --iterations ";
   const Outcome stopped =
-      shell("\"$HONE\" " + common + "2000000 --out run & pid=$!\n"
+      shell("\"$HONE\" " + common +
+            "2000000 --out run & pid=$!\n"
             "while [ ! -s run/seed-1/metrics.csv ]; do sleep 0.05; done; kill -TERM $pid; wait $pid");
   EXPECT_EQ(stopped.code, 143) << stopped.err;
   const unsigned reached = nlohmann::json::parse(read("run/seed-1/summary.json"))["iterations"];
   const std::string goal = std::to_string(reached + 1000);
   EXPECT_EQ(hone(common + goal + " --out run --resume").code, 0);
   EXPECT_EQ(hone(common + goal + " --out whole").code, 0);
-  shell("\"$HONE\" " + common + goal + " --out killed & pid=$!\n"
+  shell("\"$HONE\" " + common + goal +
+        " --out killed & pid=$!\n"
         "while [ ! -s killed/seed-2/checkpoint.safetensors ]; do sleep 0.01; done; kill -KILL $pid; wait $pid");
   const Outcome went_on = hone(common + goal + " --out killed --resume");
   EXPECT_EQ(went_on.code, 0) << went_on.err;
@@ -319,9 +326,9 @@ TEST_F(Train, AGroupThatWasStoppedOrKilledGoesOn) {
 }
 
 TEST_F(Train, BenchPrintsJson) {
-  const Outcome outcome =
-      hone("bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --runs 2 "
-           "--json");
+  const Outcome outcome = hone(
+      "bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --runs 2 "
+      "--json");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   for (const char* key : {"us_per_iteration", "gflops", "peak_gflops", "fraction_of_peak"})

@@ -33,7 +33,8 @@ std::vector<double> synthetic(int count, std::uint32_t stream) {
 DataSet data_of(const std::vector<double>& values) { return DataSet(values, ImageShape{1, pixels}); }
 
 // log N(x; centre, V diag(λ) Vᵀ), averaged over data
-double mean_log_normal(const std::vector<double>& values, const std::vector<double>& centre, const SymmetricEigen& covariance) {
+double mean_log_normal(const std::vector<double>& values, const std::vector<double>& centre,
+                       const SymmetricEigen& covariance) {
   double sum = 0;
   const auto count = values.size() / pixels;
   for (std::size_t n = 0; n < count; ++n)
@@ -61,7 +62,7 @@ struct MaximumLikelihood {
   }
 
   std::vector<double> centre;
-  SymmetricEigen covariance;             // of x under the fitted model
+  SymmetricEigen covariance;    // of x under the fitted model
   std::vector<double> weights;  // (D, P), one row a latent dimension
 };
 

@@ -1,6 +1,8 @@
 // The gradient that the VCD gives to q's mean and standard deviation of a datum, as training computes it, against the
 // exact one: differences of the quadrature oracle, with the tiny decoder written out here.
 
+#include "tests/support/oracle.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +11,6 @@
 #include "hone/base/statistics.hpp"
 #include "tests/engine/support.hpp"
 #include "tests/support/differences.hpp"
-#include "tests/support/oracle.hpp"
 
 namespace hone::test {
 namespace {

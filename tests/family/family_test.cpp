@@ -41,7 +41,9 @@ const Case cases[] = {
 class Families : public testing::TestWithParam<Case> {
  protected:
   Families()
-      : q(GetParam().make()), draws(q->dimension(), q->components(), 4), coefficient(draws.count()),
+      : q(GetParam().make()),
+        draws(q->dimension(), q->components(), 4),
+        coefficient(draws.count()),
         gradient(q->parameters().size()) {
     q->draw(random, 1, draws);
     random.normals({Purpose::start, 9}, coefficient);

@@ -84,8 +84,8 @@ TEST_P(GoldenGaussian, AgreesAtEveryStep) {
     std::ranges::copy(replay_["init_mu"].get<std::vector<double>>(), q.mean().begin());
     std::ranges::copy(replay_["init_sigma"].get<std::vector<double>>(), q.scale().begin());
     const json& trace = replay_[vcd ? "trace_vcd" : "trace_kl"];
-    const auto random = vcd ? recorded_vcd(replay_["draws"], 1, 20)
-                            : recorded_kl(replay_["draws"], replay_["n_draws_vcd"], 1, 20);
+    const auto random =
+        vcd ? recorded_vcd(replay_["draws"], 1, 20) : recorded_kl(replay_["draws"], replay_["n_draws_vcd"], 1, 20);
     Fit fit(*target, q, paper_settings(vcd ? ObjectiveKind::vcd : ObjectiveKind::kl), random);
     ASSERT_EQ(trace.size(), 20u);
     for (const json& step : trace) {
@@ -118,8 +118,8 @@ TEST_P(GoldenMixture, AgreesAtEveryStep) {
       std::ranges::copy(replay_["init_sigma"][k].get<std::vector<double>>(), q.scale(k).begin());
     }
     const json& trace = replay_[vcd ? "trace_vcd" : "trace_kl"];
-    const auto random = vcd ? recorded_vcd(replay_["draws"], 2, 20)
-                            : recorded_kl(replay_["draws"], replay_["n_draws_vcd"], 2, 20);
+    const auto random =
+        vcd ? recorded_vcd(replay_["draws"], 2, 20) : recorded_kl(replay_["draws"], replay_["n_draws_vcd"], 2, 20);
     Fit fit(*target, q, paper_settings(vcd ? ObjectiveKind::vcd : ObjectiveKind::kl), random);
     ASSERT_EQ(trace.size(), 20u);
     for (const json& step : trace) {

@@ -71,8 +71,7 @@ TEST(FitPosterior, IndependentCoordinatesAndLowRank) {
   config.family = QKind::gaussian_low_rank;
   const PosteriorFit low_rank = fit_posterior(target, config);
   EXPECT_FALSE(low_rank.q.whitening.is_dense());
-  for (int i = 0; i < d; ++i)
-    EXPECT_NEAR(low_rank.q.whitening.mean()[i] / std::pow(10.0, -3.0 + i), 3, 0.1) << i;
+  for (int i = 0; i < d; ++i) EXPECT_NEAR(low_rank.q.whitening.mean()[i] / std::pow(10.0, -3.0 + i), 3, 0.1) << i;
 }
 
 // Correlations by curvature are exact for a Gaussian, and are what `auto` takes beyond 300 dimensions.
@@ -234,14 +233,16 @@ TEST(Rewhiten, ChangeIsTheSymmetrisedKl) {
   family->scale()[0] = 1.2;
   q.family = std::move(family);
   const std::vector<double> before{0, 1};
-  const double v = 1.44, forward = 0.5 * (v + 0.09 - 1 - std::log(v)), back = 0.5 * (1 / v + 0.09 / v - 1 + std::log(v));
+  const double v = 1.44, forward = 0.5 * (v + 0.09 - 1 - std::log(v)),
+               back = 0.5 * (1 / v + 0.09 / v - 1 + std::log(v));
   EXPECT_NEAR(rewhiten(q, before, PhiloxSource(1)).change, forward + back, 1e-12);
   EXPECT_NEAR(q.whitening.mean()[0], 0.6, 1e-12);
   EXPECT_NEAR(std::sqrt(q.whitening.variance(0)), 2.4, 1e-12);
 }
 
-// eq. gradient_term2 in a stage of the fit: whitened coordinates, random lengths and step sizes, leave-one-out baseline.
-// The mean of the ascent must be minus the slope of the VCD itself, by differences of its value under the same kernel.
+// eq. gradient_term2 in a stage of the fit: whitened coordinates, random lengths and step sizes, leave-one-out
+// baseline. The mean of the ascent must be minus the slope of the VCD itself, by differences of its value under the
+// same kernel.
 TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
   const DensityTarget target(1, [](std::span<const double> z, std::span<double> g) {  // a skew density
     g[0] = 2 - std::exp(0.5 * z[0]);

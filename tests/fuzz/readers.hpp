@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <span>
 
+#include "app/data/amat.hpp"
+#include "app/data/idx.hpp"
+#include "app/data/npy.hpp"
+#include "app/run/safetensors.hpp"
 #include "hone/base/error.hpp"
-#include "hone/data/amat.hpp"
-#include "hone/data/idx.hpp"
-#include "hone/data/npy.hpp"
-#include "hone/run/safetensors.hpp"
 
 namespace hone::fuzz {
 

@@ -29,10 +29,18 @@ Bytes mutated(Bytes bytes, const std::vector<Bytes>& others, std::mt19937& rando
   const auto at = [&] { return static_cast<std::ptrdiff_t>(below(bytes.size())); };
   for (std::size_t edits = 1 + below(4); edits > 0 && !bytes.empty(); --edits) {
     switch (below(5)) {
-      case 0: bytes[below(bytes.size())] ^= static_cast<std::uint8_t>(1u << below(8)); break;
-      case 1: bytes[below(bytes.size())] = static_cast<std::uint8_t>(below(256)); break;
-      case 2: bytes.erase(bytes.begin() + at()); break;
-      case 3: bytes.insert(bytes.begin() + at(), static_cast<std::uint8_t>(below(256))); break;
+      case 0:
+        bytes[below(bytes.size())] ^= static_cast<std::uint8_t>(1u << below(8));
+        break;
+      case 1:
+        bytes[below(bytes.size())] = static_cast<std::uint8_t>(below(256));
+        break;
+      case 2:
+        bytes.erase(bytes.begin() + at());
+        break;
+      case 3:
+        bytes.insert(bytes.begin() + at(), static_cast<std::uint8_t>(below(256)));
+        break;
       default: {
         const Bytes& other = others[below(others.size())];
         const auto from = other.begin() + static_cast<std::ptrdiff_t>(below(other.size()));

@@ -18,7 +18,8 @@ TEST(Decoder, GradientInZAgainstDifferences) {
     model.target.evaluate(model.z, Want::both, value, gradient);
     for (int c = 0; c < batch; c += 4)
       for (int d = 0; d < latent; ++d) {
-        const double slope = derivative_in(model.z(d, c), [&] { return model.total(); }, step_of(config));
+        const double slope = derivative_in(
+            model.z(d, c), [&] { return model.total(); }, step_of(config));
         EXPECT_NEAR(gradient(d, c), slope, tolerance_of(config) * (100 * scale_of(config) + std::abs(slope)));
       }
   }

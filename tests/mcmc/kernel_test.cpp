@@ -24,8 +24,11 @@ struct Batch {
   Chains chains;
 };
 
-const KernelConfig kernels[] = {{KernelKind::hmc, 5, 0}, {KernelKind::hmc, 5, 4}, {KernelKind::hmc, 5, 4, StepSizes::varied},
-                                {KernelKind::mala, 0, 0}, {KernelKind::random_walk, 0, 0}};
+const KernelConfig kernels[] = {{KernelKind::hmc, 5, 0},
+                                {KernelKind::hmc, 5, 4},
+                                {KernelKind::hmc, 5, 4, StepSizes::varied},
+                                {KernelKind::mala, 0, 0},
+                                {KernelKind::random_walk, 0, 0}};
 
 // A kernel keeps value and gradient of where the chains stand up to date.
 TEST(Kernels, KeepValueAndGradientOfThePoint) {
@@ -176,7 +179,8 @@ TEST(Hmc, VariedStepSizesFreeStuckChains) {
     Batch batch(stiff, 200, 0.05);
     const Matrix<double> start = batch.chains.z;
     Hmc kernel(5, 4, sizes);
-    for (std::uint32_t step = 0; step < 100; ++step) kernel.step(stiff, {PhiloxSource(2), 1, step, 2}, batch.chains.view());
+    for (std::uint32_t step = 0; step < 100; ++step)
+      kernel.step(stiff, {PhiloxSource(2), 1, step, 2}, batch.chains.view());
     int moved = 0;
     for (int i = 0; i < 200; ++i) moved += batch.chains.z(0, i) != start(0, i);
     if (sizes == StepSizes::fixed) {

@@ -1,10 +1,11 @@
+#include "hone/optim/lbfgs.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/optim/lbfgs.hpp"
 #include "hone/target/density.hpp"
 
 namespace hone {

@@ -21,7 +21,8 @@ TEST(RmsProp, FollowsThePaperByHand) {
 
 TEST(Adam, FollowsItsDefinition) {
   double first = 0, second = 0;
-  EXPECT_NEAR(adam_step(0.1, 4.0, AdamCorrection(1), first, second), 0.1, 1e-9);  // the first step has the length of the rate
+  EXPECT_NEAR(adam_step(0.1, 4.0, AdamCorrection(1), first, second), 0.1,
+              1e-9);  // the first step has the length of the rate
   const double m = (0.9 * 0.4 + 0.1 * -2) / (1 - 0.81);
   const double v = (0.999 * 0.016 + 0.001 * 4) / (1 - 0.999 * 0.999);
   EXPECT_NEAR(adam_step(0.1, -2.0, AdamCorrection(2), first, second), 0.1 * m / (std::sqrt(v) + 1e-8), 1e-12);
@@ -49,7 +50,8 @@ void check_updates() {
       const bool inside = i >= range.begin && i < range.end;
       EXPECT_EQ(x[i], inside ? theta[i] + rmsprop_step(rate, gradient[i], start, expected_g) : theta[i]);
       EXPECT_EQ(g[i], expected_g);
-      EXPECT_EQ(adam_x[i], inside ? theta[i] + adam_step(rate, gradient[i], correction, expected_m, expected_v) : theta[i]);
+      EXPECT_EQ(adam_x[i],
+                inside ? theta[i] + adam_step(rate, gradient[i], correction, expected_m, expected_v) : theta[i]);
     }
   }
   for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL})

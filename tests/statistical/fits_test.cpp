@@ -16,7 +16,7 @@ namespace {
 struct Recipe {
   FitConfig config;
   int iterations = 20000;
-  int average = 0;  // over the last so many iterations; 0: the last value
+  int average = 0;                 // over the last so many iterations; 0: the last value
   std::vector<double> start_mean;  // empty: a draw of N(0, I)
 };
 

@@ -72,8 +72,8 @@ TEST_P(Oracle, TheThreeKlsAddUpToTheVcd) {
       const double q_p = kl(oracle, density, target);
       const double qt_p = kl(oracle, improved, target);
       const double qt_q = kl(oracle, improved, density);
-      EXPECT_LT(qt_p, previous);       // eq. improvement_definition1, step by step
-      EXPECT_GE(q_p + qt_q, qt_p);     // eq. triangle_inequality
+      EXPECT_LT(qt_p, previous);        // eq. improvement_definition1, step by step
+      EXPECT_GE(q_p + qt_q, qt_p);      // eq. triangle_inequality
       EXPECT_GT(q_p - qt_p + qt_q, 0);  // eq. new_divergence
       // the density carried by mass here, the operator on f there: eq. new_divergence_rearranged
       const OracleValues exact = oracle_values(oracle, world.density, log_q, t);
@@ -94,8 +94,8 @@ TEST_P(Oracle, MonteCarloValueAgrees) {
           estimate_divergence(*world.target, *q.family, {kernel(), t, setting.step_size, 400'000, 1}, random);
       deviations.push_back({"vcd, t = " + std::to_string(t), (estimate.vcd.mean - exact.vcd()) / estimate.vcd.se,
                             estimate.vcd.se / exact.vcd()});
-      deviations.push_back({"elbo", (estimate.elbo.mean - exact.elbo) / estimate.elbo.se,
-                            estimate.elbo.se / std::abs(exact.elbo)});
+      deviations.push_back(
+          {"elbo", (estimate.elbo.mean - exact.elbo) / estimate.elbo.se, estimate.elbo.se / std::abs(exact.elbo)});
     }
   EXPECT_LT(worst(deviations), 4) << describe(deviations);
   EXPECT_LT(largest_relative_se(deviations), 0.01) << describe(deviations);

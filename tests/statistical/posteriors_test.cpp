@@ -1,11 +1,12 @@
 // Posteriors with known answers: the refined draws against the reference.
+#include "tests/support/posteriors.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "hone/base/scalar.hpp"
 #include "hone/fit/checked_fit.hpp"
-#include "tests/support/posteriors.hpp"
 
 namespace hone::test {
 namespace {

@@ -27,8 +27,8 @@ class KernelOracle {
 
   // Kᵗ g for a function, or grid values
   std::vector<double> apply(std::vector<double> g, int t) const;
-  // The density q⁽ᵗ⁾ (eq. def_improved_q) from the density q, both on the grid, by carrying mass: that of q(z) N(p) dz dp goes
-  // to z' as far as it is accepted and stays at z otherwise. It does not use the operator above.
+  // The density q⁽ᵗ⁾ (eq. def_improved_q) from the density q, both on the grid, by carrying mass: that of q(z) N(p) dz
+  // dp goes to z' as far as it is accepted and stays at z otherwise. It does not use the operator above.
   std::vector<double> propagate(const std::vector<double>& density, int t) const;
 
   double integrate(const std::vector<double>& g) const;  // ∫ g dz over the grid
@@ -56,7 +56,7 @@ class KernelOracle {
 struct OracleValues {
   double elbo = 0;
   double refined = 0;
-  double vcd() const { return refined - elbo; }                           // eq. new_divergence_rearranged
+  double vcd() const { return refined - elbo; }                            // eq. new_divergence_rearranged
   double alpha_vcd(double alpha) const { return alpha * refined - elbo; }  // appendix 2, up to (1 − α) log p(x)
 };
 OracleValues oracle_values(const KernelOracle& kernel, const Density& target, const Function& log_q, int t);

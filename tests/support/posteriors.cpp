@@ -30,10 +30,18 @@ double to_natural(const std::vector<Scale>& scales, std::span<const double> z, s
   for (std::size_t i = 0; i < scales.size(); ++i) {
     const double log_unit = -softplus(z[i]) - softplus(-z[i]);  // log s + log(1 − s)
     switch (scales[i]) {
-      case Scale::real: x[i] = z[i]; break;
-      case Scale::positive: x[i] = std::exp(z[i]), log_jacobian += z[i]; break;
-      case Scale::unit: x[i] = sigmoid(z[i]), log_jacobian += log_unit; break;
-      case Scale::after: x[i] = x[i - 1] + std::exp(z[i]), log_jacobian += z[i]; break;
+      case Scale::real:
+        x[i] = z[i];
+        break;
+      case Scale::positive:
+        x[i] = std::exp(z[i]), log_jacobian += z[i];
+        break;
+      case Scale::unit:
+        x[i] = sigmoid(z[i]), log_jacobian += log_unit;
+        break;
+      case Scale::after:
+        x[i] = x[i - 1] + std::exp(z[i]), log_jacobian += z[i];
+        break;
       case Scale::below:
         x[i] = (1 - x[i - 1]) * sigmoid(z[i]), log_jacobian += std::log1p(-x[i - 1]) + log_unit;
         break;
@@ -49,9 +57,14 @@ void to_unconstrained(const std::vector<Scale>& scales, std::span<const double> 
     const double s = sigmoid(z[i]);
     double& slope = gradient[i];
     switch (scales[i]) {
-      case Scale::real: break;
-      case Scale::positive: slope = slope * x[i] + 1; break;
-      case Scale::unit: slope = slope * s * (1 - s) + 1 - 2 * s; break;
+      case Scale::real:
+        break;
+      case Scale::positive:
+        slope = slope * x[i] + 1;
+        break;
+      case Scale::unit:
+        slope = slope * s * (1 - s) + 1 - 2 * s;
+        break;
       case Scale::after:
         gradient[i - 1] += slope;
         slope = slope * std::exp(z[i]) + 1;
@@ -153,8 +166,8 @@ std::unique_ptr<Posterior> eight_schools_noncentered(const Data& data) {
     for (std::size_t j = 0; j < schools; ++j) x[2 + schools + j] = x[0] + x[1] * x[2 + j];
   };
   const auto coordinates = list({"mu", "tau"}, numbered("theta_trans", schools));
-  return make_posterior(on_unconstrained(scales, natural), coordinates,
-                        list(coordinates, numbered("theta", schools)), constrain, coordinates.size());
+  return make_posterior(on_unconstrained(scales, natural), coordinates, list(coordinates, numbered("theta", schools)),
+                        constrain, coordinates.size());
 }
 
 // y ~ N(X beta, sigma), the rows of X in `rows`; `prior` adds what else there is in beta and sigma.
@@ -324,10 +337,15 @@ const std::string root = HONE_SOURCE_DIR "/examples/posteriors/";
 }  // namespace
 
 const std::vector<KnownPosterior>& known_posteriors() {
-  static const std::vector<KnownPosterior> all = {
-      {"eight_schools_centered", "eight_schools"}, {"eight_schools_noncentered", "eight_schools"},
-      {"arK", "arK"}, {"garch", "garch"}, {"kidiq", "kidiq"}, {"mesquite", "mesquite"}, {"sblrc", "sblrc"},
-      {"low_dim_gauss_mix", "low_dim_gauss_mix"}, {"gp_regr", "gp_regr"}};
+  static const std::vector<KnownPosterior> all = {{"eight_schools_centered", "eight_schools"},
+                                                  {"eight_schools_noncentered", "eight_schools"},
+                                                  {"arK", "arK"},
+                                                  {"garch", "garch"},
+                                                  {"kidiq", "kidiq"},
+                                                  {"mesquite", "mesquite"},
+                                                  {"sblrc", "sblrc"},
+                                                  {"low_dim_gauss_mix", "low_dim_gauss_mix"},
+                                                  {"gp_regr", "gp_regr"}};
   return all;
 }
 
@@ -341,8 +359,13 @@ std::unique_ptr<Posterior> make_known(const KnownPosterior& known) {
   static const std::map<std::string, std::unique_ptr<Posterior> (*)(const Data&)> makers = {
       {"eight_schools_centered", eight_schools_centered},
       {"eight_schools_noncentered", eight_schools_noncentered},
-      {"arK", ar_k}, {"garch", garch}, {"kidiq", kidiq}, {"mesquite", mesquite}, {"sblrc", sblrc},
-      {"low_dim_gauss_mix", low_dim_gauss_mix}, {"gp_regr", gp_regr}};
+      {"arK", ar_k},
+      {"garch", garch},
+      {"kidiq", kidiq},
+      {"mesquite", mesquite},
+      {"sblrc", sblrc},
+      {"low_dim_gauss_mix", low_dim_gauss_mix},
+      {"gp_regr", gp_regr}};
   return makers.at(known.program)(Data::parse(read_file(known_file(known, "data.json"))));
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "hone/base/error.hpp"
-#include "hone/run/run_folder.hpp"
 
 namespace hone::test {
 

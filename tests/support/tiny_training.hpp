@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hone/run/train_config.hpp"
+#include "app/run/train_config.hpp"
 
 namespace hone::test {
 

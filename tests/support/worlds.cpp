@@ -157,9 +157,8 @@ std::vector<Deviation> gradient_deviations(const World& world, const Approximati
   std::vector<double> exact;
   double norm = 0;
   for (double& parameter : theta) {
-    exact.push_back(-derivative_in(parameter, [&] {
-      return oracle_values(oracle, world.density, q.at(theta), check.steps).alpha_vcd(alpha);
-    }));
+    exact.push_back(-derivative_in(
+        parameter, [&] { return oracle_values(oracle, world.density, q.at(theta), check.steps).alpha_vcd(alpha); }));
     norm += exact.back() * exact.back();
   }
   norm = std::sqrt(norm);
@@ -178,7 +177,8 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   const PhiloxSource random(check.seed);
   ExactSampler sampler(toy);
   Team team(1);
-  Refiner refiner(check.kernel, {check.steps, check.adapt, check.step_size, default_acceptance(check.kernel.kind)}, team);
+  Refiner refiner(check.kernel, {check.steps, check.adapt, check.step_size, default_acceptance(check.kernel.kind)},
+                  team);
 
   struct Statistic {
     const char* name;
@@ -217,7 +217,8 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
     // A mean is measured in standard deviations; what is positive, in itself.
     const Estimate shift = s.shift.estimate();
     const bool mean = std::string(s.name).starts_with("mean");
-    result.deviations.push_back({s.name, shift.mean / shift.se, shift.se / (mean ? s.size.sd() : std::abs(s.size.mean()))});
+    result.deviations.push_back(
+        {s.name, shift.mean / shift.se, shift.se / (mean ? s.size.sd() : std::abs(s.size.mean()))});
   }
   return result;
 }

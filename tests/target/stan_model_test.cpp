@@ -94,8 +94,8 @@ TEST_P(StanPrograms, AgreeWithTheCppDensity) {
 std::vector<std::string> compared() {
   std::vector<std::string> programs;
   for (const test::KnownPosterior& known : test::known_posteriors()) {
-    const bool chosen = known.program == "eight_schools_noncentered" || known.program == "kidiq" ||
-                        known.program == "garch";
+    const bool chosen =
+        known.program == "eight_schools_noncentered" || known.program == "kidiq" || known.program == "garch";
     if (chosen || std::getenv("HONE_ALL_STAN")) programs.push_back(known.program);
   }
   return programs;
@@ -204,8 +204,8 @@ TEST_F(OddModel, DataThatDoNotFitAreNamed) {
   EXPECT_TRUE(says(refused("{\"N\": 0, \"x\": []}"), "variable name=table"));
   EXPECT_TRUE(says(refused("{\"N\": 0.5}"), "int variable contained non-int values"));
   EXPECT_TRUE(says(refused("{\"N\": -1}"), "N is -1, but must be greater than or equal to 0"));
-  EXPECT_TRUE(says(refused(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2], [3, 4]]})"),
-                   "dims declared=(2,3); dims found=(2,2)"));
+  EXPECT_TRUE(
+      says(refused(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2], [3, 4]]})"), "dims declared=(2,3); dims found=(2,2)"));
   EXPECT_TRUE(says(refusal([&] { load_bridgestan(library_); }), "was given no data (--data FILE.json) and says: "));
   EXPECT_NO_THROW(load(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2, "NaN"], [Infinity, 4, -Infinity]], "more": 3})"));
 }
@@ -216,7 +216,9 @@ TEST_F(OddModel, TheSecondTimeNothingIsCompiled) {
   EXPECT_EQ(compile_stan(folder_.path() / "odd-model.stan", options), library_);
   EXPECT_EQ(fs::last_write_time(library_), before);
   write_file(folder_.path() / "odd_functions.stan", "real twice(real x) {\n  return 3 * ;\n}\n");
-  EXPECT_TRUE(says(refusal([&] { compile_stan(folder_.path() / "odd-model.stan", {HONE_STAN_CACHE, {}}); }),
+  EXPECT_TRUE(says(refusal([&] {
+                     compile_stan(folder_.path() / "odd-model.stan", {HONE_STAN_CACHE, {}});
+                   }),
                    "odd_functions.stan:2: the program cannot be translated"));
 }
 

@@ -44,11 +44,11 @@ TEST(StanSource, UnnormalisedDensitiesBecomeNormalisedOnes) {
 }
 
 TEST(StanSource, LeavesTheRestAlone) {
-  for (const char* text : {"/* array[N] real y; */ // array[2] real x, z;\n", "{ print(\"array[N] real a, b;\"); }",
-                           "functions { real f(real x, real y) { return x; } }", "{ array[1] = 2; }",
-                           "{ for (n in 1 : N) y[n] ~ normal(mu[n], sigma); }", "{ real x; x = 3, }",
-                           "{ array[N real x;", "{ real x", "{ array[2] tuple(real, int) t; }",
-                           "{ int n = a < b ? 1 : 2; }"})
+  for (const char* text :
+       {"/* array[N] real y; */ // array[2] real x, z;\n", "{ print(\"array[N] real a, b;\"); }",
+        "functions { real f(real x, real y) { return x; } }", "{ array[1] = 2; }",
+        "{ for (n in 1 : N) y[n] ~ normal(mu[n], sigma); }", "{ real x; x = 3, }", "{ array[N real x;", "{ real x",
+        "{ array[2] tuple(real, int) t; }", "{ int n = a < b ? 1 : 2; }"})
     EXPECT_EQ(to_stan_2_21(text), text);
 }
 

@@ -181,8 +181,7 @@ void check_backward(const Shape& shape, SimdLevel level) {
   layer.backward_input(operands.dy, plain);
   for (const auto activation : {Activation::relu, Activation::tanh, Activation::softplus}) {
     for (int c = 0; c < shape.columns; ++c)
-      for (int i = 0; i < shape.inputs; ++i)
-        h(i, c) = static_cast<Real>(activate(activation, operands.x(i, c)));
+      for (int i = 0; i < shape.inputs; ++i) h(i, c) = static_cast<Real>(activate(activation, operands.x(i, c)));
     layer.backward(operands.dy, activation, h, dx);
     for (int c = 0; c < shape.columns; ++c)
       for (int i = 0; i < shape.inputs; ++i) {

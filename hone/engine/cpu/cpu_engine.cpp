@@ -80,11 +80,11 @@ class CpuEngine final : public Engine {
   Refiner refiner_;
   EncoderTape<Real> encoder_tape_;
   Tape<Real> decoder_tape_;
-  std::vector<double> ascent_;           // of the minibatch's means and standard deviations
-  std::vector<Real> gradient_;           // of all parameters
-  std::vector<Real> first_, second_;     // the optimizer's moments; RMSProp's G is second_
-  std::vector<int> indices_;             // of the minibatch's data
-  std::vector<std::uint32_t> columns_;   // 0 … batch − 1
+  std::vector<double> ascent_;          // of the minibatch's means and standard deviations
+  std::vector<Real> gradient_;          // of all parameters
+  std::vector<Real> first_, second_;    // the optimizer's moments; RMSProp's G is second_
+  std::vector<int> indices_;            // of the minibatch's data
+  std::vector<std::uint32_t> columns_;  // 0 … batch − 1
   std::uint32_t iteration_ = 0;
 };
 
@@ -167,9 +167,8 @@ template <class Real>
 void CpuEngine<Real>::encode() {
   for_columns([&](int begin, int end) { model_.expand(data_, indices_, begin, end, minibatch_); });
   model_.encoder().prepare(encoder_tape_, minibatch_.view());
-  for_columns([&](int begin, int end) {
-    model_.encoder().forward(encoder_tape_, begin, end, family_.mean(), family_.sd());
-  });
+  for_columns(
+      [&](int begin, int end) { model_.encoder().forward(encoder_tape_, begin, end, family_.mean(), family_.sd()); });
 }
 
 template <class Real>
@@ -251,7 +250,7 @@ void CpuEngine<Real>::update() {
   team_.for_shares(static_cast<int>(theta.size()), [&](int begin, int end, int) {
     for (const Tensor& tensor : model_.parameters().tensors()) {
       const Elements range{std::max(static_cast<std::size_t>(begin), tensor.offset),
-                        std::min(static_cast<std::size_t>(end), tensor.offset + tensor.size())};
+                           std::min(static_cast<std::size_t>(end), tensor.offset + tensor.size())};
       if (range.begin >= range.end) continue;
       const Real rate = static_cast<Real>(decayed * rate_of(tensor));
       const UpdateArrays<Real> arrays{gradient_, first_, second_, theta};

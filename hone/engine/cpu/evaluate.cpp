@@ -72,8 +72,9 @@ class GroupEvaluator {
     std::iota(datum.begin(), datum.end(), first);
     target.evaluate(chains.z, Want::both, chains.value, chains.gradient, datum);
     Team alone(1);
-    Refiner adapting(chain_.kernel, {std::max(1, config_.burn_in), Adapt::inside, chain_.step_size, chain_.acceptance,
-                                     config_.burn_in}, alone);
+    Refiner adapting(
+        chain_.kernel,
+        {std::max(1, config_.burn_in), Adapt::inside, chain_.step_size, chain_.acceptance, config_.burn_in}, alone);
     if (config_.burn_in > 0) adapting.refine(target, chains.view(first), count, assessment_iteration, random_);
     Refiner still(chain_.kernel, {1, Adapt::off, adapting.step_size(), chain_.acceptance, -1}, alone);
     std::vector<Moments> moments(static_cast<std::size_t>(latent) * static_cast<std::size_t>(count));

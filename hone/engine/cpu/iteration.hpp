@@ -12,10 +12,10 @@ namespace hone {
 // One iteration of the cpu engine as an observer sees it: all gradients are known, the parameters have not moved yet.
 // Valid during the call only.
 struct IterationView {
-  const AmortizedFamily& q;                 // means and standard deviations of the minibatch
-  const Evidence& evidence;                 // z0, z_t and what is known there (log q at z0 where it is needed)
-  std::span<const double> ascent;           // of q's means and standard deviations, (2, D, n)
-  std::span<const Tensor> tensors;          // of the parameters
+  const AmortizedFamily& q;         // means and standard deviations of the minibatch
+  const Evidence& evidence;         // z0, z_t and what is known there (log q at z0 where it is needed)
+  std::span<const double> ascent;   // of q's means and standard deviations, (2, D, n)
+  std::span<const Tensor> tensors;  // of the parameters
   std::variant<std::span<const float>, std::span<const double>> gradient;  // of all parameters, ascent
 };
 

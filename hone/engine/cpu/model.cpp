@@ -20,7 +20,7 @@ void check_data(Density density, const DataSet& data) {
     for (const double x : column.column(0))
       if (!std::isfinite(x) || x < 0 || x != std::floor(x))
         throw DataError("a Poisson likelihood needs counts: datum " + std::to_string(n) + " has the value " +
-                         std::to_string(x));
+                        std::to_string(x));
   }
 }
 
@@ -56,9 +56,12 @@ std::vector<double> mean_of(const DataSet& data) {
 // A draw of x with the natural parameter a, made of a uniform number (of a normal one for a Gaussian).
 double draw_of(Density density, double a, double noise) {
   switch (density) {
-    case Density::bernoulli: return noise < sigmoid(a);
-    case Density::gaussian: return a + std::sqrt(gaussian_variance) * noise;
-    case Density::poisson: break;
+    case Density::bernoulli:
+      return noise < sigmoid(a);
+    case Density::gaussian:
+      return a + std::sqrt(gaussian_variance) * noise;
+    case Density::poisson:
+      break;
   }
   const double rate = modified_softplus(a);
   double x = 0, log_p = -rate, below = std::exp(log_p);  // P(X ≤ x)
@@ -96,7 +99,7 @@ template <class Real>
 void Model<Real>::check(const DataSet& data) const {
   if (data.size() > 0 && data.dimension() != decoder_.pixels())
     throw DataError("a datum has " + std::to_string(data.dimension()) + " values and the model " +
-                     std::to_string(decoder_.pixels()));
+                    std::to_string(decoder_.pixels()));
   if (data.size() > 0) check_data(density_, data);
 }
 

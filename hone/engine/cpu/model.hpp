@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "hone/data/data_set.hpp"
 #include "hone/engine/config.hpp"
 #include "hone/engine/engine.hpp"
+#include "hone/latent/data_set.hpp"
 #include "hone/latent/decoder.hpp"
 #include "hone/latent/encoder.hpp"
 #include "hone/latent/minibatch.hpp"

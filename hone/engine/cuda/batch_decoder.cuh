@@ -39,8 +39,7 @@ class BatchDecoder {
     const bool gradient = rows.answer != nullptr;
     const Comparison data{density_, rows.x, rows.ldx, rows.rows_per_datum, nullptr, rows.partial, gradient};
     with_products([&](const auto& products) {
-      gradient ? products.compute_gradient(rows.rows, data, rows.answer, rows.ld)
-               : products.compare(rows.rows, data);
+      gradient ? products.compute_gradient(rows.rows, data, rows.answer, rows.ld) : products.compare(rows.rows, data);
     });
   }
 

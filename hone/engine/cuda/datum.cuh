@@ -91,7 +91,10 @@ struct DrawnDatum {
   float* raw_sd;
 
   __device__ DrawnDatum(double* at, int latent)
-      : mean(at), sd(at + latent), noise(at + 2 * latent), baseline(at + 3 * latent),
+      : mean(at),
+        sd(at + latent),
+        noise(at + 2 * latent),
+        baseline(at + 3 * latent),
         raw_sd(reinterpret_cast<float*>(at + 3 * latent + 2)) {}
   static constexpr long long bytes(int latent) { return 8LL * (4 * latent + 2); }
 };

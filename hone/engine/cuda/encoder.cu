@@ -10,7 +10,11 @@ using Split = EncoderSplit;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 template <Math math>
 __device__ EncoderBlock<math> this_block(const Space& space, const EncoderSpec& encoder, float* shared) {
-  return {space, encoder, shared, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y) * Split::rows,
+  return {space,
+          encoder,
+          shared,
+          static_cast<int>(blockIdx.x),
+          static_cast<int>(blockIdx.y) * Split::rows,
           static_cast<int>(blockIdx.z)};
 }
 #endif
@@ -39,9 +43,8 @@ __global__ void __launch_bounds__(threads, 2)
   wait_for_previous();
   block.begin_ascend(at);
   __syncthreads();  // where deltas will be is cleared
-  block.template ascend<true>(at, objective, [&](int column) {
-    return datum_of(space, objective, static_cast<int>(blockIdx.z), column);
-  });
+  block.template ascend<true>(
+      at, objective, [&](int column) { return datum_of(space, objective, static_cast<int>(blockIdx.z), column); });
 #endif
 }
 

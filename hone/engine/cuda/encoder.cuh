@@ -117,9 +117,9 @@ class EncoderBlock : EncoderSplit {
   __device__ DrawnDatum own(double* draws) const { return {draws + rows * space_.latent, space_.latent}; }
   __device__ void note_baselines(const ObjectiveSpec& objective, double* draws) const;
 
-  // The objective's gradient and, from it, the deltas of the hidden layers. datum(column) tells of a datum: a block asks
-  // for its own, and tells the others what follows (between the two all blocks must have met, and what they wrote must
-  // have become visible); or, `alone`, for all eight.
+  // The objective's gradient and, from it, the deltas of the hidden layers. datum(column) tells of a datum: a block
+  // asks for its own, and tells the others what follows (between the two all blocks must have met, and what they wrote
+  // must have become visible); or, `alone`, for all eight.
   __device__ void begin_ascend(const AscendShape& at) const;
   template <bool alone, class Source>
   __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective, Source datum) const;
@@ -128,8 +128,9 @@ class EncoderBlock : EncoderSplit {
   static constexpr int copier = threads - 32;  // a thread of the last warp
 
   __device__ void clear(int from, int count) const { clear_floats(shared_ + from, count); }
-  // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0 from
-  // k to the next multiple of eight, the weights are. All threads; a barrier must follow before `sums` is used again.
+  // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0
+  // from k to the next multiple of eight, the weights are. All threads; a barrier must follow before `sums` is used
+  // again.
   template <class Finish>
   __device__ __forceinline__ void multiply_rows(const RowProduct& p, const Block& x, const Block& weights, int by_unit,
                                                 int by_k, int sums, Finish finish) const {
@@ -280,7 +281,7 @@ __device__ void EncoderBlock<math>::take_first(const EncodeShape& at, const Firs
 template <Math math>
 template <class Later>
 __device__ void EncoderBlock<math>::encode(const EncodeShape& at, const FirstSums& begun, double* draws,
-                                                  Later later) const {
+                                           Later later) const {
   const Net& net = encoder_.net;
   const int last = net.depth - 1, latent = space_.latent, stride = at.h.stride;
   const Layer &top = net.layer[last], &inner = net.layer[1];
@@ -355,8 +356,7 @@ __device__ void EncoderBlock<math>::note_baselines(const ObjectiveSpec& objectiv
   if (threadIdx.x != copier || rank_ >= count_) return;
   const int datum = space_.of(space_.datum, run_)[own_column()];
 #pragma unroll 1
-  for (int term = 0; term < 2; ++term)
-    own(draws).baseline[term] = baseline_of(space_, objective, run_, term, datum);
+  for (int term = 0; term < 2; ++term) own(draws).baseline[term] = baseline_of(space_, objective, run_, term, datum);
 }
 
 template <Math math>
@@ -383,8 +383,7 @@ __device__ void EncoderBlock<math>::begin_ascend(const AscendShape& at) const {
 // The layer below the last is little: every block makes all of its deltas.
 template <Math math>
 template <bool alone, class Source>
-__device__ void EncoderBlock<math>::ascend(const AscendShape& at, const ObjectiveSpec& objective,
-                                                  Source datum) const {
+__device__ void EncoderBlock<math>::ascend(const AscendShape& at, const ObjectiveSpec& objective, Source datum) const {
   const Net& net = encoder_.net;
   const int last = net.depth - 1, latent = space_.latent, stride = at.deltas_stride;
   const Layer &top = net.layer[last], &below = net.layer[last - 1], &first = net.layer[0];

@@ -40,9 +40,9 @@ class FloatPlaces {
 };
 
 // Some rows of the batch go through the layers above the first together, by a cluster: half of its blocks for each of
-// the encoder's two networks, of which each owns a range of a layer's units. A product is units × rows, so that few rows
-// are no waste. Weights come as they lie, with rows of `ld` floats; what a product reads beyond their ends is cleared or,
-// where it is multiplied by 0, a weight.
+// the encoder's two networks, of which each owns a range of a layer's units. A product is units × rows, so that few
+// rows are no waste. Weights come as they lie, with rows of `ld` floats; what a product reads beyond their ends is
+// cleared or, where it is multiplied by 0, a weight.
 struct EncoderSplit {
   static constexpr int rows = 8, nets = 2, parts = 4, blocks = nets * parts, unit_tile = 16, pad = 16;
   static_assert(blocks == rows);  // a block has a datum of its own

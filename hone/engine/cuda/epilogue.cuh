@@ -66,8 +66,9 @@ struct Activated {
   }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
-    with_activation<are_halves<E>>(
-        activation, [&](auto choice) { f(Activated<math, E, decltype(choice)>{y, bias, ld, choice}); });
+    with_activation<are_halves<E>>(activation, [&](auto choice) {
+      f(Activated<math, E, decltype(choice)>{y, bias, ld, choice});
+    });
   }
   using Row = E*;
   struct Loaded {};
@@ -97,8 +98,9 @@ struct Sloped {
   }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
-    with_activation<are_halves<E>>(activation,
-                                   [&](auto choice) { f(Sloped<math, E, decltype(choice)>{y, h, ld, choice}); });
+    with_activation<are_halves<E>>(activation, [&](auto choice) {
+      f(Sloped<math, E, decltype(choice)>{y, h, ld, choice});
+    });
   }
   using Row = std::size_t;
   using Loaded = float2;
@@ -136,9 +138,7 @@ struct Compared {
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
     with_density<are_halves<E>>(data.density, [&](auto choice) {
-      const auto call = [&]<Wanted known>() {
-        f(Compared<math, E, decltype(choice), known>{data, y, bias, ld, rows});
-      };
+      const auto call = [&]<Wanted known>() { f(Compared<math, E, decltype(choice), known>{data, y, bias, ld, rows}); };
       if (data.alive) return call.template operator()<Wanted{true, false, true}>();
       if (!data.residuals) return call.template operator()<Wanted{false, true, false}>();
       data.partial ? call.template operator()<Wanted{true, true, false}>()

@@ -312,8 +312,8 @@ class Evaluator {
           const DrawShape shape{first, points, size, ld_, lanes, sequence, seed_, j, first_datum_};
           make_draws<<<ceil_div(count * lanes, 128), 128, 0, queue_>>>(proposals, shape, input.data(), terms.data());
           check(cudaGetLastError(), "drawing from proposals");
-          decoder.run({input.data(), ld_, count, x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
-                       ld_pixels(), size, partial.data(), nullptr});
+          decoder.run({input.data(), ld_, count, x_.data() + static_cast<std::size_t>(first) * ld_pixels(), ld_pixels(),
+                       size, partial.data(), nullptr});
           weigh<<<points, 128, 0, queue_>>>(proposals, shape, terms.data(), partial.data(), decoder.parts(),
                                             constant_.data(), begin, std::max(1, evaluation_.samples / 10),
                                             sums.data());

@@ -44,13 +44,13 @@ struct Space {
   const int* indices;   // (chunk + 1, batch): the data of the minibatches to come; the last is no such
   MetricsRow* metrics;  // (chunk)
   float* parameters;
-  float *first, *second;                              // the optimizer's moments
-  int* alive;                                         // (batch): draws inside the support
-  float *raw_mean, *raw_sd, *delta_mean, *delta_sd;   // the encoder's last layers, (batch, ld_latent)
-  double *mean, *sd, *z0, *grad_p0;                   // (batch, D)
-  double* log_p0;                                     // (batch)
-  double* baseline[2];                                // (data), of the first and of the second term; null: none
-  double* figures;                                    // (4, batch): what the objective makes of data
+  float *first, *second;                             // the optimizer's moments
+  int* alive;                                        // (batch): draws inside the support
+  float *raw_mean, *raw_sd, *delta_mean, *delta_sd;  // the encoder's last layers, (batch, ld_latent)
+  double *mean, *sd, *z0, *grad_p0;                  // (batch, D)
+  double* log_p0;                                    // (batch)
+  double* baseline[2];                               // (data), of the first and of the second term; null: none
+  double* figures;                                   // (4, batch): what the objective makes of data
   uint4* packed;  // the decoder's weights as a refinement's kernel wants them; 0 where there is none
   ChainArrays chains;
   int steps;  // of HMC
@@ -82,8 +82,8 @@ struct FirstLayerSums {
   float* sums = nullptr;           // (part, network, batch, ld)
 };
 
-// The encoder's networks for means and for deviations, of one shape: the second's parameters lie so many floats further,
-// its rows of the tape behind the first's.
+// The encoder's networks for means and for deviations, of one shape: the second's parameters lie so many floats
+// further, its rows of the tape behind the first's.
 struct EncoderSpec {
   Net net;
   std::size_t net_parameters;

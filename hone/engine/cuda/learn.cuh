@@ -44,9 +44,7 @@ __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& s
   for (int c = threadIdx.x; c < space.batch; c += learners()) {
     double& kept = space.of(space.baseline[term], run)[datum[c]];
     double now = kept;  // while the others are looked at; of no use where one of them learns for this one
-    const auto learned = [&](int column) {
-      return alive[column] ? decay * now + (1 - decay) * value[column] : now;
-    };
+    const auto learned = [&](int column) { return alive[column] ? decay * now + (1 - decay) * value[column] : now; };
     const double usually = learned(c);
     int times = 0, last = c;
 #pragma unroll 4

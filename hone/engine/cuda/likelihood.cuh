@@ -30,10 +30,14 @@ __device__ __forceinline__ float soft_plus(float a) {
 template <Math math>
 __device__ __forceinline__ float activate(Activation activation, float a) {
   switch (activation) {
-    case Activation::relu: return fmaxf(a, 0.0f);
-    case Activation::tanh: return tanhf(a);
-    case Activation::softplus: return soft_plus<math>(a);
-    default: return a;
+    case Activation::relu:
+      return fmaxf(a, 0.0f);
+    case Activation::tanh:
+      return tanhf(a);
+    case Activation::softplus:
+      return soft_plus<math>(a);
+    default:
+      return a;
   }
 }
 
@@ -41,10 +45,14 @@ __device__ __forceinline__ float activate(Activation activation, float a) {
 template <Math math>
 __device__ __forceinline__ float slope(Activation activation, float h) {
   switch (activation) {
-    case Activation::relu: return h > 0.0f ? 1.0f : 0.0f;
-    case Activation::tanh: return 1.0f - h * h;
-    case Activation::softplus: return 1.0f - exponential<math>(-h);
-    default: return 1.0f;
+    case Activation::relu:
+      return h > 0.0f ? 1.0f : 0.0f;
+    case Activation::tanh:
+      return 1.0f - h * h;
+    case Activation::softplus:
+      return 1.0f - exponential<math>(-h);
+    default:
+      return 1.0f;
   }
 }
 
@@ -71,16 +79,20 @@ template <Math math>
 __device__ __forceinline__ float residual(Density density, float a, float x) {
   constexpr auto shift = static_cast<float>(softplus_shift);
   switch (density) {
-    case Density::bernoulli: return x - logistic<math>(a);
-    case Density::gaussian: return (x - a) * static_cast<float>(1 / gaussian_variance);
-    default: return (x / (shift + soft_plus<math>(a - shift)) - 1.0f) * logistic<math>(a - shift);
+    case Density::bernoulli:
+      return x - logistic<math>(a);
+    case Density::gaussian:
+      return (x - a) * static_cast<float>(1 / gaussian_variance);
+    default:
+      return (x / (shift + soft_plus<math>(a - shift)) - 1.0f) * logistic<math>(a - shift);
   }
 }
 template <Math math>
 __device__ __forceinline__ float log_probability(Density density, float a, float x) {
   constexpr auto shift = static_cast<float>(softplus_shift);
   switch (density) {
-    case Density::bernoulli: return x * a - soft_plus<math>(a);
+    case Density::bernoulli:
+      return x * a - soft_plus<math>(a);
     case Density::gaussian:
       return (x - a) * (x - a) * static_cast<float>(-0.5 / gaussian_variance) + 1.3836465597893730f;  // −½ log(2π 0.01)
     default: {

@@ -12,7 +12,7 @@ struct NarrowTile {
   static constexpr int m = 16, columns = 16, tiles_n = columns / 8;
   static constexpr int n = row_sum_columns;  // as `finish_tile` takes them: half of them are never inside
   static constexpr int warps = 8, threads = 32 * warps, sums_stride = n + 8;
-  static constexpr int together = 4;                                     // steps of a warp that it asks for at a time
+  static constexpr int together = 4;                                      // steps of a warp that it asks for at a time
   static constexpr int step_bytes = 64, turn_bytes = warps * step_bytes;  // of a row: of a warp's step, of all warps'
 };
 

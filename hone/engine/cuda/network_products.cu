@@ -87,8 +87,12 @@ template <Math math, class E>
 void Networks<math, E>::prepare_layer(int l) const {
   const Beside beside{sides_.nets, sides_.runs, {sides_.net_parameters, 0, room_.net_weights}, sides_.of_run()};
   const Layer& layer = net_.layer[l];
-  const WeightCopy copy{parameters_ + layer.weight, layer.inputs, layer.outputs, layer.ld,
-                        l == 0 ? NetworkRoom<float>::ld(layer.inputs) : room_.ld(layer.inputs), ld(l)};
+  const WeightCopy copy{parameters_ + layer.weight,
+                        layer.inputs,
+                        layer.outputs,
+                        layer.ld,
+                        l == 0 ? NetworkRoom<float>::ld(layer.inputs) : room_.ld(layer.inputs),
+                        ld(l)};
   const dim3 grid(ceil_div(layer.outputs, side), ceil_div(layer.inputs, side), beside.count());
   const dim3 block(side, copy_rows);
   if (l == 0)
@@ -111,21 +115,21 @@ void Networks<math, E>::launch_forward(int rows, int l, const Epilogue& epilogue
                       sides_.net_parameters};
   const Beside beside{sides_.nets, sides_.runs, net, sides_.of_run()};
   if (l == 0)
-    launch_product<float, math>({tape_.input, room_.first_across, tape_.ld_input,
-                                 NetworkRoom<float>::ld(layer.inputs), rows, layer.outputs, layer.inputs},
+    launch_product<float, math>({tape_.input, room_.first_across, tape_.ld_input, NetworkRoom<float>::ld(layer.inputs),
+                                 rows, layer.outputs, layer.inputs},
                                 beside, epilogue, stream_);
   else
-    launch_product<E, math>({room_.value[l - 1], room_.across[l], ld(l - 1), ld(l - 1), rows, layer.outputs,
-                             layer.inputs},
-                            beside, epilogue, stream_);
+    launch_product<E, math>(
+        {room_.value[l - 1], room_.across[l], ld(l - 1), ld(l - 1), rows, layer.outputs, layer.inputs}, beside,
+        epilogue, stream_);
 }
 
 template <Math math, class E>
 template <class Epilogue>
 void Networks<math, E>::launch_backward(int rows, int l, const Epilogue& epilogue) const {
   const Layer& layer = net_.layer[l];
-  Beside beside{sides_.nets, sides_.runs, {net_values(l), room_.net_weights, l > 0 ? net_values(l - 1) : 0},
-                sides_.of_run()};
+  Beside beside{
+      sides_.nets, sides_.runs, {net_values(l), room_.net_weights, l > 0 ? net_values(l - 1) : 0}, sides_.of_run()};
   if (room_.delta[l])
     return launch_product<E, math>({room_.delta[l], room_.along[l], ld(l), ld(l), rows, layer.inputs, layer.outputs},
                                    beside, epilogue, stream_);

@@ -29,11 +29,11 @@ struct OneLayerPlaces {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 // A Bernoulli decoder without hidden layers, as a whole in each block of a cluster, with NC ≤ 4 chains of the block's
-// own. A warp has some tiles of pixels. The product forward has eight columns: chain n is in columns n, n + NC … So every
-// lane knows the sums of several tiles for the same chains, and lanes that know the same share the tiles out. For the way
-// back the weights lie the wrong way round; but a lane has those of its pixels, multiplies them by the residuals in pairs
-// of halves, adds up its few pixels, and a last product, with ones, adds up lanes. What a warp finds for all dimensions
-// of z is a part of the sum over all warps.
+// own. A warp has some tiles of pixels. The product forward has eight columns: chain n is in columns n, n + NC … So
+// every lane knows the sums of several tiles for the same chains, and lanes that know the same share the tiles out. For
+// the way back the weights lie the wrong way round; but a lane has those of its pixels, multiplies them by the
+// residuals in pairs of halves, adds up its few pixels, and a last product, with ones, adds up lanes. What a warp finds
+// for all dimensions of z is a part of the sum over all warps.
 template <int NC_>
 class OneLayerDecoder {
   using Shape = NoHiddenLayers;
@@ -114,8 +114,8 @@ class OneLayerDecoder {
   __device__ int chain(int other) const { return (2 * t() + other) % NC; }  // of the lane's, other < lane_chains
   __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
 
-  // A warp's slots are its own tiles and, for four warps each, one of the rest, of which a warp goes back to one tile of
-  // dimensions.
+  // A warp's slots are its own tiles and, for four warps each, one of the rest, of which a warp goes back to one tile
+  // of dimensions.
   __device__ int tile_of(int slot) const {
     return slot < own_tiles ? warp_ + warps * slot : warps * own_tiles + warp_ / latent_tiles;
   }
@@ -159,7 +159,7 @@ class OneLayerDecoder {
   int run_, first_;
   int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 
-  Fragment weights_[Shape::own];  // (slot, tile of dimensions)
+  Fragment weights_[Shape::own];                          // (slot, tile of dimensions)
   float2 bias_[lane_slots], x_[lane_slots][lane_chains];  // of the lane's two pixels
 };
 
@@ -173,11 +173,11 @@ __device__ void OneLayerDecoder<NC>::begin_vectors() const {
   for (int i = threadIdx.x; i < at().pixels; i += threads) {
     float* to = floats(at().vectors) + i;
     const bool there = i < layer.outputs;
-    there && layer.has_bias ? copy_async(to, bias + i) : void(*to = there ? 0 : never);
+    there&& layer.has_bias ? copy_async(to, bias + i) : void(*to = there ? 0 : never);
 #pragma unroll 1
     for (int chain = 0; chain < NC; ++chain) {
       to += at().pixels;
-      there && real(chain) ? copy_async(to, x + chain * space_.ld_pixels + i) : void(*to = 0);
+      there&& real(chain) ? copy_async(to, x + chain * space_.ld_pixels + i) : void(*to = 0);
     }
   }
 }
@@ -234,13 +234,12 @@ __device__ __forceinline__ void OneLayerDecoder<NC>::add_values(float (&sums)[2]
 #pragma unroll
     for (int offset = NC <= 2 ? 1 : NC / 2; offset < 32; offset *= 2)
       sums[other] += __shfl_xor_sync(0xFFFFFFFFu, sums[other], offset);
-    if (lane_ < (NC + 1) / 2)
-      reinterpret_cast<double*>(shared_ + at().values)[warp_ * NC + chain(other)] = sums[other];
+    if (lane_ < (NC + 1) / 2) reinterpret_cast<double*>(shared_ + at().values)[warp_ * NC + chain(other)] = sums[other];
   }
 }
 
-// Σ over the lanes of a column: a product with ones in row 2 l + j, so that lane 4 g + t gets dimensions 8 g + 2 t and the
-// next: 2 lane, 2 lane + 1.
+// Σ over the lanes of a column: a product with ones in row 2 l + j, so that lane 4 g + t gets dimensions 8 g + 2 t and
+// the next: 2 lane, 2 lane + 1.
 template <int NC>
 __device__ __forceinline__ void OneLayerDecoder<NC>::send_slopes(const Slopes& slopes, int chain) const {
   Sums c[2] = {};
@@ -266,7 +265,8 @@ __device__ void OneLayerDecoder<NC>::evaluate(bool wants_value, const double* va
   Sums a[slots] = {};
   {
     uint2 z[latent_tiles];
-    const auto* input = reinterpret_cast<const uint4*>(shared_ + at().input) + (4 * (g() % NC) + t()) * latent_tiles / 2;
+    const auto* input =
+        reinterpret_cast<const uint4*>(shared_ + at().input) + (4 * (g() % NC) + t()) * latent_tiles / 2;
 #pragma unroll
     for (int l = 0; l < latent_tiles; l += 2) {
       const uint4 both = input[l / 2];

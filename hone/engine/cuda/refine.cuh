@@ -26,11 +26,11 @@ struct ChainArrays {
   int count, latent, ld;
   double *z, *value, *gradient;
   double *position, *momentum, *slope, *proposed, *energy;
-  double* acceptance;                   // sums of the acceptance probabilities
-  int *length, *outcome;                // of this trajectory: leapfrog steps, and whether it is accepted (Outcome)
-  int *proposals, *nonfinite;           // sums over the refinement
-  float *input, *answer;                // a point, and ∇ log p(x | z) there
-  const float* partial;                 // (parts, chains) of log p(x | z)
+  double* acceptance;          // sums of the acceptance probabilities
+  int *length, *outcome;       // of this trajectory: leapfrog steps, and whether it is accepted (Outcome)
+  int *proposals, *nonfinite;  // sums over the refinement
+  float *input, *answer;       // a point, and ∇ log p(x | z) there
+  const float* partial;        // (parts, chains) of log p(x | z)
   int parts;
   const double* constant;  // of log p(x | z); null: 0
   std::size_t run;         // floats from a run to the next

@@ -13,8 +13,8 @@ __device__ inline const double* draws_of(const Space& space, int run, int first)
 }
 
 // The chains of a cluster, or of each of its blocks, through a whole refinement. A block moves all that it knows (where
-// blocks share chains, with the same bits), a warp a chain (or several) and one lane a dimension: within a chain hardly a
-// barrier is needed. The decoder is a block's part of log p(x | z):
+// blocks share chains, with the same bits), a warp a chain (or several) and one lane a dimension: within a chain hardly
+// a barrier is needed. The decoder is a block's part of log p(x | z):
 //   NC, block_warps, rank()                  chains; warps of a block; this block's number in the cluster or team
 //   groups                                   of a cluster, each with chains of its own; 1: its blocks share theirs
 //   most_dims                                dimensions of z at most; 0: not known to the compiler
@@ -77,9 +77,9 @@ class Refinement {
     }
   }
 
-  // What is done most often, moving on, is done by two warps a chain where z is long and there are as many warps. A warp
-  // has groups of `together` neighbours among the dimensions then; what is read of a group is read before anything is
-  // written, so that reads need not wait for each other.
+  // What is done most often, moving on, is done by two warps a chain where z is long and there are as many warps. A
+  // warp has groups of `together` neighbours among the dimensions then; what is read of a group is read before anything
+  // is written, so that reads need not wait for each other.
   static constexpr int movers = Decoder::most_dims > 32 && 2 * NC <= warps ? 2 : 1,
                        together = Decoder::most_dims > 32 * movers ? 2 : 1;
   static_assert(Decoder::most_dims <= 64);
@@ -355,15 +355,17 @@ __device__ void Refinement<Decoder>::write_refined(int chain) {
 template <class Decoder>
 __device__ void Refinement<Decoder>::refine() {
   const int leaps = spec_.shape.leapfrog + spec_.shape.jitter, shortest = spec_.shape.leapfrog - spec_.shape.jitter;
-  const int fetching = (warp_ + warps / 2) % warps;  // the chain whose numbers a warp fetches: not the one that it moves
-  for (int step = -1, index = leaps;;) {             // step −1: the draws themselves
+  const int fetching =
+      (warp_ + warps / 2) % warps;        // the chain whose numbers a warp fetches: not the one that it moves
+  for (int step = -1, index = leaps;;) {  // step −1: the draws themselves
     decoder_.template evaluate<false>(step < 0 || index >= shortest, nullptr);
     if (step >= 0 && index < leaps) each_moved([&](int chain, int mover) { leap(chain, mover, step, index); });
-    if (index >= shortest) each_chain(warp_, [&](int chain) {
-      if (step < 0) return begin(chain);
-      if (index == ints(at().length)[chain]) end_trajectory(chain, step);
-      if (index == leaps) accept(chain, step);
-    });
+    if (index >= shortest)
+      each_chain(warp_, [&](int chain) {
+        if (step < 0) return begin(chain);
+        if (index == ints(at().length)[chain]) end_trajectory(chain, step);
+        if (index == leaps) accept(chain, step);
+      });
     if (step < 0 || index == 1) each_chain(fetching, [&](int chain) { fetch(chain, step + 1); });
     if (index++ == leaps) {
       wait_for_copies();
@@ -402,8 +404,8 @@ __device__ void Refinement<Decoder>::run(const double* draws) {
     arrive_at_meeting();
     end_meeting();  // all shared memory is set up before others write into it
   }
-  // Who has come here has received all that others sent so far, and what they send in the last pass is waited for there:
-  // so nobody leaves while others may write to it.
+  // Who has come here has received all that others sent so far, and what they send in the last pass is waited for
+  // there: so nobody leaves while others may write to it.
   const auto arrive = [] { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); };
   if constexpr (stay) {  // one pass answers and records, unless a draw is lost
     arrive();

@@ -7,8 +7,9 @@ namespace hone::cuda {
 
 enum RegisterBox { second_box, sums_box, delta_box, answer_box, box_count = answer_box + 2 };  // answers: two in turn
 
-// Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves a lane,
-// tile after tile for 8 chains, then for the next 8: a product reads its tile at once, without conflicts of banks.
+// Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves a
+// lane, tile after tile for 8 chains, then for the next 8: a product reads its tile at once, without conflicts of
+// banks.
 template <class Shape, int NT>
 struct RegisterPlaces {
   static constexpr int NC = 8 * NT;
@@ -42,8 +43,8 @@ struct RegisterPlaces {
 
 __device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
 
-// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1); as
-// halves: of unit 2 g, of unit 2 g + 1.
+// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1);
+// as halves: of unit 2 g, of unit 2 g + 1.
 __device__ __forceinline__ uint2 packed(const Sums& c) { return {packed(c.x, c.y), packed(c.z, c.w)}; }
 __device__ __forceinline__ Sums unpacked(uint2 words) {
   const float2 low = unpacked(words.x), high = unpacked(words.y);
@@ -55,8 +56,8 @@ __device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
   return {h.x > 0 ? a.x : 0.0f, h.y > 0 ? a.y : 0.0f, h.z > 0 ? a.z : 0.0f, h.w > 0 ? a.w : 0.0f};
 }
 
-// Results of one product as what the next reads: (g; 2 t, 2 t + 1) → (2 t, 2 t + 1; g), for even and for odd units. So k
-// is there in the order of `by_parity`.
+// Results of one product as what the next reads: (g; 2 t, 2 t + 1) → (2 t, 2 t + 1; g), for even and for odd units. So
+// k is there in the order of `by_parity`.
 __device__ __forceinline__ uint2 transposed(uint2 words) { return {transposed(words.x), transposed(words.y)}; }
 
 // Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves a lane, tile after
@@ -66,9 +67,9 @@ __device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
 }
 
 // A block's part of a Bernoulli decoder with two hidden layers of ReLUs. The weights of the last layer and, forward, of
-// the second lie in registers, as fragments: their products read nothing but activations. The other fragments, which are
-// few, lie in shared memory. A product over all of k is one warp's; but the last one, back to z, follows the one before
-// it in the same warp, and its sums are added up.
+// the second lie in registers, as fragments: their products read nothing but activations. The other fragments, which
+// are few, lie in shared memory. A product over all of k is one warp's; but the last one, back to z, follows the one
+// before it in the same warp, and its sums are added up.
 template <class Shape, int NT>
 class RegisterDecoder {
  public:
@@ -128,8 +129,7 @@ class RegisterDecoder {
   template <class DoOne>
   __device__ __forceinline__ void by_owned_tiles(DoOne do_one) const {
     static_assert(NT * owned_tiles <= warps);
-    if (warp_ < NT * owned_tiles)
-      do_one(NT == 1 ? 0 : warp_ / owned_tiles, NT == 1 ? warp_ : warp_ % owned_tiles);
+    if (warp_ < NT * owned_tiles) do_one(NT == 1 ? 0 : warp_ / owned_tiles, NT == 1 ? warp_ : warp_ % owned_tiles);
   }
   __device__ __forceinline__ uint2& words(int place, int tile) const {
     return reinterpret_cast<uint2*>(shared_ + place)[32 * tile + lane_];
@@ -317,8 +317,9 @@ __device__ void RegisterDecoder<Shape, NT>::forward_hidden() {
   if (m >= 0 && m < owned_tiles && tile < second_tiles) {  // → all blocks
 #pragma unroll
     for (int n = 0; n < NT; ++n) {
-      const Sums c = product<first_tiles>(for_all_chains(hidden_bias_), [&](int s) -> Fragment& { return own_[s]; },
-                                          [&](int s) { return words(at().first, n * first_tiles + s); });
+      const Sums c = product<first_tiles>(
+          for_all_chains(hidden_bias_), [&](int s) -> Fragment& { return own_[s]; },
+          [&](int s) { return words(at().first, n * first_tiles + s); });
       const uint2 value = packed(rectified(c)), b = transposed(value);
       words(at().mask, n * owned_tiles + m) = value;
       const int place = at().second + ((n * second_tiles + tile) * 32 + lane_) * 8;
@@ -374,8 +375,7 @@ __device__ void RegisterDecoder<Shape, NT>::compare(bool wants_value, const doub
 #pragma unroll
       for (int other = 0; other < 2; ++other) {
 #pragma unroll
-        for (int offset = 4; offset < 32; offset *= 2)
-          sums[other] += __shfl_xor_sync(0xFFFFFFFFu, sums[other], offset);
+        for (int offset = 4; offset < 32; offset *= 2) sums[other] += __shfl_xor_sync(0xFFFFFFFFu, sums[other], offset);
         if (g() == 0) partial[8 * n + 2 * t() + other] = sums[other];
       }
     }
@@ -393,8 +393,9 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden(bool answers) {
       Sums c[Shape::back_tiles];
 #pragma unroll
       for (int i = 0; i < Shape::back_tiles; ++i)
-        c[i] = product<back_steps>({}, [&](int s) -> Fragment& { return own_[i * back_steps + s]; },
-                                   [&](int s) { return words(at().residual, n * pixel_tiles + s); });
+        c[i] = product<back_steps>(
+            {}, [&](int s) -> Fragment& { return own_[i * back_steps + s]; },
+            [&](int s) { return words(at().residual, n * pixel_tiles + s); });
 #pragma unroll
       for (int i = 0; i < Shape::back_tiles; ++i) {
         const int tile = first + i * Shape::back_warps, place = (rank_ * NT + n) * owned_tiles + tile / blocks;
@@ -417,9 +418,10 @@ __device__ void RegisterDecoder<Shape, NT>::backward_hidden(bool answers) {
   if (warp_ < first_tiles) {
 #pragma unroll
     for (int n = 0; n < NT; ++n) {
-      const Sums c = where_positive(
-          first_value_[n], product<owned_tiles>({}, [&](int m) -> Fragment& { return to_first[m]; },
-                                                [&](int m) { return words(at().delta, n * owned_tiles + m); }));
+      const Sums c =
+          where_positive(first_value_[n], product<owned_tiles>(
+                                              {}, [&](int m) -> Fragment& { return to_first[m]; },
+                                              [&](int m) { return words(at().delta, n * owned_tiles + m); }));
       if constexpr (records) send_first_delta(n, c);
       if (answers) {
         const uint2 b = transposed(packed(c));

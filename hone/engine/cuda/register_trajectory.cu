@@ -37,9 +37,9 @@ __global__ void __launch_bounds__(threads, 1)
     const Surroundings& around = spec.around;
     const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
       const int of_cluster = block / Shape::blocks;
-      return EncoderBlock<Math::tf32>(
-          space, around.encoder, reinterpret_cast<float*>(shared + around.begin), block % Shape::blocks,
-          of_cluster % spec.clusters * EncoderSplit::rows, first_run + of_cluster / spec.clusters);
+      return EncoderBlock<Math::tf32>(space, around.encoder, reinterpret_cast<float*>(shared + around.begin),
+                                      block % Shape::blocks, of_cluster % spec.clusters * EncoderSplit::rows,
+                                      first_run + of_cluster / spec.clusters);
     };
     auto* draws = reinterpret_cast<double*>(shared + around.draws);
     if (around.there) {
@@ -70,8 +70,16 @@ __global__ void __launch_bounds__(threads, 1)
         const DrawnDatum q = after.own(draws);
         const auto chain = refinement.chain(column - decoder.first());
         const bool alive = chain.first_value != -infinity;
-        return {q.mean, q.sd, q.noise, q.raw_sd, chain.z, chain.first_gradient,
-                alive,  alive ? chain.first_value : 0, alive ? chain.value : 0, {q.baseline[0], q.baseline[1]}};
+        return {q.mean,
+                q.sd,
+                q.noise,
+                q.raw_sd,
+                chain.z,
+                chain.first_gradient,
+                alive,
+                alive ? chain.first_value : 0,
+                alive ? chain.value : 0,
+                {q.baseline[0], q.baseline[1]}};
       });
     }
   } else {
@@ -86,9 +94,12 @@ __global__ void __launch_bounds__(threads, 1)
 template <class Shape>
 TrajectoryKernel kernel_of(const TrajectoryPlan& plan) {
   switch (plan.chains) {
-    case 8: return plan.refines ? trajectory<Shape, 1, false> : trajectory<Shape, 1, true>;
-    case 16: return trajectory<Shape, 2, false>;
-    default: return trajectory<Shape, 4, false>;
+    case 8:
+      return plan.refines ? trajectory<Shape, 1, false> : trajectory<Shape, 1, true>;
+    case 16:
+      return trajectory<Shape, 2, false>;
+    default:
+      return trajectory<Shape, 4, false>;
   }
 }
 

@@ -35,8 +35,8 @@ struct RegisterShape {
   static constexpr bool hidden = true;
   static constexpr int owned_tiles = (second_tiles + blocks - 1) / blocks;  // of the second layer, of a block at most
 
-  // A warp's part of the last layer. Forward it has a tile of pixels and all of k. Back, warps that have no pixels share
-  // the tiles below, two each. The warps that are left have the second layer's forward products.
+  // A warp's part of the last layer. Forward it has a tile of pixels and all of k. Back, warps that have no pixels
+  // share the tiles below, two each. The warps that are left have the second layer's forward products.
   static constexpr int forward_steps = second_tiles, back_steps = pixel_tiles;
   static constexpr int back_warp = pixel_tiles, back_warps = (second_tiles + 1) / 2, back_tiles = 2;
   static constexpr int second_warp = back_warp + back_warps;
@@ -44,9 +44,9 @@ struct RegisterShape {
   static_assert(blocks <= warps);
 
   // A thread's fragments. Of the hidden layers, which are few, in shared memory (warp = tile of the first layer, be it
-  // results or k); then those in its own registers: of the last layer forward or back, or of the second layer (k = tiles
-  // of the first).
-  static constexpr int own = std::max({forward_steps, back_tiles * back_steps, first_tiles});
+  // results or k); then those in its own registers: of the last layer forward or back, or of the second layer (k =
+  // tiles of the first).
+  static constexpr int own = std::max({forward_steps, back_tiles* back_steps, first_tiles});
   enum Place {
     first_forward = 0,
     second_back = latent_tiles,
@@ -152,7 +152,8 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   return result;
 }
 // A block's fragments come from where they were packed: the first to shared memory, where they stay; a thread's own
-// to its registers. Or in two parts, between which they come: `staged` of the own ones lie in shared memory for a while.
+// to its registers. Or in two parts, between which they come: `staged` of the own ones lie in shared memory for a
+// while.
 template <class Shape>
 __device__ __forceinline__ void take_fragments(Fragment (&own)[Shape::own], Fragment* resident, const Fragment* from) {
   from += threadIdx.x;

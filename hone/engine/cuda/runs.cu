@@ -193,9 +193,7 @@ void Runs::upload_parameters(int run) {
   copy_to(of(space_.parameters, run), padded, "copying parameters");
 }
 
-RunState Runs::state_of(int run) const {
-  return copy_of(of(space_.state, run), 1, "reading a run's state").front();
-}
+RunState Runs::state_of(int run) const { return copy_of(of(space_.state, run), 1, "reading a run's state").front(); }
 
 void Runs::set_state(int run, const RunState& state) {
   copy_to(of(space_.state, run), std::span(&state, 1), "writing a run's state");

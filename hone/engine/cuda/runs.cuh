@@ -135,7 +135,7 @@ class Runs {
   Math math_;
   Net decoder_net_, mean_net_;
   ProductPath encoder_path_, decoder_path_;  // where they go by products
-  std::size_t net_parameters_ = 0;  // from the mean's network to the deviations'
+  std::size_t net_parameters_ = 0;           // from the mean's network to the deviations'
   std::vector<std::unique_ptr<Minibatches>> minibatches_;
   struct {
     std::uint32_t first = 0, count = 0;  // iterations
@@ -161,7 +161,7 @@ class Runs {
   bool takes_encoder_ = false;
   Net encoder_products_;  // layers of q's networks that go by products: all, the first or none
   Surroundings around_;
-  int wave_ = 1;  // runs whose clusters are resident at a time
+  int wave_ = 1;                                         // runs whose clusters are resident at a time
   cudaGraphExec_t graph_ = nullptr, several_ = nullptr;  // an iteration; `at_once` of them
 };
 

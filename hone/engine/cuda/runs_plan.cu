@@ -60,7 +60,7 @@ void Runs::plan_refinement(const PathOptions& options) {
     path_ = "one kernel a refinement: " + std::to_string(ceil_div(config_.batch, plan_->chains)) +
             (plan_->weights == WeightPlace::cache ? " teams of " + std::to_string(plan_->team.blocks) + " blocks, "
              : plan_->cluster == 1                ? " blocks alone, "
-                                   : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
+                                                  : " clusters of " + std::to_string(plan_->cluster) + " blocks, ") +
             std::to_string(plan_->chains) + " chains each, weights " +
             (plan_->weights == WeightPlace::registers                      ? "in registers"
              : plan_->weights == WeightPlace::cache                        ? "from the cache"

@@ -94,17 +94,23 @@ __global__ void __launch_bounds__(threads, 1)
 template <int depth, Math math>
 TrajectoryKernel kernel_of(int chains) {
   switch (chains) {
-    case 8: return trajectory<depth, 1, math>;
-    case 16: return trajectory<depth, 2, math>;
-    default: return trajectory<depth, 4, math>;
+    case 8:
+      return trajectory<depth, 1, math>;
+    case 16:
+      return trajectory<depth, 2, math>;
+    default:
+      return trajectory<depth, 4, math>;
   }
 }
 template <Math math>
 TrajectoryKernel kernel_of(int depth, int chains) {
   switch (depth) {
-    case 1: return kernel_of<1, math>(chains);
-    case 2: return kernel_of<2, math>(chains);
-    default: return kernel_of<3, math>(chains);
+    case 1:
+      return kernel_of<1, math>(chains);
+    case 2:
+      return kernel_of<2, math>(chains);
+    default:
+      return kernel_of<3, math>(chains);
   }
 }
 

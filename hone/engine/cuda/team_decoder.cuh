@@ -45,8 +45,7 @@ struct TeamNumbers {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if constexpr (halves) {  // every NaN becomes 7FFF
       uint2* to = reinterpret_cast<uint2*>(tile) + 2 * lane + half;
-      asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1,%2};" ::"l"(to), "r"(packed(c.x, c.y)),
-                   "r"(packed(c.z, c.w))
+      asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1,%2};" ::"l"(to), "r"(packed(c.x, c.y)), "r"(packed(c.z, c.w))
                    : "memory");
     } else {
       const auto word = [](float x) {
@@ -313,20 +312,22 @@ __device__ typename TeamDecoder<Numbers, NC>::Phase TeamDecoder<Numbers, NC>::ma
                      : plan_.first,
             crosses ? plan_.values_at[l - 1] : 0,
             crosses ? plan_.tiles[l] : 0,
-            last_ == 0 ? -1 : l == last_ ? plan_.deltas_at[l] : plan_.values_at[l]};
+            last_ == 0   ? -1
+            : l == last_ ? plan_.deltas_at[l]
+                         : plan_.values_at[l]};
   }
   const int l = last_ - (p - forward);  // back through it
   if (l == 0) return {Kind::answer, 0, 0, plan_.tiles[0], own_place(), 0, 0, -1};
-  return {Kind::slope,          l - 1, begin_of(l - 1), count_of(l - 1), plan_.operand, plan_.deltas_at[l],
+  return {Kind::slope,        l - 1,
+          begin_of(l - 1),    count_of(l - 1),
+          plan_.operand,      plan_.deltas_at[l],
           plan_.tiles[l + 1], l == 1 ? -1 : plan_.deltas_at[l - 1]};
 }
 
 template <class Numbers, int NC>
 __device__ typename TeamDecoder<Numbers, NC>::Share TeamDecoder<Numbers, NC>::made_share(int p, int warp) const {
   const Phase ph = made_phase(p);
-  const int product = ph.kind == Kind::answer  ? 1
-                      : ph.kind == Kind::slope ? 2 * (ph.layer + 1) + 1
-                                               : 2 * ph.layer;
+  const int product = ph.kind == Kind::answer ? 1 : ph.kind == Kind::slope ? 2 * (ph.layer + 1) + 1 : 2 * ph.layer;
   const TeamMatrix w = plan_.matrix[product];
   const ProductPlan how = plan_.how[product];
   const int part = warp / how.tiles, tile = warp % how.tiles;
@@ -335,7 +336,7 @@ __device__ typename TeamDecoder<Numbers, NC>::Share TeamDecoder<Numbers, NC>::ma
   const int k = ph.kind == Kind::answer ? count_of(0) : w.k, k0 = ph.kind == Kind::answer ? begin_of(0) : 0;
   const int begin = k * part / how.parts, end = k * (part + 1) / how.parts, kept = plan_.resident[product];
   const int at = ((kept ? tile : ph.begin + tile) * w.k + k0 + begin) * 32 * words;
-  return {tile, part, begin, end, kept ? -(kept / 16 + at) - 1 : w.at + at, how.tiles * w.k * 32 * words,
+  return {tile,      part,     begin, end, kept ? -(kept / 16 + at) - 1 : w.at + at, how.tiles * w.k * 32 * words,
           how.tiles, how.parts};
 }
 
@@ -645,8 +646,8 @@ __device__ void TeamDecoder<Numbers, NC>::sum_log_p() const {
 template <class Numbers, int NC>
 __device__ void TeamDecoder<Numbers, NC>::collect(bool wants_value) {
   const int size = plan_.tiles[0] * 2 * MT * 32, blocks = plan_.blocks;
-  const auto* sums = reinterpret_cast<const Sums*>(exchange_ + plan_.answers) +
-                     parity_ * static_cast<std::size_t>(blocks * size);
+  const auto* sums =
+      reinterpret_cast<const Sums*>(exchange_ + plan_.answers) + parity_ * static_cast<std::size_t>(blocks * size);
   const auto* values = reinterpret_cast<const double*>(exchange_ + plan_.values) + parity_ * blocks * NC;
 #pragma unroll 1
   for (int i = threadIdx.x; i < answer_parts * size; i += threads) {

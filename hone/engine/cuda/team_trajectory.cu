@@ -158,9 +158,12 @@ TrajectoryPlan plan_of(const DecoderShape& decoder, int chains, int blocks, int 
 template <class Numbers>
 TrajectoryKernel kernel_of(int chains) {
   switch (chains) {
-    case 16: return trajectory<Numbers, 16>;
-    case 32: return trajectory<Numbers, 32>;
-    default: return trajectory<Numbers, 64>;
+    case 16:
+      return trajectory<Numbers, 16>;
+    case 32:
+      return trajectory<Numbers, 32>;
+    default:
+      return trajectory<Numbers, 64>;
   }
 }
 

@@ -17,7 +17,7 @@ struct Tile {
   static constexpr int tiles_m = WM / 16, tiles_n = WN / 8;
   static constexpr int stage = (M + N) * row_bytes;  // bytes
   static constexpr int sums_stride = N + 8;          // floats: hardly a bank twice
-  static constexpr int bytes = std::max(stages * stage, M * sums_stride * static_cast<int>(sizeof(float)));
+  static constexpr int bytes = std::max(stages * stage, M* sums_stride* static_cast<int>(sizeof(float)));
 };
 
 using LargeTile = Tile<128, 128, 64, 32, 2>;
@@ -72,9 +72,8 @@ class RowCopies {
     to_ = first * 128 + (c ^ first % 8) * 16;
 #pragma unroll
     for (int turn = 0; turn < turns; ++turn)
-      offset_[turn] = row + first + turn * rows_a_turn < rows
-                          ? (row + first + turn * rows_a_turn) * (ld / per_chunk)
-                          : -1;
+      offset_[turn] =
+          row + first + turn * rows_a_turn < rows ? (row + first + turn * rows_a_turn) * (ld / per_chunk) : -1;
   }
 
   __device__ __forceinline__ void copy_next(unsigned to) {
@@ -147,8 +146,7 @@ __device__ __forceinline__ void multiply_tile(const Product<E>& p, int m0, int n
   // where a lane's row begins: of A matrices are (rows 0, k 0), (rows 8, k 0), (rows 0, k 1), (rows 8, k 1), of B (rows
   // 0, k 0), (rows 0, k 1), (rows 8, k 0), (rows 8, k 1)
   const unsigned row_a = (warp_m + lane % 16) * T::row_bytes + ((lane / 16 ^ lane % 8) * 16);
-  const unsigned row_b =
-      (T::m + warp_n + lane % 8 + lane / 16 * 8) * T::row_bytes + ((lane / 8 % 2 ^ lane % 8) * 16);
+  const unsigned row_b = (T::m + warp_n + lane % 8 + lane / 16 * 8) * T::row_bytes + ((lane / 8 % 2 ^ lane % 8) * 16);
 
   Sums c[T::tiles_m][T::tiles_n] = {};
   for (int step = 0; step < T::stages - 1; ++step) copy_next();

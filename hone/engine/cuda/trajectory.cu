@@ -10,10 +10,14 @@ namespace {
 
 TrajectoryKernel kernel_of(const TrajectoryPlan& plan, Math math) {
   switch (plan.weights) {
-    case WeightPlace::registers: return register_kernel(plan);
-    case WeightPlace::streamed: return streamed_kernel(plan);
-    case WeightPlace::cache: return team_kernel(plan, math);
-    default: return shared_kernel(plan, math);
+    case WeightPlace::registers:
+      return register_kernel(plan);
+    case WeightPlace::streamed:
+      return streamed_kernel(plan);
+    case WeightPlace::cache:
+      return team_kernel(plan, math);
+    default:
+      return shared_kernel(plan, math);
   }
 }
 int threads_of(const TrajectoryPlan& plan) {
@@ -26,11 +30,10 @@ int blocks_of(const TrajectoryPlan& plan) {  // that carry the same chains, or a
 
 bool allows(const TrajectoryPlan& plan, Math math, int most) {
   const TrajectoryKernel kernel = kernel_of(plan, math);
-  const bool fits =
-      plan.bytes <= most &&
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most) == cudaSuccess &&
-      (plan.cluster <= 8 ||
-       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess);
+  const bool fits = plan.bytes <= most &&
+                    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most) == cudaSuccess &&
+                    (plan.cluster <= 8 ||
+                     cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess);
   if (!fits) cudaGetLastError();
   return fits;
 }
@@ -46,9 +49,7 @@ bool has_clusters() {
   return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && code.ptxVersion >= 90;
 }
 
-int cluster_shared_memory() {
-  return has_clusters() ? device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) : 0;
-}
+int cluster_shared_memory() { return has_clusters() ? device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) : 0; }
 
 int resident_clusters(const TrajectoryPlan& plan, Math math) {
   const int clusters = resident_clusters(kernel_of(plan, math), plan.cluster, threads_of(plan), plan.bytes);
@@ -78,8 +79,7 @@ std::optional<TrajectoryPlan> plan_teams(const DecoderShape& decoder, int batch,
   if (most == 0) return {};
   if (blocks == 0) {
     int widest = 1;
-    for (int l = 0; l < decoder.net.depth; ++l)
-      widest = std::max(widest, ceil_div(decoder.net.layer[l].outputs, 16));
+    for (int l = 0; l < decoder.net.depth; ++l) widest = std::max(widest, ceil_div(decoder.net.layer[l].outputs, 16));
     blocks = std::clamp(device_attribute(cudaDevAttrMultiProcessorCount) / (teams * runs), 1, widest);
   }
   const TrajectoryPlan plan = plan_team(decoder, chains, blocks, most);
@@ -91,8 +91,7 @@ Surroundings plan_surroundings(const TrajectoryPlan& plan, const EncoderSpec& en
                                int latent) {
   if (plan.weights != WeightPlace::registers || plan.chains != EncoderSplit::rows) return {};
   Surroundings around{true, encoder, objective, EncodeShape(encoder.net, latent), AscendShape(encoder.net, latent)};
-  const long long most = cluster_shared_memory(),
-                  draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);
+  const long long most = cluster_shared_memory(), draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);
   long long end = plan.bytes + std::max(around.encode.bytes, around.ascend.bytes);
   if (end + draws > most) return {};
   around.begin = plan.bytes;
@@ -113,7 +112,8 @@ void launch_trajectory(const Space& space, const TrajectorySpec& spec, Math math
   const bool ahead = spec.plan.weights != WeightPlace::shared;
   const Launch launch(runs * spec.clusters * blocks_of(spec.plan), spec.plan.cluster, threads_of(spec.plan),
                       spec.around.there ? spec.around.bytes : spec.plan.bytes, stream, ahead);
-  check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run), "starting a refinement");
+  check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan, math), space, spec, first_run),
+        "starting a refinement");
 }
 
 }  // namespace hone::cuda

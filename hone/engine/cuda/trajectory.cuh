@@ -21,9 +21,9 @@ namespace hone::cuda {
 //   l = 0: slope(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since the slope is known to all; → all; one
 //   meeting
 // All blocks of a cluster then move its chains, with the same bits. Where there are chains enough for the whole device,
-// a block alone is faster: nothing crosses (streamed_decoder.cuh). Nor does it where there are no hidden layers and every
-// block has all weights in its registers (one_layer_decoder.cuh): then each block of the cluster has chains of its own,
-// and they are together for the encoder's sake.
+// a block alone is faster: nothing crosses (streamed_decoder.cuh). Nor does it where there are no hidden layers and
+// every block has all weights in its registers (one_layer_decoder.cuh): then each block of the cluster has chains of
+// its own, and they are together for the encoder's sake.
 inline constexpr int trajectory_layers = 3;
 
 // How a product's results are shared out over a block's warps: by tiles of 16 rows and, where there are few of them, by
@@ -82,8 +82,7 @@ struct ChainPlaces {
   __host__ __device__ constexpr ChainPlaces(int begin, int chains, int latent, bool keeps_first = false) {
     Places places(begin);
     for (int* p : {&z, &gradient, &position, &momentum, &slope, &drawn}) *p = places.take<double>(chains * latent);
-    for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform,
-                   &next_energy})
+    for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform, &next_energy})
       *p = places.take<double>(chains);
     if (keeps_first) {  // the beginning, for the objective
       first_gradient = places.take<double>(chains * latent);
@@ -97,8 +96,8 @@ struct ChainPlaces {
 };
 
 // Where the weights are: in registers or, for many chains, streaming by a block alone, or kept by it where they fit (as
-// halves both: ReLU, Bernoulli, sizes within those of TwoHiddenLayers or NoHiddenLayers and of StreamedShape), or in the
-// shared memory of a cluster, or in the device's cache, from which a team reads them.
+// halves both: ReLU, Bernoulli, sizes within those of TwoHiddenLayers or NoHiddenLayers and of StreamedShape), or in
+// the shared memory of a cluster, or in the device's cache, from which a team reads them.
 enum class WeightPlace { registers, shared, streamed, cache };
 inline constexpr int streamed_warps = 8;  // of such a block alone
 

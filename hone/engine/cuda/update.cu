@@ -208,8 +208,8 @@ void launch_as(const Space& space, const Space* next, const UpdateSpec& spec, in
     spec.math == Math::tf32 ? launch<Math::tf32, optimizer, moves>(space, next, spec, runs, stream)
                             : launch<Math::fp32, optimizer, moves>(space, next, spec, runs, stream);
   };
-  moves && spec.optimizer == OptimizerKind::adam ? with.template operator()<OptimizerKind::adam>()
-                                                 : with.template operator()<OptimizerKind::rmsprop>();
+  moves&& spec.optimizer == OptimizerKind::adam ? with.template operator()<OptimizerKind::adam>()
+                                                : with.template operator()<OptimizerKind::rmsprop>();
 }
 
 }  // namespace
@@ -244,8 +244,8 @@ std::vector<UpdateTask> strip_tasks(const Net& net, const Tape& tape, double rat
   const int words = ceil_div(layer.inputs, 64);
   for (int part = 0; part < first.parts; ++part) {
     const int begin = words * part / first.parts, end = words * (part + 1) / first.parts;
-    UpdateTask task = {nullptr, tape.delta[0], layer.weight, 0, layer.ld, layer.ld, layer.inputs, layer.outputs,
-                       64 * begin, 0, rate};
+    UpdateTask task = {nullptr,      tape.delta[0], layer.weight, 0, layer.ld, layer.ld,
+                       layer.inputs, layer.outputs, 64 * begin,   0, rate};
     task.words = end - begin;
     task.sums = first.sums + static_cast<std::size_t>(part * EncoderSplit::nets + index) * batch * layer.ld;
     for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += Strip::units) tasks.push_back(task);

@@ -18,7 +18,7 @@ struct WarpShape {
   static constexpr int last_steps = hidden_layers > 0 ? hidden_steps : in_steps;
   static constexpr int chunk_pairs = 16 / last_steps, chunk_tiles = chunk_pairs * last_steps;  // what comes at a time
   static_assert(hidden_layers < 2 || chunk_pairs == 1);
-  static constexpr int first_tiles = hidden_layers > 0 ? hidden_steps * in_steps : 0;  // these stay in shared memory
+  static constexpr int first_tiles = hidden_layers > 0 ? hidden_steps* in_steps : 0;  // these stay in shared memory
   static constexpr int second_chunks = hidden_layers > 1 ? hidden_steps : 0;
 
   static constexpr int bytes = static_cast<int>(sizeof(uint4)) * tile_lines * (first_tiles + stages * chunk_tiles);
@@ -172,15 +172,15 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
       for (int j = 0; j < 2; ++j)
 #pragma unroll
         for (int half = 0; half < 2; ++half)
-          seen[j][half] = pixel + 8 * j < rows.ldx ? *reinterpret_cast<const float2*>(x[half] + pixel + 8 * j)
-                                                   : make_float2(0, 0);
+          seen[j][half] =
+              pixel + 8 * j < rows.ldx ? *reinterpret_cast<const float2*>(x[half] + pixel + 8 * j) : make_float2(0, 0);
       Sums c[2];
       begin(c);
       forward(c, h, tiles);
 #pragma unroll
       for (int j = 0; j < 2; ++j)
-        c[j] = {sums[0].add(c[j].x, seen[j][0].x), sums[0].add(c[j].y, seen[j][0].y),
-                sums[1].add(c[j].z, seen[j][1].x), sums[1].add(c[j].w, seen[j][1].y)};
+        c[j] = {sums[0].add(c[j].x, seen[j][0].x), sums[0].add(c[j].y, seen[j][0].y), sums[1].add(c[j].z, seen[j][1].x),
+                sums[1].add(c[j].w, seen[j][1].y)};
       if (static_cast<unsigned>(pixel) % log_every >= log_every - 16) {
         sums[0].take_logarithm();
         sums[1].take_logarithm();
@@ -218,8 +218,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
 #pragma unroll
         for (int p = 0; p < hidden_steps; ++p) back(below, h[p], stream.next());
 #pragma unroll
-        for (int p = 0; p < hidden_steps; ++p)
-          h[p] = first_positive.of(p, as_rows(below[2 * p], below[2 * p + 1]));
+        for (int p = 0; p < hidden_steps; ++p) h[p] = first_positive.of(p, as_rows(below[2 * p], below[2 * p + 1]));
       }
       Sums c[2 * in_steps] = {};
 #pragma unroll
@@ -233,8 +232,7 @@ __global__ void __launch_bounds__(32 * most_warps, gradient ? 1 : 2) decode(Pack
 __global__ void pack_layer(const float* parameters, Layer layer, int steps, int pairs, bool pixels, uint4* tiles,
                            float* biases) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < 16 * pairs)
-    biases[i] = bias_of(parameters, layer, i, pixels ? never : 0.0f);
+  if (i < 16 * pairs) biases[i] = bias_of(parameters, layer, i, pixels ? never : 0.0f);
   if (i >= steps * pairs * tile_lines) return;
   tiles[i] = packed_line(parameters, layer, steps, i);
 }
@@ -278,8 +276,8 @@ WarpDecoder::WarpDecoder(const Net& net, const float* parameters, cudaStream_t s
     for (int l = 0; l < net.depth; ++l) {
       const bool pixels = l + 1 == net.depth;
       const int steps = l == 0 ? in_steps_ : hidden_steps, pairs = pixels ? last_pairs_ : hidden_steps;
-      pack_layer<<<ceil_div(steps * pairs * tile_lines, 256), 256, 0, stream>>>(parameters, net.layer[l], steps,
-                                                                                pairs, pixels, tile, bias);
+      pack_layer<<<ceil_div(steps * pairs * tile_lines, 256), 256, 0, stream>>>(parameters, net.layer[l], steps, pairs,
+                                                                                pixels, tile, bias);
       check(cudaGetLastError(), "packing weights");
       tile += steps * pairs * tile_lines;
       bias += 16 * pairs;

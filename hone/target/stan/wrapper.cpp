@@ -1,12 +1,6 @@
 // BridgeStan's C interface (version 2) on top of any model that Stan 2.21 translates. hone carries this text and
 // compiles it on the user's machine, once, against the headers of StanHeaders; it is no part of hone's own library.
 // Models are called from any thread: every entry makes sure that the thread has its own tape.
-#include <stan/io/var_context.hpp>
-#include <stan/math/rev/core.hpp>
-#include <stan/model/model_base.hpp>
-#include <stan/services/util/create_rng.hpp>
-#include <stan/version.hpp>
-
 #include <cctype>
 #include <climits>
 #include <cstdlib>
@@ -16,6 +10,11 @@
 #include <limits>
 #include <map>
 #include <sstream>
+#include <stan/io/var_context.hpp>
+#include <stan/math/rev/core.hpp>
+#include <stan/model/model_base.hpp>
+#include <stan/services/util/create_rng.hpp>
+#include <stan/version.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -129,10 +128,17 @@ class JsonReader {
         word += text_[at_++];
     }
     const double inf = std::numeric_limits<double>::infinity();
-    static const std::map<std::string, double> special = {
-        {"NaN", std::numeric_limits<double>::quiet_NaN()}, {"nan", std::numeric_limits<double>::quiet_NaN()},
-        {"Inf", inf}, {"+Inf", inf}, {"inf", inf}, {"Infinity", inf}, {"+Infinity", inf}, {"+inf", inf},
-        {"-Inf", -inf}, {"-inf", -inf}, {"-Infinity", -inf}};
+    static const std::map<std::string, double> special = {{"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                                          {"nan", std::numeric_limits<double>::quiet_NaN()},
+                                                          {"Inf", inf},
+                                                          {"+Inf", inf},
+                                                          {"inf", inf},
+                                                          {"Infinity", inf},
+                                                          {"+Infinity", inf},
+                                                          {"+inf", inf},
+                                                          {"-Inf", -inf},
+                                                          {"-inf", -inf},
+                                                          {"-Infinity", -inf}};
     const auto found = special.find(word);
     if (found != special.end()) {
       variable.values.push_back(found->second);

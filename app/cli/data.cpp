@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/cli/commands.hpp"
+#include "app/data/check.hpp"
+#include "app/data/fetch.hpp"
+#include "app/data/load.hpp"
+#include "app/data/picture.hpp"
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+struct DataOptions {
+  std::string data_dir;
+  std::vector<std::string> names;
+  std::string url;
+  bool again = false;
+  DataRequest request;
+  std::string binarization = "auto";
+  std::string split = "train";
+  int count = 0;
+  std::string out;
+};
+
+std::vector<std::string> names_or_all(const DataOptions& options) {
+  std::vector<std::string> names = options.names;
+  if (names.empty())
+    for (const DataSetInfo& info : known_data_sets()) names.push_back(info.name);
+  return names;
+}
+
+void list(const DataOptions& options) {
+  const std::vector<Place> places = search_places(options.data_dir);
+  for (const DataSetInfo& info : known_data_sets()) {
+    fmt::print("{}\n  {}\n  {} × {} pixels; {} train, {} validation, {} test\n", info.name, info.description,
+               info.shape.rows, info.shape.cols, info.train, info.validation, info.test);
+    if (info.files.empty()) {
+      fmt::print("  always there\n\n");
+    } else if (const auto found = find_data(info, places)) {
+      fmt::print("  found: {}\n\n", found->folder.string());
+    } else {
+      fmt::print("  not found; to get it:\n{}\n\n", how_to_get(info));
+    }
+  }
+  fmt::print("looked for in\n");
+  for (const Place& place : places) fmt::print("  {} ({})\n", place.folder.string(), place.meaning);
+}
+
+// One line on a terminal that is written over; nothing elsewhere.
+void show_progress(const DataFile& file, const DownloadProgress& at) {
+  if (!isatty(STDERR_FILENO)) return;
+  const double megabytes = static_cast<double>(at.received) * 1e-6;
+  if (at.total > 0) {
+    fmt::print(stderr, "\r{}  {:.1f} of {:.1f} MB ", file.published, megabytes, static_cast<double>(at.total) * 1e-6);
+  } else {
+    fmt::print(stderr, "\r{}  {:.1f} MB ", file.published, megabytes);
+  }
+}
+
+void tell_event(const DataFile& file, FileEvent event) {
+  if (event == FileEvent::present) fmt::print("{}: already there and good\n", file.published);
+  if (event != FileEvent::placed) return;
+  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\x1b[K");
+  fmt::print("{}: downloaded, {}\n", file.published,
+             file.sha256.empty() ? "structure checked (no checksum of it is known)" : "checksum verified");
+}
+
+void get(const DataOptions& options) {
+  for (const std::string& name : options.names) {
+    const DataSetInfo& info = data_set_named(name);
+    // A folder that the user names is to have the set, wherever else it may be.
+    const std::vector<Place> places =
+        options.data_dir.empty() ? search_places() : std::vector<Place>{{options.data_dir, "--data-dir"}};
+    const auto found = find_data(info, places);
+    if (found && !options.again && !info.files.empty()) {
+      fmt::print("{}: already in {} (hone data verify checks it; --again downloads it)\n", name,
+                 found->folder.string());
+      continue;
+    }
+    FetchRequest request;
+    request.folder = download_place(options.data_dir);
+    request.url = options.url;
+    request.event = tell_event;
+    request.progress = show_progress;
+    fmt::print("{}: in {}\n", name, fetch_data(info, request).string());
+  }
+}
+
+// What is wrong with each file that is not good, one a line.
+std::string verify_set(const DataSetInfo& info, const FoundData& found) {
+  std::string wrong;
+  for (std::size_t i = 0; i < info.files.size(); ++i) {
+    try {
+      check_file(info, info.files[i], found.files[i]);
+      fmt::print("{}: good{}\n", found.files[i].string(),
+                 info.files[i].sha256.empty() ? " (structure; no checksum of it is known)" : "");
+    } catch (const InputError& error) {
+      wrong += fmt::format("\n  {}", error.what());
+    }
+  }
+  return wrong;
+}
+
+void verify(const DataOptions& options) {
+  const std::vector<Place> places = search_places(options.data_dir);
+  std::string wrong;
+  for (const std::string& name : names_or_all(options)) {
+    const DataSetInfo& info = data_set_named(name);
+    if (info.files.empty()) {
+      fmt::print("{}: made by code\n", name);
+    } else if (options.names.empty() && !find_data(info, places)) {
+      fmt::print("{}: not found\n", name);
+    } else {
+      wrong += verify_set(info, require_data(info, places));
+    }
+  }
+  if (!wrong.empty()) throw Error("these files are wrong:" + wrong);
+}
+
+int terminal_columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
+}
+
+const DataSet& split_of(const DataSplits& splits, const std::string& name) {
+  if (name == "train") return splits.train;
+  if (name == "validation") return splits.validation;
+  if (name == "test") return splits.test;
+  throw InputError(fmt::format("--split '{}': expected train, validation or test", name));
+}
+
+void show(DataOptions options) {
+  options.request.binarization = binarization_named(options.binarization);
+  options.request.data_dir = options.data_dir;
+  const DataSplits splits = load_data(options.request);
+  const DataSet& data = split_of(splits, options.split);
+  if (data.size() == 0) throw InputError(fmt::format("{} has no split '{}'", splits.name, options.split));
+  const int fitting = std::max(1, terminal_columns() / (data.shape().cols + 1));
+  fmt::print("{}: {}\n{}: {} data, {} × {} pixels, {:.1f} MB in memory\n", splits.name, splits.origin, options.split,
+             data.size(), data.shape().rows, data.shape().cols, static_cast<double>(data.memory()) * 1e-6);
+  if (!options.out.empty()) {
+    const int count = std::min(options.count > 0 ? options.count : 100, data.size());
+    const int across = static_cast<int>(std::ceil(std::sqrt(count)));
+    write_png(picture_of(data, count, across), options.out);
+    fmt::print("written: {} ({} images)\n", options.out, count);
+    return;
+  }
+  const int count = std::min(options.count > 0 ? options.count : 2 * fitting, data.size());
+  const bool coloured = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  fmt::print("{}", text_of(picture_of(data, count, fitting), coloured ? TextColour::grey : TextColour::none));
+}
+
+void add_data_dir(CLI::App& command, DataOptions& options) {
+  command.add_option("--data-dir", options.data_dir, "Folder that holds one folder a data set; looked at first")
+      ->type_name("DIR");
+}
+
+void add_get(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
+  CLI::App& command = *data.add_subcommand("get", "Download data sets, verify them and put them in place");
+  command.add_option("name", options->names, "Data sets to get")->required()->type_name("NAME");
+  add_data_dir(command, *options);
+  command
+      .add_option("--url", options->url,
+                  "Server to take the files from, as URL/NAME/FILE (http or https) [the known ones]")
+      ->type_name("URL")
+      ->envname("HONE_DATA_URL");
+  command.add_flag("--again", options->again, "Also where the set is found already: broken files are replaced");
+  command.callback([options] { get(*options); });
+}
+
+void add_show(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
+  CLI::App& command = *data.add_subcommand("show", "Show some data in the terminal or as a PNG file");
+  command.add_option("name", options->request.name, "Data set, or a file (.npy, .amat, IDX; also .gz)")
+      ->required()
+      ->type_name("NAME");
+  add_data_dir(command, *options);
+  command.add_option("--split", options->split, "train, validation or test")->option_text("NAME [train]");
+  command.add_option("--count", options->count, "How many images [two rows in the terminal, 100 in a file]")
+      ->check(CLI::Range(1, 10'000))
+      ->option_text("n");
+  command.add_option("--out", options->out, "Write a PNG file instead")->option_text("FILE");
+  command.add_option("--binarization", options->binarization, "auto, none, threshold or stochastic")
+      ->option_text("NAME [auto]");
+  command.add_option("--seed", options->request.seed, "Seed of stochastic binarization and of synthetic data")
+      ->option_text("n [1]");
+  command.callback([options] { show(*options); });
+}
+
+}  // namespace
+
+void add_data_command(CLI::App& app) {
+  CLI::App& data = *app.add_subcommand("data", "List, download, verify and show data sets");
+  data.require_subcommand(1);
+  const auto options = std::make_shared<DataOptions>();
+  CLI::App& list_command = *data.add_subcommand("list", "What data sets there are and where each is found");
+  add_data_dir(list_command, *options);
+  list_command.callback([options] { list(*options); });
+  add_get(data, options);
+  CLI::App& verify_command = *data.add_subcommand("verify", "Check structure and checksums of data sets");
+  verify_command.add_option("name", options->names, "Data sets to verify [all that are found]")->type_name("NAME");
+  add_data_dir(verify_command, *options);
+  verify_command.callback([options] { verify(*options); });
+  add_show(data, options);
+}
+
+}  // namespace hone

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <thread>
+
+#include "app/cli/commands.hpp"
+#include "app/run/evaluate.hpp"
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+struct EvalCommand {
+  std::string folder, data_dir;
+  std::vector<int> proposals = {1, 2, 3};
+  EvaluateOptions options;
+  EvaluationConfig importance;
+  AnnealingOptions annealing;
+  int points = 0;
+  bool quiet = false, json = false, ais = false, ais_only = false;
+
+  void run();
+  void choose(const CLI::App& command);
+  void print_table(const RunEvaluation& evaluation) const;
+};
+
+void print_row(const std::string& name, const Estimate& value, const std::string& rest) {
+  const std::string error = std::isnan(value.se) ? "" : fmt::format("± {:.3f}", value.se);
+  fmt::print("  {:<34}{:>11.3f} {:<10}{}\n", name, value.mean, error, rest);
+}
+
+void print_importance(const EvaluationSummary& s, const EvaluationConfig& config) {
+  constexpr const char* names[] = {"1  q, widened", "2  chain's mean, q's sd, widened",
+                                   "3  chain's mean and sd, widened"};
+  const auto effective = [](double samples) { return fmt::format("{:.0f} effective samples", samples); };
+  for (int j = 0; j < proposal_count; ++j)
+    if (config.proposals[j]) print_row(names[j], s.proposal[j], effective(s.effective_samples[j]));
+  print_row("best of these for each datum", s.best, "the paper's figure; no lower bound");
+  print_row("chosen on a pilot, fresh draws", s.pilot, "a lower bound in the mean");
+  print_row("equal mixture of these", s.mixture,
+            "a lower bound in the mean; " + effective(s.mixture_effective_samples));
+  if (s.exact) print_row("exact", *s.exact, "");
+  if (s.points_without_weight > 0)
+    fmt::print("  at {} data no draw has any weight, and their log-likelihood counts as −∞\n", s.points_without_weight);
+}
+
+void print_annealing(const RunAnnealing& a) {
+  const AnnealingSummary& s = a.summary;
+  const std::string error = std::isnan(s.chain_se) ? "" : fmt::format("; ± {:.3f} from the chains", s.chain_se);
+  print_row("annealed, from the prior", s.log_likelihood, "a lower bound in the mean" + error);
+  fmt::print("    {} temperatures, {} chains a datum ({:.1f} effective), {:.0f} % accepted; {}\n", a.config.steps,
+             a.config.chains, s.effective_chains, 100 * s.acceptance, duration_text(a.seconds));
+  if (s.points_without_weight > 0)
+    fmt::print("    at {} data no chain has any weight: their log-likelihood counts as −∞\n", s.points_without_weight);
+  if (s.rejected_nonfinite > 0)
+    fmt::print("    {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
+  if (!a.check) return;
+  const auto range = [](const Estimate& e) {
+    return std::isnan(e.se) ? fmt::format("{:.3f}", e.mean) : fmt::format("{:.3f} ± {:.3f}", e.mean, e.se);
+  };
+  fmt::print("    on {} data of the model itself: at least {:.3f}, at most {:.3f}; gap {}\n", a.check->points,
+             a.check->lower.mean, a.check->upper.mean, range(a.check->gap));
+}
+
+void EvalCommand::print_table(const RunEvaluation& e) const {
+  fmt::print("{} on {}, {} objective, after {} iterations\n", e.model, e.data, e.objective, e.iteration);
+  fmt::print("{} log-likelihood a datum: {} data{}; {}\n", e.split, e.points,
+             e.config ? fmt::format(", {} draws of each proposal", e.config->samples) : "",
+             e.points > 1 ? "± standard error over data" : "no standard error from one point");
+  if (e.summary) print_importance(*e.summary, *e.config);
+  if (e.annealing) print_annealing(*e.annealing);
+}
+
+// A flag that would do nothing is refused.
+void EvalCommand::choose(const CLI::App& command) {
+  if (!ais && !ais_only)
+    for (const char* flag : {"--ais-steps", "--ais-chains", "--ais-check"})
+      if (command.count(flag) > 0) throw InputError(fmt::format("{} goes with --ais or --ais-only", flag));
+  if (ais_only)
+    for (const char* flag : {"--samples", "--proposals"})
+      if (command.count(flag) > 0) throw InputError(fmt::format("{} does nothing beside --ais-only", flag));
+}
+
+void EvalCommand::run() {
+  importance.proposals = {};
+  for (const int proposal : proposals) {
+    if (proposal < 1 || proposal > proposal_count)
+      throw InputError(fmt::format("--proposals: '{}' is not allowed; expected some of 1,2,3", proposal));
+    importance.proposals[proposal - 1] = true;
+  }
+  options.importance = importance;
+  if (ais_only) options.importance.reset();
+  if (ais || ais_only) options.annealing = annealing;
+  options.data_dir = data_dir;
+  if (points > 0) options.points = points;
+  if (!quiet) {
+    options.progress = Progress::style_for(stderr, false);
+    options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  }
+  const RunEvaluation evaluation = evaluate_run(folder, options);
+  if (json)
+    fmt::print("{}", evaluation.json);
+  else
+    print_table(evaluation);
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("eval", "Test log-likelihood of a trained model, by importance sampling and annealing");
+  const auto state = std::make_shared<EvalCommand>();
+  EvaluateOptions& options = state->options;
+  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  command->add_option("run", state->folder, "run folder of hone train; its summary.json gets the figures")
+      ->required()
+      ->option_text("RUN");
+  command->add_option("--samples", state->importance.samples, "draws S of each proposal")
+      ->check(CLI::Range(10, 10'000'000))
+      ->option_text("S [20000]");
+  command->add_option("--points", state->points, "the first so many data")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->option_text("n [all]");
+  command->add_option("--proposals", state->proposals, "which of the three proposals")
+      ->delimiter(',')
+      ->option_text("1,2,3");
+  command->add_flag("--ais", state->ais, "annealed importance sampling too: a lower bound that needs no proposal");
+  command->add_flag("--ais-only", state->ais_only, "that alone; other figures in summary.json stay")->excludes("--ais");
+  const AnnealingConfig& annealed = state->annealing.config;
+  command->add_option("--ais-steps", state->annealing.config.steps, "temperatures K from the prior to the posterior")
+      ->check(CLI::Range(1, 1'000'000))
+      ->option_text(fmt::format("K [{}]", annealed.steps));
+  command->add_option("--ais-chains", state->annealing.config.chains, "chains of every datum")
+      ->check(CLI::Range(1, 10'000))
+      ->option_text(fmt::format("C [{}]", annealed.chains));
+  command
+      ->add_option("--ais-check", state->annealing.check,
+                   "bounds from below and above on n data of the model itself: what annealing misses")
+      ->check(CLI::Range(1, 1'000'000))
+      ->option_text("n");
+  command->add_option("--split", options.split, "train, validation or test")->option_text("NAME [test]");
+  command->add_option("--threads", options.threads, "threads; results do not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("n [all cores]");
+  command->add_option("--data-dir", state->data_dir, "folder that holds one folder a data set; looked at first")
+      ->option_text("DIR");
+  command->add_flag("--quiet", state->quiet, "no progress, no remarks");
+  command->add_flag("--json", state->json, "print the figures as JSON instead of the table");
+  command->callback([state, command] {
+    state->choose(*command);
+    state->run();
+  });
+}
+
+}  // namespace hone

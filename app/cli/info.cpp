@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app/cli/commands.hpp"
+#include "app/run/json.hpp"
+#include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/tensor/simd.hpp"
+
+namespace hone {
+namespace {
+
+Json json_of(const CudaSupport& cuda) {
+  Json devices = Json::array();
+  for (const CudaDevice& d : cuda.devices)
+    devices.push_back({{"name", d.name},
+                       {"compute_capability", fmt::format("{}.{}", d.major, d.minor)},
+                       {"multiprocessors", d.multiprocessors},
+                       {"memory_bytes", d.memory}});
+  Json json = {{"available", cuda.missing.empty()}, {"devices", devices}};
+  if (!cuda.missing.empty()) json["missing"] = cuda.missing;
+  return json;
+}
+
+void print(const CudaSupport& cuda) {
+  fmt::print("hone {}\n\nengine cpu\n  {} products{}\n", HONE_VERSION, name_of(simd_level()),
+             supports_bf16() ? ", and bf16 ones (precision = \"bf16-trajectory\")" : "");
+  fmt::print("\nengine cuda\n");
+  if (!cuda.missing.empty()) fmt::print("  not available: {}\n", cuda.missing);
+  int index = 0;
+  for (const CudaDevice& d : cuda.devices)
+    fmt::print("  device {}: {}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB\n", index++, d.name, d.major,
+               d.minor, d.multiprocessors, static_cast<double>(d.memory) / (1 << 30));
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("info", "Engines and devices of this machine, and why one is missing");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print JSON");
+  command->callback([json] {
+    const CudaSupport cuda = cuda_support();
+    if (!*json) return print(cuda);
+    const Json all = {{"version", HONE_VERSION},
+                      {"cpu", {{"level", name_of(simd_level())}, {"bf16", supports_bf16()}}},
+                      {"cuda", json_of(cuda)}};
+    fmt::print("{}\n", all.dump(2));
+  });
+}
+
+}  // namespace hone

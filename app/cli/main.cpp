@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "app/cli/commands.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/spelling.hpp"
+
+namespace {
+
+constexpr int bad_input = 2;
+
+// The subcommand that was being parsed, for the hint on --help.
+const CLI::App& innermost(const CLI::App& program) {
+  const auto used = program.get_subcommands();
+  return used.empty() ? program : innermost(*used.front());
+}
+
+std::string full_name(const CLI::App& app) {
+  return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
+}
+
+// What could be meant by an argument that nobody expected: a flag or a subcommand.
+std::string suggestion(const CLI::App& app, const std::string& argument) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  return hone::did_you_mean(argument.substr(0, argument.find('=')), known);
+}
+
+int usage_error(const CLI::App& program, const std::string& message) {
+  const CLI::App& app = innermost(program);
+  fmt::print(stderr, "hone: {}\nSee '{} --help'.\n", message, full_name(app));
+  return bad_input;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App program(
+      "Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
+      "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
+      "hone");
+  program.set_version_flag("--version", HONE_VERSION);
+  program.require_subcommand(1);
+  program.get_formatter()->column_width(34);
+  hone::add_fit_command(program);
+  hone::add_check_command(program);
+  hone::add_toy_command(program);
+  hone::add_reproduce_command(program);
+  hone::add_train_command(program);
+  hone::add_eval_command(program);
+  hone::add_report_command(program);
+  hone::add_data_command(program);
+  hone::add_bench_command(program);
+  hone::add_info_command(program);
+  try {
+    program.parse(argc, argv);
+    if (std::fflush(stdout) != 0) throw hone::Error("standard output cannot be written");
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
+    // Of what nobody expected the program hears first, though the parser may complain of what is missing beside it.
+    const std::vector<std::string> unexpected = program.remaining(true);
+    if (unexpected.empty()) return usage_error(program, error.what());
+    return usage_error(program, fmt::format("unknown argument '{}'{}", unexpected.front(),
+                                            suggestion(innermost(program), unexpected.front())));
+  } catch (const hone::Ended& ended) {
+    if (std::fflush(stdout) != 0) fmt::print(stderr, "hone: standard output cannot be written\n");
+    return ended.code;
+  } catch (const hone::InputError& error) {
+    fmt::print(stderr, "hone: {}\n", error.what());
+    return bad_input;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "hone: {}\n", error.what());
+    return 1;
+  }
+}

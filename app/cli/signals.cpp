@@ -1,0 +1,26 @@
+#include "app/cli/signals.hpp"
+
+#include <unistd.h>
+
+namespace hone {
+
+std::atomic<int> stop_signal = 0;
+
+SignalNote::SignalNote(unsigned seconds) {
+  struct sigaction action = {};
+  action.sa_handler = [](int signal) { stop_signal = signal; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  sigaction(SIGINT, &action, &interrupt_);
+  sigaction(SIGTERM, &action, &terminate_);
+  sigaction(SIGALRM, &action, &alarm_);
+  ::alarm(seconds);
+}
+
+SignalNote::~SignalNote() {
+  ::alarm(0);
+  sigaction(SIGINT, &interrupt_, nullptr);
+  sigaction(SIGTERM, &terminate_, nullptr);
+  sigaction(SIGALRM, &alarm_, nullptr);
+}
+
+}  // namespace hone

@@ -1,0 +1,91 @@
+#include "app/run/toy.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app/cli/commands.hpp"
+#include "app/cli/flags.hpp"
+#include "app/report/contours.hpp"
+
+namespace hone {
+namespace {
+
+struct ToyCommand {
+  explicit ToyCommand(CLI::App& command) : settings(toy_settings(config)), flags(command, settings) {
+    command.add_option("--out", out, "run folder to write [runs/toy-TARGET-FAMILY-OBJECTIVE-seedN]")
+        ->option_text("DIR");
+    command.add_flag("--no-figure", no_figure, "do not draw figures/contours.svg and .png");
+    command.add_flag("--json", json, "print summary.json on stdout instead of the table");
+    command.add_flag("--quiet", quiet, "no progress, no closing lines");
+  }
+
+  void run();
+  void print_table(const ToyResult& result) const;
+
+  ToyConfig config;
+  Settings settings;
+  SettingFlags flags;
+  std::string out;
+  bool no_figure = false, json = false, quiet = false;
+};
+
+std::string row(const std::string& name, const std::vector<double>& values) {
+  std::string text = fmt::format("  {:<22}", name);
+  for (const double value : values) text += fmt::format("{:>10.4f}", value);
+  return text + "\n";
+}
+
+void ToyCommand::print_table(const ToyResult& r) const {
+  fmt::print("{} target, {} q, {} objective, {} kernel, seed {}\n", r.target, r.family, r.objective, r.kernel, r.seed);
+  fmt::print("{}{}", row("mean of q", r.mean), row("sd of q", r.sd));
+  for (std::size_t k = 0; k < r.weights.size(); ++k) {
+    fmt::print("  component {}, weight {:.4f}\n", k + 1, r.weights[k]);
+    fmt::print("{}{}", row("  mean", r.component_means[k]), row("  sd", r.component_sds[k]));
+  }
+  fmt::print("  {:<22}{:>10.4f} ± {:.4f}\n", fmt::format("VCD, t = {}", config.steps), r.vcd.mean, r.vcd.se);
+  fmt::print("  {:<22}{:>10.4f} ± {:.4f}\n", "ELBO", r.elbo.mean, r.elbo.se);
+  fmt::print("  {:<22}{:>10.4f} at step size {:.4f}\n", "acceptance", r.acceptance, r.step_size);
+  if (r.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", r.rejected_nonfinite);
+  if (r.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", r.dropped_draws);
+  fmt::print("  {} iterations in {} ({} a second)\n", r.iterations, duration_text(r.seconds),
+             pace_text(r.iterations_per_second));
+}
+
+void ToyCommand::run() {
+  flags.apply();
+  try {
+    resolve(config);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
+  const std::string name = toy_run_name(config);
+  const RunFolder folder(out.empty() ? free_folder("runs", name) : std::filesystem::path(out));
+  ToyResult result;
+  {
+    Progress progress(stderr, Progress::style_for(stderr, quiet), "fit", "iterations", *config.iterations);
+    result = run_toy(config, &folder, &progress);
+  }
+  bool drawn = false;
+  if (!no_figure) drawn = draw_contours("contours", {{"contours", name, {folder.path()}}}, folder.figures());
+  if (json)
+    fmt::print("{}", result.to_json());
+  else
+    print_table(result);
+  if (quiet) return;
+  fmt::print(stderr, "run folder: {}\n", folder.path().string());
+  if (drawn) fmt::print(stderr, "picture: {}\n", (folder.path() / "figures" / "contours.png").string());
+  if (!no_figure && !drawn)
+    fmt::print(stderr, "no picture: gnuplot is not installed (Debian: apt-get install gnuplot-nox)\n");
+}
+
+}  // namespace
+
+void add_toy_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("toy", "Fit q to one of the paper's two-dimensional toy targets");
+  command->footer("Example: hone toy --target banana --objective vcd --steps 5 --seed 3 --out runs/banana");
+  const auto state = std::make_shared<ToyCommand>(*command);
+  command->callback([state] { state->run(); });
+}
+
+}  // namespace hone

@@ -1,0 +1,217 @@
+#include "app/run/train.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "app/cli/commands.hpp"
+#include "app/cli/flags.hpp"
+#include "app/cli/signals.hpp"
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+struct TrainCommand {
+  explicit TrainCommand(CLI::App& command);
+  void apply();
+  void note_idle_keys() const;
+  void run();
+  std::filesystem::path folder() const;
+  std::vector<SeedRun> runs() const;
+  std::vector<TrainOutcome> trained(const std::vector<SeedRun>& runs) const;
+  void print_json(const std::vector<TrainOutcome>& outcomes) const;
+
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  std::string file, out, data_dir, seeds;
+  std::vector<std::string> assignments;
+  std::vector<std::pair<std::string, std::string>> shortcuts{
+      {"engine", ""}, {"threads", ""}, {"iterations", ""}, {"seed", ""}};
+  bool resume = false, quiet = false, json = false;
+};
+
+std::string key_list(const Settings& settings) {
+  std::string text = "Keys of CONFIG.toml, and what they are where it says nothing:\n";
+  for (const auto& entry : settings.entries())
+    text += fmt::format("  {}\n      {}: {} [{}]\n", entry.key, entry.help, entry.takes, entry.default_text);
+  return text + "\nExample: hone train configs/paper/lmf-fashion-vcd.toml --set steps=4 --out runs/lmf";
+}
+
+TrainCommand::TrainCommand(CLI::App& command) {
+  command.add_option("config", file, "TOML file of settings, such as those in configs/paper, or a run's config.toml")
+      ->required()
+      ->option_text("CONFIG.toml");
+  command
+      .add_option("--set", assignments, "set a key of the configuration; wins over the file; may come several times")
+      ->option_text("key=value")
+      ->allow_extra_args(false);
+  for (auto& [key, text] : shortcuts)
+    command.add_option("--" + key, text, "the same as --set " + key + "=…")->type_name(key == "engine" ? "NAME" : "N");
+  command
+      .add_option("--seeds", seeds,
+                  "several runs that differ by their seeds: so many (seeds 1, 2, …), or a list of seeds; on a device "
+                  "they train side by side. Each has its own run folder, DIR/seed-N")
+      ->option_text("n | 3,5,8");
+  command
+      .add_option("--out", out,
+                  "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]; with --seeds, the folder of the run "
+                  "folders [runs/MODEL-DATA-OBJECTIVE]")
+      ->option_text("DIR");
+  command.add_flag("--resume", resume,
+                   "go on with the run in the folder, or with each of --seeds, from its checkpoint; with none, start");
+  command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")
+      ->option_text("DIR");
+  command.add_flag("--quiet", quiet, "no progress, no remarks");
+  command.add_flag("--json", json, "print summary.json on stdout instead of the table; with --seeds, a list of them");
+  command.footer(key_list(settings));
+}
+
+void TrainCommand::apply() {
+  settings.read_file(file);
+  for (const std::string& assignment : assignments) {
+    const auto equals = assignment.find('=');
+    if (equals == std::string::npos) throw InputError(fmt::format("--set '{}': expected key=value", assignment));
+    const std::string key = assignment.substr(0, equals);
+    settings.set(key, assignment.substr(equals + 1), "--set " + key);
+  }
+  for (const auto& [key, text] : shortcuts) {
+    if (key == "seed" && !text.empty() && !seeds.empty())
+      throw InputError("--seed and --seeds: only one of them; a list names the seeds, such as --seeds 3,5,8");
+    if (!text.empty()) settings.set(key, text, "--" + key);
+  }
+}
+
+void print_table(const TrainSummary& s) {
+  fmt::print("{} on {}, {} objective, {} engine, seed {}\n", s.model, s.data, s.objective, s.engine, s.seed);
+  fmt::print("  {:<14}{}\n", "binarization", s.binarization);
+  const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
+    const std::string error = std::isnan(value.se) ? "" : fmt::format(" ± {:.3f}", value.se);
+    fmt::print("  {:<14}{:>10.3f}{}{}\n", name, value.mean, error, rest);
+  };
+  row("ELBO", s.elbo, "  over the last report interval");
+  if (s.objective != "kl") {
+    row(fmt::format("VCD, t = {}", s.steps), s.vcd, "");
+    fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
+  }
+  if (q_is_lost(s.elbo.mean, s.vcd.mean))
+    fmt::print(
+        "  q was left behind: at such a VCD it does not follow its chain. More iterations, another seed or smaller\n"
+        "  rates may mend it\n");
+  if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
+  if (s.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", s.dropped_draws);
+  const std::string beside =
+      s.runs_side_by_side > 1 ? fmt::format(" with {} runs side by side", s.runs_side_by_side) : "";
+  fmt::print("  {} iterations in {} ({:.0f} µs each{})\n", s.iterations, duration_text(s.seconds), s.us_per_iteration,
+             beside);
+}
+
+// A line a run, and mean and standard deviation over those that are finished.
+void print_group_table(const std::vector<TrainOutcome>& outcomes) {
+  const TrainSummary& first = outcomes.front().summary;
+  const bool refines = first.objective != "kl";
+  fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", first.model, first.data, first.objective, first.engine,
+             outcomes.size());
+  fmt::print("  {:<14}{}\n", "binarization", first.binarization);
+  fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}\n", "seed", "ELBO",
+             refines ? fmt::format(" {:>13} {:>11}", "VCD", "acceptance") : "", "iterations", "µs/iteration",
+             "side by side");
+  Moments elbo, vcd;
+  for (const TrainOutcome& outcome : outcomes) {
+    const TrainSummary& s = outcome.summary;
+    fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
+               refines ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
+               s.us_per_iteration, s.runs_side_by_side,
+               !outcome.failure.empty()             ? "  failed"
+               : !s.finished                        ? "  not finished"
+               : q_is_lost(s.elbo.mean, s.vcd.mean) ? "  q was left behind"
+                                                    : "");
+    if (!s.finished || !outcome.failure.empty()) continue;
+    elbo.add(s.elbo.mean);
+    vcd.add(s.vcd.mean);
+  }
+  if (elbo.count() < 2) return;
+  fmt::print("  {:>8} {:>13.3f}{}\n", "mean", elbo.mean(), refines ? fmt::format(" {:>13.3f}", vcd.mean()) : "");
+  fmt::print("  {:>8} {:>13.3f}{}\n", "sd", elbo.sd(), refines ? fmt::format(" {:>13.3f}", vcd.sd()) : "");
+}
+
+void TrainCommand::print_json(const std::vector<TrainOutcome>& outcomes) const {
+  if (seeds.empty()) return fmt::print("{}", outcomes.front().summary.to_json());
+  std::string text;
+  for (const TrainOutcome& outcome : outcomes) text += (text.empty() ? "[" : ",") + outcome.summary.to_json();
+  fmt::print("{}]\n", text);
+}
+
+std::filesystem::path TrainCommand::folder() const {
+  if (!out.empty()) return out;
+  const std::string data = std::filesystem::path(config.data).filename().string();
+  const std::string name = fmt::format("{}-{}-{}", settings.text("model"), data, settings.text("objective"));
+  return std::filesystem::path("runs") / (seeds.empty() ? fmt::format("{}-seed{}", name, config.seed) : name);
+}
+
+std::vector<SeedRun> TrainCommand::runs() const {
+  if (seeds.empty()) return {{config.seed, folder()}};
+  std::vector<SeedRun> list;
+  for (const std::uint64_t seed : seeds_of(seeds)) list.push_back({seed, folder() / fmt::format("seed-{}", seed)});
+  return list;
+}
+
+std::vector<TrainOutcome> TrainCommand::trained(const std::vector<SeedRun>& list) const {
+  TrainOptions options;
+  options.data_dir = data_dir;
+  options.resume = resume ? Resume::yes : Resume::no;
+  options.stop = &stop_signal;
+  if (!quiet) {
+    options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    options.progress = Progress::style_for(stderr, false);
+  }
+  const SignalNote note;
+  try {
+    return train(config, list, options);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
+}
+
+void TrainCommand::note_idle_keys() const {
+  std::string text;
+  for (const std::string& key : idle_keys(config)) text += (text.empty() ? "" : "; ") + settings.origin(key);
+  if (!text.empty()) fmt::print(stderr, "note: {}: no effect under objective {}\n", text, settings.text("objective"));
+}
+
+void TrainCommand::run() {
+  apply();
+  if (!quiet) note_idle_keys();
+  const std::vector<TrainOutcome> outcomes = trained(runs());
+  std::string failures;
+  bool finished = true;
+  for (const TrainOutcome& outcome : outcomes) {
+    finished = finished && outcome.summary.finished;
+    if (outcome.failure.empty()) continue;
+    failures +=
+        (failures.empty() ? "" : "\n") + (seeds.empty() ? "" : outcome.run.folder.string() + ": ") + outcome.failure;
+  }
+  if (seeds.empty() && !failures.empty()) throw Error(failures);
+  if (json)
+    print_json(outcomes);
+  else if (seeds.empty())
+    print_table(outcomes.front().summary);
+  else
+    print_group_table(outcomes);
+  if (!failures.empty()) throw Error(failures);
+  if (!quiet) fmt::print(stderr, "run folder{}: {}\n", seeds.empty() ? "" : "s in", folder().string());
+  if (finished || stop_signal == 0) return;
+  if (!quiet) fmt::print(stderr, "stopped by a signal; --resume goes on\n");
+  throw Ended{128 + stop_signal};
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("train", "Train a latent-variable model as a configuration says");
+  const auto state = std::make_shared<TrainCommand>(*command);
+  command->callback([state] { state->run(); });
+}
+
+}  // namespace hone

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "app/data/idx.hpp"
+#include "app/data/registry.hpp"
+
+namespace hone {
+
+// Grey levels byte/255 from an array of images (items, rows, cols); throws InputError for other arrays.
+DataSet images_of(IdxArray array, const ByteSource& source);
+
+// Reads a file of a known data set: images as bytes, .amat as bits. Throws InputError where the format is broken, or
+// the number of items or their size is not that of the set.
+DataSet read_known_file(const DataSetInfo& info, const DataFile& file, const std::filesystem::path& path);
+
+// SHA-256 of a file's content, without its compression.
+std::string content_sha256(const std::filesystem::path& path);
+
+// Throws InputError that names the file where its structure or its checksum (if one is known) is wrong.
+void check_file(const DataSetInfo& info, const DataFile& file, const std::filesystem::path& path);
+
+}  // namespace hone

@@ -1,0 +1,163 @@
+#include "app/data/load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/data/amat.hpp"
+#include "app/data/check.hpp"
+#include "app/data/npy.hpp"
+#include "app/data/synthetic.hpp"
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+DataSet binarized(DataSet data, Binarization binarization, StochasticBits bits) {
+  switch (binarization) {
+    case Binarization::threshold:
+      return binarize_threshold(data);
+    case Binarization::stochastic:
+      return binarize_stochastic(data, bits);
+    case Binarization::automatic:
+    case Binarization::none:
+      break;
+  }
+  return data;
+}
+
+std::string in_words(Binarization binarization, std::uint64_t seed) {
+  switch (binarization) {
+    case Binarization::threshold:
+      return "binarized by the threshold one half";
+    case Binarization::stochastic:
+      return fmt::format("binarized once at random with seed {}", seed);
+    case Binarization::automatic:
+    case Binarization::none:
+      break;
+  }
+  return "not binarized";
+}
+
+// Bits stay what they are, so that a wish for other ones is a mistake.
+void refuse_to_binarize(const DataRequest& request) {
+  if (request.binarization != Binarization::threshold && request.binarization != Binarization::stochastic) return;
+  throw KeyError("binarization",
+                 fmt::format("the data of {} are bits already, and {} does nothing to them; leave it at auto",
+                             request.name, name_of(request.binarization)));
+}
+
+DataSplits load_images(const DataSetInfo& info, const DataRequest& request, const FoundData& found) {
+  const auto read = [&](std::size_t file, std::uint32_t part) {
+    return binarized(read_known_file(info, info.files[file], found.files[file]), request.binarization,
+                     {request.seed, part});
+  };
+  const DataSet training = read(0, 0);
+  const std::string binarization = in_words(request.binarization, request.seed);
+  return {info.name,
+          fmt::format("IDX images of {}, {}", found.folder.string(), binarization),
+          binarization,
+          training.slice(0, info.train),
+          training.slice(info.train, info.train + info.validation),
+          read(1, 1)};
+}
+
+DataSplits load_fixed_bits(const DataSetInfo& info, const FoundData& found, const std::string& name) {
+  const auto read = [&](std::size_t file) { return read_known_file(info, info.files[file], found.files[file]); };
+  return {name,
+          fmt::format("the fixed binarization in the .amat files of {}", found.folder.string()),
+          "the fixed binarization of the .amat files",
+          read(0),
+          read(1),
+          read(2)};
+}
+
+DataSplits load_synthetic(const DataSetInfo& info, std::uint64_t seed) {
+  const int validation = info.train + info.validation;
+  return {info.name,
+          fmt::format("bars and ovals made by code with seed {}", seed),
+          "made as bits",
+          synthetic_data(seed, 0, info.train),
+          synthetic_data(seed, info.train, validation),
+          synthetic_data(seed, validation, validation + info.test)};
+}
+
+// The .amat files may lie in their own folder or beside the images.
+std::optional<FoundData> find_fixed_bits(const DataSetInfo& fixed, std::span<const Place> places) {
+  DataSetInfo beside = fixed;
+  beside.name = "mnist";
+  for (const Place& place : places)
+    for (const DataSetInfo& info : {fixed, beside})
+      if (auto found = find_data(info, {&place, 1})) return found;
+  return std::nullopt;
+}
+
+// The name of a file without .gz.
+fs::path plain_name(fs::path file) { return file.extension() == ".gz" ? file.replace_extension() : file; }
+bool is_amat(const fs::path& file) { return plain_name(file).extension() == ".amat"; }
+
+DataSplits load_file(const DataRequest& request) {
+  if (is_amat(request.name)) refuse_to_binarize(request);
+  DataSet data = read_data_file(request.name);
+  const bool bits = data.binary();
+  try {
+    data = binarized(std::move(data), request.binarization, {request.seed, 0});
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", request.name, error.what()));
+  }
+  const std::string binarization = bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed);
+  return {request.name, fmt::format("{}, {}", request.name, binarization), binarization, std::move(data), DataSet(),
+          DataSet()};
+}
+
+bool is_path(const std::string& name) {
+  const auto known = known_data_sets();
+  if (std::any_of(known.begin(), known.end(), [&](const DataSetInfo& info) { return info.name == name; })) return false;
+  return name.find('/') != std::string::npos || fs::path(name).has_extension() || name.ends_with("-ubyte");
+}
+
+}  // namespace
+
+DataSplits load_data(const DataRequest& request) {
+  if (is_path(request.name)) return load_file(request);
+  return load_data(data_set_named(request.name), request, search_places(request.data_dir));
+}
+
+DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places) {
+  const bool bits = info.files.empty() || info.files.front().format == FileFormat::amat;
+  if (bits) refuse_to_binarize(request);
+  if (info.files.empty()) return load_synthetic(info, request.seed);
+  if (bits) return load_fixed_bits(info, require_data(info, places), info.name);
+  DataRequest resolved = request;
+  if (request.binarization == Binarization::automatic) {
+    resolved.binarization = info.name == "fashion-mnist" ? Binarization::threshold : Binarization::stochastic;
+    const DataSetInfo& fixed = data_set_named("binarized-mnist");
+    if (info.name == "mnist")
+      if (const auto found = find_fixed_bits(fixed, places)) return load_fixed_bits(fixed, *found, info.name);
+  }
+  return load_images(info, resolved, require_data(info, places));
+}
+
+DataSet read_data_file(const fs::path& file) {
+  ByteSource source(file);
+  if (plain_name(file).extension() == ".npy") {
+    NpyMatrix matrix = read_npy(source);
+    const ImageShape shape{1, matrix.cols};
+    if (auto* bytes = std::get_if<std::vector<std::uint8_t>>(&matrix.values))
+      return packed_if_binary(DataSet(std::move(*bytes), shape, 1));
+    if (auto* floats = std::get_if<std::vector<float>>(&matrix.values))
+      return packed_if_binary(DataSet(std::move(*floats), shape));
+    return packed_if_binary(DataSet(std::move(std::get<std::vector<double>>(matrix.values)), shape));
+  }
+  if (is_amat(file)) {
+    BitRows rows = read_amat(source);
+    const ImageShape shape{1, rows.dimension()};
+    return DataSet(std::move(rows), shape);
+  }
+  return images_of(read_idx(source), source);
+}
+
+}  // namespace hone

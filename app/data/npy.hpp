@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "app/data/byte_source.hpp"
+
+namespace hone {
+
+enum class NpyType { boolean, uint8, float32, float64 };
+
+// A matrix with one datum a row, last index fastest whatever the order in the file. Booleans are bytes 0 and 1.
+struct NpyMatrix {
+  NpyType type = NpyType::uint8;
+  int rows = 0;
+  int cols = 0;
+  std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<double>> values;
+};
+
+// Reads a .npy file (versions 1.0 to 3.0) with a two-dimensional array to its end. Throws InputError where anything
+// is not as it should be, a number that is not finite included.
+NpyMatrix read_npy(ByteSource& source);
+
+}  // namespace hone

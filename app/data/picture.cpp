@@ -1,0 +1,84 @@
+#include "app/data/picture.hpp"
+
+#include <fmt/format.h>
+#include <png.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::uint8_t line_level = 96;
+
+std::size_t position(const Picture& picture, int row, int col) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.cols) + static_cast<std::size_t>(col);
+}
+
+// Below the last row of an odd picture everything is black.
+std::uint8_t level(const Picture& picture, int row, int col) {
+  return row < picture.rows ? picture.levels[position(picture, row, col)] : std::uint8_t{0};
+}
+
+int shade(std::uint8_t value) { return 232 + value * 23 / 255; }
+
+}  // namespace
+
+Picture picture_of(const DataSet& data, int count, int across) {
+  if (across < 1) throw InputError(fmt::format("{} images a row: expected at least 1", across));
+  if (count < 1 || count > data.size())
+    throw InputError(fmt::format("{} images: expected a number from 1 to {}", count, data.size()));
+  std::vector<int> indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0);
+  Matrix<float> values(data.dimension(), count);
+  data.expand(indices, values.view());
+
+  const auto [rows, cols] = data.shape();
+  across = std::min(across, count);
+  const int down = (count + across - 1) / across;
+  Picture picture{down * (rows + 1) - 1, across * (cols + 1) - 1, {}};
+  picture.levels.assign(static_cast<std::size_t>(picture.rows) * static_cast<std::size_t>(picture.cols), line_level);
+  for (int image = 0; image < count; ++image)
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < cols; ++j)
+        picture.levels[position(picture, image / across * (rows + 1) + i, image % across * (cols + 1) + j)] =
+            static_cast<std::uint8_t>(255 * std::clamp(values(i * cols + j, image), 0.0f, 1.0f) + 0.5f);
+  return picture;
+}
+
+void write_png(const Picture& picture, const std::filesystem::path& file) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(picture.cols);
+  image.height = static_cast<png_uint_32>(picture.rows);
+  image.format = PNG_FORMAT_GRAY;
+  std::vector<std::uint8_t> bytes;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  bytes.resize(size);
+  if (!png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.levels.data(), 0, nullptr))
+    throw Error(fmt::format("{}: the PNG cannot be encoded: {}", file.string(), image.message));
+  bytes.resize(size);
+  write_file(file, bytes);
+}
+
+std::string text_of(const Picture& picture, TextColour colour) {
+  std::string text;
+  for (int i = 0; i < picture.rows; i += 2) {
+    for (int j = 0; j < picture.cols; ++j) {
+      const std::uint8_t upper = level(picture, i, j);
+      const std::uint8_t lower = level(picture, i + 1, j);
+      if (colour == TextColour::grey) {
+        text += fmt::format("\x1b[38;5;{};48;5;{}m▀", shade(upper), shade(lower));
+      } else {
+        text += upper > 127 ? (lower > 127 ? "█" : "▀") : (lower > 127 ? "▄" : " ");
+      }
+    }
+    text += colour == TextColour::grey ? "\x1b[0m\n" : "\n";
+  }
+  return text;
+}
+
+}  // namespace hone

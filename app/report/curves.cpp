@@ -1,0 +1,180 @@
+#include "app/report/curves.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/report/gnuplot.hpp"
+#include "app/report/text.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+// One block a line, which gnuplot knows by its index.
+std::string csv_of(const CurveFigure& figure) {
+  std::string text = "# iteration,value,low,high,smoothed\n";
+  for (const CurveLine& line : figure.lines) {
+    const auto smooth = moving_average(line.y, smoothing_window(line.y.size()));
+    text += fmt::format("# {}\n", gnuplot_text(line.label));
+    for (std::size_t i = 0; i < line.x.size(); ++i) {
+      const double se = line.se.empty() ? std::nan("") : line.se[i];
+      text += fmt::format("{:.10g},{:.8g},{:.8g},{:.8g},{:.8g}\n", line.x[i], line.y[i], line.y[i] - se, line.y[i] + se,
+                          smooth[i]);
+    }
+    text += "\n\n";
+  }
+  return text;
+}
+
+double last_iteration(const CurveFigure& figure) {
+  double last = 0;
+  for (const CurveLine& line : figure.lines)
+    for (const double x : line.x) last = std::max(last, x);
+  return last;
+}
+
+// A colour that lets through what is behind it: "#AArrggbb"
+std::string faint(const std::string& colour, const char* alpha) { return "#" + (alpha + colour.substr(1)); }
+
+// A power of ten, times 1, 2 or 5, as a label.
+std::string tick_label(double value) {
+  if (std::abs(value) < 1e5 && std::abs(value) >= 1e-3) return number_text(value);
+  const double exponent = std::floor(std::log10(std::abs(value)) + 1e-9),
+               digit = std::abs(value) / std::pow(10, exponent);
+  return fmt::format("{}{}10^{{{:.0f}}}", value < 0 ? "−" : "", digit > 1.5 ? fmt::format("{:.0f}×", digit) : "",
+                     exponent);
+}
+
+// gnuplot commands for the y axis.
+std::string axis_commands(const AxisInterval& y, AxisScale scale) {
+  if (scale == AxisScale::linear) return fmt::format("set yrange [{:.8g}:{:.8g}]\n", y.low, y.high);
+  const bool negative = scale == AxisScale::negative_logarithmic;
+  const double least = negative ? -y.high : y.low, most = negative ? -y.low : y.high;
+  std::string tics;
+  for (double power = std::pow(10, std::floor(std::log10(least))); power <= most; power *= 10)
+    for (const double digit : {1.0, 2.0, 5.0}) {
+      const double value = digit * power;
+      if (value < least || value > most || (digit > 1 && most / least > 1e3)) continue;
+      tics += fmt::format("{}\"{}\" {:.6g}", tics.empty() ? "" : ", ", tick_label(negative ? -value : value),
+                          negative ? -value : value);
+    }
+  return fmt::format("{}set yrange [{:.8g}:{:.8g}]\nset ytics ({})\n",
+                     negative ? "set nonlinear y via -log10(-y) inverse -10**(-y)\n" : "set logscale y\n", y.low,
+                     y.high, tics);
+}
+
+std::string plot_commands(const CurveFigure& figure, const std::string& x, double floor) {
+  std::string text;
+  const auto part = [&](const std::string& what) { text += (text.empty() ? "plot " : ", \\\n     ") + what; };
+  const bool labelled = figure.lines.size() > 1;
+  std::vector<std::string> titled;
+  for (std::size_t i = 0; i < figure.lines.size(); ++i) {
+    const CurveLine& line = figure.lines[i];
+    const bool again = std::ranges::find(titled, line.label) != titled.end();
+    const std::string title = labelled && !again ? "title " + gnuplot_text(line.label) : "notitle";
+    titled.push_back(line.label);
+    const std::string data = fmt::format("'{}.csv' index {}", figure.name, i);
+    if (figure.style == CurveStyle::marks) {
+      part(fmt::format("{} using {}:2 with lines lw 1.5 lc rgb '{}' notitle", data, x, line.colour));
+      part(fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 pt {} ps 0.6 lc rgb '{}' notitle", data, x, line.mark,
+                       line.colour));
+      part(
+          fmt::format("{} using {}:2 with points pt {} ps 0.6 lc rgb '{}' {}", data, x, line.mark, line.colour, title));
+      continue;
+    }
+    if (!line.se.empty())
+      part(fmt::format(
+          "{0} using {1}:($3>{2:.8g}?$3:{2:.8g}):($4>{2:.8g}?$4:{2:.8g}) with filledcurves fs transparent solid "
+          "0.2 noborder fc rgb '{3}' notitle",
+          data, x, floor, line.colour));
+    part(fmt::format("{} using {}:2 with lines lw 0.8 lc rgb '{}' notitle", data, x, faint(line.colour, "70")));
+    part(fmt::format("{} using {}:5 with lines lw 2.2 lc rgb '{}' {}", data, x, line.colour, title));
+  }
+  if (figure.reference)
+    part(fmt::format("{:.10g} with lines dt 2 lw 1.5 lc rgb '#808080' title {}", *figure.reference,
+                     gnuplot_text(figure.reference_label)));
+  return text + "\n";
+}
+
+}  // namespace
+
+int smoothing_window(std::size_t rows) { return rows < 20 ? 1 : std::max(3, static_cast<int>(rows / 20) | 1); }
+
+std::vector<double> moving_average(std::span<const double> values, int window) {
+  const auto count = static_cast<int>(values.size());
+  std::vector<double> result(values.size());
+  for (int i = 0; i < count; ++i) {
+    double sum = 0;
+    int terms = 0;
+    for (int j = std::max(0, i - window / 2); j <= std::min(count - 1, i + window / 2); ++j)
+      if (std::isfinite(values[j])) {
+        sum += values[j];
+        ++terms;
+      }
+    result[i] = terms > 0 ? sum / terms : std::nan("");
+  }
+  return result;
+}
+
+AxisInterval visible_interval(const CurveFigure& figure) {
+  std::vector<double> values;
+  const auto include = [&](double value) {
+    if (std::isfinite(value)) values.push_back(value);
+  };
+  const double last = last_iteration(figure);
+  for (const CurveLine& line : figure.lines)
+    for (std::size_t i = 0; i < line.y.size(); ++i) {
+      if (line.y.size() >= 20 && line.x[i] < 0.05 * last) continue;
+      include(line.y[i]);
+      if (line.se.empty() || figure.style == CurveStyle::curve) continue;
+      include(line.y[i] - line.se[i]);
+      include(line.y[i] + line.se[i]);
+    }
+  if (figure.reference) include(*figure.reference);
+  if (values.empty()) return {0, 1};
+  std::ranges::sort(values);
+  const std::size_t outside = figure.style == CurveStyle::curve ? values.size() / 20 : 0;
+  double low = values[outside], high = values[values.size() - 1 - outside];
+  const double span = high - low;
+  low = std::max(values.front(), low - 0.5 * span);
+  high = std::min(values.back(), high + 0.5 * span);
+  if (AxisScale::linear != axis_scale({low, high}, figure.style)) return {low, high};
+  const double margin = high > low ? 0.06 * (high - low) : std::max(1e-3, 0.1 * std::abs(low));
+  return {low - margin, high + margin};
+}
+
+AxisScale axis_scale(const AxisInterval& y, CurveStyle style) {
+  constexpr double decades = 100;
+  if (style == CurveStyle::curve && y.low > 0 && y.high > decades * y.low) return AxisScale::logarithmic;
+  if (style == CurveStyle::curve && y.high < 0 && y.low < decades * y.high) return AxisScale::negative_logarithmic;
+  return AxisScale::linear;
+}
+
+bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder) {
+  write_file(folder / (figure.name + ".csv"), csv_of(figure));
+  const double last = last_iteration(figure);
+  const bool thousands = last >= 10000;
+  const AxisInterval y = visible_interval(figure);
+  const AxisScale scale = axis_scale(y, figure.style);
+  std::size_t keys = figure.reference ? 1 : 0;
+  if (figure.lines.size() > 1) {
+    std::vector<std::string> labels;
+    for (const CurveLine& line : figure.lines) labels.push_back(line.label);
+    std::ranges::sort(labels);
+    keys += static_cast<std::size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
+  }
+  const std::string script = fmt::format(
+      "set encoding utf8\nset datafile separator ','\nset lmargin 9\nset rmargin 2\nset tmargin 2.2\nset border 3\n"
+      "set tics out nomirror scale 0.5\nset grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\n"
+      "set title {} noenhanced offset 0,-0.5\nset xlabel '{}' offset 0,0.8\nset xrange [0:{:.6g}]\n{}set key {}\n{}"
+      "reset\n",
+      gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")),
+      thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,
+      axis_commands(y, scale), keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2",
+      plot_commands(figure, thousands ? "($1/1000)" : "1", y.low));
+  return draw({figure.name, 440, 304 + 20 * static_cast<int>(keys), script}, folder);
+}
+
+}  // namespace hone

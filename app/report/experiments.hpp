@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/report/table1.hpp"
+#include "app/run/paper/timing.hpp"
+
+namespace hone {
+
+// Data sets that experiments use, loaded once, on first use.
+class DataShelf {
+ public:
+  explicit DataShelf(std::filesystem::path data_dir) : data_dir_(std::move(data_dir)) {}
+  const DataSplits& get(const std::string& name);  // InputError where it is not found
+  std::string missing(const std::string& name);    // why it cannot be had; empty: it can
+
+ private:
+  std::filesystem::path data_dir_;
+  std::map<std::string, DataSplits> loaded_;
+};
+
+struct ExperimentOptions {
+  TrainingChoice choice;
+  TimingOptions timing;
+  std::map<std::string, std::string> missing;  // data set → why it is not here: its cells are left out
+};
+
+// An experiment of the paper: what is to be run, and what is said of it at the end.
+struct Experiment {
+  std::string name;
+  std::vector<Cell> cells;                                  // short ones, which may run at the same time
+  std::vector<Cell> timed;                                  // each alone
+  std::vector<TrainingCell> trainings;                      // one after the other
+  std::function<std::string(const ReportContext&)> report;  // of all cells, done or not
+};
+
+// fig1, claims, fig3, table1, fig2: in the order in which `all` runs them.
+const std::vector<std::string>& experiment_names();
+
+// The data sets that an experiment is on.
+std::vector<std::string> data_of_experiment(const std::string& name, Scale scale);
+
+Experiment make_experiment(const std::string& name, const ExperimentOptions& options);
+
+// Leaves those cells whose id fits a pattern of the shell ("vae-mnist-*").
+void keep_matching(Experiment& experiment, const std::string& pattern);
+
+}  // namespace hone

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/report/curves.hpp"
+#include "app/report/facts.hpp"
+
+namespace hone {
+
+// A figure of a section's runs over their iterations, and its words.
+struct LearningCurve {
+  CurveFigure figure;
+  std::string alternative, caption;
+};
+
+// ELBO, VCD, test log-likelihood, acceptance and step size, as far as the runs know them. `suffix` ends the names of
+// the files.
+std::vector<LearningCurve> learning_curves(const Section& section, const std::string& suffix);
+
+}  // namespace hone

@@ -1,0 +1,62 @@
+#include "app/report/paper_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "app/run/train_config.hpp"
+
+namespace hone {
+namespace {
+
+// The defaults are the paper's settings (and are tested to be so). The engine is named, so that resolving the rest asks
+// for no device.
+std::vector<std::pair<std::string, std::string>> paper_settings(const PaperCell& cell) {
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  settings.set("model", cell.model, "paper");
+  settings.set("data", cell.data, "paper");
+  settings.set("objective", cell.objective, "paper");
+  settings.set("engine", "cpu", "paper");
+  resolve(config);
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const auto& [key, value] : identity_of(config)) result.emplace_back(key, settings.text(key));
+  return result;
+}
+
+// What defines a run and may yet be chosen without leaving its cell. How MNIST became bits is told elsewhere: its name
+// does not say.
+const std::set<std::string> free_settings = {"data", "data_seed", "binarization", "seed", "precision"};
+
+}  // namespace
+
+std::optional<PaperMatch> match_paper(const RunRecord& run) {
+  if (run.kind != RunKind::train) return {};
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  try {
+    settings.read_file(run.folder / "config.toml");
+  } catch (const InputError&) {
+    return {};  // the report says elsewhere what is wrong with it
+  }
+  const std::string data = settings.text("data") == "binarized-mnist" ? "mnist" : settings.text("data");
+  const auto cell = std::ranges::find_if(paper_cells(), [&](const PaperCell& c) {
+    return c.model == settings.text("model") && c.data == data && c.objective == settings.text("objective");
+  });
+  if (cell == paper_cells().end()) return {};
+  PaperMatch match{&*cell, {}};
+  for (const auto& [key, value] : paper_settings(*cell)) {
+    const std::string own = settings.text(key);
+    if (own != value && !own.empty() && !free_settings.contains(key))
+      match.differences.push_back(fmt::format("{} {}, paper {}", key, own, value));
+  }
+  const std::string bits = run.text({"binarization"});
+  if (data == "mnist" && bits.starts_with("binarized"))
+    match.differences.push_back("MNIST " + bits + ", paper by fixed files");
+  if (data == "fashion-mnist" && !bits.empty() && bits.find("threshold") == bits.npos)
+    match.differences.push_back(bits + ", paper by the threshold one half");
+  return match;
+}
+
+}  // namespace hone

@@ -1,0 +1,367 @@
+#include "app/report/report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/report/contours.hpp"
+#include "app/report/facts.hpp"
+#include "app/report/fit_figures.hpp"
+#include "app/report/learning_curves.hpp"
+#include "app/report/page.hpp"
+#include "app/report/paper_table.hpp"
+#include "app/report/text.hpp"
+#include "app/report/words.hpp"
+#include "app/run/provenance.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_listed = 6;       // runs whose pictures and files are shown one by one
+constexpr std::size_t most_parameters = 40;  // rows of a fit's table
+
+fs::path default_page(const std::vector<fs::path>& folders) {
+  return folders.size() == 1 ? folders.front() / "report.html" : fs::path("report.html");
+}
+
+class Report {
+ public:
+  Report(const ReportRequest& request, fs::path page_file)
+      : request_(request), page_file_(std::move(page_file)), page_folder_(fs::absolute(page_file_).parent_path()) {}
+
+  ReportResult write() {
+    read();
+    check_page_file();
+    std::vector<Section> sections = sections_of(runs_);
+    Page body("");  // while it is written, faults come to light that stand before it
+    for (Section& section : sections) write_section(section, sections.size() > 1 ? &section.problem : nullptr, body);
+    write_files(body);
+    Page page(title());
+    collect_faults();
+    if (!gnuplot_)
+      faults_.push_back(
+          "figures are missing: gnuplot is not installed (Debian: apt-get install gnuplot-nox); their data and "
+          "scripts are in place");
+    if (!faults_.empty()) page.note("Not everything could be read or drawn", faults_);
+    page.html(body.body());
+    page.html(fmt::format("<footer>Written by hone {}. Data and gnuplot scripts of the figures lie in {}.</footer>\n",
+                          html_text(hone_version()),
+                          link_html(figures_folder(), page_folder_, "the folder of figures")));
+    write_file(page_file_, page.text());
+    return {page_file_, static_cast<int>(runs_.size()), faults_};
+  }
+
+ private:
+  void read();
+  void check_page_file() const;
+  std::string title() const;
+  void collect_faults();
+  void write_section(Section& section, const std::string* heading, Page& page);
+  void write_curves(const Section& section, Page& page);
+  void write_contours(const Section& section, Page& page);
+  void write_images(const RunRecord& run, Page& page);
+  void write_fit(RunRecord& run, Page& page);
+  void write_settings(const Section& section, Page& page);
+  void write_files(Page& page);
+  fs::path figures_folder() const;
+  fs::path figures_of(const RunRecord& run) const;
+  std::string suffix() const { return section_ == 1 ? "" : fmt::format("_{}", section_); }  // of a section's figures
+  template <class Draw>
+  void guarded(const std::string& what, Draw&& draw_it);
+
+  const ReportRequest& request_;
+  fs::path page_file_, page_folder_;
+  std::vector<RunRecord> runs_;
+  std::vector<std::string> faults_;
+  int section_ = 0;  // that is being written, from 1
+  int level_ = 2;    // of headings in it
+  bool gnuplot_ = true;
+};
+
+// Whether a folder is there, or can be made, and can be written in.
+bool usable(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return !error && ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+void Report::read() {
+  std::vector<std::string> unreadable;
+  for (const fs::path& folder : request_.folders)
+    for (const fs::path& path : runs_under(folder)) try {
+        runs_.push_back(read_run(path));
+      } catch (const InputError& error) {
+        unreadable.push_back(error.what());
+      }
+  if (runs_.empty()) {
+    std::string text = "nothing can be reported on:";
+    for (const std::string& why : unreadable) text += "\n  " + why;
+    throw InputError(text);
+  }
+  faults_ = std::move(unreadable);
+}
+
+void Report::check_page_file() const {
+  std::error_code ignored;
+  if (!fs::is_directory(page_folder_, ignored))
+    throw InputError(fmt::format("{}: there is no folder {}", page_file_.string(), page_folder_.string()));
+  if (fs::is_directory(page_file_, ignored))
+    throw InputError(fmt::format("{}: is a folder; expected a name for the page", page_file_.string()));
+}
+
+std::string Report::title() const {
+  if (runs_.size() == 1) return fmt::format("{}: {}", kind_text(runs_.front().kind), runs_.front().name());
+  return fmt::format("hone: {} runs", runs_.size());
+}
+
+void Report::collect_faults() {
+  for (const RunRecord& run : runs_)
+    for (const std::string& fault : run.faults) faults_.push_back(fmt::format("{}: {}", run.folder.string(), fault));
+}
+
+fs::path Report::figures_folder() const {
+  if (request_.folders.size() == 1)
+    if (const fs::path own = request_.folders.front() / "figures"; usable(own)) return own;
+  const fs::path beside = page_folder_ / (page_file_.stem().string() + "_figures");
+  if (!usable(beside)) throw Error(fmt::format("{}: cannot be made, or not be written in", beside.string()));
+  return beside;
+}
+
+// Of one among several runs.
+fs::path Report::figures_of(const RunRecord& run) const {
+  if (const fs::path own = run.folder / "figures"; usable(own)) return own;
+  const fs::path beside = figures_folder() / run.name();
+  if (!usable(beside)) throw Error(fmt::format("{}: cannot be made, or not be written in", beside.string()));
+  return beside;
+}
+
+// A figure that cannot be drawn is a fault, not the end of the report.
+template <class Draw>
+void Report::guarded(const std::string& what, Draw&& draw_it) {
+  try {
+    if (!draw_it()) gnuplot_ = false;
+  } catch (const std::exception& error) {
+    faults_.push_back(fmt::format("{}: {}", what, error.what()));
+  }
+}
+
+void Report::write_curves(const Section& section, Page& page) {
+  page.heading(level_, "Learning curves");
+  page.open_figures();
+  for (const LearningCurve& curve : learning_curves(section, suffix()))
+    guarded(curve.figure.title, [&] {
+      if (!draw_curves(curve.figure, figures_folder())) return false;
+      page.svg_figure(figures_folder() / (curve.figure.name + ".svg"), curve.alternative, curve.caption);
+      return true;
+    });
+  page.close_figures();
+}
+
+// A panel for each family of q, with the first run of every group.
+void Report::write_contours(const Section& section, Page& page) {
+  std::vector<ContourPanel> panels;
+  for (const RunGroup& group : section.groups) {
+    const RunRecord& run = group.first();
+    const std::string family = run.text({"family"});
+    if (family.empty()) continue;
+    const std::string title = fmt::format("{}, q: {}", section.problem, family);
+    auto panel = std::ranges::find(panels, title, &ContourPanel::title);
+    if (panel == panels.end()) {
+      const std::string name =
+          (panels.empty() ? "contours" : fmt::format("contours_q{}", panels.size() + 1)) + suffix();
+      panel = panels.insert(panels.end(), {name, title, {}, {}, {}});
+    }
+    panel->runs.push_back(run.folder);
+    if (section.groups.size() == 1) continue;  // as hone toy draws it
+    panel->labels.push_back(group.label);
+    panel->colours.push_back(group.colour);
+  }
+  if (panels.empty()) return;
+  page.heading(level_, "Target and q");
+  page.open_figures();
+  for (const ContourPanel& panel : panels)
+    guarded("contours", [&] {
+      if (!draw_contours(panel.name, {panel}, figures_folder())) return false;
+      std::string words;
+      for (const std::string& label : panel.labels) words += (words.empty() ? " of " : ", ") + label;
+      page.svg_figure(
+          figures_folder() / (panel.name + ".svg"),
+          fmt::format("Contours of the target and of q{} ({}). The table gives the means and standard deviations "
+                      "of q.",
+                      words, panel.title),
+          "Contours of the smallest regions that hold 50, 80 and 95 % of the probability." +
+              std::string(section.runs().size() > section.groups.size() ? " Of seeds the first." : ""));
+      return true;
+    });
+  page.close_figures();
+}
+
+void Report::write_images(const RunRecord& run, Page& page) {
+  const fs::path figures = run.folder / "figures";
+  std::error_code ignored;
+  if (!fs::exists(figures / "images.json", ignored)) {
+    page.paragraph(run.name() + " has no pictures: its data are no images, or an earlier version of hone trained it.");
+    return;
+  }
+  guarded(run.folder.string(), [&] {
+    const Json json = parse_json(read_file(figures / "images.json"));
+    const double count = number_in(json, "count"), steps = number_in(json, "steps"),
+                 iteration = number_in(json, "iteration");
+    if (std::isnan(count + steps + iteration) || !json.contains("split") || !json["split"].is_string())
+      throw InputError("figures/images.json: expected an object with split, count, steps and iteration");
+    const std::string split = json["split"];
+    page.image_rows(
+        {{"data", figures / "images_data.png", fmt::format("The first {:.0f} images of the {} data.", count, split)},
+         {"reconstructed from draws of q", figures / "images_q.png",
+          fmt::format("What the model makes of one draw of q for each of the {:.0f} images above.", count)},
+         {fmt::format("reconstructed from the same draws, refined by {:.0f} steps", steps),
+          figures / "images_refined.png",
+          fmt::format("What the model makes of the same draws, refined by {:.0f} MCMC steps.", steps)},
+         {"samples from the model", figures / "images_samples.png",
+          fmt::format("{:.0f} mean images of the model at draws of the prior.", count)}},
+        fmt::format("{}: {} data and mean images of the model after iteration {}.", run.name(), split,
+                    count_text(iteration)));
+    return true;
+  });
+}
+
+void write_parameters(const RunRecord& run, Page& page) {
+  const Json* parameters = run.find({"parameters"});
+  if (!parameters || !parameters->is_object()) return;
+  std::vector<std::vector<std::string>> rows = {
+      {"parameter", "q mean", "q sd", "mean", "sd", "mcse", "5 %", "50 %", "95 %"}};
+  for (const auto& [name, values] : parameters->items()) {
+    if (rows.size() > most_parameters) break;
+    rows.push_back({name});
+    for (const char* key : {"q_mean", "q_sd", "mean", "sd", "mcse", "q05", "q50", "q95"})
+      rows.back().push_back(number_text(number_in(values, key)));
+  }
+  page.table(rows,
+             parameters->size() > most_parameters
+                 ? fmt::format("Of {} parameters the first {}; all are in summary.json. Right of q's columns: the "
+                               "refined draws.",
+                               parameters->size(), most_parameters)
+                 : "Right of q's columns: the refined draws.");
+}
+
+void Report::write_fit(RunRecord& run, Page& page) {
+  for (const auto& [key, title] : {std::pair{"reasons", "Why"}, {"notes", "What else is worth knowing"}}) {
+    const Json* list = run.find({key});
+    if (!list || !list->is_array() || list->empty()) continue;
+    std::vector<std::string> items;
+    for (const Json& item : *list)
+      if (item.is_string()) items.push_back(item.get<std::string>());
+    page.heading(level_, title);
+    page.list(items);
+  }
+  page.heading(level_, "q and the refined draws");
+  page.open_figures();
+  guarded(run.folder.string(), [&] {
+    const fs::path folder = figures_of(run);
+    for (const DrawnFigure& figure : draw_fit_figures(run, folder, gnuplot_))
+      page.svg_figure(folder / (figure.name + ".svg"), figure.alternative, figure.caption);
+    return gnuplot_;
+  });
+  page.close_figures();
+  page.heading(level_, "Parameters");
+  write_parameters(run, page);
+}
+
+void Report::write_settings(const Section& section, Page& page) {
+  const SettingsTable settings = settings_table(section);
+  if (settings.different.empty() && settings.common.empty()) return;
+  page.heading(level_, "Configuration");
+  if (!settings.different.empty()) page.table(settings.different, "Settings that differ.");
+  std::string html;
+  for (const auto& [key, value] : settings.common)
+    html += fmt::format("<li><b>{} =</b> {}</li>\n", html_text(key), html_text(value));
+  if (!html.empty()) page.html("<ul class=\"settings\">\n" + html + "</ul>\n");
+}
+
+void Report::write_section(Section& section, const std::string* heading, Page& page) {
+  ++section_;
+  if (heading) page.heading(2, fmt::format("{}: {}", kind_text(section.kind), *heading));
+  level_ = heading ? 3 : 2;
+  page.heading(level_, "Verdict");
+  page.html("<div class=\"verdict\">\n");
+  if (const std::string text = comparison_of(section.runs()); !text.empty()) page.paragraph(text);
+  if (section.groups.size() == 1) {
+    const auto runs = section.runs();
+    page.paragraph(verdict_of(runs));
+  } else {
+    std::vector<std::string> items;
+    for (const RunGroup& group : section.groups)
+      items.push_back(fmt::format("{}: {}", group.label, verdict_of({group.runs.begin(), group.runs.end()})));
+    page.list(items);
+  }
+  page.html("</div>\n");
+  if (const auto rows = paper_rows(section); !rows.empty()) {
+    page.heading(level_, "Beside the paper's Table 1");
+    page.table(rows,
+               fmt::format("Test log-likelihood in nats a datum. The paper's figure is the best of three proposals for "
+                           "each datum after {} iterations, and no lower bound.",
+                           count_text(paper_iterations)));
+  }
+  page.heading(level_, "What was fitted, and how");
+  page.table(facts_table(section), section.runs().size() > section.groups.size()
+                                       ? "Of groups of runs: means ± standard deviations over seeds."
+                                       : "");
+  if (section.kind == RunKind::toy) write_contours(section, page);
+  if (section.kind != RunKind::fit) write_curves(section, page);
+  if (section.kind == RunKind::train) {
+    page.heading(level_, "Images");
+    page.open_figures();
+    std::size_t shown = 0;
+    for (const RunGroup& group : section.groups)
+      if (shown++ < most_listed) write_images(group.first(), page);
+    page.close_figures();
+    if (shown > most_listed)
+      page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));
+  }
+  if (section.kind == RunKind::fit)
+    for (const RunGroup& group : section.groups)
+      for (RunRecord* run : group.runs) {
+        const bool one = section.runs().size() == 1;
+        if (!one) page.heading(level_++, run->name());
+        write_fit(*run, page);
+        if (!one) --level_;
+      }
+  write_settings(section, page);
+}
+
+void Report::write_files(Page& page) {
+  page.heading(2, "Files");
+  for (const RunRecord& run : runs_) {
+    page.html(fmt::format("<p>{}</p>\n", link_html(run.folder / "", page_folder_, run.name())));
+    if (runs_.size() > most_listed) continue;
+    std::vector<fs::path> files;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(run.folder, ignored))
+      if (!is_unfinished(entry.path()) && fs::absolute(entry.path()) != fs::absolute(page_file_))
+        files.push_back(entry.path());
+    std::ranges::sort(files);
+    std::string html;
+    for (const fs::path& file : files) {
+      const std::string name = file.filename().string();
+      const bool folder = fs::is_directory(file, ignored);
+      html += fmt::format("<li>{} <small>{}</small></li>\n",
+                          link_html(folder ? file / "" : file, page_folder_, name + (folder ? "/" : "")),
+                          folder ? "folder" : size_text(fs::file_size(file, ignored)));
+    }
+    page.html("<ul class=\"files\">\n" + html + "</ul>\n");
+  }
+}
+
+}  // namespace
+
+ReportResult write_report(const ReportRequest& request) {
+  return Report(request, request.out.empty() ? default_page(request.folders) : request.out).write();
+}
+
+}  // namespace hone

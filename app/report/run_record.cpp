@@ -1,0 +1,214 @@
+#include "app/report/run_record.hpp"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "app/run/posterior_run.hpp"
+#include "app/run/provenance.hpp"
+#include "app/run/toy.hpp"
+#include "app/run/train_config.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+void flatten(const toml::table& table, const std::string& prefix,
+             std::vector<std::pair<std::string, std::string>>& out) {
+  std::vector<std::pair<const toml::key*, const toml::node*>> entries;  // toml++ sorts them by key
+  for (const auto& [key, node] : table) entries.emplace_back(&key, &node);
+  std::ranges::stable_sort(entries, {}, [](const auto& entry) { return entry.second->source().begin.line; });
+  for (const auto& [key, node] : entries) {
+    const std::string name = prefix + std::string(key->str());
+    if (const auto* inner = node->as_table()) {
+      flatten(*inner, name + ".", out);
+      continue;
+    }
+    std::ostringstream text;
+    if (const auto real = node->as_floating_point())
+      text << fmt::format("{}", real->get());  // as short as it can be
+    else
+      node->visit([&](const auto& value) { text << value; });
+    out.emplace_back(name, text.str());
+  }
+}
+
+void read_config(RunRecord& run) {
+  const fs::path path = run.folder / "config.toml";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    run.faults.push_back("config.toml: missing");
+    return;
+  }
+  try {
+    flatten(toml::parse(read_file(path), path.string()), "", run.config);
+  } catch (const toml::parse_error& error) {
+    run.faults.push_back(fmt::format("config.toml, line {}: {}", error.source().begin.line, error.description()));
+  } catch (const InputError& error) {
+    run.faults.push_back(error.what());
+  }
+}
+
+void read_summary(RunRecord& run) {
+  const fs::path path = run.folder / "summary.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    run.faults.push_back("summary.json: missing: the run has not ended, or was killed");
+    return;
+  }
+  try {
+    Json json = parse_json(read_file(path));
+    if (json.is_object())
+      run.summary = std::move(json);
+    else
+      run.faults.push_back("summary.json: no JSON object; it may have been cut off");
+  } catch (const InputError& error) {
+    run.faults.push_back(error.what());
+  }
+}
+
+CsvTable read_rows(RunRecord& run, const std::string& name) {
+  std::error_code ignored;
+  if (!fs::exists(run.folder / name, ignored)) return {};
+  try {
+    CsvTable table = read_csv_table(run.folder / name);
+    run.faults.insert(run.faults.end(), table.faults.begin(), table.faults.end());
+    if (table.column("iteration")) return table;
+    run.faults.push_back(name + ": has no column 'iteration'");
+  } catch (const InputError& error) {
+    run.faults.push_back(error.what());
+  }
+  return {};
+}
+
+RunKind kind_of(const RunRecord& run) {
+  const Json& s = run.summary;
+  if (s.contains("verdict") && s.contains("checks")) return RunKind::fit;
+  if (s.contains("target") && s.contains("parameters")) return RunKind::toy;
+  if (s.contains("model") && s.contains("iterations")) return RunKind::train;
+  if (!run.setting("target").empty()) return RunKind::toy;
+  if (!run.setting("model").empty()) return RunKind::train;
+  std::string why;
+  for (const std::string& fault : run.faults) why += "; " + fault;
+  throw InputError(
+      fmt::format("{}: not the folder of a hone toy, train or fit that can be read{}", run.folder.string(), why));
+}
+
+// The table of settings that this version reads a run's config.toml by.
+std::vector<std::string> known_keys(RunKind kind) {
+  ToyConfig toy;
+  TrainRunConfig train;
+  PosteriorRunConfig fit;
+  const Settings settings = kind == RunKind::toy     ? toy_settings(toy)
+                            : kind == RunKind::train ? train_settings(train)
+                                                     : posterior_run_settings(fit);
+  std::vector<std::string> keys;
+  for (const auto& entry : settings.entries()) keys.push_back(entry.key);
+  return keys;
+}
+
+void check_version(RunRecord& run) {
+  const std::string version = run.text({"hone_version"});
+  if (!version.empty() && version != hone_version())
+    run.faults.push_back(fmt::format("written by hone {}, and this is hone {}: what it does not know is left out",
+                                     version, hone_version()));
+  const std::vector<std::string> known = known_keys(run.kind);
+  for (const auto& [key, value] : run.config)
+    if (std::ranges::find(known, key) == known.end())
+      run.faults.push_back(
+          fmt::format("config.toml: hone {} knows no key '{}': another version wrote it", hone_version(), key));
+}
+
+}  // namespace
+
+std::string RunRecord::name() const {
+  const fs::path plain = folder.lexically_normal();
+  const fs::path last = plain.has_filename() ? plain.filename() : plain.parent_path().filename();
+  return last.empty() || last == "." || last == ".."
+             ? fs::absolute(plain).lexically_normal().parent_path().filename().string()
+             : last.string();
+}
+
+std::string RunRecord::setting(std::string_view key) const {
+  const auto found = std::ranges::find(config, key, &std::pair<std::string, std::string>::first);
+  if (found == config.end()) return "";
+  const std::string& text = found->second;
+  const bool quoted = text.size() > 1 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front();
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+const Json* RunRecord::find(std::initializer_list<std::string_view> path) const {
+  const Json* at = &summary;
+  for (const std::string_view key : path) {
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(key);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+double RunRecord::iterations_made() const {
+  const double made = number({"iterations"});
+  const auto* rows = metrics.column("iteration");
+  return std::isnan(made) && rows && !rows->empty() ? rows->back() : made;
+}
+
+double RunRecord::iterations_asked() const {
+  const std::string asked = setting("iterations");
+  return asked.empty() ? std::nan("") : std::strtod(asked.c_str(), nullptr);
+}
+
+double RunRecord::number(std::initializer_list<std::string_view> path) const {
+  const Json* found = find(path);
+  return found && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+std::string RunRecord::text(std::initializer_list<std::string_view> path) const {
+  const Json* found = find(path);
+  return found && found->is_string() ? found->get<std::string>() : "";
+}
+
+double number_in(const Json& object, std::string_view key) {
+  if (!object.is_object()) return std::nan("");
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+RunRecord read_run(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) throw InputError(fmt::format("{}: there is no such folder", folder.string()));
+  if (!fs::is_directory(folder, ignored))
+    throw InputError(fmt::format("{}: is a file; expected the folder of a run", folder.string()));
+  RunRecord run;
+  run.folder = folder;
+  read_config(run);
+  read_summary(run);
+  run.metrics = read_rows(run, "metrics.csv");
+  run.evaluations = read_rows(run, "test_log_likelihood.csv");
+  run.kind = kind_of(run);
+  if (run.kind != RunKind::fit && run.metrics.rows() == 0)
+    run.faults.push_back("metrics.csv: missing, or without rows");
+  check_version(run);
+  return run;
+}
+
+std::vector<fs::path> runs_under(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path cells = folder / "cells";
+  if (!fs::is_directory(cells, ignored) || fs::exists(folder / "summary.json", ignored)) return {folder};
+  std::vector<fs::path> runs;
+  for (const auto& entry : fs::directory_iterator(cells, ignored))
+    if (entry.is_directory(ignored) && entry.path().extension() != ".partial") runs.push_back(entry.path());
+  std::ranges::sort(runs);
+  if (runs.empty()) runs.push_back(folder);
+  return runs;
+}
+
+}  // namespace hone

@@ -1,0 +1,108 @@
+#include "app/report/training_figures.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "app/run/paper/provenance.hpp"
+#include "app/run/paper/scale.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+// Why a cell has no figure, or fewer seeds than asked for.
+std::string remark(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context) {
+  if (figures.seeds.size() == cell.seeds.size()) return "";
+  if (context.missing.contains(cell.config.data)) return "no data";
+  if (figures.seeds.empty()) return figures.unreadable > 0 ? "cannot be read" : "not done";
+  return fmt::format("{} of {}{}", figures.seeds.size(), cell.seeds.size(),
+                     figures.unreadable > 0 ? ", cannot be read" : "");
+}
+
+}  // namespace
+
+void write_report(const ReportContext& context, const std::string& name, const std::string& text) {
+  write_file(context.folder / name,
+             fmt::format("{}\nComputed by\n\n```\n{}```\n", text, read_provenance(context.folder)));
+}
+
+std::string mean_and_sd(const Moments& moments, int digits) {
+  if (moments.count() == 0) return "—";
+  const std::string mean = fmt::format("{:.{}f}", moments.mean(), digits);
+  return moments.count() == 1 ? mean : fmt::format("{} ± {:.{}f}", mean, moments.sd(), digits);
+}
+
+CellFigures figures_of(const TrainingCell& cell, const ReportContext& context) {
+  CellFigures all;
+  for (const std::uint64_t seed : cell.seeds) {
+    std::optional<TestFigures> found;
+    try {
+      found = test_figures(context.folder, cell, seed);
+    } catch (const InputError&) {  // a folder that is damaged, or holds another run: whoever runs the cell says so
+      ++all.unreadable;
+    }
+    if (!found) continue;
+    all.best.add(found->best.mean);
+    all.mixture.add(found->mixture.mean);
+    if (found->ais) all.ais.add(found->ais->mean);
+    if (!std::isnan(found->best.se)) all.se.add(found->best.se);
+    all.seeds.emplace_back(seed, *found);
+  }
+  return all;
+}
+
+std::string title_of(const std::string& data) { return data == "mnist" ? "MNIST" : "Fashion-MNIST"; }
+
+const char* const figure_headings = "ours | difference | mixture | AIS | se | seeds |";
+
+const char* const figure_headings_text =
+    "Average test log-likelihood in nats. *paper*: as printed. *ours*: the paper's figure, the best of three proposals "
+    "for each "
+    "datum (no lower bound), mean ± standard deviation over seeds. *mixture*: one proposal, the equal mixture of the "
+    "three, a lower "
+    "bound in the mean. *AIS*: annealed importance sampling, where `hone eval --ais` was run. *se*: standard error of "
+    "our figure "
+    "over test data.\n";
+
+std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
+                           const ReportContext& context) {
+  const std::string why = remark(cell, figures, context);
+  if (figures.seeds.empty()) return fmt::format("{} | — | — | — | — | 0 |", why);
+  return fmt::format("{} | {} | {} | {} | {} | {} |", mean_and_sd(figures.best, 2),
+                     paper ? fmt::format("{:+.2f}", figures.best.mean() - *paper) : "—",
+                     mean_and_sd(figures.mixture, 2), mean_and_sd(figures.ais, 2),
+                     figures.se.count() > 0 ? fmt::format("{:.2f}", figures.se.mean()) : "—",
+                     why.empty() ? std::to_string(figures.seeds.size()) : why);
+}
+
+const char* const figure_line_columns =
+    "seed,iterations,best_of_three,best_of_three_se,mixture,mixture_se,ais,ais_se,binarization,engine,training_seconds,"
+    "runs_side_by_side";
+
+std::string figure_lines(const TrainingCell& cell, const CellFigures& figures, const std::string& head) {
+  std::string text;
+  for (const auto& [seed, f] : figures.seeds)
+    text += fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{},{},{:.3f},{}\n", head, seed,
+                        cell.config.iterations, f.best.mean, f.best.se, f.mixture.mean, f.mixture.se,
+                        f.ais ? fmt::format("{:.4f}", f.ais->mean) : "", f.ais ? fmt::format("{:.4f}", f.ais->se) : "",
+                        f.binarization, f.engine, f.seconds, f.side_by_side);
+  return text;
+}
+
+std::string cells_text(const TrainingCell& cell) {
+  const EvaluationConfig& e = *cell.evaluation;
+  return fmt::format("{} iterations (the paper: {}); {} test data, {} draws of each of three proposals.\n",
+                     cell.config.iterations, paper_iterations,
+                     e.points ? fmt::format("the first {}", *e.points) : std::string("all"), e.samples);
+}
+
+std::string missing_text(const ReportContext& context) {
+  std::string text;
+  for (const auto& [data, why] : context.missing)
+    text += fmt::format("The cells on {} were left out: its data are not here (hone data get {}).\n", data, data);
+  return text;
+}
+
+}  // namespace hone

@@ -1,0 +1,230 @@
+#include "app/report/words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "app/report/paper_table.hpp"
+#include "app/report/text.hpp"
+#include "app/run/train.hpp"
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+namespace {
+
+// By summary.json, or else by the rows of metrics.csv.
+std::string nonfinite_text(const RunRecord& run) {
+  double count = run.number({"rejected_nonfinite"});
+  if (const auto* rows = run.metrics.column("rejected_nonfinite"); rows && std::isnan(count))
+    count = std::accumulate(rows->begin(), rows->end(), 0.0);
+  if (std::isnan(count)) return "how many proposals were not finite is not known";
+  if (count == 0) return "every proposal was finite";
+  return fmt::format("{} proposal{} not finite and {} rejected", count_text(count), count == 1 ? " was" : "s were",
+                     count == 1 ? "was" : "were");
+}
+
+std::string acceptance_text(const RunRecord& run) {
+  double acceptance = run.number({"acceptance"});
+  if (const auto* rows = run.metrics.column("acceptance"); rows && !rows->empty() && std::isnan(acceptance))
+    acceptance = rows->back();
+  const std::string aim = run.setting("acceptance");
+  if (std::isnan(acceptance))
+    return run.setting("objective") == "kl" ? "nothing was refined" : "what was accepted is not known";
+  return fmt::format("{:.2f} of the proposals were accepted{}", acceptance,
+                     aim.empty() ? "" : fmt::format(" ({} aimed at)", aim));
+}
+
+// "After 1,500 of 2,000 iterations"
+std::string how_far(const RunRecord& run) {
+  const double made = run.iterations_made(), asked = run.iterations_asked();
+  if (std::isnan(made)) return "After an unknown number of iterations";
+  const std::string text = count_text(made);
+  if (made < asked) return fmt::format("After {} of {} iterations, before its end,", text, count_text(asked));
+  return fmt::format("After all of its {} iterations", text);
+}
+
+Estimate mixture_of(const RunRecord& run) {
+  return {run.number({"test_log_likelihood", "mixture"}), run.number({"test_log_likelihood", "mixture_se"})};
+}
+
+std::string likelihood_sentence(const RunRecord& run) {
+  const Estimate mixture = mixture_of(run);
+  std::string text = how_far(run);
+  if (!std::isfinite(mixture.mean)) return text + " no test log-likelihood is known: hone eval estimates it.";
+  text += fmt::format(
+      " the test log-likelihood is {} nats a datum over {} data (by the mixture of the proposals, a lower bound in the "
+      "mean)",
+      estimate_text(mixture), count_text(run.number({"test_log_likelihood", "points"})));
+  const auto match = match_paper(run);
+  if (!match) return text + ".";
+  text += fmt::format("; by the paper's best of three it is {}, where the paper has {} after {} iterations",
+                      number_text(run.number({"test_log_likelihood", "value"})),
+                      fixed_text(match->cell->log_likelihood, 2), count_text(paper_iterations));
+  return text + (match->differences.empty() ? "." : " with other settings.");
+}
+
+std::string training_sentence(const RunRecord& run) {
+  const Estimate trend = elbo_trend(run.metrics);
+  std::string text = "There are too few rows to say whether the ELBO has settled";
+  if (std::isfinite(trend.mean) && std::isfinite(trend.se))
+    text = fmt::format("The ELBO {} ({} from the last fifth of the run but one to the last)",
+                       trend.mean > 4 * trend.se    ? "was still rising"
+                       : trend.mean < -4 * trend.se ? "was falling"
+                                                    : "neither rose nor fell clearly",
+                       estimate_text(trend));
+  if (const Estimate elbo = run.estimate("elbo"), vcd = run.estimate("vcd"); q_is_lost(elbo.mean, vcd.mean))
+    text = fmt::format("q was left behind: it does not follow its chain (a VCD of {} nats at an ELBO of {})",
+                       number_text(vcd.mean), number_text(elbo.mean));
+  return fmt::format("{}, {}, and {}.", text, acceptance_text(run), nonfinite_text(run));
+}
+
+std::string toy_verdict(const RunRecord& run) {
+  if (run.summary.empty()) return how_far(run) + " the run has no final values. " + training_sentence(run);
+  const Estimate elbo = run.estimate("elbo");
+  return fmt::format(
+      "Fitted by {} to the {} target, q is off by a KL(q ‖ p) of {}, and by a VCD of {} over {} refinement steps. Its "
+      "means are {} and its standard deviations {}; {}, and {}.",
+      run.text({"objective"}), run.text({"target"}), estimate_text({-elbo.mean, elbo.se}),
+      estimate_text(run.estimate("vcd")), run.setting("steps"), numbers_text(run.find({"mean"})),
+      numbers_text(run.find({"sd"})), acceptance_text(run), nonfinite_text(run));
+}
+
+std::string fit_verdict(const RunRecord& run) {
+  static const std::map<std::string, std::string> words = {
+      {"use-q", "Use q: it agrees with the refined draws within the tolerances."},
+      {"use-refined", "Use the refined draws: they pass their checks, while q is off."},
+      {"trust-neither", "Trust neither q nor the refined draws: the refined draws fail a check."}};
+  const std::string verdict = run.text({"verdict"});
+  const auto found = words.find(verdict);
+  const std::string text = found != words.end() ? found->second : fmt::format("The verdict is '{}'.", verdict);
+  const Json* reasons = run.find({"reasons"});
+  std::string why = "No reason is given";
+  if (verdict == "use-q")
+    why = "The VCD is " + last_vcd_text(run);
+  else if (reasons && reasons->is_array() && !reasons->empty() && reasons->front().is_string())
+    why = "First of all, " + reasons->front().get<std::string>();
+  return fmt::format("{} {}, and {}.", text, why, nonfinite_text(run));
+}
+
+using Quantity = std::function<double(const RunRecord&)>;
+
+std::string spread(const std::vector<const RunRecord*>& runs, const Quantity& quantity) {
+  Moments moments;
+  for (const RunRecord* run : runs)
+    if (const double value = quantity(*run); std::isfinite(value)) moments.add(value);
+  if (moments.count() == 0) return "not known";
+  return moments.count() == 1 ? number_text(moments.mean()) : estimate_text({moments.mean(), moments.sd()});
+}
+
+double kl_of(const RunRecord& run) { return -run.number({"elbo", "mean"}); }
+double vcd_of(const RunRecord& run) { return run.number({"vcd", "mean"}); }
+
+std::string compare_likelihoods(std::vector<const RunRecord*> runs) {
+  std::erase_if(runs, [](const RunRecord* run) { return !std::isfinite(mixture_of(*run).mean); });
+  if (runs.size() < 2) return "";
+  std::ranges::sort(runs, std::greater<>(), [](const RunRecord* run) { return mixture_of(*run).mean; });
+  const Estimate best = mixture_of(*runs[0]), next = mixture_of(*runs[1]);
+  const auto points = [](const RunRecord* run) { return run->number({"test_log_likelihood", "points"}); };
+  const bool same = std::ranges::all_of(runs, [&](const RunRecord* run) { return points(run) == points(runs[0]); });
+  return fmt::format("The highest test log-likelihood has {} with {}; next comes {}, {} lower. {}", runs[0]->name(),
+                     estimate_text(best), runs[1]->name(), number_text(best.mean - next.mean),
+                     same
+                         ? "The standard errors are over test data, which the runs share, so that a difference between "
+                           "runs is known better than they suggest; but one seed says nothing of others."
+                         : "They were evaluated on different numbers of test data, which the comparison suffers from.");
+}
+
+std::string compare_toys(std::vector<const RunRecord*> runs) {
+  std::erase_if(runs, [](const RunRecord* run) { return !std::isfinite(vcd_of(*run)) || !std::isfinite(kl_of(*run)); });
+  if (runs.size() < 2) return "";
+  const auto by_vcd = *std::ranges::min_element(runs, {}, [](const RunRecord* run) { return vcd_of(*run); });
+  const auto by_kl = *std::ranges::min_element(runs, {}, [](const RunRecord* run) { return kl_of(*run); });
+  return fmt::format(
+      "The least VCD has {} with {}, the least KL(q ‖ p) {} with {}. Each objective is best at what it "
+      "minimises; the contours show what that means for q.",
+      by_vcd->name(), estimate_text(by_vcd->estimate("vcd")), by_kl->name(), number_text(kl_of(*by_kl)));
+}
+
+std::string compare_fits(const std::vector<const RunRecord*>& runs) {
+  std::map<std::string, int> verdicts;
+  for (const RunRecord* run : runs) ++verdicts[run->text({"verdict"})];
+  std::string text;
+  for (const auto& [verdict, count] : verdicts)
+    text += fmt::format("{}{} of {} say {}", text.empty() ? "" : ", ", count, runs.size(), verdict);
+  return "Of these fits " + text + ".";
+}
+
+}  // namespace
+
+Estimate elbo_trend(const CsvTable& metrics) {
+  const auto *elbo = metrics.column("elbo"), *se = metrics.column("elbo_se");
+  if (!elbo || !se || elbo->size() < 10) return {std::nan(""), std::nan("")};
+  const std::size_t fifth = elbo->size() / 5;
+  double change = 0, variance = 0;
+  for (std::size_t i = elbo->size() - 2 * fifth; i < elbo->size(); ++i) {
+    change += (i < elbo->size() - fifth ? -1 : 1) * (*elbo)[i] / static_cast<double>(fifth);
+    variance += square((*se)[i] / static_cast<double>(fifth));
+  }
+  return {change, std::sqrt(variance)};
+}
+
+std::string verdict_of(const RunRecord& run) {
+  if (run.kind == RunKind::toy) return toy_verdict(run);
+  if (run.kind == RunKind::fit) return fit_verdict(run);
+  return likelihood_sentence(run) + " " + training_sentence(run);
+}
+
+std::string verdict_of(const std::vector<const RunRecord*>& seeds) {
+  if (seeds.size() == 1) return verdict_of(*seeds.front());
+  const RunKind kind = seeds.front()->kind;
+  if (kind == RunKind::fit) return compare_fits(seeds);
+  const std::string nonfinite = spread(seeds, [](auto& run) { return run.number({"rejected_nonfinite"}); });
+  const std::string acceptance = spread(seeds, [](auto& run) { return run.number({"acceptance"}); });
+  if (kind == RunKind::toy)
+    return fmt::format(
+        "Over {} seeds KL(q ‖ p) is {} and the VCD {} (means ± standard deviations over seeds). Acceptance is "
+        "{}, non-finite proposals are {}.",
+        seeds.size(), spread(seeds, kl_of), spread(seeds, vcd_of), acceptance, nonfinite);
+  return fmt::format(
+      "Over {} seeds the test log-likelihood is {} (mean ± standard deviation over seeds; by the mixture of "
+      "the proposals). The ELBO is {}, acceptance {}, non-finite proposals are {}.",
+      seeds.size(), spread(seeds, [](auto& run) { return mixture_of(run).mean; }),
+      spread(seeds,
+             [](auto& run) {
+               return run.number({"elbo", "mean"});
+             }),
+      acceptance, nonfinite);
+}
+
+std::string comparison_of(const std::vector<const RunRecord*>& runs) {
+  if (runs.size() < 2) return "";
+  const RunKind kind = runs.front()->kind;
+  return kind == RunKind::train ? compare_likelihoods(runs)
+         : kind == RunKind::toy ? compare_toys(runs)
+                                : compare_fits(runs);
+}
+
+std::string numbers_text(const Json* list) {
+  std::string text;
+  if (list && list->is_array())
+    for (const Json& value : *list)
+      text += (text.empty() ? "" : ", ") + number_text(value.is_number() ? value.get<double>() : std::nan(""));
+  return text;
+}
+
+std::string last_vcd_text(const RunRecord& run) {
+  const Json* vcd = run.find({"vcd"});
+  if (!vcd || !vcd->is_object() || vcd->empty()) return "not known";
+  const std::string t = std::prev(vcd->end()).key();
+  return fmt::format("{} at t = {}", estimate_text({run.number({"vcd", t, "mean"}), run.number({"vcd", t, "se"})}), t);
+}
+
+std::string kind_text(RunKind kind) {
+  return kind == RunKind::toy ? "hone toy" : kind == RunKind::train ? "hone train" : "hone fit";
+}
+
+}  // namespace hone

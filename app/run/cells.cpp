@@ -1,0 +1,74 @@
+#include "app/run/cells.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "app/run/json.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/parallel.hpp"
+
+namespace hone {
+namespace fs = std::filesystem;
+
+CellState state_of(const fs::path& experiment, const Cell& cell) {
+  const fs::path folder = experiment / "cells" / cell.id;
+  std::error_code error;
+  if (!fs::exists(folder / "summary.json", error) || !fs::exists(folder / "config.toml", error) ||
+      read_file(folder / "config.toml") != cell.config)
+    return CellState::to_do;
+  return parse_json(read_file(folder / "summary.json")).is_object() ? CellState::done : CellState::damaged;
+}
+
+CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
+  std::error_code error;
+  if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
+    throw InputError(fmt::format("{}: exists and is not a folder", folder_.string()));
+  const bool fresh = !fs::exists(folder_, error) || fs::is_empty(folder_, error);
+  if (!fresh && !fs::is_directory(folder_ / "cells", error))
+    throw InputError(
+        fmt::format("{}: the folder holds something that is not an experiment; name another one", folder_.string()));
+}
+
+fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
+
+void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
+  std::error_code error;
+  fs::create_directories(folder_ / "cells", error);
+  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", folder_.string(), error.message()));
+  std::vector<std::size_t> todo;
+  for (std::size_t i = 0; i < cells_.size(); ++i)
+    if (!is_done(i)) todo.push_back(i);
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  auto done = static_cast<std::int64_t>(cells_.size() - todo.size());
+  progress.update(done, "");
+
+  const auto work = [&] {
+    while (!failed) {
+      const std::size_t i = next++;
+      if (i >= todo.size()) return;
+      if (stop && *stop != 0) throw Stopped();
+      const fs::path folder = folder_of(todo[i]);
+      const fs::path partial = folder.string() + ".partial";
+      fs::remove_all(partial);
+      fs::remove_all(folder);  // of another configuration, or damaged
+      cells_[todo[i]].run(RunFolder(partial));
+      fs::rename(partial, folder);
+      const std::lock_guard lock(mutex);
+      progress.update(++done, cells_[todo[i]].id);
+    }
+  };
+  Team team(threads);
+  team.for_shares(team.threads(), [&](int, int, int) {
+    try {
+      work();
+    } catch (...) {
+      failed = true;
+      throw;
+    }
+  });
+}
+
+}  // namespace hone

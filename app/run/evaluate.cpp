@@ -1,0 +1,166 @@
+#include "app/run/evaluate.hpp"
+
+#include <fmt/format.h>
+
+#include "app/run/json.hpp"
+#include "app/run/run_folder.hpp"
+#include "app/run/test_curve.hpp"
+#include "app/run/train.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+const DataSet& split_of(const DataSplits& data, const std::string& name) {
+  const DataSet* split = name == "train" ? &data.train : name == "validation" ? &data.validation : nullptr;
+  if (name == "test") split = &data.test;
+  if (!split) throw InputError(fmt::format("split '{}': expected train, validation or test", name));
+  if (split->size() == 0)
+    throw InputError(fmt::format("{} has no {} data; --split names another part", data.name, name));
+  return *split;
+}
+
+void add_importance(const RunEvaluation& e, Json& json) {
+  const EvaluationSummary& s = *e.summary;
+  Json proposals = Json::array(), effective = Json::array();
+  for (int j = 0; j < proposal_count; ++j) {
+    proposals.push_back(e.config->proposals[j] ? Json(s.proposal[j].mean) : Json());
+    effective.push_back(e.config->proposals[j] ? Json(s.effective_samples[j]) : Json());
+  }
+  json = {{"value", s.best.mean},
+          {"se", s.best.se},
+          {"mixture", s.mixture.mean},
+          {"mixture_se", s.mixture.se},
+          {"pilot", s.pilot.mean},
+          {"pilot_se", s.pilot.se},
+          {"proposals", proposals},
+          {"points", s.points},
+          {"points_without_weight", s.points_without_weight},
+          {"samples", e.config->samples},
+          {"effective_samples", effective},
+          {"mixture_effective_samples", s.mixture_effective_samples}};
+  if (s.exact) json["exact"] = s.exact->mean;
+}
+
+Json json_of(const RunAnnealing& a) {
+  const AnnealingSummary& s = a.summary;
+  Json json = {{"log_likelihood", s.log_likelihood.mean},
+               {"se", s.log_likelihood.se},
+               {"chain_se", s.chain_se},
+               {"ess", s.effective_chains},
+               {"acceptance", s.acceptance},
+               {"steps", a.config.steps},
+               {"chains", a.config.chains},
+               {"leapfrog", a.config.leapfrog},
+               {"points", s.points},
+               {"points_without_weight", s.points_without_weight},
+               {"rejected_nonfinite", s.rejected_nonfinite},
+               {"seconds", a.seconds}};
+  if (a.check)
+    json["check"] = {{"points", a.check->points},
+                     {"lower", json_of(a.check->lower)},
+                     {"upper", json_of(a.check->upper)},
+                     {"gap", json_of(a.check->gap)}};
+  return json;
+}
+
+// What was found, then what `old` knows of the same model and was not asked for anew.
+Json json_of(const RunEvaluation& e, const Json& old) {
+  Json json = Json::object();
+  if (e.summary) add_importance(e, json);
+  json["split"] = e.split;
+  json["iteration"] = e.iteration;
+  if (e.annealing) json["ais"] = json_of(*e.annealing);
+  if (!old.is_object() || !old.contains("iteration") || old["iteration"] != e.iteration) return json;
+  for (const auto& [key, value] : old.items())
+    if (!json.contains(key)) json[key] = value;
+  return json;
+}
+
+Json summary_of(const fs::path& path) {
+  if (!fs::exists(path)) return Json::object();
+  Json json = parse_json(read_file(path));
+  if (!json.is_object())
+    throw InputError(fmt::format("{}: no JSON object; it may have been cut off, and hone train --resume makes it again",
+                                 path.string()));
+  return json;
+}
+
+// Tells how many points are done, beyond those before; ends the work where it is to stop.
+std::function<void(int)> watched(Progress& progress, const EvaluateOptions& options, int before = 0) {
+  return [&progress, stop = options.stop, before](int done) {
+    progress.update(before + done, "");
+    if (stop && *stop != 0) throw Stopped();
+  };
+}
+
+RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& options, int points) {
+  const AnnealingOptions& wanted = *options.annealing;
+  RunAnnealing result{wanted.config, {}, 0, {}};
+  {
+    Progress progress(stderr, options.progress, "anneal", "points", points);
+    const Stopwatch watch;
+    const auto found = engine.anneal(data, {wanted.config, points}, watched(progress, options));
+    result.summary = summarize(found, wanted.config);
+    result.seconds = watch.seconds();
+  }
+  if (wanted.check == 0) return result;
+  const SimulatedData simulated = engine.simulate(wanted.check);
+  Progress progress(stderr, options.progress, "check annealing", "points", 2 * wanted.check);
+  const auto lower = engine.anneal(simulated.data, {wanted.config}, watched(progress, options));
+  const auto upper =
+      engine.anneal(simulated.data, {wanted.config, {}, simulated.z}, watched(progress, options, wanted.check));
+  Moments gap;
+  for (int i = 0; i < wanted.check; ++i) gap.add(upper[i].estimate.log_likelihood - lower[i].estimate.log_likelihood);
+  result.check = AnnealingCheck{wanted.check, summarize(lower, wanted.config).log_likelihood,
+                                summarize(upper, wanted.config).log_likelihood, gap.estimate()};
+  return result;
+}
+
+}  // namespace
+
+RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& options) {
+  const auto say = options.say ? options.say : [](const std::string&) {};
+  const auto model = load_model(folder, options.data_dir, options.threads, say);
+  const DataSet& data = split_of(model->data, options.split);
+  Json summary = summary_of(folder / "summary.json");
+  const int points = std::min(data.size(), options.points.value_or(data.size()));
+  say(fmt::format("data: {} (the first {} of {} {} data)", model->data.origin, points, data.size(), options.split));
+
+  const Settings settings = train_settings(model->config);
+  RunEvaluation result{settings.text("model"),
+                       model->data.name,
+                       model->data.binarization,
+                       settings.text("objective"),
+                       options.split,
+                       model->engine->iteration(),
+                       points,
+                       options.importance,
+                       {},
+                       {},
+                       {}};
+  try {
+    if (options.importance) {
+      EvaluationConfig config = *options.importance;
+      config.points = points;
+      Progress progress(stderr, options.progress, "evaluate", "points", points);
+      result.summary = summarize(model->engine->evaluate(data, config, watched(progress, options)));
+    }
+    if (options.annealing) result.annealing = anneal(*model->engine, data, options, points);
+  } catch (const DataError& error) {
+    throw InputError(
+        fmt::format("{} data of {} ({}): {}", options.split, model->data.name, model->data.origin, error.what()));
+  }
+  Json& entry = summary[options.split + "_log_likelihood"];
+  entry = json_of(result, entry);
+  result.json = entry.dump(2) + "\n";
+  write_file(folder / "summary.json", summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (options.split == "test" && result.summary)
+    add_test_row(folder, result.iteration, *result.config, *result.summary);
+  return result;
+}
+
+}  // namespace hone

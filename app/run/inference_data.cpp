@@ -1,0 +1,160 @@
+// The NetCDF-4 file of a fit, in the layout that ArviZ calls InferenceData: one group a kind of draws, dimensions
+// (chain, draw, …) and a coordinate for each of them.
+#include <fmt/format.h>
+#include <netcdf.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <numeric>
+#include <system_error>
+
+#include "app/run/draws.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+void ok(int status, const char* doing) {
+  if (status != NC_NOERR) throw Error(fmt::format("NetCDF: {}: {}", doing, nc_strerror(status)));
+}
+
+// The file while it is written; closed in any case.
+class File {
+ public:
+  explicit File(const fs::path& path) { ok(nc_create(path.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "creating a file"); }
+  ~File() {
+    if (open_) nc_close(id_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int id() const { return id_; }
+  void close() {
+    open_ = false;
+    ok(nc_close(id_), "writing");
+  }
+
+ private:
+  int id_ = 0;
+  bool open_ = true;
+};
+
+void put_text(int group, const std::string& name, const std::string& text) {
+  ok(nc_put_att_text(group, NC_GLOBAL, name.c_str(), text.size(), text.c_str()), name.c_str());
+}
+
+void put_attributes(int group, const std::map<std::string, std::string>& attributes) {
+  for (const auto& [name, text] : attributes) put_text(group, name, text);
+  put_text(group, "inference_library", "hone");
+}
+
+int add_group(int file, const char* name) {
+  int group = 0;
+  ok(nc_def_grp(file, name, &group), name);
+  return group;
+}
+
+// A dimension with the coordinate 0, 1, …
+int add_dimension(int group, const std::string& name, std::size_t length) {
+  int dimension = 0, coordinate = 0;
+  ok(nc_def_dim(group, name.c_str(), length, &dimension), name.c_str());
+  ok(nc_def_var(group, name.c_str(), NC_INT64, 1, &dimension, &coordinate), name.c_str());
+  std::vector<long long> values(length);
+  std::iota(values.begin(), values.end(), 0);
+  ok(nc_put_var_longlong(group, coordinate, values.data()), name.c_str());
+  return dimension;
+}
+
+// Adds theta_dim_0, theta_dim_1, … to `dimensions`.
+void add_own_dimensions(int group, const std::string& name, const std::vector<std::size_t>& dims,
+                        std::vector<int>& dimensions) {
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    dimensions.push_back(add_dimension(group, fmt::format("{}_dim_{}", name, d), dims[d]));
+}
+
+void put_values(int group, const std::string& name, const std::vector<int>& dimensions,
+                const std::vector<double>& values) {
+  int variable = 0;
+  ok(nc_def_var(group, name.c_str(), NC_DOUBLE, static_cast<int>(dimensions.size()), dimensions.data(), &variable),
+     name.c_str());
+  ok(nc_put_var_double(group, variable, values.data()), name.c_str());
+}
+
+struct ChainDimensions {
+  int chain, draw;
+};
+
+ChainDimensions add_chains(int group, int chains, int draws) {
+  return {add_dimension(group, "chain", static_cast<std::size_t>(chains)),
+          add_dimension(group, "draw", static_cast<std::size_t>(draws / chains))};
+}
+
+void put_draws(int group, const DrawTable& draws, int chains) {
+  const int count = draws.values.cols();
+  const ChainDimensions shared = add_chains(group, chains, count);
+  for (const NamedVariable& array : group_names(draws.names)) {
+    std::vector<int> dimensions = {shared.chain, shared.draw};
+    add_own_dimensions(group, array.name, array.dims, dimensions);
+    std::vector<double> values;
+    values.reserve(array.entries.size() * static_cast<std::size_t>(count));
+    for (int s = 0; s < count; ++s)
+      for (const std::size_t entry : array.entries) values.push_back(draws.values(static_cast<int>(entry), s));
+    put_values(group, array.name, dimensions, values);
+  }
+}
+
+void put_statistics(int group, const DrawTable& draws, int chains) {
+  const ChainDimensions shared = add_chains(group, chains, draws.values.cols());
+  put_values(group, "lp", {shared.chain, shared.draw}, draws.log_p);
+  put_values(group, "log_q", {shared.chain, shared.draw}, draws.log_q);
+}
+
+void put_data(int group, const std::vector<DataArray>& data) {
+  for (const DataArray& array : data) {
+    std::vector<int> dimensions;
+    add_own_dimensions(group, array.name, array.dims, dimensions);
+    put_values(group, array.name, dimensions, array.values);
+  }
+}
+
+void check(const DrawTable& draws, int chains) {
+  const std::size_t count = static_cast<std::size_t>(draws.values.cols());
+  if (static_cast<std::size_t>(draws.values.rows()) != draws.names.size() || draws.log_p.size() != count ||
+      draws.log_q.size() != count)
+    throw Error("the table of draws does not fit its names");
+  if (chains < 1 || draws.values.cols() == 0 || draws.values.cols() % chains != 0)
+    throw InputError(fmt::format("{} draws do not divide into {} chains", draws.values.cols(), chains));
+}
+
+void write(const fs::path& path, const InferenceData& data) {
+  File file(path);
+  put_attributes(file.id(), data.attributes);
+  const int posterior = add_group(file.id(), "posterior");
+  put_attributes(posterior, data.attributes);
+  put_draws(posterior, data.refined, data.chains);
+  put_statistics(add_group(file.id(), "sample_stats"), data.refined, data.chains);
+  put_draws(add_group(file.id(), "approximation"), data.q, data.chains);
+  put_statistics(add_group(file.id(), "approximation_stats"), data.q, data.chains);
+  if (!data.data.empty()) put_data(add_group(file.id(), "observed_data"), data.data);
+  file.close();
+}
+
+}  // namespace
+
+void write_inference_data(const fs::path& path, const InferenceData& data) {
+  check(data.refined, data.chains);
+  check(data.q, data.chains);
+  const fs::path aside = path.string() + fmt::format(".{}.partial", ::getpid());
+  try {
+    write(aside, data);
+    place_file(aside, path);
+  } catch (const Error& error) {
+    std::error_code ignored;
+    fs::remove(aside, ignored);
+    throw Error(fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,167 @@
+#include "app/run/iteration_bench.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "app/data/synthetic.hpp"
+#include "app/run/json.hpp"
+#include "app/run/method_settings.hpp"
+#include "app/run/progress.hpp"
+#include "hone/engine/engines.hpp"
+#include "hone/tensor/peak.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int repeats = 9;
+constexpr double seconds_in_all = 2;
+constexpr int data_count = 2000;
+
+struct PassFlops {
+  double all = 0;
+  double first = 0;  // of the layer next to the inputs
+};
+
+PassFlops pass_flops(int inputs, const std::vector<int>& hidden, int outputs) {
+  PassFlops flops;
+  int below = inputs;
+  std::vector<int> widths = hidden;
+  widths.push_back(outputs);
+  for (const int width : widths) {
+    flops.all += 2.0 * below * width;
+    if (flops.first == 0) flops.first = flops.all;
+    below = width;
+  }
+  return flops;
+}
+
+// Passes through the decoder that refining one chain takes.
+IterationFlops refinement_passes(const TrainConfig& config) {
+  const double t = config.refine.steps;
+  if (config.objective.kind == ObjectiveKind::kl) return {};
+  if (config.kernel.kind == KernelKind::random_walk) return {t, 0};
+  const double gradients = config.kernel.kind == KernelKind::mala ? t : t * config.kernel.leapfrog;
+  if (config.precision != Precision::bf16_trajectory) return {2 * gradients, 0};
+  return {t, 2 * (gradients + 1)};  // exact values for the accept steps; the first kick's gradient is another one
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+Settings iteration_bench_settings(IterationBenchConfig& config) {
+  Settings s;
+  const Settings all = train_settings(config.run);
+  for (const Settings::Entry& entry : all.entries())
+    for (const char* key :
+         {"model", "objective", "steps", "leapfrog", "latent", "hidden", "batch", "precision", "engine", "threads"})
+      if (entry.key == key) s.add(entry);
+  s.add("iterations", config.iterations, Bounds::between(repeats, 1e9), "iterations to time, in nine repeats",
+        "as many as take two seconds");
+  s.add("runs", config.runs, Bounds::between(1, 1000), "runs that differ by their seeds, side by side on a device");
+  return s;
+}
+
+IterationFlops iteration_flops(const TrainConfig& config, int pixels) {
+  const ModelConfig& model = config.model;
+  const PassFlops decoder = pass_flops(model.latent, model.hidden, pixels);
+  const PassFlops encoder = pass_flops(pixels, model.encoder_hidden, model.latent);
+  const IterationFlops passes = refinement_passes(config);
+  const double learning = 3 * decoder.all - decoder.first + 2 * (3 * encoder.all - encoder.first);
+  return {config.batch * (decoder.all * (2 + passes.exact) + learning), config.batch * decoder.all * passes.bf16};
+}
+
+IterationBench bench_iteration(IterationBenchConfig config) {
+  resolve(config.run);
+  const DataSet data = synthetic_data(1, 0, data_count);
+  const TrainConfig train = engine_config(config.run);
+  std::vector<std::uint64_t> seeds(config.runs);
+  std::iota(seeds.begin(), seeds.end(), config.run.seed);
+  const auto engines = make_engine_group(config.run.engine, train, data, seeds, *config.run.threads);
+  const IterationFlops flops = iteration_flops(train, data.dimension());
+  const bool on_cpu = config.run.engine == EngineKind::cpu;
+  const auto peaks = [&] {
+    if (!on_cpu) return std::pair(0.0, 0.0);
+    return std::pair(measure_fma_peak(), flops.bf16 > 0 ? measure_bf16_peak() : 0.0);
+  };
+  const auto before = peaks();
+  std::vector<TrainMetrics> ignored(config.runs);
+  const auto time = [&](std::uint32_t iterations) {
+    const Stopwatch watch;
+    engines->train(iterations, ignored);
+    return watch.seconds() / iterations;  // of an iteration of all runs
+  };
+  time(3);
+  const double pace = time(10);
+  const double wanted = config.iterations ? *config.iterations : seconds_in_all / pace;
+  const auto each = static_cast<std::uint32_t>(std::max(1.0, wanted / repeats));
+  std::vector<double> seconds(repeats);
+  for (double& s : seconds) s = time(each);
+
+  const Settings settings = train_settings(config.run);
+  IterationBench result;
+  result.model = settings.text("model");
+  result.objective = settings.text("objective");
+  result.precision = settings.text("precision");
+  result.engine = settings.text("engine");
+  result.level = on_cpu ? name_of(simd_level()) : cuda_support().devices.front().name;
+  if (!on_cpu) result.device = engines->device();
+  result.latent = train.model.latent;
+  result.hidden = train.model.hidden;
+  result.batch = train.batch;
+  result.steps = config.run.steps;
+  result.threads = *config.run.threads;
+  result.iterations = each * repeats;
+  result.runs = config.runs;
+  result.us_per_iteration = 1e6 * median(seconds) / config.runs;
+  result.gflops = flops.all() / result.us_per_iteration * 1e-3;
+  const auto after = peaks();
+  result.float_peak_gflops = result.threads * std::max(before.first, after.first);
+  result.bf16_peak_gflops = result.threads * std::max(before.second, after.second);
+  result.bf16_share = flops.bf16 / flops.all();
+  const double bf16_time = flops.bf16 > 0 ? flops.bf16 / result.bf16_peak_gflops : 0;
+  if (!on_cpu) return result;
+  result.peak_gflops = flops.all() / (flops.exact / result.float_peak_gflops + bf16_time);
+  result.fraction_of_peak = result.gflops / result.peak_gflops;
+  return result;
+}
+
+std::string IterationBench::to_json() const {
+  Json json = {{"model", model},
+               {"objective", objective},
+               {"latent", latent},
+               {"hidden", hidden},
+               {"batch", batch},
+               {"steps", steps},
+               {"precision", precision},
+               {"engine", engine},
+               {"level", level},
+               {"threads", threads},
+               {"runs", runs},
+               {"iterations", iterations},
+               {"us_per_iteration", us_per_iteration},
+               {"us_per_iteration_of_all_runs", us_per_iteration * runs},
+               {"gflops", gflops}};
+  if (peak_gflops == 0) {
+    json["peak_gflops"] = json["fraction_of_peak"] = nullptr;
+    json["peak_is"] = "not measured on a device";
+    json["device"] = device;
+    return json.dump(2) + "\n";
+  }
+  json.update({{"peak_gflops", peak_gflops},
+               {"fraction_of_peak", fraction_of_peak},
+               {"peak_is", bf16_share > 0 ? "float32 and bf16 fused multiply-adds, by their shares of the FLOPs"
+                                          : "float32 fused multiply-adds"}});
+  if (bf16_share > 0) {
+    json["bf16_share"] = bf16_share;
+    json["float_peak_gflops"] = float_peak_gflops;
+    json["bf16_peak_gflops"] = bf16_peak_gflops;
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace hone

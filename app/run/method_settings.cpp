@@ -1,0 +1,78 @@
+#include "app/run/method_settings.hpp"
+
+#include <fmt/format.h>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+
+Choices<ObjectiveKind> objective_names() {
+  return {{"kl", ObjectiveKind::kl},
+          {"hoffman", ObjectiveKind::hoffman},
+          {"vcd", ObjectiveKind::vcd},
+          {"li2017", ObjectiveKind::li2017}};
+}
+
+Choices<KernelKind> kernel_names() {
+  return {{"hmc", KernelKind::hmc}, {"mala", KernelKind::mala}, {"random-walk", KernelKind::random_walk}};
+}
+
+void add_objective_settings(Settings& s, ObjectiveConfig& config, const Choices<ObjectiveKind>& kinds) {
+  s.add("objective", config.kind, kinds, "which gradient q's parameters follow");
+  s.add("alpha", config.alpha, Bounds::between(0, 1), "vcd: 0 is the KL divergence, 1 the VCD");
+  s.add("estimator", config.estimator, {{"full", Estimator::full}, {"large-t", Estimator::large_t}},
+        "vcd: large-t drops the score at z0, which vanishes for many steps");
+  s.add("first_term", config.first_term, {{"reparameterized", FirstTerm::reparameterized}, {"score", FirstTerm::score}},
+        "gradient estimator of the ELBO");
+  s.add("entropy", config.entropy,
+        {{"auto", Entropy::automatic}, {"analytic", Entropy::analytic}, {"sampled", Entropy::sampled}},
+        "entropy of q: analytic (Gaussian q; appendix 3), sampled; auto: analytic where there is a form");
+  s.add("baseline_decay", config.baseline_decay, Bounds::between(0, 1), "baseline: decay γ of its running average");
+}
+
+void add_refinement_settings(Settings& s, const RefinementVariables& v) {
+  s.add("kernel", v.kernel.kind, kernel_names(), "the MCMC kernel that refines draws");
+  s.add("steps", v.steps, Bounds::between(1, 1e6), "MCMC steps t of a refinement");
+  s.add("leapfrog", v.kernel.leapfrog, Bounds::between(1, 1e6), "hmc: leapfrog steps L of a trajectory");
+  s.add("leapfrog_jitter", v.kernel.leapfrog_jitter, Bounds::between(0, 1e6),
+        "hmc: draw the number of steps uniformly from L − jitter to L + jitter");
+  s.add("adapt", v.adapt, {{"inside", Adapt::inside}, {"between", Adapt::between}, {"off", Adapt::off}},
+        "when the step size follows the acceptance: inside a refinement (the authors' way), between refinements, "
+        "never");
+  s.add("step_size", v.step_size, Bounds::positive(), "step size at the start (hmc: ε; mala, random-walk: δ)",
+        "0.5 / dimension of z");
+  s.add("acceptance", v.acceptance, Bounds::inside(0, 1), "acceptance that the step size aims at",
+        v.acceptance_default);
+}
+
+void check_used(const ObjectiveConfig& objective, const KernelConfig& kernel) {
+  const ObjectiveConfig o;
+  const KernelConfig k;
+  const auto refuse = [](bool ignored, const std::string& key, const std::string& what) {
+    if (ignored) throw KeyError(key, fmt::format("is for {} alone; here it would do nothing", what));
+  };
+  const bool vcd = objective.kind == ObjectiveKind::vcd, hmc = kernel.kind == KernelKind::hmc;
+  refuse(!vcd && objective.alpha != o.alpha, "alpha", "objective vcd");
+  refuse(!vcd && objective.estimator != o.estimator, "estimator", "objective vcd");
+  refuse(objective.kind == ObjectiveKind::li2017 && objective.first_term != o.first_term, "first_term",
+         "objectives with an ELBO term");
+  refuse(!uses_baseline(objective) && objective.baseline_decay != o.baseline_decay, "baseline_decay",
+         "objectives with a score-function term");
+  refuse(!hmc && kernel.leapfrog != k.leapfrog, "leapfrog", "kernel hmc");
+  refuse(!hmc && kernel.leapfrog_jitter != k.leapfrog_jitter, "leapfrog_jitter", "kernel hmc");
+}
+
+void add_optimizer_settings(Settings& s, const OptimizerVariables& v) {
+  s.add("optimizer", v.kind, {{"rmsprop", OptimizerKind::rmsprop}, {"adam", OptimizerKind::adam}},
+        "rmsprop as in the paper, or adam");
+  s.add("rate_mean", v.rate_mean, Bounds::at_least(0), "learning rate of q's means");
+  s.add("rate_scale", v.rate_scale, Bounds::at_least(0), "learning rate of q's standard deviations");
+  s.add("rate_decay", v.rate_decay, Bounds{0, 1, true}, "factor on all learning rates …");
+  s.add("decay_every", v.decay_every, Bounds::between(0, 1e9), "… after every so many iterations; 0: never");
+}
+
+void add_seed_setting(Settings& s, std::uint64_t& seed) {
+  s.add("seed", seed, Bounds::between(0, 1e18), "seed of all random numbers");
+}
+
+}  // namespace hone

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/run/paper/scale.hpp"
+#include "app/run/paper/training_cells.hpp"
+
+namespace hone {
+
+// What every experiment that trains is run with.
+struct TrainingChoice {
+  Scale scale = Scale::brief;
+  std::vector<std::uint64_t> seeds = {};  // none: as many as the scale has
+  EngineKind engine = EngineKind::automatic;
+  int threads = 1;
+};
+
+// "vae-mnist-vcd", "vae-fashion-vcd-t4", "lmf-mnist-kl-3000": the name of the paper's configuration, t where it is not
+// the paper's 8, the iterations where they are not the paper's 400,000.
+std::string training_cell_id(const std::string& config_name, int steps, std::uint32_t iterations);
+
+// The paper's Table 1 (tab:results_llh): two models, two data sets, three objectives.
+struct Table1Row {
+  std::string model, data, objective;  // "lmf", "mnist", "vcd"
+  double paper;                        // average test log-likelihood
+  TrainingCell cell;
+};
+std::vector<Table1Row> table1_rows(const TrainingChoice& choice);
+
+// The paper's Figure 2 (fig:results_vae_vary_t): the VAE by VCD with t steps, and the level of KL.
+struct Fig2Point {
+  std::string data;
+  std::optional<int> steps;     // none: the level of KL
+  std::optional<double> paper;  // where Table 1 has the figure; the others are in the picture alone
+  TrainingCell cell;
+};
+std::vector<Fig2Point> fig2_points(const TrainingChoice& choice);
+
+inline constexpr int paper_steps[] = {2, 4, 8, 12, 16, 20, 25};
+
+}  // namespace hone

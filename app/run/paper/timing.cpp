@@ -1,0 +1,90 @@
+#include "app/run/paper/timing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/run/json.hpp"
+#include "app/run/paper/configs.hpp"
+#include "hone/base/error.hpp"
+#include "hone/engine/engines.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::uint32_t blocks = 40;
+
+void time_point(const TrainRunConfig& config, const std::string& text, std::uint32_t iterations,
+                const TimingOptions& options, const RunFolder& folder) {
+  const Timing timing = time_in_turns({config}, options.load(config.data).train, iterations, options.stop).front();
+  const Json json = {{"iterations", timing.iterations},
+                     {"blocks", timing.seconds.size()},
+                     {"seconds_per_iteration", quantile(timing.seconds, 0.5)},
+                     {"lower_quartile", quantile(timing.seconds, 0.25)},
+                     {"upper_quartile", quantile(timing.seconds, 0.75)}};
+  folder.write("config.toml", text);
+  folder.write("summary.json", json.dump(2) + "\n");
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double probability) {
+  std::ranges::sort(values);
+  const double place = probability * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const double above = values[std::min(below + 1, values.size() - 1)];
+  return values[below] + (place - static_cast<double>(below)) * (above - values[below]);
+}
+
+std::vector<Timing> time_in_turns(const std::vector<TrainRunConfig>& configs, const DataSet& data,
+                                  std::uint32_t iterations, const std::atomic<int>* stop) {
+  std::vector<std::unique_ptr<EngineGroup>> engines;
+  std::vector<Timing> timings(configs.size());
+  const std::uint32_t block = std::max(1u, iterations / blocks);
+  TrainMetrics ignored;
+  for (const TrainRunConfig& config : configs) {
+    engines.push_back(make_engine_group(config.engine, engine_config(config), data, {1}, *config.threads));
+    engines.back()->train(std::max(2u, block), {&ignored, 1});
+  }
+  for (std::uint32_t made = 0; made < iterations; made += block) {
+    if (stop && *stop != 0) throw Stopped();
+    for (std::size_t i = 0; i < engines.size(); ++i) {
+      const Stopwatch watch;
+      engines[i]->train(block, {&ignored, 1});
+      timings[i].seconds.push_back(watch.seconds() / block);
+      timings[i].iterations += block;
+    }
+  }
+  return timings;
+}
+
+std::vector<Fig3Point> fig3_points(Scale scale, const TimingOptions& options) {
+  const std::uint32_t iterations = settings_of(scale).fig3_iterations;
+  const bool device = cuda_support().missing.empty();
+  std::vector<Fig3Point> points;
+  for (const EngineKind kind : {EngineKind::cpu, EngineKind::cuda})
+    for (const std::string data : {"mnist", "fashion"})
+      for (const int steps : paper_steps) {
+        TrainRunConfig config = paper_config("vae-" + data + "-vcd");
+        config.steps = steps;
+        config.engine = kind;
+        config.threads = 1;
+        resolve(config);
+        const std::string engine = kind == EngineKind::cpu ? "cpu" : "cuda";
+        const std::string text =
+            fmt::format("# timed: {} iterations\n{}", iterations, train_settings(config).to_toml());
+        const auto run = [=](const RunFolder& folder) { time_point(config, text, iterations, options, folder); };
+        const bool here = kind == EngineKind::cpu || device;
+        const double seconds = here && options.pace ? options.pace->seconds_per_iteration(config, 1) * iterations : 0;
+        points.push_back({data,
+                          engine,
+                          config.data,
+                          steps,
+                          here,
+                          {fmt::format("fig3-{}-{}-t{}", data, engine, steps), text, run, seconds}});
+      }
+  return points;
+}
+
+}  // namespace hone

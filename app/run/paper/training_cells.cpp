@@ -1,0 +1,150 @@
+#include "app/run/paper/training_cells.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "app/data/registry.hpp"
+#include "app/run/evaluate.hpp"
+#include "app/run/json.hpp"
+#include "app/run/train_record.hpp"
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run's summary.json; empty where there is none, and no object where it is damaged. InputError where the run has
+// other settings than the cell.
+Json summary_of(const fs::path& folder, const TrainingCell& cell, std::uint64_t seed) {
+  if (const fs::path config = folder / "config.toml"; fs::exists(config)) {
+    TrainRunConfig wanted = cell.config;
+    wanted.seed = seed;
+    check_identity(config, identity_of(read_train_config(config, *wanted.threads)), identity_of(wanted));
+  }
+  const fs::path path = folder / "summary.json";
+  if (!fs::exists(path)) return Json::object();
+  return parse_json(read_file(path));
+}
+
+double number(const Json& json, const char* key) {
+  return json.is_object() && json.contains(key) && json[key].is_number() ? json[key].get<double>() : std::nan("");
+}
+
+std::uint32_t iterations_made(const Json& summary) {
+  const double made = number(summary, "iterations");
+  return std::isnan(made) ? 0 : static_cast<std::uint32_t>(made);
+}
+
+// The evaluation in a summary, if it is the one that the cell asks for.
+const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
+  if (!summary.is_object() || !cell.evaluation) return nullptr;
+  const auto found = summary.find("test_log_likelihood");
+  if (found == summary.end() || !found->is_object()) return nullptr;
+  if (number(*found, "iteration") != cell.config.iterations || number(*found, "samples") != cell.evaluation->samples)
+    return nullptr;
+  const int points = cell.evaluation->points.value_or(data_set_named(cell.config.data).test);
+  return number(*found, "points") == points ? &*found : nullptr;
+}
+
+// Whether that evaluation has the annealing that the cell asks for besides.
+bool annealed(const Json& evaluation, const TrainingCell& cell) {
+  if (!cell.annealing) return true;
+  const auto ais = evaluation.find("ais");
+  return ais != evaluation.end() && ais->is_object() && number(*ais, "steps") == cell.annealing->steps &&
+         number(*ais, "chains") == cell.annealing->chains;
+}
+
+bool needs_evaluation(const Json& summary, const TrainingCell& cell) {
+  if (!cell.evaluation) return false;
+  const Json* found = evaluation_of(summary, cell);
+  return !found || !annealed(*found, cell);
+}
+
+}  // namespace
+
+fs::path TrainingCell::folder(const fs::path& experiment, std::uint64_t seed) const {
+  return experiment / "cells" / fmt::format("{}-seed{}", id, seed);
+}
+
+TrainingState state_of(const fs::path& experiment, const TrainingCell& cell) {
+  TrainingState state;
+  for (const std::uint64_t seed : cell.seeds) {
+    const Json summary = summary_of(cell.folder(experiment, seed), cell, seed);
+    const std::uint32_t made = iterations_made(summary);
+    if (made > cell.config.iterations)
+      throw InputError(
+          fmt::format("{}: has made {} iterations already, and {} are asked for; name another folder by "
+                      "--out",
+                      cell.folder(experiment, seed).string(), made, cell.config.iterations));
+    state.damaged += !summary.is_object();
+    state.seeds_begun += made > 0;
+    state.iterations_left += cell.config.iterations - made;
+    state.evaluations_left += needs_evaluation(summary, cell);
+  }
+  return state;
+}
+
+std::string TrainingState::text(const TrainingCell& cell) const {
+  if (done()) return "done";
+  if (damaged > 0) return fmt::format("damaged: {}", damaged);
+  const double all = static_cast<double>(cell.config.iterations) * static_cast<double>(cell.seeds.size());
+  if (iterations_left > 0)
+    return seeds_begun == 0 ? "to do"
+                            : fmt::format("trained {:.0f} %", 100 * (1 - static_cast<double>(iterations_left) / all));
+  return evaluations_left == static_cast<int>(cell.seeds.size()) ? "to be evaluated"
+                                                                 : fmt::format("to be evaluated: {}", evaluations_left);
+}
+
+void run_cell(const fs::path& experiment, const TrainingCell& cell, const TrainingCellOptions& options) {
+  const auto stop_if_asked = [&] {
+    if (options.stop && *options.stop != 0) throw Stopped();
+  };
+  std::string failures;
+  if (state_of(experiment, cell).iterations_left > 0) {
+    std::vector<SeedRun> runs;
+    for (const std::uint64_t seed : cell.seeds) runs.push_back({seed, cell.folder(experiment, seed)});
+    const TrainOptions train_options{.data_dir = options.data_dir,
+                                     .resume = Resume::yes,
+                                     .stop = options.stop,
+                                     .say = options.say,
+                                     .progress = options.progress};
+    for (const TrainOutcome& outcome : train(cell.config, runs, train_options))
+      if (!outcome.failure.empty()) failures += fmt::format("{}: {}\n", outcome.run.folder.string(), outcome.failure);
+    stop_if_asked();
+  }
+  for (const std::uint64_t seed : cell.seeds) {
+    const fs::path folder = cell.folder(experiment, seed);
+    const Json summary = summary_of(folder, cell, seed);
+    if (iterations_made(summary) != cell.config.iterations || !needs_evaluation(summary, cell)) continue;
+    evaluate_run(folder, {.importance = evaluation_of(summary, cell) ? std::nullopt : cell.evaluation,
+                          .annealing = cell.annealing ? std::optional(AnnealingOptions{*cell.annealing}) : std::nullopt,
+                          .points = cell.evaluation->points,
+                          .data_dir = options.data_dir,
+                          .threads = *cell.config.threads,
+                          .stop = options.stop,
+                          .say = options.say,
+                          .progress = options.progress});
+    stop_if_asked();
+  }
+  if (!failures.empty()) throw Error(failures);
+}
+
+std::optional<TestFigures> test_figures(const fs::path& experiment, const TrainingCell& cell, std::uint64_t seed) {
+  const Json summary = summary_of(cell.folder(experiment, seed), cell, seed);
+  const Json* found = evaluation_of(summary, cell);
+  if (!found) return {};
+  TestFigures figures;
+  figures.best = {number(*found, "value"), number(*found, "se")};
+  figures.mixture = {number(*found, "mixture"), number(*found, "mixture_se")};
+  if (const auto ais = found->find("ais"); ais != found->end() && ais->is_object())
+    figures.ais = {number(*ais, "log_likelihood"), number(*ais, "se")};
+  figures.binarization = summary.value("binarization", "");
+  figures.engine = summary.value("engine", "");
+  figures.seconds = number(summary, "seconds");
+  figures.side_by_side = static_cast<int>(number(summary, "runs_side_by_side"));
+  return figures;
+}
+
+}  // namespace hone

@@ -1,0 +1,175 @@
+#include "app/run/posterior_run.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "app/run/draws.hpp"
+#include "app/run/json.hpp"
+#include "app/run/method_settings.hpp"
+#include "hone/base/error.hpp"
+#include "hone/family/mixture.hpp"
+#include "hone/target/bridgestan.hpp"
+#include "hone/target/stan_model.hpp"
+#include "hone/tensor/triangular.hpp"
+
+namespace hone {
+namespace {
+
+const Choices<QKind> families = {{"auto", QKind::automatic},
+                                 {"gaussian", QKind::gaussian},
+                                 {"gaussian-full", QKind::gaussian_full},
+                                 {"gaussian-curvature", QKind::gaussian_curvature},
+                                 {"gaussian-low-rank", QKind::gaussian_low_rank},
+                                 {"mixture", QKind::mixture}};
+const Choices<ObjectiveKind> objectives = {{"vcd", ObjectiveKind::vcd}, {"kl", ObjectiveKind::kl}};
+
+Json rows_of(std::span<const double> packed_rows, int d) {
+  Json rows = Json::array();
+  for (int i = 0; i < d; ++i)
+    rows.push_back(std::vector<double>(packed_rows.begin() + static_cast<std::ptrdiff_t>(packed(i, 0)),
+                                       packed_rows.begin() + static_cast<std::ptrdiff_t>(packed(i + 1, 0))));
+  return rows;
+}
+
+Json json_of(const std::vector<double>& mean, const std::vector<double>& sd) { return {{"mean", mean}, {"sd", sd}}; }
+
+// One Gaussian over z: m + L (μ + S e)
+Json component_json(const Whitening& whitening, const Normal* normal) {
+  const Whitening own = normal ? whitening.then_lower(normal->mean, normal->scale) : whitening;
+  std::vector<double> sd(own.dimension());
+  for (int i = 0; i < own.dimension(); ++i) sd[i] = std::sqrt(own.variance(i));
+  Json json = json_of({own.mean().begin(), own.mean().end()}, sd);
+  if (own.is_dense()) json["cholesky"] = rows_of(own.packed_lower(), own.dimension());
+  if (!own.is_dense() && !own.is_diagonal()) {  // L = diag(a) (I + U diag(r − 1) Uᵀ) diag(b)
+    Json u = Json::array();
+    for (int k = 0; k < own.u().cols(); ++k) {
+      const auto column = own.u().column(k);
+      u.push_back(std::vector<double>(column.begin(), column.end()));
+    }
+    json["factor"] = {{"a", std::vector<double>(own.a().begin(), own.a().end())},
+                      {"u", u},
+                      {"r", std::vector<double>(own.r().begin(), own.r().end())},
+                      {"b", std::vector<double>(own.b().begin(), own.b().end())}};
+  }
+  return json;
+}
+
+std::string q_json(const FittedQ& q, const Posterior& posterior) {
+  Json json = {{"family", family_name(q.kind)}, {"coordinates", posterior.coordinate_names()}};
+  Json& components = json["components"] = Json::array();
+  if (const auto* mixture = dynamic_cast<const MixtureFamily*>(q.family.get())) {
+    std::vector<double> weight(mixture->components());
+    mixture->log_weights(weight);
+    for (int k = 0; k < mixture->components(); ++k) {
+      const Normal normal = mixture->normal(k);
+      components.push_back(component_json(q.whitening, &normal));
+      components.back()["weight"] = std::exp(weight[k]);
+    }
+  } else {
+    components.push_back(component_json(q.whitening, nullptr));
+    components.back()["weight"] = 1;
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::string family_name(QKind kind) { return name_of(families, kind); }
+
+Settings posterior_run_settings(PosteriorRunConfig& config) {
+  Settings s;
+  CheckedFitConfig& check = config.check;
+  PosteriorFitConfig& fit = check.fit;
+  s.add("family", fit.family, families, "the approximation q");
+  s.add("objective", fit.objective, objectives, "the divergence that q minimises; vcd begins with kl");
+  s.add("steps", fit.steps, Bounds::between(1, 10000), "MCMC steps of a refinement in the fit, and least of the draws");
+  s.add("draws_per_iteration", fit.draws_per_iteration, Bounds::between(2, 1e5), "draws of q an iteration of the fit");
+  s.add("draws", check.draws, Bounds::between(100, 1e7), "draws of q that are refined and kept");
+  s.add("starts", fit.starts, Bounds::between(1, 1000), "searches for modes from random starts");
+  s.add("budget", config.budget, "gradients, or seconds as 30s", "the most that may be spent on everything");
+  s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows");
+  s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-q allows");
+  s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(), "VCD a dimension that use-q allows");
+  add_seed_setting(s, fit.seed);
+  s.add("threads", fit.threads, Bounds::between(1, 1024), "threads; results do not depend on it");
+  return s;
+}
+
+void resolve(PosteriorRunConfig& config) {
+  const std::string& text = config.budget;
+  double value = 0;
+  const bool seconds = !text.empty() && text.back() == 's';
+  const char* const end = text.data() + text.size() - (seconds ? 1 : 0);
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || read != end || !(value > 0) || !(value < 1e15))
+    throw InputError(fmt::format("--budget '{}': expected a number of gradients, or of seconds as in 30s", text));
+  config.check.fit.budget = seconds ? Budget{0, value} : Budget{static_cast<std::int64_t>(std::ceil(value)), 0};
+}
+
+std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
+                                          const std::function<void(const std::string&)>& say) {
+  const std::filesystem::path model = config.model;
+  std::filesystem::path library = model;
+  if (!config.data.empty() && !std::filesystem::exists(config.data))
+    throw InputError(fmt::format("{}: there is no such file of data", config.data));
+  if (model.extension() == ".stan" && !std::filesystem::exists(model))
+    throw InputError(fmt::format("{}: there is no such file; expected a Stan program", config.model));
+  if (model.extension() == ".stan")
+    library = compile_stan(model, {{}, say});
+  else if (model.extension() != ".so")
+    throw InputError(fmt::format("{}: expected a Stan program (.stan) or a library with BridgeStan's interface (.so)",
+                                 config.model));
+  return load_bridgestan(library, config.data, model);
+}
+
+void write_posterior_run(const RunFolder& folder, const Posterior& posterior, const CheckedFit& fit,
+                         PosteriorRunConfig& config) {
+  folder.write("config.toml",
+               fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
+                           posterior_run_settings(config).to_toml()));
+  folder.write("q.json", q_json(fit.fit.q, posterior));
+  const DrawTable q{posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0};
+  const DrawTable refined{posterior.names(), fit.natural_refined, fit.log_pt, fit.log_qt};
+  const std::string verdict = "verdict = " + name_of(fit.judgement.verdict);
+  write_stan_csv(folder.path() / "draws_q.csv", q, {"independent draws of q", verdict});
+  write_stan_csv(
+      folder.path() / "draws.csv", refined,
+      {fmt::format("draws of q refined by {} HMC steps each: independent of each other", fit.refined.steps), verdict});
+  std::vector<DataArray> data;
+  if (!config.data.empty()) data = read_data_arrays(config.data);
+  write_inference_data(folder.path() / "inference_data.nc",
+                       {refined, q, 1, std::move(data), {{"verdict", name_of(fit.judgement.verdict)}}});
+  folder.write("summary.json", fit_summary_json(fit, config));
+}
+
+void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,
+                         int chains) {
+  const int d = posterior.dimension(), n = fit.refined.count();
+  const auto parameters = static_cast<int>(posterior.parameter_count());
+  WarmStart start{{posterior.names().begin(), posterior.names().begin() + parameters},
+                  Matrix<double>(parameters, chains),
+                  {},
+                  fit.refined.step_size};
+  for (int c = 0; c < chains; ++c)
+    copy(fit.natural_refined.column(c).first(posterior.parameter_count()), start.inits.column(c));
+  const bool dense = d <= most_full_dimensions;
+  Matrix<double> z(d, n);
+  std::vector<double> mean(d);
+  for (int i = 0; i < n; ++i) {
+    fit.fit.q.whitening.to_z(fit.refined.zt.column(i), z.column(i));
+    for (int k = 0; k < d; ++k) mean[k] += z(k, i) / n;
+  }
+  start.inverse_metric = Matrix<double>(d, dense ? d : 1);
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k < d; ++k)
+      for (int j = dense ? 0 : k; j <= k; ++j) {
+        const double product = (z(k, i) - mean[k]) * (z(j, i) - mean[j]) / (n - 1);
+        start.inverse_metric(k, dense ? j : 0) += product;
+        if (dense && j != k) start.inverse_metric(j, k) += product;
+      }
+  write_warm_start(folder, start);
+}
+
+}  // namespace hone

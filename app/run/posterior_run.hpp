@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/run/run_folder.hpp"
+#include "app/run/settings.hpp"
+#include "hone/fit/checked_fit.hpp"
+#include "hone/target/posterior.hpp"
+
+namespace hone {
+
+// One `hone fit`: everything that config.toml holds.
+struct PosteriorRunConfig {
+  std::string model, data;                                 // paths; data may be empty
+  std::string budget = std::to_string(default_gradients);  // gradients, or seconds with an s behind
+  CheckedFitConfig check;
+};
+
+Settings posterior_run_settings(PosteriorRunConfig& config);
+
+// Reads the budget into config.check; an InputError where it makes no sense.
+void resolve(PosteriorRunConfig& config);
+
+// model.stan (compiled where the cache has it not) or model.so, with its data. `say` is told what takes seconds.
+std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
+                                          const std::function<void(const std::string&)>& say);
+
+std::string family_name(QKind kind);  // "gaussian-full", …
+
+// summary.json of a fit.
+std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config);
+
+// Writes config.toml, q.json, draws_q.csv, draws.csv, inference_data.nc and summary.json (last).
+void write_posterior_run(const RunFolder& folder, const Posterior& posterior, const CheckedFit& fit,
+                         PosteriorRunConfig& config);
+
+// Inits and metric for CmdStan: the first refined draws, and their covariance.
+void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,
+                         int chains = 4);
+
+// What `hone check` reads: the findings in a run's summary.json. Throws InputError where it is not the summary of a
+// fit.
+struct StoredFindings {
+  Findings findings;
+  Tolerances tolerances;  // of the fit
+};
+StoredFindings read_findings(const std::filesystem::path& run);
+
+// {"verdict", "reasons", "notes", "checks"}
+std::string judgement_json(const Judgement& judgement, const Findings& findings, const Tolerances& tolerances);
+
+}  // namespace hone

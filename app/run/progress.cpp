@@ -1,0 +1,87 @@
+#include "app/run/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace hone {
+namespace {
+
+std::string bar(double fraction, int width) {
+  const int full = static_cast<int>(std::lround(fraction * width));
+  std::string text;
+  for (int i = 0; i < width; ++i) text += i < full ? "█" : "░";
+  return text;
+}
+
+}  // namespace
+
+Progress::Progress(std::FILE* out, ProgressStyle style, std::string label, std::string unit, std::int64_t total)
+    : out_(out),
+      style_(style),
+      label_(std::move(label)),
+      unit_(std::move(unit)),
+      total_(std::max<std::int64_t>(1, total)) {}
+
+Progress::~Progress() {
+  if (line_open_) std::fputs("\n", out_);
+}
+
+ProgressStyle Progress::style_for(std::FILE* out, bool quiet) {
+  if (quiet) return ProgressStyle::quiet;
+  return ::isatty(::fileno(out)) ? ProgressStyle::live : ProgressStyle::plain;
+}
+
+void Progress::start_at(std::int64_t done) {
+  started_at_ = done;
+  watch_ = {};
+  shown_at_ = -1;
+}
+
+std::string Progress::line(std::int64_t done, const std::string& note) const {
+  const double fraction = static_cast<double>(done) / static_cast<double>(total_);
+  const double seconds = watch_.seconds();
+  const double pace = seconds > 0 ? static_cast<double>(done - started_at_) / seconds : 0;
+  std::string text = label_ + "  ";
+  if (style_ == ProgressStyle::live) text += bar(fraction, 20) + " ";
+  text += fmt::format("{:3.0f} %  {}/{} {}, {}/s", 100 * fraction, done, total_, unit_, pace_text(pace));
+  if (!note.empty()) text += ", " + note;
+  if (done < total_ && pace > 0) text += ", " + duration_text(static_cast<double>(total_ - done) / pace) + " left";
+  if (done == total_) text += ", " + duration_text(seconds);
+  return text;
+}
+
+void Progress::update(std::int64_t done, const std::string& note) {
+  if (style_ == ProgressStyle::quiet) return;
+  const double now = watch_.seconds();
+  const std::int64_t fifth = 5 * done / total_;
+  const bool due = style_ == ProgressStyle::live ? now - shown_at_ > 0.1 : fifth > shown_fifth_ || now - shown_at_ > 30;
+  if (!due && done != total_) return;
+  if (style_ == ProgressStyle::live) {
+    fmt::print(out_, "\r\x1b[K{}", line(done, note));
+    line_open_ = true;
+  } else {
+    fmt::print(out_, "{}\n", line(done, note));
+  }
+  std::fflush(out_);
+  shown_at_ = now;
+  shown_fifth_ = fifth;
+}
+
+std::string pace_text(double per_second) {
+  if (per_second >= 1e6) return fmt::format("{:.1f} M", per_second / 1e6);
+  if (per_second >= 1e4) return fmt::format("{:.0f} k", per_second / 1e3);
+  return per_second >= 100 ? fmt::format("{:.0f}", per_second) : fmt::format("{:.3g}", per_second);
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 1) return fmt::format("{:.0f} ms", 1000 * seconds);
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(seconds);
+  if (seconds < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace hone

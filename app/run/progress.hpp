@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace hone {
+
+// Seconds since it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+enum class ProgressStyle { live, plain, quiet };
+
+// Tells a person how far a job is: one live line on a terminal (bar, pace, time left, a note), a plain line now and
+// then elsewhere, nothing when quiet.
+class Progress {
+ public:
+  // `unit` is what is counted: "iterations", "cells".
+  Progress(std::FILE* out, ProgressStyle style, std::string label, std::string unit, std::int64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // The work begins now, and so many were done before: pace and time left are of the rest.
+  void start_at(std::int64_t done);
+
+  // Cheap enough for every report interval; shows at most ten lines a second, and always the last one.
+  void update(std::int64_t done, const std::string& note);
+
+  static ProgressStyle style_for(std::FILE* out, bool quiet);
+
+ private:
+  std::string line(std::int64_t done, const std::string& note) const;
+
+  std::FILE* out_;
+  ProgressStyle style_;
+  std::string label_, unit_;
+  std::int64_t total_;
+  std::int64_t started_at_ = 0;
+  Stopwatch watch_;
+  double shown_at_ = -1;
+  std::int64_t shown_fifth_ = 0;
+  bool line_open_ = false;
+};
+
+// "85.2", "850", "12 k", "1.3 M"
+std::string pace_text(double per_second);
+
+// "850 ms", "12.3 s", "4 min 05 s", "2 h 10 min"
+std::string duration_text(double seconds);
+
+}  // namespace hone

@@ -1,0 +1,107 @@
+#include "app/run/run_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace fs = std::filesystem;
+namespace {
+
+// Whether nothing is in a folder but what a killed process had not finished writing.
+bool holds_nothing(const fs::path& folder, std::error_code& error) {
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (!is_unfinished(entry.path())) return false;
+  return !error;
+}
+
+}  // namespace
+
+void check_can_make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::path there = fs::absolute(path, error);  // the deepest part that exists
+  while (!fs::exists(there, error) && there != there.parent_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error))
+    throw InputError(fmt::format("{}: expected a folder, or a name for one; {} is a file", path.string(),
+                                 there.filename().string()));
+  if (::access(there.c_str(), W_OK | X_OK) != 0)
+    throw InputError(
+        fmt::format("{}: cannot write in the folder {}: {}", path.string(), there.string(), std::strerror(errno)));
+}
+
+void RunFolder::check(const fs::path& path, Reuse reuse) {
+  check_can_make_folder(path);
+  std::error_code error;
+  if (!fs::exists(path, error) || (reuse == Reuse::run && fs::exists(path / "config.toml", error))) return;
+  if (!holds_nothing(path, error))
+    throw InputError(fmt::format("{}: the folder holds something already; name another one", path.string()));
+}
+
+RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
+  check(path_, reuse);
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", path_.string(), error.message()));
+}
+
+fs::path RunFolder::figures() const {
+  fs::create_directories(path_ / "figures");
+  return path_ / "figures";
+}
+
+void RunFolder::remove_unfinished() const {
+  for (const auto& entry : fs::directory_iterator(path_))
+    if (is_unfinished(entry.path())) fs::remove(entry.path());
+}
+
+FolderLock::FolderLock(const fs::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  throw InputError(fmt::format("{}: another process is at work in this folder", folder.string()));
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+fs::path free_folder(const fs::path& parent, const std::string& name) {
+  fs::path path = parent / name;
+  for (int i = 2; fs::exists(path); ++i) path = parent / fmt::format("{}-{}", name, i);
+  return path;
+}
+
+CsvFile::CsvFile(const fs::path& path, const std::string& header) : path_(path), file_(path) { row(header); }
+
+CsvFile::CsvFile(const fs::path& path, const std::string& header, std::uint32_t kept) : path_(path) {
+  std::string content = header + "\n", line;
+  std::istringstream lines(fs::exists(path) ? read_file(path) : "");
+  std::getline(lines, line);                           // the header
+  while (std::getline(lines, line) && !lines.eof()) {  // a row without its end was cut off by a crash
+    std::uint32_t iteration = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), iteration);
+    if (error != std::errc() || !std::string_view(end).starts_with(',') || iteration > kept) break;
+    content += line + "\n";
+    last_kept_ = line;
+  }
+  write_file(path, content);
+  file_.open(path, std::ios::app);
+}
+
+void CsvFile::row(const std::string& cells) {
+  file_ << cells << '\n' << std::flush;
+  if (!file_) throw Error(fmt::format("{}: cannot be written", path_.string()));
+}
+
+void CsvFile::sync() { sync_file(path_); }
+
+}  // namespace hone

@@ -1,0 +1,157 @@
+#include "app/run/train_config.hpp"
+
+#include <set>
+#include <thread>
+
+#include "app/run/method_settings.hpp"
+#include "hone/engine/engines.hpp"
+
+namespace hone {
+namespace {
+
+const Choices<ModelKind> models = {{"vae", ModelKind::vae},
+                                   {"logistic-mf", ModelKind::logistic_mf},
+                                   {"gaussian-mf", ModelKind::gaussian_mf},
+                                   {"poisson-mf", ModelKind::poisson_mf}};
+
+void add_model_settings(Settings& s, TrainRunConfig& config) {
+  s.add("model", config.model, models, "the latent-variable model");
+  s.add("data", config.data, "a known data set (see 'hone data list') or the path of a file", "what to train on");
+  s.add("binarization", config.binarization,
+        {{"auto", Binarization::automatic},
+         {"none", Binarization::none},
+         {"threshold", Binarization::threshold},
+         {"stochastic", Binarization::stochastic}},
+        "how grey levels become bits; auto: as is usual for the data set");
+  s.add("data_seed", config.data_seed, Bounds::between(0, 1e18),
+        "seed of stochastic binarization and of synthetic data");
+  s.add("latent", config.latent, Bounds::between(1, 1e5), "dimension of z", "10 for vae, else 50");
+  s.add("hidden", config.hidden, Bounds::between(1, 1e5), "hidden layers of the decoder",
+        "[200, 200] for vae, else []");
+  s.add("encoder_hidden", config.encoder_hidden, Bounds::between(1, 1e5), "hidden layers of q's two networks");
+  s.add("activation", config.activation,
+        {{"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}},
+        "activation of all hidden layers");
+}
+
+void add_running_settings(Settings& s, TrainRunConfig& config) {
+  s.add("report_every", config.report_every, Bounds::between(1, 1e9), "iterations a row of metrics.csv is a mean over");
+  s.add("checkpoint.every", config.checkpoint_every, Bounds::between(0, 1e9),
+        "iterations from checkpoint to checkpoint; 0: only as checkpoint.minutes says");
+  s.add("checkpoint.minutes", config.checkpoint_minutes, Bounds::between(0, 1e6),
+        "a checkpoint after so many minutes without one; 0: only as checkpoint.every says");
+  s.add("test.every", config.test.every, Bounds::between(0, 1e9),
+        "iterations from one evaluation of test data to the next, for a learning curve; 0: none");
+  s.add("test.points", config.test.points, Bounds::between(1, 1e9), "the first so many test data are evaluated there");
+  s.add("test.samples", config.test.samples, Bounds::between(2, 1e9), "importance samples of each of three proposals");
+  s.add("engine", config.engine,
+        {{"auto", EngineKind::automatic}, {"cpu", EngineKind::cpu}, {"cuda", EngineKind::cuda}},
+        "what executes training; auto: cuda where there is a device (see 'hone info') and the configuration allows it");
+  s.add("threads", config.threads, Bounds::between(1, 1024), "threads; results do not depend on it", "all cores");
+}
+
+void check_used(const TestConfig& config) {
+  const TestConfig usual;
+  const bool points = config.points != usual.points;
+  if (config.every == 0 && (points || config.samples != usual.samples))
+    throw KeyError(points ? "test.points" : "test.samples", "does nothing where test.every is 0");
+}
+
+}  // namespace
+
+Settings train_settings(TrainRunConfig& config) {
+  Settings s;
+  add_model_settings(s, config);
+  add_objective_settings(s, config.objective, objective_names());
+  s.add("baseline", config.baseline,
+        {{"none", LatentBaseline::none}, {"global", LatentBaseline::global}, {"local", LatentBaseline::local}},
+        "control variate of the score-function terms: one for all data, or one a datum");
+  s.add("local_from", config.local_from, Bounds::between(0, 1e9),
+        "local baseline: up to this iteration there is one for all data");
+  add_refinement_settings(s, {config.kernel, config.steps, config.adapt, config.step_size, config.acceptance,
+                              "hmc 0.9, mala 0.54, random-walk 0.4"});
+  s.add("batch", config.batch, Bounds::between(1, 1e6), "data of a minibatch");
+  s.add("iterations", config.iterations, Bounds::between(1, 2e9), "iterations of the fit");
+  add_optimizer_settings(
+      s, {config.optimizer, config.rate_mean, config.rate_scale, config.rate_decay, config.decay_every});
+  s.add("rate_model", config.rate_model, Bounds::at_least(0), "learning rate of the model's parameters");
+  s.add("precision", config.precision,
+        {{"auto", Precision::automatic},
+         {"float32", Precision::float32},
+         {"float64", Precision::float64},
+         {"bf16-trajectory", Precision::bf16_trajectory},
+         {"tf32", Precision::tf32}},
+        "numbers of the networks; auto: float32 on the cpu, tf32 on cuda; bf16-trajectory (cpu): bf16 gradients inside "
+        "hmc, accepted exactly (needs AVX512-BF16)");
+  add_seed_setting(s, config.seed);
+  add_running_settings(s, config);
+  return s;
+}
+
+void resolve(TrainRunConfig& config) {
+  const bool vae = config.model == ModelKind::vae;
+  if (std::filesystem::is_regular_file(config.data)) config.data = std::filesystem::absolute(config.data).string();
+  if (!config.latent) config.latent = vae ? 10 : 50;
+  if (!config.hidden) config.hidden = vae ? std::vector{200, 200} : std::vector<int>{};
+  if (!config.step_size) config.step_size = 0.5 / *config.latent;
+  if (!config.acceptance)
+    config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : default_acceptance(config.kernel.kind);
+  if (!config.threads) config.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  check_used(config.objective, config.kernel);
+  check_used(config.test);
+  config.engine = chosen_engine(config.engine, engine_config(config));
+  check(engine_config(config), config.engine);
+}
+
+std::vector<std::string> idle_keys(const TrainRunConfig& config) {
+  const TrainRunConfig plain;
+  const bool refines = config.objective.kind != ObjectiveKind::kl, baseline = uses_baseline(config.objective);
+  std::vector<std::string> keys;
+  if (!refines && config.steps != plain.steps) keys.push_back("steps");
+  if (!refines && config.adapt != plain.adapt) keys.push_back("adapt");  // the rest of the kernel serves 'hone eval'
+  if (!baseline && config.baseline != plain.baseline) keys.push_back("baseline");
+  if (!baseline && config.local_from != plain.local_from) keys.push_back("local_from");
+  return keys;
+}
+
+TrainConfig engine_config(const TrainRunConfig& config) {
+  TrainConfig result;
+  result.model = {config.model, *config.latent, *config.hidden, config.encoder_hidden, config.activation};
+  result.objective = config.objective;
+  result.baseline = config.baseline;
+  result.shared_until = config.local_from;
+  result.kernel = config.kernel;
+  result.refine = {config.steps, config.adapt, *config.step_size, *config.acceptance, -1};
+  result.batch = config.batch;
+  result.optimizer = config.optimizer;
+  result.rate_mean = config.rate_mean;
+  result.rate_scale = config.rate_scale;
+  result.rate_model = config.rate_model;
+  result.rate_decay = config.rate_decay;
+  result.decay_every = config.decay_every;
+  result.precision = config.precision;
+  result.seed = config.seed;
+  return result;
+}
+
+EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& test) {
+  return {.samples = config.test.samples, .points = std::min(config.test.points, test.size())};
+}
+
+DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir) {
+  return {config.data, config.binarization, config.data_seed, data_dir};
+}
+
+std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {
+  static const std::set<std::string> free = {"iterations",         "report_every", "checkpoint.every",
+                                             "checkpoint.minutes", "test.every",   "test.points",
+                                             "test.samples",       "engine",       "threads"};
+  TrainRunConfig config = given;
+  std::map<std::string, std::string> identity;
+  const Settings settings = train_settings(config);
+  for (const Settings::Entry& entry : settings.entries())
+    if (!free.contains(entry.key)) identity[entry.key] = entry.print();
+  return identity;
+}
+
+}  // namespace hone

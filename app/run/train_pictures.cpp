@@ -1,0 +1,55 @@
+#include "app/run/train_pictures.hpp"
+
+#include <algorithm>
+
+#include "app/data/picture.hpp"
+#include "app/run/json.hpp"
+#include "hone/engine/reconstruct.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int images = 10;
+
+void write_row(const std::filesystem::path& file, const Matrix<double>& columns, ImageShape shape) {
+  const auto values = columns.view().flat();
+  const DataSet data(std::vector<double>(values.begin(), values.end()), shape);
+  write_png(picture_of(data, columns.cols(), columns.cols()), file);
+}
+
+std::pair<std::string, const DataSet*> shown_split(const DataSplits& data) {
+  if (data.test.size() > 0) return {"test", &data.test};
+  if (data.validation.size() > 0) return {"validation", &data.validation};
+  return {"train", &data.train};
+}
+
+bool between_0_and_1(const Matrix<double>& columns) {
+  return std::ranges::all_of(columns.view().flat(), [](double x) { return x >= 0 && x <= 1; });
+}
+
+}  // namespace
+
+void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const DataSplits& data,
+                    const TrainState& state) {
+  const auto [name, split] = shown_split(data);
+  const ImageShape shape = split->shape();
+  if (shape.rows < 2 || shape.cols < 2) return;
+  const int count = std::min(images, split->size());
+  const Reconstructions made = reconstruct(engine_config(config), state, data.train, *split, count);
+  if (!between_0_and_1(made.data)) return;
+  const std::filesystem::path figures = folder.figures();
+  write_row(figures / "images_data.png", made.data, shape);
+  write_row(figures / "images_q.png", made.from_q, shape);
+  write_row(figures / "images_refined.png", made.refined, shape);
+  write_row(figures / "images_samples.png", made.samples, shape);
+  const Json json = {{"split", name},
+                     {"count", count},
+                     {"rows", shape.rows},
+                     {"cols", shape.cols},
+                     {"steps", config.steps},
+                     {"acceptance", made.acceptance},
+                     {"iteration", state.iteration}};
+  write_file(figures / "images.json", json.dump(2) + "\n");
+}
+
+}  // namespace hone

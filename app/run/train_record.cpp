@@ -1,0 +1,186 @@
+#include "app/run/train_record.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "app/data/fingerprint.hpp"
+#include "app/run/json.hpp"
+#include "app/run/test_curve.hpp"
+#include "app/run/train_pictures.hpp"
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace fs = std::filesystem;
+
+std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train) {
+  std::map<std::string, std::string> identity = identity_of(config);
+  identity["data.sha256"] = fingerprint(train);
+  return identity;
+}
+
+TrainRunConfig read_train_config(const fs::path& path, int threads) {
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  settings.read_file(path);
+  config.threads = threads;
+  try {
+    resolve(config);
+  } catch (const KeyError& error) {
+    throw settings.located(error);
+  }
+  return config;
+}
+
+TrainRecord::TrainRecord(const TrainRunConfig& config, const DataSplits& data, fs::path folder,
+                         const TrainOptions& options)
+    : config_(config), data_(data), path_(std::move(folder)), options_(options) {
+  checkpoint_.identity = identity_of(config_, data.train);
+  checkpoint_.state.step_size = *config_.step_size;
+  const bool resume = options.resume == Resume::yes;
+  RunFolder::check(path_, resume ? Reuse::run : Reuse::nothing);
+  if (!resume) return;
+  if (fs::exists(path_)) lock_.emplace(path_);
+  restore();
+}
+
+void TrainRecord::say(const std::string& text) const {
+  if (options_.say) options_.say(text);
+}
+
+void TrainRecord::restore() {
+  const auto found = find_checkpoint(path_, [this](const std::string& text) { say(text); });
+  if (!found) return start_anew();
+  check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
+  const std::uint32_t made = found->checkpoint.state.iteration;
+  if (made > config_.iterations)
+    throw KeyError("iterations", fmt::format("{} has made {} iterations already, and {} are asked for",
+                                             found->path.string(), made, config_.iterations));
+  checkpoint_ = found->checkpoint;
+  started_at_ = saved_at_ = made;
+  damaged_ = found->path.filename() == previous_checkpoint_name;
+  good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
+  say(fmt::format("going on from {}", good_));
+}
+
+// A run that was ended before its first checkpoint may begin again, but not as another one.
+void TrainRecord::start_anew() const {
+  const fs::path path = path_ / "config.toml";
+  if (fs::exists(path))
+    check_identity(path, identity_of(read_train_config(path, *config_.threads)), identity_of(config_));
+  say(fmt::format("{}: no checkpoint: starting anew", path_.string()));
+}
+
+void TrainRecord::open() {
+  folder_.emplace(path_, options_.resume == Resume::yes ? Reuse::run : Reuse::nothing);
+  if (!lock_) lock_.emplace(path_);
+  folder_->remove_unfinished();
+  if (damaged_) set_aside_damaged(path_);
+  folder_->write("config.toml", train_settings(config_).to_toml());
+  metrics_.emplace(path_ / "metrics.csv", counters().reported);
+  clock_.emplace(path_ / "clock.csv", started_at_);
+  side_by_side_ = clock_->runs();
+  cut_test_rows(path_, started_at_);
+}
+
+void TrainRecord::advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side) {
+  checkpoint_.state.iteration = iteration;
+  checkpoint_.state.step_size = step_size;
+  trained_seconds_ += seconds;
+  side_by_side_ = side_by_side;
+}
+
+void TrainRecord::report() {
+  RunCounters& c = counters();
+  metrics_->row(iteration(), seconds(), c.interval, checkpoint_.state.step_size);
+  c.rejected_nonfinite += c.interval.rejected_nonfinite;
+  c.dropped_draws += c.interval.dropped_draws;
+  c.last = c.interval;
+  c.interval = {};
+  c.reported = iteration();
+}
+
+bool TrainRecord::test_due() const {
+  if (config_.test.every == 0 || iteration() == 0 || iteration() % config_.test.every != 0) return false;
+  if (data_.test.size() == 0) return false;
+  const EvaluationConfig wanted = test_evaluation(config_, data_.test);
+  return !has_test_row(path_, iteration(), *wanted.points, wanted.samples);
+}
+
+void TrainRecord::test(const EvaluationSummary& summary) {
+  add_test_row(path_, iteration(), test_evaluation(config_, data_.test), summary);
+}
+
+void TrainRecord::save(TrainState state) {
+  checkpoint_.state = std::move(state);
+  metrics_->sync();  // a checkpoint claims the rows before it
+  clock_->row(iteration(), seconds(), side_by_side_);
+  write_checkpoint(path_, checkpoint_);
+  checkpoint_.state.arrays.clear();
+  saved_at_ = iteration();
+  good_ = fmt::format("{}, iteration {}", (path_ / checkpoint_name).string(), saved_at_);
+}
+
+void TrainRecord::close(std::optional<TrainState> state) {
+  if (closed_) return;
+  if (interval().elbo.count() > 0)  // a row of what there is; the interval itself goes on when resumed
+    metrics_->row(iteration(), seconds(), interval(), checkpoint_.state.step_size);
+  if (state && iteration() != saved_at_) save(*state);
+  if (iteration() > started_at_ || !fs::exists(path_ / "summary.json") ||
+      !parse_json(read_file(path_ / "summary.json")).is_object())  // else all is said
+    folder_->write("summary.json", with_evaluation(summary()));
+  if (state && (iteration() > started_at_ || !fs::exists(path_ / "figures" / "images.json")))
+    write_pictures(*folder_, config_, data_, *state);
+  closed_ = true;
+}
+
+TrainSummary TrainRecord::summary() const {
+  TrainRunConfig copy = config_;
+  const Settings settings = train_settings(copy);
+  const RunCounters& c = checkpoint_.counters;
+  const TrainMetrics& shown = c.interval.elbo.count() > 0 ? c.interval : c.last;
+  const Estimate unknown{std::nan(""), std::nan("")};
+  TrainSummary s;
+  s.model = settings.text("model");
+  s.data = data_.name;
+  s.binarization = data_.binarization;
+  s.objective = settings.text("objective");
+  s.kernel = settings.text("kernel");
+  s.precision = settings.text("precision");
+  s.engine = settings.text("engine");
+  s.alpha = config_.objective.alpha;
+  s.latent = *config_.latent;
+  s.steps = config_.steps;
+  s.leapfrog = config_.kernel.leapfrog;
+  s.batch = config_.batch;
+  s.threads = *config_.threads;
+  s.seed = config_.seed;
+  s.iterations = iteration();
+  s.finished = finished();
+  s.seconds = seconds();
+  s.us_per_iteration = s.iterations > 0 ? 1e6 * s.seconds / s.iterations : std::nan("");
+  s.runs_side_by_side = side_by_side_;
+  s.elbo = shown.elbo.count() > 0 ? shown.elbo.estimate() : unknown;
+  s.vcd = shown.vcd.count() > 0 ? shown.vcd.estimate() : unknown;
+  s.acceptance = shown.acceptance.count() > 0 ? shown.acceptance.mean() : std::nan("");
+  s.step_size = checkpoint_.state.step_size;
+  s.rejected_nonfinite = c.rejected_nonfinite + c.interval.rejected_nonfinite;
+  s.dropped_draws = c.dropped_draws + c.interval.dropped_draws;
+  s.training_data = data_.train.size();
+  s.device = device_;
+  return s;
+}
+
+// summary.json, with what `hone eval` found of the same state.
+std::string TrainRecord::with_evaluation(const TrainSummary& summary) const {
+  const fs::path path = path_ / "summary.json";
+  const std::string text = summary.to_json();
+  if (!fs::exists(path)) return text;
+  const Json old = parse_json(read_file(path));
+  if (!old.is_object() || !old.contains("iterations") || old["iterations"] != summary.iterations) return text;
+  Json json = parse_json(text);
+  if (old.contains("test_log_likelihood")) json["test_log_likelihood"] = old["test_log_likelihood"];
+  return json.dump(2) + "\n";
+}
+
+}  // namespace hone

@@ -1,0 +1,44 @@
+#include <cmath>
+
+#include "app/run/json.hpp"
+#include "app/run/provenance.hpp"
+#include "app/run/train.hpp"
+
+namespace hone {
+
+bool q_is_lost(double elbo, double vcd) { return vcd > 5 * std::abs(elbo); }
+
+std::string TrainSummary::to_json() const {
+  Json json = {{"model", model},
+               {"data", data},
+               {"binarization", binarization},
+               {"objective", objective},
+               {"alpha", alpha},
+               {"kernel", kernel},
+               {"steps", steps},
+               {"leapfrog", leapfrog},
+               {"latent", latent},
+               {"batch", batch},
+               {"precision", precision},
+               {"seed", seed},
+               {"engine", engine},
+               {"threads", threads},
+               {"iterations", iterations},
+               {"finished", finished},
+               {"seconds", seconds},
+               {"us_per_iteration", us_per_iteration},
+               {"runs_side_by_side", runs_side_by_side},
+               {"elbo", json_of(elbo)},
+               {"vcd", json_of(vcd)},
+               {"acceptance", acceptance},
+               {"step_size", step_size},
+               {"rejected_nonfinite", rejected_nonfinite},
+               {"dropped_draws", dropped_draws},
+               {"training_data", training_data}};
+  if (!device.empty()) json["device"] = device;
+  json["machine"] = host_text();
+  json["hone_version"] = hone_version();
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hone

@@ -1,0 +1,65 @@
+#include "app/run/iteration_bench.hpp"
+
+#include <gtest/gtest.h>
+
+#include "hone/tensor/simd.hpp"
+
+namespace hone {
+namespace {
+
+// The paper's VAE: "41 gradients of the decoder for 100 chains, about 3.3 GFLOP, plus encoder and update".
+TEST(IterationFlops, AreThoseOfTheMatrixProducts) {
+  TrainConfig config;
+  const double pass = 2.0 * (10 * 200 + 200 * 200 + 200 * 784), first = 2.0 * 10 * 200;
+  const double encoder = 2.0 * (784 * 200 + 200 * 200 + 200 * 10), encoder_first = 2.0 * 784 * 200;
+  const double rest = 3 * pass - first + 2 * (3 * encoder - encoder_first);
+  EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (41 * 2 * pass + rest));
+  EXPECT_EQ(iteration_flops(config, 784).bf16, 0);
+  config.precision = Precision::bf16_trajectory;
+  EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (41 * 2 * pass + 8 * pass + 2 * pass + rest));
+  EXPECT_EQ(iteration_flops(config, 784).bf16, 100 * 41 * 2 * pass);
+  config.kernel.kind = KernelKind::mala;
+  EXPECT_EQ(iteration_flops(config, 784).bf16, 100 * 9 * 2 * pass);
+  EXPECT_EQ(iteration_flops(config, 784).exact, 100 * (2 * pass + 8 * pass + rest));
+  config.objective.kind = ObjectiveKind::kl;
+  EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (2 * pass + rest));
+}
+
+TEST(IterationBench, Measures) {
+  IterationBenchConfig config;
+  config.run.latent = 3;
+  config.run.hidden = {8};
+  config.run.encoder_hidden = {8};
+  config.run.steps = 2;
+  config.run.threads = 1;
+  config.iterations = 18;
+  const IterationBench result = bench_iteration(config);
+  EXPECT_GT(result.us_per_iteration, 0);
+  EXPECT_GT(result.peak_gflops, 0);
+  EXPECT_EQ(result.fraction_of_peak, result.gflops / result.peak_gflops);
+  EXPECT_EQ(result.iterations, 18u);
+  EXPECT_EQ(result.runs, 1);
+  config.runs = 2;
+  EXPECT_EQ(bench_iteration(config).runs, 2);
+  EXPECT_DOUBLE_EQ(result.peak_gflops, result.float_peak_gflops);
+  EXPECT_EQ(result.bf16_share, 0);
+}
+
+// A mix of products is held against the peak of such a mix, between those of its parts.
+TEST(IterationBench, MixesThePeaksOfBf16AndFloat) {
+  if (!supports_bf16()) GTEST_SKIP() << "this CPU has no bf16 products";
+  IterationBenchConfig config;
+  config.run.precision = Precision::bf16_trajectory;
+  config.run.threads = 1;
+  config.iterations = 9;
+  const IterationBench result = bench_iteration(config);
+  EXPECT_GT(result.bf16_share, 0.7);
+  EXPECT_GT(result.bf16_peak_gflops, 0);
+  EXPECT_NEAR(result.peak_gflops,
+              1 / (result.bf16_share / result.bf16_peak_gflops + (1 - result.bf16_share) / result.float_peak_gflops),
+              1e-9 * result.peak_gflops);
+  EXPECT_EQ(result.fraction_of_peak, result.gflops / result.peak_gflops);
+}
+
+}  // namespace
+}  // namespace hone

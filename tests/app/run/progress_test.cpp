@@ -1,0 +1,50 @@
+#include "app/run/progress.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hone {
+namespace {
+
+std::string shown(ProgressStyle style) {
+  std::FILE* file = std::tmpfile();
+  {
+    Progress progress(file, style, "fit", "iterations", 100);
+    for (int i = 1; i <= 100; ++i) progress.update(i, "vcd 1.5");
+  }
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
+  std::fclose(file);
+  return text;
+}
+
+TEST(Progress, PlainLinesComeNowAndThen) {
+  const std::string text = shown(ProgressStyle::plain);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  EXPECT_NE(text.find("fit   20 %  20/100 iterations"), std::string::npos);
+  EXPECT_NE(text.find("vcd 1.5"), std::string::npos);
+  EXPECT_NE(text.find("left"), std::string::npos);
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+}
+
+TEST(Progress, ALiveLineIsRewrittenAndEnded) {
+  const std::string text = shown(ProgressStyle::live);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_EQ(text.back(), '\n');
+  EXPECT_NE(text.find("100 %"), std::string::npos);
+  EXPECT_NE(text.find("█"), std::string::npos);
+}
+
+TEST(Progress, QuietIsSilent) { EXPECT_EQ(shown(ProgressStyle::quiet), ""); }
+
+TEST(DurationText, ReadsWell) {
+  EXPECT_EQ(duration_text(0.85), "850 ms");
+  EXPECT_EQ(duration_text(12.34), "12.3 s");
+  EXPECT_EQ(duration_text(245), "4 min 05 s");
+  EXPECT_EQ(duration_text(7800), "2 h 10 min");
+}
+
+}  // namespace
+}  // namespace hone
