@@ -50,8 +50,14 @@ dev:
 	@scripts/check_style
 	@$(MAKE) --no-print-directory test PRESET=dev
 
-asan tsan:
-	@$(MAKE) --no-print-directory test PRESET=$@
+asan:
+	@$(MAKE) --no-print-directory test PRESET=asan
+
+tsan:
+	@scripts/setup test
+	@cmake --preset tsan -DHONE_CUDA=OFF -DHONE_BUILD_TESTS=ON >/dev/null
+	@cmake --build --preset tsan -j $(JOBS) --target thread_tests
+	@ctest --preset tsan -j $(JOBS)
 
 bench: build
 	@$(CONFIGURE) -DHONE_BUILD_BENCH=ON >/dev/null
