@@ -1,7 +1,7 @@
 // Decoders of thousands of rows: log p(x | z) and its gradient against double precision, for tf32 with operands rounded
 // to the ten bits of mantissa that the products have.
 
-#include "hone/engine/cuda/batch_decoder.cuh"
+#include "hone/engine/cuda/evaluate/batch_decoder.cuh"
 #include "tests/cuda/support.cuh"
 
 namespace hone::test {
@@ -150,7 +150,7 @@ class CudaDecoder : public CudaTest {
       found<math>(gradient, made, slopes);
       EXPECT_LT(relative_error(values, made), of_value);
       if (!gradient) continue;
-      // but for a row here and there whose unit at a ReLU's corner fell to the other side
+      // except for a few rows whose unit at a ReLU's kink fell on the other side
       const double corners = shape_.rows < 16 ? 0 : 1 + shape_.rows / 5000;
       EXPECT_LE(share_beyond(gradients, slopes, of_gradient), corners / shape_.rows);
     }
@@ -174,7 +174,7 @@ TEST_F(CudaDecoder, AgainstDouble) {
       {{2, 30, 257}, 9, 1},
       {{64, 1000}, 16, 3},
       {{5, 3}, 33, 1, true, false},
-      {{3, 64, 13, 101}, 15003, 7},  // several warps a block, the last one not full
+      {{3, 64, 13, 101}, 15003, 7},  // several warps per block, the last one not full
       {{20, 30, 25}, 15003, 1},
       {{5, 3}, 15003, 512},
       {{9, 40, 41, 250}, 40, 1, true, false},

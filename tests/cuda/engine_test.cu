@@ -1,5 +1,4 @@
-// The cuda engine as a whole: the same bits again, checkpoints that go on on either engine, evaluation, many
-// iterations.
+// The cuda engine as a whole: the same bits again, checkpoints for either engine, evaluation, many iterations.
 
 #include <algorithm>
 #include <numeric>
@@ -10,15 +9,13 @@
 namespace hone::test {
 namespace {
 
-using cuda::PathKind;
-using cuda::PathOptions;
-using cuda::Runs;
+using cuda::PathKind, cuda::PathOptions, cuda::Runs;
 
 class CudaEngineTest : public CudaTest {
  protected:
   const DataSet data_ = made_up_data(ModelKind::vae, 150, 101);
-  static TrainConfig config(ObjectiveKind kind = ObjectiveKind::vcd) {
-    TrainConfig c = config_of(ModelKind::vae, kind);
+  static TrainConfig config(const SomeObjective& objective = by_vcd()) {
+    TrainConfig c = config_of(ModelKind::vae, objective);
     c.precision = Precision::automatic;
     return c;
   }
@@ -30,9 +27,9 @@ class CudaEngineTest : public CudaTest {
 };
 
 TEST_F(CudaEngineTest, TwoRunsGiveTheSameBits) {
-  for (const PathKind path : {PathKind::clusters, PathKind::teams, PathKind::products, PathKind::all_products})
-    for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
-      Runs a(config(kind), data_, {1}, {path}), b(config(kind), data_, {1}, {path});
+  for (const PathKind path : {PathKind::registers, PathKind::streamed, PathKind::products})
+    for (const SomeObjective& objective : {by_kl(), by_vcd()}) {
+      Runs a(config(objective), data_, {1}, {path}), b(config(objective), data_, {1}, {path});
       expect_same(trained(a, 40), trained(b, 40));
     }
 }
@@ -54,16 +51,23 @@ TEST_F(CudaEngineTest, ManyAtOnceAreThoseOneByOne) {
       {logistic_mf, 50, {}, {200, 200}, 784, 100},
       {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::adam},
       {vae, 16, {208, 208}, {301, 40}, 896, 37},
-      {vae, 10, {200, 200}, {200, 200}, 784, 100, Precision::automatic, OptimizerKind::rmsprop, {.chains = 16}},
-      {vae, 3, {64, 13}, {70}, 101, 250, Precision::automatic, OptimizerKind::rmsprop, {.chains = 16, .blocks = 1}},
+      {vae,
+       10,
+       {200, 200},
+       {200, 200},
+       784,
+       100,
+       Precision::automatic,
+       OptimizerKind::rmsprop,
+       {PathKind::registers, 16}},
+      {vae, 3, {64, 13}, {70}, 101, 250, Precision::automatic, OptimizerKind::rmsprop, {PathKind::streamed}},
       {logistic_mf, 7, {}, {37, 53}, 1100, 250, Precision::float32},
       {vae, 3, {64, 13}, {33, 70, 19}, 101, 1, Precision::float32},
-      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {.kind = PathKind::products}},
-      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {PathKind::all_products}},
+      {vae, 3, {64, 13}, {64, 13}, 101, 37, Precision::automatic, OptimizerKind::rmsprop, {PathKind::products}},
       {gaussian_mf, 7, {}, {64, 13}, 101, 37}};
   for (const Shape& shape : shapes)
-    for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
-      TrainConfig c = config_of(shape.model, kind);
+    for (const SomeObjective& objective : {by_kl(), by_vcd()}) {
+      TrainConfig c = config_of(shape.model, objective);
       c.model.latent = shape.latent;
       c.model.hidden = shape.hidden;
       c.model.encoder_hidden = shape.encoder_hidden;
@@ -108,7 +112,8 @@ TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
   const std::vector<std::uint64_t> seeds = {1, 2, 3};
   const auto compare = [&](TrainConfig c, const DataSet& data, const PathOptions& path) {
     Runs together(c, data, seeds, path);
-    if (path.blocks == 1 && has_clusters()) EXPECT_NE(together.path().find("blocks alone"), std::string::npos);
+    if (path.kind == PathKind::streamed && has_clusters())
+      EXPECT_NE(together.path().find("blocks alone"), std::string::npos);
     std::vector<TrainMetrics> metrics(3);
     together.train(40, metrics);
     for (int run = 0; run < 3; ++run) {
@@ -118,13 +123,11 @@ TEST_F(CudaEngineTest, RunsSideBySideAreThoseAlone) {
     }
   };
   const PathOptions paths[] = {
-      {PathKind::products},     {PathKind::all_products}, {.chains = 8},
-      {.chains = 16},           {.chains = 32},           {.chains = 16, .blocks = 1},
-      {PathKind::teams, 16, 7}, {PathKind::teams, 16, 25}};  // the last: not all runs at a time
+      {PathKind::products}, {PathKind::registers, 8}, {PathKind::registers, 16}, {PathKind::streamed}};
   for (const PathOptions& path : paths) compare(config(), data_, path);
-  TrainConfig c = config_of(ModelKind::gaussian_mf, ObjectiveKind::vcd);  // q's first layer by a product
+  TrainConfig c = config_of(ModelKind::gaussian_mf, by_vcd());
   c.precision = Precision::automatic;
-  compare(c, made_up_data(ModelKind::gaussian_mf, 150, 101), {.chains = 8});
+  compare(c, made_up_data(ModelKind::gaussian_mf, 150, 101), {});
 }
 
 // Ten iterations in float32, each from the cpu engine's state: what it learns within 2 · 10⁻³ of a tensor's largest
@@ -133,7 +136,7 @@ TEST_F(CudaEngineTest, TenIterationsFromTheCpuEnginesStates) {
   for (const FirstTerm first : {FirstTerm::reparameterized, FirstTerm::score}) {
     TrainConfig c = config();
     c.precision = Precision::float32;
-    c.objective.first_term = first;
+    c.objective = by_vcd({.first_term = first});
     c.shared_until = 2;  // then every datum has its own control variates; minibatches 5 and 9 may have one twice
     const auto cpu = make_cpu_engine(c, data_, {});
     Runs runs(c, data_, {1});
@@ -178,9 +181,9 @@ TEST_F(CudaEngineTest, CheckpointsGoFromEngineToEngine) {
 }
 
 TEST_F(CudaEngineTest, LearnsAsTheCpuEngineDoes) {
-  for (const ObjectiveKind kind : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
-    const auto cpu = make_cpu_engine(config(kind), data_, {});
-    const auto cuda = make_cuda_engine(config(kind), data_);
+  for (const SomeObjective& objective : {by_kl(), by_vcd()}) {
+    const auto cpu = make_cpu_engine(config(objective), data_, {});
+    const auto cuda = make_cuda_engine(config(objective), data_);
     TrainMetrics ignored, cpu_metrics, metrics;
     cpu->train(300, ignored);
     cuda->train(300, ignored);
@@ -202,12 +205,12 @@ TEST_F(CudaEngineTest, ParametersThatAreNotFiniteEndTheRun) {
 // One run of a group is given weights that are not finite; the other is as it would be alone.
 TEST_F(CudaEngineTest, OneRunThatFailsLeavesTheOthersAlone) {
   const std::vector<std::uint64_t> seeds = {1, 2};
-  const auto group = make_cuda_group(config(), data_, seeds);
+  const auto group = make_cuda_engine(config(), data_, seeds);
   TrainState broken = group->save(0);
   for (NamedArray& array : broken.arrays)
     if (array.name == "decoder.weight[0]")
       for (float& value : std::get<std::vector<float>>(array.values)) value = std::nanf("");
-  group->restore(0, broken);
+  group->restore(broken, 0);
   std::vector<TrainMetrics> metrics(2);
   group->train(20, metrics);
   EXPECT_NE(group->failure(0).find("no longer finite"), std::string::npos);
@@ -239,8 +242,7 @@ TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
   evaluation.burn_in = evaluation.kept = 20;
   evaluation.points = 60;
   for (const ModelKind model : {ModelKind::vae, ModelKind::gaussian_mf, ModelKind::poisson_mf}) {
-    const auto [expected, found] =
-        evaluated(config_of(model, ObjectiveKind::vcd), Precision::float32, 30, 130, evaluation);
+    const auto [expected, found] = evaluated(config_of(model, by_vcd()), Precision::float32, 30, 130, evaluation);
     ASSERT_EQ(found.size(), 60u);
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -264,7 +266,7 @@ TEST_F(CudaEngineTest, EvaluatesInTf32AsTheCpuEngineDoes) {
   for (const int latent : {1, 4, 70})
     for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf}) {
       SCOPED_TRACE(std::to_string(latent) + " dimensions, model " + std::to_string(static_cast<int>(model)));
-      TrainConfig c = config_of(model, ObjectiveKind::vcd);
+      TrainConfig c = config_of(model, by_vcd());
       c.model.latent = latent;
       const auto [expected, found] = evaluated(c, Precision::tf32, 10, 330, evaluation);
       ASSERT_EQ(found.size(), 300u);
@@ -278,7 +280,7 @@ TEST_F(CudaEngineTest, EvaluatesInTf32AsTheCpuEngineDoes) {
 // Which refinement is chosen: registers for one run, a block alone for many, where products may be in halves.
 TEST_F(CudaEngineTest, ManyRunsHaveBlocksAlone) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
-  TrainConfig c = config_of(ModelKind::vae, ObjectiveKind::vcd);
+  TrainConfig c = config_of(ModelKind::vae, by_vcd());
   c.precision = Precision::tf32;
   std::vector<std::uint64_t> seeds(32);
   std::iota(seeds.begin(), seeds.end(), 1);
@@ -315,7 +317,7 @@ class CudaAnnealingTest : public CudaEngineTest {
     std::unique_ptr<Engine> cpu, cuda;
   };
   static Engines engines(ModelKind model, Precision precision, const DataSet& data) {
-    TrainConfig c = config_of(model, ObjectiveKind::vcd), exact = c;
+    TrainConfig c = config_of(model, by_vcd()), exact = c;
     c.precision = precision;
     exact.precision = Precision::float64;
     Engines e{make_cpu_engine(exact, data, {.threads = 2}), make_cuda_engine(c, data)};
@@ -339,22 +341,19 @@ class CudaAnnealingTest : public CudaEngineTest {
   }
 };
 
-struct AnnealingTolerance {
-  Precision precision;
-  double relative;  // of log p(x), for points whose decisions are the same
-};
-constexpr AnnealingTolerance annealing_tolerances[] = {{Precision::float32, 1e-4}, {Precision::tf32, 3e-3}};
+// Relative to log p(x), for points whose decisions are the same.
+constexpr std::pair<Precision, double> annealing_tolerances[] = {{Precision::float32, 1e-4}, {Precision::tf32, 3e-3}};
 
 TEST_F(CudaAnnealingTest, AnnealsAsTheCpuEngineDoes) {
   for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf, ModelKind::gaussian_mf, ModelKind::poisson_mf})
-    for (const AnnealingTolerance& tolerance : annealing_tolerances) {
+    for (const auto& [precision, tolerance] : annealing_tolerances) {
       SCOPED_TRACE(static_cast<int>(model));
       const DataSet data = made_up_data(model, 130, 101);
-      const Engines e = engines(model, tolerance.precision, data);
+      const Engines e = engines(model, precision, data);
       AnnealingTask task;
       task.config = {15, 3, 2};
       task.points = 60;
-      expect_close(annealed(e, data, task), tolerance.relative, 60);
+      expect_close(annealed(e, data, task), tolerance, 60);
     }
 }
 

@@ -1,6 +1,6 @@
 // Products of every tile and every kind of number, of sizes that no tile divides, against double.
 
-#include "hone/engine/cuda/product_choice.cuh"
+#include "hone/engine/cuda/product/product_choice.cuh"
 #include "tests/cuda/support.cuh"
 
 namespace hone::test {

@@ -11,6 +11,7 @@ namespace {
 using cuda::PathKind;
 using cuda::PathOptions;
 using cuda::Runs;
+using cuda::RunsProbe;
 
 struct World {
   std::string name;
@@ -25,24 +26,22 @@ struct World {
 std::vector<World> worlds() {
   std::vector<World> all;
   const auto add = [&](const std::string& name, ModelKind model, double step_size) {
-    all.push_back({name + " in registers", model, Precision::tf32, {.chains = 8}, "in registers", step_size});
-    all.push_back({name + " in registers, 16", model, Precision::tf32, {.chains = 16}, "in registers", step_size});
-    all.push_back({name + " in registers, 32", model, Precision::tf32, {.chains = 32}, "in registers", step_size});
-    all.push_back(
-        {name + " streaming", model, Precision::tf32, {.chains = 16, .blocks = 1}, "blocks alone", step_size});
-    all.push_back({name + " in shared memory", model, Precision::float32, {.chains = 8}, "in shared", step_size});
-    const PathOptions team{PathKind::teams, 32};
-    all.push_back({name + " by teams", model, Precision::tf32, {PathKind::teams}, "from the cache", step_size});
-    all.push_back({name + " by teams, float32", model, Precision::float32, team, "from the cache", step_size});
-    all.push_back({name + " by products", model, Precision::tf32, {PathKind::products}, "a product", step_size});
-    all.push_back({name + ", all products", model, Precision::tf32, {PathKind::all_products}, "a product", step_size});
+    const auto world = [&](const std::string& way, const PathOptions& path, const std::string& expected) {
+      all.push_back({name + way, model, Precision::tf32, path, expected, step_size});
+    };
+    world(" in registers", {PathKind::registers, 8}, "in registers");
+    world(" in registers, 16", {PathKind::registers, 16}, "in registers");
+    world(" streaming", {PathKind::streamed}, "blocks alone");
+    world(" by products", {PathKind::products}, "a product");
+    all.back().precision = Precision::float32;
+    world(" by products, tf32", {PathKind::products}, "a product");
   };
   add("vae", ModelKind::vae, 0.3);
   add("logistic-mf", ModelKind::logistic_mf, 0.25);
   return all;
 }
 
-// The same with the paper's shapes beside them.
+// The same, plus the paper's shapes.
 std::vector<World> with_paper(std::vector<World> all) {
   const std::size_t count = all.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -55,9 +54,7 @@ std::vector<World> with_paper(std::vector<World> all) {
   return all;
 }
 
-bool by_products(const World& world) {
-  return world.path.kind == PathKind::products || world.path.kind == PathKind::all_products;
-}
+bool by_products(const World& world) { return world.path.kind == PathKind::products; }
 
 // A model, pairs (z, x) drawn from it, and runs that hold it and those data. Given x, z is a draw of the posterior.
 class CudaRefinement : public CudaTest {
@@ -76,7 +73,7 @@ class CudaRefinement : public CudaTest {
   };
 
   static Made make(const World& world, int steps, int data = batch) {
-    TrainConfig config = config_of(world.model, ObjectiveKind::vcd);
+    TrainConfig config = config_of(world.model, by_vcd());
     const bool vae = world.model == ModelKind::vae;
     if (world.paper) config.model.latent = vae ? 10 : 50;
     if (world.paper && vae) config.model.hidden = {200, 200};
@@ -99,7 +96,7 @@ class CudaRefinement : public CudaTest {
 
   // How far the refined draws' moments are from those of the draws, in standard errors: the worst of all z, z² and
   // log p(x, z). `plant` sees the numbers and ∇ log p at the points of every batch.
-  using Plant = std::function<void(Runs::DrawnNumbers&, const std::vector<double>& gradient)>;
+  using Plant = std::function<void(RunsProbe::DrawnNumbers&, const std::vector<double>& gradient)>;
   struct Deviation {
     double worst, acceptance;
   };
@@ -111,12 +108,12 @@ class CudaRefinement : public CudaTest {
     for (int i = 0; i < batches; ++i) {
       const auto z0 = made.points(i);
       const auto iteration = static_cast<std::uint32_t>(i) + 1;
-      std::function<void(Runs::DrawnNumbers&)> planted;
+      std::function<void(RunsProbe::DrawnNumbers&)> planted;
       if (plant) {
-        const std::vector<double> gradient = made.runs->refine(iteration, i * batch, z0).grad_p0;
-        planted = [&plant, gradient](Runs::DrawnNumbers& numbers) { plant(numbers, gradient); };
+        const std::vector<double> gradient = RunsProbe(*made.runs).refine(iteration, i * batch, z0).grad_p0;
+        planted = [&plant, gradient](RunsProbe::DrawnNumbers& numbers) { plant(numbers, gradient); };
       }
-      const Runs::Probe end = made.runs->refine(iteration, i * batch, z0, planted);
+      const RunsProbe::State end = RunsProbe(*made.runs).refine(iteration, i * batch, z0, planted);
       for (int chain = 0; chain < batch; ++chain) {
         for (int d = 0; d < dimension; ++d) {
           const double from = z0[chain * dimension + d], to = end.z[chain * dimension + d];
@@ -130,6 +127,22 @@ class CudaRefinement : public CudaTest {
     double worst = 0;
     for (const Moments& m : moments) worst = std::max(worst, std::abs(m.mean()) / m.estimate().se);
     return {worst, acceptance.mean()};
+  }
+
+  // Leapfrog steps in double with gradients asked for one by one; what is known of the last point.
+  static RunsProbe::State follow(const Made& made, double step_size, std::vector<double>& z,
+                                 std::vector<double>& momentum) {
+    const auto kick = [&](const RunsProbe::State& here) {
+      for (std::size_t i = 0; i < z.size(); ++i) momentum[i] += 0.5 * step_size * here.grad_p0[i];
+    };
+    RunsProbe::State here = RunsProbe(*made.runs).refine(1, 0, z);
+    for (int leap = 0; leap < made.config.kernel->as_hmc()->leapfrog; ++leap) {
+      kick(here);
+      for (std::size_t i = 0; i < z.size(); ++i) z[i] += step_size * momentum[i];
+      here = RunsProbe(*made.runs).refine(1, 0, z);
+      kick(here);
+    }
+    return here;
   }
 };
 
@@ -148,17 +161,17 @@ TEST_F(CudaRefinement, LeavesThePosteriorInvariant) {
 // Faults like those that the cpu's kernels are tested with, planted through the random numbers.
 TEST_F(CudaRefinement, PlantedFaultsAreSeen) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
-  const Plant no_metropolis = [](Runs::DrawnNumbers& numbers, const std::vector<double>&) {
+  const Plant no_metropolis = [](RunsProbe::DrawnNumbers& numbers, const std::vector<double>&) {
     std::ranges::fill(numbers.log_uniform, -1e300);
   };
-  const Plant stale_momentum = [](Runs::DrawnNumbers& numbers, const std::vector<double>& gradient) {
+  const Plant stale_momentum = [](RunsProbe::DrawnNumbers& numbers, const std::vector<double>& gradient) {
     for (std::size_t i = gradient.size(); i < numbers.momentum.size(); ++i)
       numbers.momentum[i] = numbers.momentum[i - gradient.size()];
   };
   for (const World& world : worlds()) {
     if (by_products(world)) continue;
     SCOPED_TRACE(world.name);
-    const Plant half_kick_turned = [&](Runs::DrawnNumbers& numbers, const std::vector<double>& gradient) {
+    const Plant half_kick_turned = [&](RunsProbe::DrawnNumbers& numbers, const std::vector<double>& gradient) {
       for (std::size_t i = 0; i < gradient.size(); ++i) numbers.momentum[i] -= world.step_size * gradient[i];
     };
     EXPECT_GT(deviation(world, 4, no_metropolis).worst, 6);
@@ -178,7 +191,7 @@ TEST_F(CudaRefinement, TrajectoriesRunBack) {
     const auto start = made.points(0);
     std::vector<double> momentum;
     const auto always = [&](bool backward) {
-      return [&momentum, backward](Runs::DrawnNumbers& numbers) {
+      return [&momentum, backward](RunsProbe::DrawnNumbers& numbers) {
         if (backward)
           numbers.momentum = momentum;
         else
@@ -186,58 +199,60 @@ TEST_F(CudaRefinement, TrajectoriesRunBack) {
         std::ranges::fill(numbers.log_uniform, -1e300);
       };
     };
-    const auto gradient = [&](const std::vector<double>& z) { return made.runs->refine(1, 0, z).grad_p0; };
-    const std::vector<double> end = made.runs->refine(1, 0, start, always(false)).z;
-    std::vector<double> z(start.begin(), start.end()), slope = gradient(z);
-    const int leaps = made.config.kernel.leapfrog;
-    for (int leap = 0; leap < leaps; ++leap) {
-      for (std::size_t i = 0; i < z.size(); ++i) {
-        momentum[i] += 0.5 * world.step_size * slope[i];
-        z[i] += world.step_size * momentum[i];
-      }
-      slope = gradient(z);
-      for (std::size_t i = 0; i < z.size(); ++i) momentum[i] += 0.5 * world.step_size * slope[i];
-    }
+    const std::vector<double> end = RunsProbe(*made.runs).refine(1, 0, start, always(false)).z;
+    std::vector<double> z(start.begin(), start.end());
+    follow(made, world.step_size, z, momentum);
     EXPECT_LT(relative_error(end, z), 1e-9);
     for (double& p : momentum) p = -p;
-    const std::vector<double> back = made.runs->refine(1, 0, end, always(true)).z;
+    const std::vector<double> back = RunsProbe(*made.runs).refine(1, 0, end, always(true)).z;
     EXPECT_LT(relative_error({start.begin(), start.end()}, back), 1e-9);
     EXPECT_GT(relative_error(end, back), world.paper ? 0.01 : 0.1);  // it was away
   }
 }
 
-// Halves, in registers or in a block alone, against float32 in shared memory, from the same points with the same
-// momenta and data (what each would simulate differs in single pixels). Every proposal is accepted: decisions within
-// rounding of their thresholds may differ.
+// Halves, in registers or in a block alone, against float32 by products, from the same points with the same momenta and
+// data (what each would simulate differs in single pixels). Every proposal is accepted.
 TEST_F(CudaRefinement, InHalvesAsInFloat32) {
   if (!has_clusters()) GTEST_SKIP() << "skipped: no clusters on this device";
-  const auto always = [](Runs::DrawnNumbers& numbers) { std::ranges::fill(numbers.log_uniform, -1e300); };
+  constexpr int steps = 3;
   for (World world : with_paper(worlds())) {
-    if (world.expected_path != "in registers" && world.expected_path != "blocks alone") continue;
+    if (by_products(world)) continue;
     SCOPED_TRACE(world.name);
     world.step_size = 0.01;
     World exact = world;
     exact.precision = Precision::float32;
-    exact.path = {.chains = 8};
-    exact.expected_path = "in shared";
-    const Made expected = make(exact, 3), other = make(world, 3);
+    exact.path = {PathKind::products};
+    exact.expected_path = "a product";
+    const Made expected = make(exact, 1), other = make(world, steps);
     Runs found(other.config, expected.joint->data, {1}, world.path);
     found.restore(0, other.runs->save(0));
-    const Runs::Probe a = expected.runs->refine(1, 0, expected.points(0), always),
-                      b = found.refine(1, 0, expected.points(0), always);
-    EXPECT_LT(relative_error(a.log_p0, b.log_p0), 2e-3);
+    std::vector<double> momenta;
+    const auto always = [&](RunsProbe::DrawnNumbers& numbers) {
+      momenta = numbers.momentum;
+      std::ranges::fill(numbers.log_uniform, -1e300);
+    };
+    const RunsProbe::State b = RunsProbe(found).refine(1, 0, expected.points(0), always),
+                           start = RunsProbe(*expected.runs).refine(1, 0, expected.points(0));
+    std::vector<double> z(expected.points(0).begin(), expected.points(0).end());
+    RunsProbe::State end;
+    for (int step = 0; step < steps; ++step) {
+      const auto from = momenta.begin() + static_cast<std::ptrdiff_t>(step * z.size());
+      std::vector<double> momentum(from, from + static_cast<std::ptrdiff_t>(z.size()));
+      end = follow(expected, world.step_size, z, momentum);
+    }
+    EXPECT_LT(relative_error(start.log_p0, b.log_p0), 2e-3);
     // where a unit of a ReLU is within rounding of its kink, a chain's gradient may be another
-    EXPECT_LT(share_beyond(a.grad_p0, b.grad_p0, 5e-3), 0.05);
-    EXPECT_LT(relative_error(a.grad_p0, b.grad_p0), 0.2);
-    EXPECT_LT(relative_error(a.z, b.z), 2e-3);
-    EXPECT_LT(relative_error(a.value, b.value), 2e-3);
+    EXPECT_LT(share_beyond(start.grad_p0, b.grad_p0, 5e-3), 0.05);
+    EXPECT_LT(relative_error(start.grad_p0, b.grad_p0), 0.2);
+    EXPECT_LT(relative_error(z, b.z), 2e-3);
+    EXPECT_LT(relative_error(end.log_p0, b.value), 2e-3);
   }
 }
 
 // What fails on the device is an error in words.
 TEST_F(CudaRefinement, TooMuchForTheDeviceIsSaid) {
   const DataSet data = made_up_data(ModelKind::vae, 150, 101);
-  TrainConfig config = config_of(ModelKind::vae, ObjectiveKind::vcd);
+  TrainConfig config = config_of(ModelKind::vae, by_vcd());
   std::vector<std::uint64_t> seeds(10'000);
   config.model.encoder_hidden = {2000, 2000};
   try {
@@ -246,7 +261,7 @@ TEST_F(CudaRefinement, TooMuchForTheDeviceIsSaid) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("fewer runs side by side"), std::string::npos) << error.what();
   }
-  Runs small(config_of(ModelKind::vae, ObjectiveKind::vcd), data, {1});  // the device still works
+  Runs small(config_of(ModelKind::vae, by_vcd()), data, {1});  // the device still works
   TrainMetrics metrics;
   small.train(2, {&metrics, 1});
   EXPECT_EQ(small.failure(0), "");
@@ -258,7 +273,7 @@ TEST_F(CudaRefinement, ALostDeviceIsSaid) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto lose = [] {
     const DataSet data = made_up_data(ModelKind::vae, 150, 101);
-    const auto engine = make_cuda_engine(config_of(ModelKind::vae, ObjectiveKind::vcd), data);
+    const auto engine = make_cuda_engine(config_of(ModelKind::vae, by_vcd()), data);
     TrainMetrics metrics;
     engine->train(2, metrics);
     stop_the_device<<<1, 1>>>();

@@ -4,11 +4,91 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "hone/engine/cpu/cpu_engine.hpp"
 #include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/engine/cuda/refinement/products/chains.cuh"
 #include "hone/engine/cuda/runs.cuh"
+#include "hone/engine/engines.hpp"
+#include "tests/support/methods.hpp"
+
+namespace hone::cuda {
+
+// Looks into runs, and refines alone.
+class RunsProbe {
+ public:
+  explicit RunsProbe(Runs& runs)
+      : plan_(runs.plan_), memory_(runs.memory_), trainer_(runs.trainer_), space_(runs.memory_.space()) {}
+
+  // What the last iteration held: (batch, D) or (batch).
+  struct State {
+    std::vector<double> mean, sd, z0, log_p0, grad_p0, z, value, acceptance;
+  };
+  State state(int run) const {
+    const auto read = [&](const double* from, std::size_t count) {
+      return copy_of(memory_.of(from, run), count, "reading");
+    };
+    const std::size_t batch = plan_.config.batch, points = batch * space_.latent;
+    const ChainArrays& c = space_.chains;
+    return {.mean = read(space_.mean, points),
+            .sd = read(space_.sd, points),
+            .z0 = read(space_.z0, points),
+            .log_p0 = read(space_.log_p0, batch),
+            .grad_p0 = read(space_.grad_p0, points),
+            .z = read(c.z, points),
+            .value = read(c.value, batch),
+            .acceptance = read(c.acceptance, batch)};
+  }
+
+  // A refinement alone, where there is one run: of the data from `first` on, from given points (batch, D) instead of
+  // draws of q, as in iteration `iteration`. `plant` may change its random numbers, where one kernel makes it.
+  struct DrawnNumbers {
+    std::vector<double> momentum, log_uniform;  // (steps, batch, D), (steps, batch)
+  };
+  State refine(std::uint32_t iteration, int first, std::span<const double> points,
+               const std::function<void(DrawnNumbers&)>& plant = {}) const {
+    const std::size_t batch = plan_.config.batch;
+    if (plan_.runs != 1 || first < 0 || first + plan_.config.batch > plan_.data ||
+        points.size() != batch * space_.latent)
+      throw InputError("a refinement alone is made with one run, data that are there and a point for each");
+    if (plant && !(plan_.refinement && plan_.refines()))
+      throw InputError("random numbers can be changed where one kernel makes a refinement");
+    std::vector<int> indices(batch);
+    std::iota(indices.begin(), indices.end(), first);
+    copy_to(const_cast<int*>(space_.indices), indices, "copying a minibatch");
+    const Launches& launches = trainer_.launches();
+    trainer_.start_at(0, iteration);
+    launches.prepare(space_);
+    launches.queue().wait();
+    copy_to(space_.z0, points, "copying points");
+    copy_to(space_.chains.z, points, "copying points");
+    launch_place(space_.chains, 1, launches.queue());
+    if (plant) change_numbers(plant);
+    launches.refine_alone(space_);
+    launches.queue().wait();
+    return state(0);
+  }
+
+ private:
+  void change_numbers(const std::function<void(DrawnNumbers&)>& plant) const {
+    const std::size_t draws = static_cast<std::size_t>(space_.steps) * plan_.config.batch;
+    DrawnNumbers numbers{copy_of(space_.drawn_momentum, draws * space_.latent, "reading momenta"),
+                         copy_of(space_.drawn_log_uniform, draws, "reading uniforms")};
+    plant(numbers);
+    copy_to(space_.drawn_momentum, numbers.momentum, "copying momenta");
+    copy_to(space_.drawn_log_uniform, numbers.log_uniform, "copying uniforms");
+  }
+
+  const TrainPlan& plan_;
+  const RunMemory& memory_;
+  Trainer& trainer_;
+  const Space& space_;
+};
+
+}  // namespace hone::cuda
 
 namespace hone::test {
 
@@ -35,11 +115,11 @@ inline DataSet made_up_data(ModelKind model, int points, int pixels) {
 }
 
 // Odd shapes: nothing is a multiple of a tile.
-inline TrainConfig config_of(ModelKind model, ObjectiveKind kind) {
+inline TrainConfig config_of(ModelKind model, const SomeObjective& objective) {
   TrainConfig config;
   const bool vae = model == ModelKind::vae;
   config.model = {model, vae ? 3 : 7, vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
-  config.objective.kind = kind;
+  config.objective = objective;
   config.shared_until = 10;
   config.refine = {4, Adapt::inside, 0.05, 0.9, -1};
   config.batch = 37;

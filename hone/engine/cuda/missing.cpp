@@ -1,16 +1,13 @@
-// Stands in for the cuda engine in a build without CUDA.
+// Replaces the cuda engine in a build without CUDA.
 #include "hone/base/error.hpp"
 #include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/engine/engines.hpp"
 
 namespace hone {
 
-CudaSupport cuda_support() { return {{}, "hone was built without the CUDA toolkit"}; }
+CudaSupport cuda_support() { return {.devices = {}, .missing = "hone was built without the CUDA toolkit"}; }
 
-std::unique_ptr<Engine> make_cuda_engine(const TrainConfig&, const DataSet&) {
-  throw KeyError("engine", "cuda: " + cuda_support().missing);
-}
-
-std::unique_ptr<EngineGroup> make_cuda_group(const TrainConfig&, const DataSet&, const std::vector<std::uint64_t>&) {
+std::unique_ptr<Engine> make_cuda_engine(const TrainConfig&, const DataSet&, const std::vector<std::uint64_t>&) {
   throw KeyError("engine", "cuda: " + cuda_support().missing);
 }
 

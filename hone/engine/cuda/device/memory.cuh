@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hone/base/error.hpp"
+
+namespace hone::cuda {
+
+// Throws Error with CUDA's own words and what was being done.
+inline void check(cudaError_t status, const char* doing) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // it is told here, and not again at the next launch
+  std::string text = std::string("CUDA, ") + doing + ": " + cudaGetErrorString(status);
+  if (status == cudaErrorMemoryAllocation)
+    text += "; a smaller batch, smaller layers or fewer runs side by side need less";
+  throw Error(text);
+}
+
+// Copies that are complete when they return. Without the wait a copy from the host may still be under way, and queues
+// that do not block, as ours, would not wait for it.
+template <class T>
+void copy_to(T* to, std::span<const T> values, const char* doing) {
+  if (values.empty()) return;
+  check(cudaMemcpy(to, values.data(), values.size_bytes(), cudaMemcpyHostToDevice), doing);
+  check(cudaStreamSynchronize(nullptr), doing);
+}
+template <class T>
+void copy_to(T* to, const std::vector<T>& values, const char* doing) {
+  copy_to(to, std::span<const T>(values), doing);
+}
+template <class T>
+std::vector<std::remove_const_t<T>> copy_of(T* from, std::size_t count, const char* doing) {
+  std::vector<std::remove_const_t<T>> values(count);
+  if (count > 0) check(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost), doing);
+  return values;
+}
+
+// A pointer so many floats further on: from a run's array to another's.
+template <class T>
+__host__ __device__ T* at(T* pointer, std::size_t floats) {
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);
+}
+
+// Memory on the device, zero at the start.
+template <class T>
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(std::size_t size) : size_(size) {
+    if (size == 0) return;
+    check(cudaMalloc(&data_, size * sizeof(T)), "allocating memory on the device");
+    check(cudaMemset(data_, 0, size * sizeof(T)), "clearing memory");
+    check(cudaStreamSynchronize(nullptr), "clearing memory");
+  }
+  explicit Memory(std::span<const T> values) : Memory(values.size()) { upload(values); }
+  explicit Memory(const std::vector<T>& values) : Memory(std::span<const T>(values)) {}
+  ~Memory() { cudaFree(data_); }
+  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  void upload(std::span<const T> values, std::size_t offset = 0) {
+    copy_to(data_ + offset, values, "copying to the device");
+  }
+  std::vector<T> download() const { return download(0, size_); }
+  std::vector<T> download(std::size_t offset, std::size_t count) const {
+    return copy_of(data_ + offset, count, "copying from the device");
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace hone::cuda

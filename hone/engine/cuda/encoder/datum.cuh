@@ -1,0 +1,139 @@
+#pragma once
+
+#include "hone/engine/cuda/device/math.cuh"
+#include "hone/engine/cuda/update/learn.cuh"
+
+namespace hone::cuda {
+
+// What q's draw and the objective make of one datum. One warp per datum.
+
+// A dimension of a draw from the encoder's outputs, which have a float's precision, and the noise.
+struct Draw {
+  double mean, sd, z;
+
+  __device__ Draw(float raw_mean, float raw_sd, double noise)
+      : mean(raw_mean),
+        sd(softplus_shift + soft_plus<Math::fp32>(raw_sd - static_cast<float>(softplus_shift))),
+        z(mean + sd * noise) {}
+  __device__ void place(const Space& space, int run, int column, int d) const {
+    const int i = column * space.latent + d;
+    space.of(space.mean, run)[i] = mean;
+    space.of(space.sd, run)[i] = sd;
+    space.of(space.z0, run)[i] = z;
+  }
+  __device__ void begin_chain(const Space& space, int run, int column, int d) const {  // it stands there
+    const ChainArrays chains = space.chains.of(run);
+    chains.z[column * space.latent + d] = z;
+    chains.input[column * space.ld_latent + d] = static_cast<float>(z);
+  }
+};
+
+// What q says of a datum, and the target where it was drawn and refined.
+struct Datum {
+  const double *mean, *sd, *noise;
+  const float* raw_sd;
+  const double *zt, *grad_p0;
+  bool alive;
+  double log_p0, value;  // 0 where it is not alive
+  double baseline[2];
+};
+
+// 1 / s of a deviation, by Newton's steps from a float's: a division of doubles has many instructions.
+__device__ __forceinline__ double inverse_of(double s) {
+  double x = __frcp_rn(static_cast<float>(s));
+  x = x * (2 - s * x);
+  return x * (2 - s * x);
+}
+
+// − D/2 log 2π − Σ log s goes by the name of minus log_normalizer; whitened squares at z0 and at z_t
+struct DatumSums {
+  double log_normalizer, square0, square_t;
+};
+__device__ inline DatumSums sums_of(const Datum& q, int latent, int lane) {
+  double sums[3] = {};
+#pragma unroll 1
+  for (int d = lane; d < latent; d += 32) {
+    const double sd = q.sd[d];
+    sums[0] += 0.5 * log_two_pi + logf(static_cast<float>(sd));
+    sums[1] += square(q.noise[d]);
+    sums[2] += square((q.zt[d] - q.mean[d]) * inverse_of(sd));
+  }
+  warp_sums(sums);
+  return {sums[0], sums[1], sums[2]};
+}
+
+__device__ inline double baseline_of(const Space& space, const ObjectiveSpec& spec, int run, int term, int datum) {
+  if (!space.baseline[term]) return 0;
+  const bool shared = space.of(space.now, run)->iteration <= spec.shared_until;
+  return shared ? space.of(space.state, run)->shared[term] : space.of(space.baseline[term], run)[datum];
+}
+
+// The part of it that is known before the refinement, where a block keeps it.
+struct DrawnDatum {
+  double *mean, *sd, *noise, *baseline;
+  float* raw_sd;
+
+  __device__ DrawnDatum(double* at, int latent)
+      : mean(at),
+        sd(at + latent),
+        noise(at + 2 * latent),
+        baseline(at + 3 * latent),
+        raw_sd(reinterpret_cast<float*>(at + 3 * latent + 2)) {}
+  static constexpr long long bytes(int latent) { return 8LL * (4 * latent + 2); }
+};
+
+// eq. gradient_term1 and gradient_term2, with one lane a dimension: as hone/objective/terms.cpp. set(d, delta of the
+// mean's last layer, delta of the deviation's)
+template <class Set>
+__device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q,
+                                           const double (&centred)[2], int lane, Set set) {
+  const ObjectiveTerms& o = spec.objective;
+  const bool first = o.first;
+  const double weight = q.alive;
+  const double refined_score = weight * (o.refined_score ? o.alpha : 0);
+#pragma unroll 1
+  for (int d = lane; d < space.latent; d += 32) {
+    const double inverse = inverse_of(q.sd[d]), e = q.noise[d];
+    double mean = 0, sd = 0;
+    if (first && o.first_term == FirstTerm::reparameterized) {
+      const double gradient = spec.analytic ? q.grad_p0[d] : q.grad_p0[d] + e * inverse;  // ∇_z f, or ∇_z log p alone
+      mean += weight * gradient;
+      sd += weight * (gradient * e + (spec.analytic ? inverse : 0));
+    } else if (first) {
+      const double c = weight * centred[0];
+      mean += c * e * inverse;
+      sd += c * (e * e - 1) * inverse + (spec.analytic ? weight * inverse : 0);
+    }
+    if (o.start_score) {
+      const double c = -o.alpha * weight * centred[1];
+      mean += c * e * inverse;
+      sd += c * (e * e - 1) * inverse;
+    }
+    const double u = (q.zt[d] - q.mean[d]) * inverse;
+    mean += refined_score * u * inverse;
+    sd += refined_score * (u * u - 1) * inverse;
+    set(d, static_cast<float>(mean),
+        static_cast<float>(sd) * logistic<Math::fp32>(q.raw_sd[d] - static_cast<float>(softplus_shift)));
+  }
+}
+
+// The objective's gradient in the datum's mean and deviation, and its figures.
+template <class Set>
+__device__ __forceinline__ void ascend_datum(const Space& space, const ObjectiveSpec& spec, int run, int column,
+                                             const Datum& q, int lane, Set set) {
+  const Figures figures(space, run);
+  const DatumSums s = sums_of(q, space.latent, lane);
+  const double f0 = q.log_p0 + 0.5 * s.square0 + s.log_normalizer;  // eq. instantaneous_elbo
+  const double ft = q.value + 0.5 * s.square_t + s.log_normalizer;
+  // what the terms' control variates follow; f without its constant is appendix 3's g
+  const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
+  const double centred[2] = {followed[0] - q.baseline[0], followed[1] - q.baseline[1]};
+  add_ascent(space, spec, q, centred, lane, set);
+  if (lane != 0) return;
+  figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
+  figures.refined[column] = ft;
+  figures.terms[column] = followed[0];
+  figures.terms[space.batch + column] = followed[1];
+}
+
+}  // namespace hone::cuda

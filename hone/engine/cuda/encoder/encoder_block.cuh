@@ -1,0 +1,334 @@
+#pragma once
+
+#include "hone/engine/cuda/encoder/datum.cuh"
+#include "hone/engine/cuda/encoder/row_products.cuh"
+
+namespace hone::cuda {
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+// A block's share of the encoder's layers, forward from the first one's sums on, and back, for eight data that a
+// cluster has, of which one is the block's own. All methods are for all threads of all blocks of the cluster. Numbers
+// are tf32, as are those of the refinement in whose kernel this runs.
+class EncoderBlock : EncoderSplit {
+ public:
+  __device__ EncoderBlock(const Space& space, const EncoderSpec& encoder, float* shared, int rank, int row0, int run)
+      : space_(space),
+        encoder_(encoder),
+        shared_(shared),
+        rank_(rank),
+        net_(rank / parts),
+        index_(rank % parts),
+        row0_(row0),
+        run_(run),
+        count_(min(rows, space.batch - row0)) {}
+
+  // of the boxes, at the beginning
+  __device__ void set_up() const {
+    set_up_boxes<box_count>(&box(received_box));
+    __syncthreads();
+  }
+  __device__ Mailbox& box(Box which) const { return reinterpret_cast<Mailbox*>(shared_)[which]; }
+  // What the first layer's values of four neighbouring units and a row are the sum of, or four parts of it.
+  struct FirstSums {
+    float4 part[4], bias;
+  };
+  // Values of the layers above the first, then draws: what is needed begins to come, the first of the first layer's
+  // sums to registers (no function may be called before they are taken: it would wait for them); and what is made of
+  // it. `draws`: (rows, D), then what is known of the block's own datum.
+  // later(0) begins what is needed later, when all that the thread copied has come; later(1), what goes to registers.
+  __device__ FirstSums begin_encode(const EncodeShape& at) const {
+    const Net& net = encoder_.net;
+    const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
+    const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
+    const float* weights = parameters(net_);
+    const Input input = input_of(at);
+    if (net.depth == 3)
+      copy_rows<4>(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
+                   min(at.most, inner.ld - begin), inner.inputs);
+    if (threadIdx.x == copier) {
+      Copies copy(box(encode_box));
+      if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
+      copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
+      if (top.has_bias)
+        for (int of_net = 0; of_net < nets; ++of_net)
+          copy(shared_ + at.top_bias.at + of_net * at.top_bias.stride, parameters(of_net) + top.bias,
+               at.top_bias.stride);
+      const double* noise = space_.of(space_.noise, run_) + static_cast<std::size_t>(row0_) * space_.latent;
+      copy(shared_ + at.noise, reinterpret_cast<const float*>(noise), round_up(2 * count_ * space_.latent, 4));
+      box(encode_box).expect(copy.bytes());
+    }
+    return first_sums(input, 4 * input.column, 0);
+  }
+  // A block adds up its own units' part of the last layer for all blocks, and all draw.
+  template <class Later>
+  __device__ void encode(const EncodeShape& at, const FirstSums& begun, double* draws, Later later) const {
+    take_first(at, begun);
+    __syncwarp();
+    arrive_at_meeting();
+    clear_beyond(at);
+    wait_for_copies();
+    box(encode_box).wait(0);
+    later(std::integral_constant<int, 0>());
+    __syncthreads();
+    if (encoder_.net.depth == 3) encode_inner(at);
+    multiply_parts(at.top.tiles, at.top.k, at.top.shift, shared_ + at.h.at, at.h.stride, shared_ + at.top_weight.at, 1,
+                   at.top_weight.stride, shared_ + at.sums);
+    end_meeting();  // the others are there
+    later(std::integral_constant<int, 1>());
+    send_top(at);
+    draw_rows(at, draws);
+  }
+  __device__ DrawnDatum own(double* draws) const { return {draws + rows * space_.latent, space_.latent}; }
+  // By a thread that waits anyway: what is far away takes long.
+  __device__ void note_baselines(const ObjectiveSpec& objective, double* draws) const {
+    if (threadIdx.x != copier || rank_ >= count_) return;
+    const int datum = space_.of(space_.datum, run_)[own_column()];
+#pragma unroll 1
+    for (int term = 0; term < 2; ++term) own(draws).baseline[term] = baseline_of(space_, objective, run_, term, datum);
+  }
+
+  // The objective's gradient and, from it, the deltas of the hidden layers. datum(column) tells of a datum: a block
+  // asks for its own, and tells the others what follows. Between the two all blocks must have met, and what they wrote
+  // must have become visible.
+  __device__ void begin_ascend(const AscendShape& at) const {
+    const Net& net = encoder_.net;
+    const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
+    const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);  // may be < 0
+    const float* weights = parameters(net_);
+    if (threadIdx.x == copier) {
+      Copies copy(box(ascend_box));
+      copy(shared_ + at.top_weight.at, weights + top.weight, top.inputs * top.ld);
+      if (net.depth == 3)
+        copy(shared_ + at.weight.at, weights + inner.weight + static_cast<std::size_t>(begin) * inner.ld,
+             own * inner.ld);
+      box(ascend_box).expect(copy.bytes());
+    }
+    if (net.depth == 3)
+      copy_rows<6>(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin,
+                   first.ld, min(at.most, first.ld - begin), count_);
+    clear(at.deltas, rows * at.deltas_stride);
+    clear(at.top_weight.at + top.inputs * top.ld, pad);
+    if (net.depth == 3) clear(at.weight.at + max(own, 0) * inner.ld, pad);
+  }
+  // The layer below the last is little: every block makes all of its deltas.
+  template <class Source>
+  __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective, Source datum) const {
+    const Net& net = encoder_.net;
+    const int last = net.depth - 1, latent = space_.latent, stride = at.deltas_stride;
+    const Layer &top = net.layer[last], &below = net.layer[last - 1], &first = net.layer[0];
+    const float* values = of(encoder_.tape.value, last - 1, net_);  // neighbours, as (rows, ld)
+#pragma unroll 1
+    for (int i = 4 * static_cast<int>(threadIdx.x); i < count_ * below.ld; i += 4 * threads)
+      copy_async(shared_ + at.value.at + i, values + i, true);
+    if (warp_ == 0 && rank_ < count_)
+      ascend_datum(space_, objective, run_, own_column(), datum(own_column()), lane_, [&](int d, float mean, float sd) {
+        const float* place = shared_ + at.deltas + rank_ * stride + d;
+#pragma unroll 1
+        for (int to = 0; to < blocks; ++to) send(place, box(deltas_box), to, to < parts ? mean : sd);
+      });
+    if (threadIdx.x == 0) box(deltas_box).expect(count_ * latent * static_cast<int>(sizeof(float)));
+    wait_for_copies();
+    box(ascend_box).wait(0);
+    box(deltas_box).wait(0);
+    __syncthreads();
+    if (index_ == 0 && warp_ < count_) {
+      float* to = of(encoder_.tape.delta, last, net_) + warp_ * top.ld;
+#pragma unroll 1
+      for (int d = lane_; d < latent; d += 32) to[d] = shared_[at.deltas + warp_ * stride + d];
+    }
+    const int units = top.inputs, wide = at.delta.stride;
+    float* deltas = of(encoder_.tape.delta, last - 1, net_);
+    multiply_rows(at.top, {at.deltas, stride}, at.top_weight, at.top_weight.stride, 1, at.sums,
+                  [&](int unit, int row, float sum) {
+                    if (unit >= wide) return;
+                    const bool there = unit < units && row < count_;
+                    const float value = there ? shared_[at.value.at + row * at.value.stride + unit] : 0.0f;
+                    const float delta = there ? sum * slope<Math::tf32>(net.activation, value) : 0.0f;
+                    shared_[at.delta.at + row * wide + unit] = delta;
+                    if (there && unit / unit_tile % parts == index_) deltas[row * below.ld + unit] = delta;
+                  });
+    if (net.depth < 3) return;
+    __syncthreads();
+    const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);
+    deltas = of(encoder_.tape.delta, 0, net_) + begin;
+    multiply_rows(at.inner, at.delta, at.weight, at.weight.stride, 1, at.sums, [&](int unit, int row, float sum) {
+      if (unit >= own || row >= count_) return;
+      const float value = shared_[at.first_value.at + row * at.first_value.stride + unit];
+      deltas[row * first.ld + unit] = sum * slope<Math::tf32>(net.activation, value);
+    });
+  }
+
+ private:
+  static constexpr int copier = threads - 32;  // a thread of the last warp
+
+  __device__ void clear(int from, int count) const { clear_floats(shared_ + from, count); }
+  // finish(unit, row, Σ_k weights[unit · by_unit + k · by_k] x(row, k)) for all units of the tiles. Where x is not 0
+  // from k to the next multiple of eight, the weights are. All threads; a barrier must follow before `sums` is used
+  // again.
+  template <class Finish>
+  __device__ __forceinline__ void multiply_rows(const RowProduct& p, const Block& x, const Block& weights, int by_unit,
+                                                int by_k, int sums, Finish finish) const {
+    multiply_parts(p.tiles, p.k, p.shift, shared_ + x.at, x.stride, shared_ + weights.at, by_unit, by_k,
+                   shared_ + sums);
+    const int size = p.tiles * unit_tile * rows;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < size; i += threads) {
+      const int tile = i / (unit_tile * rows), place = i % (unit_tile * rows);
+      finish(tile * unit_tile + place / 16 + 8 * (place % 4 / 2), 2 * (place / 4 % 4) + place % 2,
+             sum_of_parts(shared_ + sums, size, p.shift, i));
+    }
+  }
+  __device__ int own_column() const { return row0_ + rank_; }
+  // Where a product leaves the sum of a unit and row.
+  static __device__ int sum_place(int unit, int row) {
+    const int g = unit % 8, half = unit / 8 % 2;
+    return (unit / unit_tile * 32 + 4 * g + row / 2) * 4 + 2 * half + row % 2;
+  }
+  // Values of the first layer that this block needs: all where another hidden layer follows, else its own.
+  struct Input {
+    static constexpr int together = threads / rows;  // that copy a row
+    Block to;
+    int begin, width;
+    const int row = static_cast<int>(threadIdx.x) / together, column = static_cast<int>(threadIdx.x) % together;
+  };
+  __device__ Input input_of(const EncodeShape& at) const {
+    const int ld = encoder_.net.layer[0].ld, begin = index_ * at.most;
+    if (encoder_.net.depth == 3) return {at.x, 0, ld};
+    return {at.h, begin, max(min(at.most, ld - begin), 0)};
+  }
+  // What products read and no copy brings.
+  __device__ void clear_beyond(const EncodeShape& at) const {
+    const Net& net = encoder_.net;
+    const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
+    const int units = max(min(at.most, top.inputs - index_ * at.most), 0);
+    if (!top.has_bias) clear(at.top_bias.at, nets * at.top_bias.stride);
+    if (net.depth == 3) {
+      const int k = inner.inputs, by_k = at.weight.stride;
+      clear(at.weight.at + k * by_k, (round_up(k, 8) - k) * by_k);
+      if (!inner.has_bias) clear(at.bias, at.most);
+    }
+    const Input input = input_of(at);
+#pragma unroll 1
+    for (int c = (input.row < count_ ? input.width : 0) + input.column; c < input.to.stride; c += input.together)
+      shared_[input.to.at + input.row * input.to.stride + c] = 0;
+    clear(at.top_weight.at + units * top.ld, (round_up(at.most, 8) - units) * top.ld + pad);
+  }
+  // parts from `part` on, 0 beyond
+  __device__ FirstSums first_sums(const Input& input, int c, int part) const {
+    FirstSums sums = {};
+    if (input.row >= count_ || c >= input.width) return sums;
+    const auto four = [](const float* from) { return *reinterpret_cast<const float4*>(from); };
+    const Layer& layer = encoder_.net.layer[0];
+    const FirstLayerSums& first = encoder_.first;
+    const std::size_t of_part = static_cast<std::size_t>(nets) * space_.batch * layer.ld;
+    const float* from = first.sums + run_ * space_.stride +
+                        (static_cast<std::size_t>(net_) * space_.batch + row0_ + input.row) * layer.ld + input.begin +
+                        c;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (part + i < first.parts) sums.part[i] = four(from + (part + i) * of_part);
+    if (part == 0 && layer.has_bias) sums.bias = four(parameters(net_) + layer.bias + input.begin + c);
+    return sums;
+  }
+  // The first layer's values, where the block needs them; and of those units whose deltas it will make, for the way
+  // back and the update.
+  __device__ void take_first(const EncodeShape& at, const FirstSums& begun) const {
+    const Layer& layer = encoder_.net.layer[0];
+    const Input input = input_of(at);
+    const int most = owned(layer.outputs);
+    float* values = of(encoder_.tape.value, 0, net_) + input.row * layer.ld + input.begin;
+#pragma unroll 1
+    for (int c = 4 * input.column; c < input.width && input.row < count_; c += 4 * input.together) {
+      float4 value;
+#pragma unroll 1
+      for (int part = 0; part < encoder_.first.parts; part += 4) {
+        const FirstSums sums = part == 0 && c == 4 * input.column ? begun : first_sums(input, c, part);
+        if (part == 0) value = sums.bias;
+        value = value + (sums.part[0] + sums.part[1]) + (sums.part[2] + sums.part[3]);
+      }
+      const int unit = input.begin + c;
+      const auto finished = [&](int i, float sum) {
+        return unit + i < layer.outputs ? activate<Math::tf32>(encoder_.net.activation, sum) : 0.0f;
+      };
+      value = {finished(0, value.x), finished(1, value.y), finished(2, value.z), finished(3, value.w)};
+      if (unit >= index_ * most && unit < (index_ + 1) * most) *reinterpret_cast<float4*>(values + c) = value;
+      *reinterpret_cast<float4*>(shared_ + input.to.at + input.row * input.to.stride + c) = value;
+    }
+  }
+  // The layer between the first and the last, where there is one: a block makes its own units.
+  __device__ __forceinline__ void encode_inner(const EncodeShape& at) const {
+    const Net& net = encoder_.net;
+    const Layer& inner = net.layer[1];
+    const int begin = index_ * at.most, own = min(at.most, net.layer[net.depth - 1].inputs - begin),
+              stride = at.h.stride;
+    float* value = of(encoder_.tape.value, 1, net_) + begin;
+    multiply_rows(at.inner, at.x, at.weight, 1, at.weight.stride, at.sums, [&](int unit, int row, float sum) {
+      const bool there = unit < own && row < count_;
+      const float y = there ? activate<Math::tf32>(net.activation, sum + shared_[at.bias + unit]) : 0.0f;
+      if (unit < stride) shared_[at.h.at + row * stride + unit] = y;
+      if (there) value[row * inner.ld + unit] = y;
+    });
+    __syncthreads();
+  }
+  // A block's part of the last layer's sums → all blocks.
+  __device__ __forceinline__ void send_top(const EncodeShape& at) const {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < 32 * at.top.tiles; i += threads) {
+      const float4 sums =
+          sum_of_parts(reinterpret_cast<const float4*>(shared_ + at.sums), 32 * at.top.tiles, at.top.shift, i);
+      const float* place = shared_ + at.received + rank_ * at.received_size + 4 * i;
+#pragma unroll 1
+      for (int to = 0; to < blocks; ++to) send(remote_address(place, to), remote_address(&box(received_box), to), sums);
+    }
+    if (threadIdx.x == 0) box(received_box).expect(blocks * at.received_size * static_cast<int>(sizeof(float)));
+    box(received_box).wait(0);
+  }
+  // q's draws of all rows, from the last layer's sums.
+  __device__ __forceinline__ void draw_rows(const EncodeShape& at, double* draws) const {
+    constexpr int sharing = warps / rows;  // warps of a row
+    const int row = warp_ % rows, last = encoder_.net.depth - 1, latent = space_.latent;
+    if (row >= count_) return;
+#pragma unroll 1
+    for (int d = lane_ + warp_ / rows * 32; d < latent; d += 32 * sharing) {
+      float raw[nets];
+#pragma unroll
+      for (int of_net = 0; of_net < nets; ++of_net) {
+        raw[of_net] = shared_[at.top_bias.at + of_net * at.top_bias.stride + d];
+#pragma unroll
+        for (int p = 0; p < parts; ++p)
+          raw[of_net] += shared_[at.received + (of_net * parts + p) * at.received_size + sum_place(d, row)];
+        if (rank_ == 0) of(encoder_.tape.value, last, of_net)[row * encoder_.net.layer[last].ld + d] = raw[of_net];
+      }
+      const double noise = reinterpret_cast<const double*>(shared_ + at.noise)[row * latent + d];
+      const Draw draw(raw[0], raw[1], noise);
+      draws[row * latent + d] = draw.z;  // chains' places are written by the block that refines them, where they end
+      if (row == rank_) {
+        const DrawnDatum mine = own(draws);
+        mine.mean[d] = draw.mean;
+        mine.sd[d] = draw.sd;
+        mine.noise[d] = noise;
+        mine.raw_sd[d] = raw[1];
+      }
+      if (rank_ == 0) draw.place(space_, run_, row0_ + row, d);
+    }
+  }
+  __device__ const float* parameters(int of_net) const {
+    return space_.parameters + run_ * space_.stride + of_net * encoder_.net_parameters;
+  }
+  // The tape's values or deltas of layer l, from the block's first row on.
+  __device__ float* of(float* const (&arrays)[max_layers], int l, int of_net) const {
+    return arrays[l] + run_ * space_.stride +
+           (static_cast<std::size_t>(of_net) * space_.batch + row0_) * encoder_.net.layer[l].ld;
+  }
+
+  const Space& space_;
+  const EncoderSpec& encoder_;
+  float* shared_;
+  int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: rows that there are
+  const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+};
+
+#endif
+
+}  // namespace hone::cuda

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <algorithm>
+
+#include "hone/engine/cuda/device/cluster.cuh"
+#include "hone/engine/cuda/product/network.cuh"
+#include "hone/engine/cuda/train/padded_parameters.hpp"
+
+namespace hone::cuda {
+
+// The first layer of the encoder's networks, where the kernel of a refinement makes the others: data are bits there,
+// and with a minibatch it is multiplied as soon as its weights are known, by those who make them, in parts of k. Who
+// needs its values adds them up.
+struct FirstLayerSums {
+  static constexpr int words = 4;  // of 64 bits, of a part at most
+  int parts = 0;                   // 0: it goes by products
+  float* sums = nullptr;           // (part, network, batch, ld)
+};
+
+// The encoder's networks for means and for deviations, of one shape: the second's parameters lie so many floats
+// further, its rows of the tape behind the first's.
+struct EncoderSpec {
+  Net net;
+  std::size_t net_parameters;
+  Tape tape;
+  FirstLayerSums first;
+};
+
+// How the encoder's kernels share out their work, and where a block keeps what in its shared memory.
+
+// Floats from a row to the next where fragments lie along it, and where they lie across: every bank once. Across, a
+// tile that is not full reads into the next row.
+constexpr int stride_along(int k) { return round_up(k, 8) + 4; }
+constexpr int stride_across(int units) { return round_up(units - 8, 16) + 8; }
+
+// A matrix in shared memory: rows `stride` floats apart.
+struct Block {
+  int at = 0, stride = 0;
+};
+
+// Places in shared memory, in floats; sizes are asked for before it is known whether they fit.
+struct FloatPlaces : PlacesOf<long long, 16> {
+  int take(long long floats) { return static_cast<int>(PlacesOf::take<float>(floats) / 4); }
+  Block take(int count, int stride) { return {take(static_cast<long long>(count) * stride), stride}; }
+  // So many rows of a matrix can be read, whatever is there.
+  void cover(const Block& block, int count) {
+    size_ = std::max(size_, 4 * (block.at + static_cast<long long>(count) * block.stride));
+  }
+};
+
+// Some rows of the batch go through the layers above the first together, by a cluster: half of its blocks for each of
+// the encoder's two networks, of which each owns a range of a layer's units. A product is units × rows, so that few
+// rows are no waste. Weights come as they lie, with rows of `ld` floats; what a product reads beyond their ends is
+// cleared or, where it is multiplied by 0, a weight.
+struct EncoderSplit {
+  static constexpr int rows = 8, nets = 2, parts = 4, blocks = nets * parts, unit_tile = 16, pad = 16;
+  static_assert(blocks == rows);  // a block has a datum of its own
+  enum Box { received_box, encode_box, ascend_box, deltas_box, stage_box, box_count };  // at the beginning
+  static constexpr int tiles_of(int units) { return ceil_div(units, unit_tile); }
+  // Units of a layer that one of a network's blocks owns at most.
+  static constexpr int owned(int units) { return round_up(ceil_div(units, parts), 4); }
+  static void take_boxes(FloatPlaces& places) { places.take(2 * box_count); }
+};
+
+// units × k times k × rows: 2^shift warps share the k of a tile of units.
+struct RowProduct : EncoderSplit {
+  int tiles = 0, k = 0, shift = 0;
+
+  RowProduct() = default;
+  RowProduct(int units, int k_) : tiles(tiles_of(units)), k(k_) {
+    while (tiles << (shift + 1) <= warps && 8 << (shift + 1) <= round_up(k, 8)) ++shift;
+  }
+  int sums() const { return tiles * unit_tile * rows << shift; }
+};
+
+struct EncodeShape : EncoderSplit {
+  int most = 0;  // units below the last layer that a block owns at most
+  RowProduct inner, top;
+  Block x, weight, h, top_weight;
+  int bias = 0, sums = 0, received = 0, received_size = 0;
+  Block top_bias;  // of both networks
+  int noise = 0;   // doubles, (rows, D)
+  long long bytes = 0;
+
+  EncodeShape() = default;
+  EncodeShape(const Net& net, int latent) {
+    const Layer& last = net.layer[net.depth - 1];
+    most = owned(last.inputs);
+    top = RowProduct(latent, most);
+    FloatPlaces places;
+    take_boxes(places);
+    if (net.depth == 3) {
+      const int k = net.layer[1].inputs;
+      inner = RowProduct(most, k);
+      x = places.take(rows, stride_along(k));
+      weight = places.take(round_up(k, 8), stride_across(most));
+    }
+    bias = places.take(most);
+    h = places.take(rows, stride_along(most));
+    top_weight = places.take(round_up(most, 8), last.ld);
+    places.take(pad);
+    top_bias = places.take(nets, padded_width(latent));
+    sums = places.take(std::max(inner.sums(), top.sums()));
+    received_size = rows * tiles_of(latent) * unit_tile;
+    received = places.take(static_cast<long long>(blocks) * received_size);
+    noise = places.take(2LL * rows * latent);
+    bytes = places.bytes();
+  }
+};
+
+struct AscendShape : EncoderSplit {
+  int most = 0;  // units of the first layer that a block owns at most
+  RowProduct top, inner;
+  Block top_weight, value, delta, weight, first_value;
+  int deltas = 0, deltas_stride = 0, sums = 0;
+  long long bytes = 0;
+
+  AscendShape() = default;
+  AscendShape(const Net& net, int latent) {
+    const Layer& last = net.layer[net.depth - 1];
+    const int units = last.inputs;
+    most = owned(net.layer[0].outputs);
+    top = RowProduct(units, latent);
+    FloatPlaces places;
+    take_boxes(places);
+    top_weight = places.take(units, last.ld);
+    places.take(pad);
+    if (net.depth == 3) {
+      inner = RowProduct(most, units);
+      weight = places.take(most, padded_width(units));
+      places.take(pad);
+    }
+    value = places.take(rows, padded_width(units));
+    delta = places.take(rows, stride_along(units));
+    if (net.depth == 3) first_value = places.take(rows, most);
+    deltas_stride = stride_along(latent);
+    deltas = places.take(rows * deltas_stride);  // of the block's network
+    sums = places.take(std::max(inner.sums(), top.sums()));
+    places.cover(top_weight, top.tiles * unit_tile);  // a tile that is not full reads on
+    places.cover(weight, inner.tiles * unit_tile);
+    bytes = places.bytes();
+  }
+};
+
+}  // namespace hone::cuda

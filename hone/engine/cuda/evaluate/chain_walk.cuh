@@ -1,0 +1,81 @@
+#pragma once
+
+#include <vector>
+
+#include "hone/engine/cuda/evaluate/batch_decoder.cuh"
+#include "hone/engine/cuda/refinement/products/chains.cuh"
+#include "hone/engine/cuda/train/padded_parameters.hpp"
+
+namespace hone::cuda {
+
+// The target of chains: p(x | z) of data on the device, which must outlive them.
+struct ChainTarget {
+  const Net& decoder;
+  const float* parameters;
+  Density density;
+  const float* x;          // (data, padded pixels)
+  const double* constant;  // of log p(x | z), one per chain
+  int chains_of_datum;     // one after the other
+};
+
+// Thousands of HMC chains that move together on a device.
+template <Math math>
+class ChainWalk {
+ public:
+  ChainWalk(const ChainTarget& target, int count, const HmcShape& shape, cudaStream_t stream)
+      : target_(target),
+        shape_(shape),
+        stream_(stream),
+        decoder_(target.decoder, target.parameters, target.density, count, true, stream) {
+    const int latent = target.decoder.inputs();
+    const auto place = [&](Arena arena) {
+      chains_.place(arena, count, latent, padded_width(latent), decoder_.parts());
+      return arena.used();
+    };
+    memory_ = Memory<char>(place(Arena()));
+    place(Arena(memory_.data()));
+    chains_.constant = target.constant;
+    check(cudaStreamSynchronize(cudaStreamLegacy), "clearing memory");  // or it would follow what `stream` does first
+  }
+
+  const ChainArrays& chains() const { return chains_; }
+  void set_temperature(double beta) { chains_.beta = beta; }  // of the steps to come
+  void place(std::span<const double> z) { copy_to(chains_.z, z, "placing chains"); }
+  void copy_first_chains(int count, std::vector<double>& acceptance, std::vector<int>& nonfinite) const {
+    acceptance = copy_of(chains_.acceptance, count, "reading acceptances");
+    nonfinite = copy_of(chains_.nonfinite, count, "reading counts");
+  }
+
+  // Value and gradient where the chains stand; counts begin anew.
+  void begin() {
+    launch_place(chains_, 1, stream_);
+    gradient(true);
+    launch_begin(chains_, 1, stream_);
+  }
+
+  // One HMC step of every chain; `index` is that of its random numbers.
+  void step(const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t index, bool adapts) {
+    launch_step(chains_, {numbers, sizes, shape_, index, adapts}, 1, stream_, [&](bool value) { gradient(value); });
+  }
+
+ private:
+  void gradient(bool value) {
+    decoder_.run({.input = chains_.input,
+                  .ld = chains_.ld,
+                  .rows = chains_.count,
+                  .x = target_.x,
+                  .ldx = padded_width(target_.decoder.outputs()),
+                  .rows_per_datum = target_.chains_of_datum,
+                  .partial = value ? chains_.partial : nullptr,
+                  .gradient = chains_.likelihood_gradient});
+  }
+
+  ChainTarget target_;
+  HmcShape shape_;
+  cudaStream_t stream_;
+  BatchDecoder<math> decoder_;
+  Memory<char> memory_;
+  ChainArrays chains_ = {};
+};
+
+}  // namespace hone::cuda

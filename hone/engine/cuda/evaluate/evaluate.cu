@@ -1,0 +1,369 @@
+#include "hone/engine/cuda/evaluate/evaluate.cuh"
+
+#include <math.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "hone/engine/cuda/evaluate/chain_walk.cuh"
+#include "hone/engine/cuda/train/point_data.hpp"
+#include "hone/mcmc/step_size.hpp"
+
+namespace hone::cuda {
+namespace {
+
+constexpr int points_at_once = 10000;  // chains that move together
+static_assert(points_at_once % evaluation_group == 0);
+constexpr int accumulators = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
+
+// Σ exp(w) and Σ exp(2 w) of log weights, relative to the largest.
+struct Accumulator {
+  double top, sum, squares;
+
+  HONE_INLINE void add(const Accumulator& other) {
+    if (other.sum == 0) return;
+    const double higher = fmax(top, other.top), mine = sum == 0 ? 0 : exp(top - higher),
+                 theirs = exp(other.top - higher);
+    sum = sum * mine + other.sum * theirs;
+    squares = squares * mine * mine + other.squares * theirs * theirs;
+    top = higher;
+  }
+};
+HONE_INLINE Accumulator single(double log_weight) {
+  return log_weight == -infinity ? Accumulator{-infinity, 0, 0} : Accumulator{log_weight, 1, 1};
+}
+
+// Diagonal Gaussians' deviations after widening, and what their densities need of them: (points, D), and one per point.
+struct Scales {
+  const double *sd, *inverse, *log_normalizer;
+};
+
+// The three proposals: q; q's deviations around the chain's mean; the chain's moments.
+struct ProposalArrays {
+  const double *q_mean, *chain_mean;
+  Scales q, chain;
+  int latent;
+  bool used[proposal_count];
+
+  __device__ const double* mean(int j) const { return j == 0 ? q_mean : chain_mean; }
+  __device__ const Scales& scales(int j) const { return j == 2 ? chain : q; }
+};
+
+// The sums of log p(z) and log r_i(z) of a draw.
+struct DrawTerms {
+  double prior, density[proposal_count];
+};
+
+struct DrawShape {
+  int first, points, size, ld;  // points [first, first + points), `size` draws of each
+  int lanes;                    // of a warp, for a draw
+  std::uint32_t sequence;
+  std::uint64_t seed;
+  int proposal;
+  std::uint32_t first_datum;
+};
+
+// A lane for every pair of numbers, up to a warp. Draws of an odd count share a pair with their neighbours.
+int lanes_of_draw(int latent) {
+  int lanes = 1;
+  while (lanes < 32 && 2 * lanes < latent) lanes *= 2;
+  return lanes;
+}
+__global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, DrawTerms* terms) {
+  const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int row = min(thread / shape.lanes, shape.points * shape.size - 1), lane = thread % shape.lanes;
+  const int point = shape.first + row / shape.size, draw = row % shape.size, begin = draw * p.latent;
+  const std::size_t at = static_cast<std::size_t>(point) * p.latent;
+  const Stream stream{Purpose::proposal, assessment_iteration, shape.first_datum + static_cast<std::uint32_t>(point),
+                      shape.sequence};
+  const double *mean = p.mean(shape.proposal), *sd = p.scales(shape.proposal).sd;
+  double prior = 0, squares[proposal_count] = {};
+  for (int pair = begin / 2 + lane; 2 * pair < begin + p.latent; pair += shape.lanes) {
+    const auto noise = random_pair(shape.seed, stream, static_cast<std::uint32_t>(pair), true);
+    for (int i = 0; i < 2; ++i) {
+      const int d = 2 * pair + i - begin;
+      if (d < 0 || d >= p.latent) continue;
+      const double z = mean[at + d] + sd[at + d] * (i == 0 ? noise.first : noise.second);
+      input[static_cast<std::size_t>(row) * shape.ld + d] = static_cast<float>(z);
+      prior += log_standard_normal(z);
+      for (int j = 0; j < proposal_count; ++j)
+        squares[j] += square((z - p.mean(j)[at + d]) * p.scales(j).inverse[at + d]);
+    }
+  }
+  for (int offset = shape.lanes / 2; offset > 0; offset /= 2) {
+    prior += __shfl_xor_sync(0xFFFFFFFFu, prior, offset);
+    for (double& sum : squares) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+  }
+  if (lane != 0) return;
+  DrawTerms& t = terms[row];
+  t.prior = prior;
+  for (int j = 0; j < proposal_count; ++j) t.density[j] = -0.5 * squares[j] - p.scales(j).log_normalizer[point];
+}
+
+// One block per point: adds its draws' weights to its accumulators, in an order that is always the same.
+__global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int parts,
+                      const double* constant, int begin, int pilot, Accumulator* all) {
+  __shared__ Accumulator shared[3][128];
+  const int point = shape.first + static_cast<int>(blockIdx.x), rows = shape.points * shape.size;
+  Accumulator mine[3] = {single(-infinity), single(-infinity), single(-infinity)};  // pilot, rest, mixture
+  for (int draw = threadIdx.x; draw < shape.size; draw += blockDim.x) {
+    const int row = static_cast<int>(blockIdx.x) * shape.size + draw;
+    double joint = terms[row].prior + constant[point];
+    for (int part = 0; part < parts; ++part) joint += partial[static_cast<std::size_t>(part) * rows + row];
+    if (!isfinite(joint)) joint = -infinity;  // weighs nothing: the estimate stays a lower bound
+    double top = -infinity, sum = 0;
+    int used = 0;
+    for (int i = 0; i < proposal_count; ++i)
+      if (p.used[i]) top = fmax(top, terms[row].density[i]);
+    for (int i = 0; i < proposal_count; ++i)
+      if (p.used[i]) sum += exp(terms[row].density[i] - top), ++used;
+    mine[begin + draw < pilot ? 0 : 1].add(single(joint - terms[row].density[shape.proposal]));
+    mine[2].add(single(joint - top - log(sum / used)));
+  }
+  for (int i = 0; i < 3; ++i) shared[i][threadIdx.x] = mine[i];
+  __syncthreads();
+  for (int width = 64; width > 0; width /= 2) {
+    if (static_cast<int>(threadIdx.x) < width)
+      for (int i = 0; i < 3; ++i) shared[i][threadIdx.x].add(shared[i][threadIdx.x + width]);
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  Accumulator* to = all + static_cast<std::size_t>(point) * accumulators;
+  to[2 * shape.proposal].add(shared[0][0]);
+  to[2 * shape.proposal + 1].add(shared[1][0]);
+  to[accumulators - 1].add(shared[2][0]);
+}
+
+// Running moments of the chains, by Welford's formula.
+__global__ void add_moments(const double* z, int size, int count, double* mean, double* squares) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= size) return;
+  const double shift = z[i] - mean[i];
+  mean[i] += shift / count;
+  squares[i] += shift * (z[i] - mean[i]);
+}
+
+// The same for all draws of a point: on the host, once.
+class ScaleMemory {
+ public:
+  ScaleMemory() = default;
+  ScaleMemory(std::vector<double> sd, int latent, double widening) {
+    std::vector<double> inverse(sd.size()), log_normalizer(sd.size() / latent, 0.5 * log_two_pi * latent);
+    for (std::size_t i = 0; i < sd.size(); ++i) {
+      sd[i] *= widening;
+      inverse[i] = 1 / sd[i];
+      log_normalizer[i / latent] += std::log(sd[i]);
+    }
+    sd_ = Memory<double>(sd);
+    inverse_ = Memory<double>(inverse);
+    log_normalizer_ = Memory<double>(log_normalizer);
+  }
+  operator Scales() const { return {sd_.data(), inverse_.data(), log_normalizer_.data()}; }
+
+ private:
+  Memory<double> sd_, inverse_, log_normalizer_;
+};
+
+double log_total(const Accumulator& a, double draws) {
+  return a.sum == 0 ? -infinity : a.top + std::log(a.sum / draws);
+}
+double effective(const Accumulator& a) { return a.sum == 0 ? 0 : a.sum * a.sum / a.squares; }
+
+PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
+  PointEvaluation point;
+  point.best = -infinity;
+  const int pilot = std::max(1, config.samples / 10);
+  double best_pilot = -infinity;
+  int used = 0;
+  for (int j = 0; j < proposal_count; ++j) {
+    if (!config.proposals[j]) continue;
+    ++used;
+    Accumulator all = a[2 * j];
+    all.add(a[2 * j + 1]);
+    point.proposal[j] = {log_total(all, config.samples), effective(all)};
+    point.best = std::max(point.best, point.proposal[j].log_likelihood);
+    const double seen = log_total(a[2 * j], pilot);
+    if (seen < best_pilot) continue;
+    best_pilot = seen;
+    point.pilot = log_total(a[2 * j + 1], config.samples - pilot);
+  }
+  const Accumulator& mixture = a[accumulators - 1];
+  point.mixture = {log_total(mixture, static_cast<double>(used) * config.samples), effective(mixture)};
+  return point;
+}
+
+// Points that are evaluated together: their data on the device, and the means and deviations of their proposals.
+template <Math math>
+class Evaluator {
+ public:
+  Evaluator(const TrainedRun& run, const EvaluationConfig& evaluation)
+      : run_(run),
+        evaluation_(evaluation),
+        latent_(run.config.model.latent),
+        ld_(padded_width(run.config.model.latent)),
+        seed_(std::span<const std::uint64_t>(&run.seed, 1)) {}
+
+  // The first `sampled` of the data, which are whole groups where there are so many.
+  std::vector<PointEvaluation> evaluate(const PointData& data, int sampled, std::uint32_t first_datum,
+                                        const std::function<void(int)>& progress) {
+    points_ = static_cast<int>(data.constant.size());
+    first_datum_ = first_datum;
+    x_ = Memory<float>(data.x);
+    constant_ = Memory<double>(data.constant);
+    encode();
+    if (evaluation_.proposals[1] || evaluation_.proposals[2]) run_chains();
+    Memory<Accumulator> sums = sample(sampled, progress);
+    const std::vector<Accumulator> all = sums.download();
+    std::vector<PointEvaluation> result;
+    for (int i = 0; i < sampled; ++i)
+      result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
+    return result;
+  }
+
+ private:
+  int ld_pixels() const { return padded_width(run_.decoder.outputs()); }
+
+  void encode() {
+    const std::size_t half = static_cast<std::size_t>(points_) * ld_;
+    Memory<float> outputs(2 * half);
+    Tape tape = {x_.data(), ld_pixels(), {}, {}};
+    tape.value[run_.encoder.depth - 1] = outputs.data();
+    ProductPath path(math, false);
+    path.allocate_room(run_.encoder, points_, 2, false, false);
+    const Sides sides{2, 1, run_.net_parameters, 0, static_cast<std::size_t>(points_), 0};
+    path.with(run_.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
+      networks.prepare();
+      networks.forward(points_);
+    });
+    queue_.wait();
+    const std::vector<float> raw = outputs.download();
+    q_mean_.assign(static_cast<std::size_t>(points_) * latent_, 0);
+    std::vector<double> sd(q_mean_.size());
+    for (int i = 0; i < points_; ++i)
+      for (int d = 0; d < latent_; ++d) {
+        const std::size_t from = static_cast<std::size_t>(i) * ld_ + d, to = static_cast<std::size_t>(i) * latent_ + d;
+        q_mean_[to] = static_cast<double>(raw[from]);
+        sd[to] = modified_softplus(static_cast<double>(raw[half + from]));
+      }
+    q_mean_memory_ = Memory<double>(q_mean_);
+    chain_mean_ = Memory<double>(q_mean_);
+    q_scales_ = ScaleMemory(sd, latent_, evaluation_.widening);
+    chain_scales_ = ScaleMemory(std::move(sd), latent_, evaluation_.widening);
+  }
+
+  // From q's mean: burn_in adapting steps, then `kept` whose moments count.
+  void run_chains() {
+    const std::size_t size = static_cast<std::size_t>(points_) * latent_;
+    ChainWalk<math> walk({run_.decoder, run_.parameters, run_.config.model.density(), x_.data(), constant_.data(), 1},
+                         points_, {run_.config.kernel->as_hmc()->leapfrog, run_.config.kernel->as_hmc()->jitter},
+                         queue_);
+    const std::vector<double> step_sizes(ceil_div(points_, evaluation_group), run_.step_size);
+    Memory<double> sizes_memory(step_sizes);
+    const StepSizeRule rule{run_.step_size, run_.config.refine.acceptance, run_.config.refine.gain};
+    const StepSizeArrays sizes{sizes_memory.data(), rule, evaluation_group, 0};
+    const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
+      walk.step({seed_.data(), nullptr, iteration, first_datum_}, sizes, index, adapt);
+    };
+    walk.place(q_mean_);
+    walk.begin();
+    for (int i = 0; i < evaluation_.burn_in; ++i) step(assessment_iteration, static_cast<std::uint32_t>(i), true);
+    Memory<double> mean(size), squares(size);
+    for (int i = 1; i <= evaluation_.kept; ++i) {
+      step(assessment_iteration + static_cast<std::uint32_t>(i), 0, false);
+      launch(add_moments, threads_for(static_cast<int>(size)), queue_, "summing moments", walk.chains().z,
+             static_cast<int>(size), i, mean.data(), squares.data());
+    }
+    queue_.wait();
+    std::vector<double> sd = squares.download();
+    for (double& s : sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_chain_sd);
+    chain_mean_ = std::move(mean);
+    chain_scales_ = ScaleMemory(std::move(sd), latent_, evaluation_.widening);
+  }
+
+  Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
+    std::vector<Accumulator> none(static_cast<std::size_t>(sampled) * accumulators, single(-infinity));
+    Memory<Accumulator> sums(none);
+    // points whose draws go through the decoder together: where layers' values are kept in memory, fewer
+    const Density density = run_.config.model.density();
+    const int at_once = BatchDecoder<math>::in_one_kernel(run_.decoder, density) ? 256 : 64;
+    const int rows = at_once * evaluation_block, lanes = lanes_of_draw(latent_);
+    BatchDecoder<math> decoder(run_.decoder, run_.parameters, density, rows, false, queue_);
+    Memory<float> input(static_cast<std::size_t>(rows) * ld_);
+    Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
+    Memory<DrawTerms> terms(rows);
+    const ProposalArrays proposals{q_mean_memory_.data(),
+                                   chain_mean_.data(),
+                                   q_scales_,
+                                   chain_scales_,
+                                   latent_,
+                                   {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
+    for (int first = 0; first < sampled; first += at_once) {
+      const int points = std::min(at_once, sampled - first);
+      for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
+        for (int j = 0; j < proposal_count; ++j) {
+          if (!evaluation_.proposals[j]) continue;
+          const int size = std::min(evaluation_block, evaluation_.samples - begin), count = points * size;
+          const auto sequence = static_cast<std::uint32_t>(begin / evaluation_block * proposal_count + j);
+          const DrawShape shape{first, points, size, ld_, lanes, sequence, run_.seed, j, first_datum_};
+          launch(make_draws, {ceil_div(count * lanes, 128), 128}, queue_, "drawing from proposals", proposals, shape,
+                 input.data(), terms.data());
+          decoder.run({.input = input.data(),
+                       .ld = ld_,
+                       .rows = count,
+                       .x = x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
+                       .ldx = ld_pixels(),
+                       .rows_per_datum = size,
+                       .partial = partial.data(),
+                       .gradient = nullptr});
+          launch(weigh, {points, 128}, queue_, "weighing draws", proposals, shape, terms.data(), partial.data(),
+                 decoder.parts(), constant_.data(), begin, std::max(1, evaluation_.samples / 10), sums.data());
+        }
+      if (!progress) continue;
+      queue_.wait();
+      progress(static_cast<int>(first_datum_) + first + points);
+    }
+    queue_.wait();
+    return sums;
+  }
+
+  const TrainedRun& run_;
+  const EvaluationConfig& evaluation_;
+  int latent_, ld_, points_ = 0;
+  std::uint32_t first_datum_ = 0;
+  Queue queue_;
+  Memory<std::uint64_t> seed_;
+  Memory<float> x_;
+  Memory<double> constant_, q_mean_memory_, chain_mean_;
+  ScaleMemory q_scales_, chain_scales_;
+  std::vector<double> q_mean_;
+};
+
+}  // namespace
+
+std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data, const EvaluationConfig& config,
+                                      const std::function<void(int)>& progress) {
+  run.model.check(data);
+  hone::check(config);
+  std::vector<PointEvaluation> result;
+  const bool exact = run.config.model.density() == Density::gaussian;
+  Minibatch<float> one = run.model.minibatch(1);
+  const int wanted = std::min(data.size(), config.points.value_or(data.size()));
+  for (int begin = 0; begin < wanted; begin += points_at_once) {
+    const int moved = std::min(points_at_once, data.size() - begin), sampled = std::min(moved, wanted - begin);
+    const int points = std::min(moved, round_up(sampled, evaluation_group));  // chains move in whole groups
+    const PointData loaded = load_points(run.model, data, begin, points, padded_width(data.dimension()));
+    std::vector<PointEvaluation> some = with_math(run.math, [&]<Math math>() {
+      return Evaluator<math>(run, config).evaluate(loaded, sampled, static_cast<std::uint32_t>(begin), progress);
+    });
+    for (int i = 0; exact && i < sampled; ++i) {
+      const int n = begin + i;
+      run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);
+      some[i].exact = run.model.exact_log_likelihood(one, 0);
+    }
+    result.insert(result.end(), some.begin(), some.end());
+  }
+  return result;
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,242 @@
+#pragma once
+
+#include "hone/engine/cuda/product/epilogue.cuh"
+
+namespace hone::cuda {
+
+// C (m, n) = A Bᵀ by tiles, A (m, k) and B (n, k): a warp's fragments come by `ldmatrix`, for halves and for floats in
+// the same way: a fragment has 32 bytes of a row.
+
+// A block's share of C and a warp's share of that; a multiprocessor has so many of them at a time (in float32 as many
+// as registers allow). Of k a stage has 128 bytes of every row.
+template <int M, int N, int WM, int WN, int resident_>
+struct Tile {
+  static constexpr int m = M, n = N, warp_m = WM, warp_n = WN, resident = resident_, stages = 3;
+  static constexpr int row_bytes = 128, parts = row_bytes / 32;  // a part has one fragment of every row
+  static constexpr int warps_m = M / WM, warps_n = N / WN, warps = warps_m * warps_n, threads = 32 * warps;
+  static constexpr int tiles_m = WM / 16, tiles_n = WN / 8;
+  static constexpr int stage = (M + N) * row_bytes;  // bytes
+  static constexpr int sums_stride = N + 8;          // floats: hardly a bank twice
+  static constexpr int bytes = std::max(stages * stage, M* sums_stride* static_cast<int>(sizeof(float)));
+};
+
+using LargeTile = Tile<128, 128, 64, 32, 2>;
+using TallTile = Tile<128, 64, 64, 32, 3>;
+using MediumTile = Tile<64, 64, 32, 32, 4>;
+using LittleTile = Tile<32, 32, 16, 16, 4>;
+
+// Four matrices of 8 rows of 16 bytes; lane 8 i + r knows where row r of matrix i begins. A lane 4 g + t has of each
+// the word t of row g.
+__device__ __forceinline__ void load_matrices(unsigned (&words)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(row)
+               : "memory");
+}
+
+// A fragment's words as the tensor cores take them.
+template <class E, Math math, int count>
+struct TileOperand {
+  Operand<math, count> operand;
+  __device__ __forceinline__ void set(int i, unsigned word) {
+    const float x = __uint_as_float(word);
+    operand.set(i, std::is_same_v<E, Tf32> ? x : rounded<math>(x));
+  }
+};
+template <Math math, int count>
+struct TileOperand<__half, math, count> {
+  unsigned word[count];
+  __device__ __forceinline__ void set(int i, unsigned w) { word[i] = w; }
+};
+template <class E, Math math>
+__device__ __forceinline__ void multiply_add(Sums& c, const TileOperand<E, math, 4>& a,
+                                             const TileOperand<E, math, 2>& b) {
+  if constexpr (are_halves<E>)
+    mma_halves(c, a.word, b.word[0], b.word[1]);
+  else
+    multiply_add<math>(c, a.operand, b.operand);
+}
+
+// Copies of 128 bytes of `outer` rows from `row` on to shared memory, step by step along k; in row r the 16 bytes
+// number c lie at c ^ (r mod 8), so that those of eight rows touch all banks. Beyond the last row nothing is copied,
+// and what becomes of that is not stored. What does not change is computed before: the loop of a product is short.
+template <int outer, int threads, class E>
+class RowCopies {
+ public:
+  static constexpr int per_chunk = 16 / sizeof(E), rows_a_turn = threads / 8, turns = outer / rows_a_turn;
+  static_assert(outer % rows_a_turn == 0);
+
+  __device__ __forceinline__ RowCopies(const E* from, int ld, int row, int rows, int k) {
+    const int c = static_cast<int>(threadIdx.x) % 8, first = static_cast<int>(threadIdx.x) / 8;
+    at_ = reinterpret_cast<const uint4*>(from) + c;
+    left_ = k - c * per_chunk;
+    to_ = first * 128 + (c ^ first % 8) * 16;
+#pragma unroll
+    for (int turn = 0; turn < turns; ++turn)
+      offset_[turn] =
+          row + first + turn * rows_a_turn < rows ? (row + first + turn * rows_a_turn) * (ld / per_chunk) : -1;
+  }
+
+  __device__ __forceinline__ void copy_next(unsigned to) {
+#pragma unroll
+    for (int turn = 0; turn < turns; ++turn) {
+      if (offset_[turn] < 0) continue;
+      copy_async(to + to_ + turn * rows_a_turn * 128, at_ + offset_[turn], left_ > 0);
+    }
+    at_ += 8;
+    left_ -= 8 * per_chunk;
+  }
+
+ private:
+  const uint4* at_;
+  int left_;           // of k
+  int offset_[turns];  // in 16 bytes; -1: beyond
+  unsigned to_;
+};
+
+// The block's sums lie in shared memory, (T::m, T::sums_stride); a warp finishes 32 neighbours of two rows at a time,
+// of some rows together, so that it waits once for what these read.
+template <class T, class Epilogue>
+__device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n0, const float* sums,
+                                            const Epilogue& epilogue) {
+  constexpr int width = row_sum_columns, pairs = width / 2;
+  constexpr int rows_a_warp = 32 / pairs, step = T::warps * rows_a_warp, turns = T::m / step;
+  constexpr int together = std::min(turns, 8);
+  static_assert(turns % together == 0);
+  const int lane = static_cast<int>(threadIdx.x) % 32, column = 2 * (lane % pairs);
+  const int first = static_cast<int>(threadIdx.x) / 32 * rows_a_warp + lane / pairs;
+#pragma unroll
+  for (int group = 0; group < T::n; group += width) {
+    const auto of_column = epilogue.column(PairPlace(0, n0 + group + column, rows, columns).n);
+#pragma unroll 1
+    for (int turn = 0; turn < turns; turn += together) {
+      const auto row_of = [&](int i) { return first + (turn + i) * step; };
+      const auto place_of = [&](int i) { return PairPlace(m0 + row_of(i), n0 + group + column, rows, columns); };
+      typename Epilogue::Loaded loaded[together];
+#pragma unroll
+      for (int i = 0; i < together; ++i) loaded[i] = epilogue.load(epilogue.row(place_of(i).m), place_of(i).n);
+#pragma unroll
+      for (int i = 0; i < together; ++i)
+        finish_pair<pairs>(epilogue, place_of(i), epilogue.row(place_of(i).m), of_column, loaded[i],
+                           *reinterpret_cast<const float2*>(sums + row_of(i) * T::sums_stride + group + column),
+                           (n0 + group) / row_sum_columns);
+    }
+  }
+}
+
+// Where a lane's rows of A and B begin in a stage. The matrices of A are (rows 0, k 0), (rows 8, k 0), (rows 0, k 1),
+// (rows 8, k 1), those of B (rows 0, k 0), (rows 0, k 1), (rows 8, k 0), (rows 8, k 1).
+template <class T>
+struct LaneRows {
+  __device__ LaneRows() {}
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
+  const unsigned a = (warp_m + lane() % 16) * T::row_bytes + ((lane() / 16 ^ lane() % 8) * 16);
+  const unsigned b =
+      (T::m + warp_n + lane() % 8 + lane() / 16 * 8) * T::row_bytes + ((lane() / 8 % 2 ^ lane() % 8) * 16);
+};
+template <class T>
+using TileSums = Sums[T::tiles_m][T::tiles_n];
+
+// What a stage adds to a warp's sums.
+template <class T, class E, Math math>
+__device__ __forceinline__ void multiply_stage(TileSums<T>& c, unsigned stage, const LaneRows<T>& rows) {
+#pragma unroll
+  for (int part = 0; part < T::parts; ++part) {
+    const unsigned at_a = (stage + rows.a) ^ (32 * part), at_b = (stage + rows.b) ^ (32 * part);
+    TileOperand<E, math, 4> left[T::tiles_m];
+    TileOperand<E, math, 2> right[T::tiles_n];
+#pragma unroll
+    for (int i = 0; i < T::tiles_m; ++i) {
+      unsigned words[4];
+      load_matrices(words, at_a + i * 16 * T::row_bytes);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) left[i].set(e, words[e]);
+    }
+#pragma unroll
+    for (int j = 0; j < T::tiles_n; j += 2) {
+      unsigned words[4];
+      load_matrices(words, at_b + j * 8 * T::row_bytes);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) right[j + e / 2].set(e % 2, words[e]);
+    }
+#pragma unroll
+    for (int i = 0; i < T::tiles_m; ++i)
+#pragma unroll
+      for (int j = 0; j < T::tiles_n; ++j) multiply_add(c[i][j], left[i], right[j]);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void store_sums(const TileSums<T>& c, float* sums, const LaneRows<T>& rows) {
+#pragma unroll
+  for (int i = 0; i < T::tiles_m; ++i)
+#pragma unroll
+    for (int j = 0; j < T::tiles_n; ++j) {
+      float* to =
+          sums + (rows.warp_m + 16 * i + rows.lane() / 4) * T::sums_stride + rows.warp_n + 8 * j + rows.lane() % 4 * 2;
+      *reinterpret_cast<float2*>(to) = make_float2(c[i][j].x, c[i][j].y);
+      *reinterpret_cast<float2*>(to + 8 * T::sums_stride) = make_float2(c[i][j].z, c[i][j].w);
+    }
+}
+
+template <class T, class E, Math math, class Epilogue>
+__device__ __forceinline__ void multiply_tile(const Product<E>& p, int m0, int n0, char* shared,
+                                              const Epilogue& epilogue) {
+  const auto base = static_cast<unsigned>(__cvta_generic_to_shared(shared)), end = base + T::stages * T::stage;
+  RowCopies<T::m, T::threads, E> copies_a(p.a, p.lda, m0, p.m, p.k);
+  RowCopies<T::n, T::threads, E> copies_b(p.b, p.ldb, n0, p.n, p.k);
+  int copies_left = ceil_div(p.k, T::row_bytes / static_cast<int>(sizeof(E)));
+  const int steps = copies_left;
+  const auto next = [&](unsigned stage) { return stage + T::stage == end ? base : stage + T::stage; };
+  unsigned to = base;
+  const auto copy_next = [&] {
+    if (copies_left-- > 0) {
+      copies_a.copy_next(to);
+      copies_b.copy_next(to + T::m * T::row_bytes);
+      to = next(to);
+    }
+    commit_copies();
+  };
+
+  const LaneRows<T> rows;
+  TileSums<T> c = {};
+  for (int step = 0; step < T::stages - 1; ++step) copy_next();
+  unsigned stage = base;
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<T::stages - 2>();
+    __syncthreads();
+    copy_next();
+    multiply_stage<T, E, math>(c, stage, rows);
+    stage = next(stage);
+  }
+  wait_copies<0>();
+  __syncthreads();  // the stages may be written anew
+  auto* sums = reinterpret_cast<float*>(shared);
+  store_sums<T>(c, sums, rows);
+  __syncthreads();
+  epilogue.chosen([&](const auto& fixed) { finish_tile<T>(p.m, p.n, m0, n0, sums, fixed); });
+}
+
+template <class T, class E, Math math, class Epilogue>
+__global__ void __launch_bounds__(T::threads, math == Math::fp32 ? 1 : T::resident)
+    product_kernel(Product<E> p, Beside beside, Epilogue epilogue) {
+  extern __shared__ __align__(128) char product_shared[];
+  const Distances distances = beside.of(static_cast<int>(blockIdx.z));
+  p.shift(distances);
+  epilogue.shift(distances);
+  multiply_tile<T, E, math>(p, static_cast<int>(blockIdx.y) * T::m, static_cast<int>(blockIdx.x) * T::n, product_shared,
+                            epilogue);
+}
+
+template <class T, class E, Math math, class Epilogue>
+void launch_tiles(const Product<E>& p, const Beside& beside, const Epilogue& epilogue, cudaStream_t stream) {
+  constexpr auto kernel = product_kernel<T, E, math, Epilogue>;
+  allow_shared_memory<kernel, T::bytes>();
+  const dim3 grid(ceil_div(p.n, T::n), ceil_div(p.m, T::m), beside.count());
+  launch(kernel, {grid, T::threads, T::bytes}, stream, "starting a product", p, beside, epilogue);
+}
+
+}  // namespace hone::cuda

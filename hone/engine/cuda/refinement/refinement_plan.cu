@@ -1,0 +1,64 @@
+#include "hone/engine/cuda/refinement/refinement_plan.cuh"
+
+#include <algorithm>
+
+#include "hone/engine/cuda/encoder/datum.cuh"
+#include "hone/engine/cuda/refinement/registers/register_refinement.cuh"
+#include "hone/engine/cuda/refinement/streamed/streamed_refinement.cuh"
+
+namespace hone::cuda {
+namespace {
+
+RefinementKernel kernel_of(const RefinementPlan& plan) {
+  return plan.weights == WeightPlace::registers ? register_kernel(plan) : streamed_kernel(plan);
+}
+
+// All the shared memory that there is is asked for: kernels are shared by runs of different shapes.
+bool allows(const RefinementPlan& plan, int most) {
+  if (plan.bytes > most) return false;
+  const cudaError_t status = cudaFuncSetAttribute(kernel_of(plan), cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  if (status != cudaSuccess) cudaGetLastError();
+  return status == cudaSuccess;
+}
+
+}  // namespace
+
+int resident_clusters(const RefinementPlan& plan) {
+  return resident_clusters(kernel_of(plan), plan.cluster, plan.threads, plan.bytes);
+}
+
+std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, WeightPlace weights, int batch, int chains) {
+  const int most = cluster_shared_memory();
+  if (most == 0 || !suits_halves(decoder.net, decoder.density, decoder.math)) return {};
+  const std::optional<RefinementPlan> plan =
+      weights == WeightPlace::registers ? plan_registers(decoder, chains) : plan_streamed(decoder);
+  if (!plan || plan->chains != chains || !allows(*plan, most)) return {};
+  return resident_clusters(*plan) >= ceil_div(batch, chains) ? plan : std::nullopt;
+}
+
+Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent) {
+  if (plan.weights != WeightPlace::registers || plan.chains != EncoderSplit::rows) return {};
+  if (encoder.depth < 2 || encoder.depth > 3) return {};
+  Surroundings around{true, {}, {}, EncodeShape(encoder, latent), AscendShape(encoder, latent)};
+  const long long most = cluster_shared_memory(), draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);
+  long long end = plan.bytes + std::max(around.encode.bytes, around.ascend.bytes);
+  if (end + draws > most) return {};
+  around.begin = plan.bytes;
+  around.stage = static_cast<int>(plan.bytes + around.encode.bytes);
+  const int staged_bytes = 16 * plan.threads;
+  around.staged = static_cast<int>(std::min<long long>(plan.own, (most - draws - around.stage) / staged_bytes));
+  end = std::max<long long>(end, around.stage + around.staged * staged_bytes);
+  around.draws = static_cast<int>(end);
+  around.bytes = static_cast<int>(end + draws);
+  RefinementPlan whole = plan;
+  whole.bytes = around.bytes;  // as many clusters must be resident as the plan says
+  return resident_clusters(whole) == resident_clusters(plan) ? around : Surroundings();
+}
+
+void launch_refinement(const Space& space, const RefinementSpec& spec, int first_run, int runs, cudaStream_t stream) {
+  const Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, spec.plan.threads,
+                      spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
+  check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan), space, spec, first_run), "starting a refinement");
+}
+
+}  // namespace hone::cuda

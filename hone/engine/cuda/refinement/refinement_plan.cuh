@@ -1,0 +1,112 @@
+#pragma once
+
+#include <optional>
+
+#include "hone/engine/cuda/device/math.cuh"
+#include "hone/engine/cuda/encoder/encoder_shape.cuh"
+#include "hone/engine/cuda/train/space.cuh"
+
+namespace hone::cuda {
+
+// A whole refinement as one kernel: value and gradient at z0, all HMC steps with their Metropolis decisions and, in the
+// authors' mode, the step size's adaptation, and the pass through the decoder that the model's gradient needs. Where
+// weights are in registers it may also make what comes before and after (`Surroundings`).
+//
+// A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights for the whole time.
+// With two hidden layers a gradient goes so:
+//   h_0 = act(W_0ᵀ z + b)           every block
+//   h_1 slice → all blocks          one meeting of the cluster
+//   residual of the pixel slice, d = W_2 r: partial sums for all units of h_1
+//   partial sums → their owners, deltas, partial sums for the layer below; one meeting
+//   act'(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since act' is known to all; → all; one meeting
+// All blocks of a cluster then move its chains, with the same bits. Where there are chains enough for the whole device,
+// a block alone is faster: nothing crosses (streamed_decoder.cuh). Nor does it where there are no hidden layers and
+// every block has all weights in its registers (one_layer_decoder.cuh): then each block of the cluster has chains of
+// its own, and they are together for the encoder's sake.
+
+// Where the chains of a cluster keep their state: points are (chain, D).
+struct ChainPlaces {
+  int z = 0, gradient = 0, position = 0, momentum = 0, proposed_gradient = 0, drawn = 0, first_gradient = 0;
+  int value = 0, proposed = 0, energy = 0, acceptance = 0, constant = 0, log_uniform = 0, next_log_uniform = 0,
+      next_energy = 0, first_value = 0, epsilon = 0;
+  int length = 0, next_length = 0, proposals = 0, nonfinite = 0, counts = 0;
+  int bytes = 0;  // with what lies before
+
+  constexpr ChainPlaces() = default;
+  __host__ __device__ constexpr ChainPlaces(int begin, int chains, int latent, bool keeps_first = false) {
+    Places places(begin);
+    for (int* p : {&z, &gradient, &position, &momentum, &proposed_gradient, &drawn})
+      *p = places.take<double>(chains * latent);
+    for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform, &next_energy})
+      *p = places.take<double>(chains);
+    if (keeps_first) {  // the beginning, for the objective
+      first_gradient = places.take<double>(chains * latent);
+      first_value = places.take<double>(chains);
+    }
+    epsilon = places.take<double>(2);
+    for (int* p : {&length, &next_length, &proposals, &nonfinite}) *p = places.take<int>(chains);
+    counts = places.take<unsigned>(1);
+    bytes = places.bytes();
+  }
+};
+
+// Where the weights are, as halves: in the registers of a cluster or, for many chains, streaming by a block alone, or
+// kept by it where they fit. Decoders: ReLU, Bernoulli, sizes within those of TwoHiddenLayers or NoHiddenLayers, and of
+// StreamedShape.
+enum class WeightPlace { registers, streamed };
+
+struct RefinementPlan {
+  WeightPlace weights = WeightPlace::registers;
+  int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
+  int threads = 0, bytes = 0;              // of a block; bytes of its shared memory
+  bool refines = true;                     // there are steps to make
+  int own = 0;                             // fragments in a thread's registers
+};
+
+// The encoder's layers above the first and the objective, where a refinement's kernel makes them too: the cluster that
+// refines eight data's draws makes them before, and what follows from them after.
+struct Surroundings {
+  bool there = false;
+  EncoderSpec encoder = {};
+  ObjectiveSpec objective = {};
+  EncodeShape encode;
+  AscendShape ascend;
+  int begin = 0, draws = 0, bytes = 0;  // of shared memory: theirs, q's draws, and with what lies before
+  int stage = 0, staged = 0;            // where so many of a thread's own fragments wait while the encoder runs
+};
+
+struct RefinementSpec {
+  Net decoder;
+  Tape tape;  // for the model's gradient
+  HmcShape shape;
+  int steps, adapting;
+  Adapt adapt;
+  StepSizeArrays sizes;
+  RefinementPlan plan;
+  int clusters;  // of a run
+  Surroundings around;
+};
+using RefinementKernel = void (*)(Space, RefinementSpec, int);
+
+struct DecoderShape {
+  Net net;
+  Density density;
+  Math math;
+  bool refines;
+};
+// How the decoder fits the device, with 8 or 16 chains per cluster; nothing where it does not, where not all chains of
+// a batch are on the device at once, or where the device knows no clusters.
+std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, WeightPlace weights, int batch, int chains);
+
+// What a plan's kernel makes of the encoder and the objective; not there where it cannot. Where their arrays are, the
+// caller says.
+Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent);
+
+// How many clusters of a plan the device holds at a time.
+int resident_clusters(const RefinementPlan& plan);
+
+// All clusters of a launch must be resident at a time where step sizes adapt inside: the caller launches waves of runs,
+// and nothing else that stays may run on the device.
+void launch_refinement(const Space& space, const RefinementSpec& spec, int first_run, int runs, cudaStream_t stream);
+
+}  // namespace hone::cuda

@@ -1,0 +1,400 @@
+#pragma once
+
+#include "hone/engine/cuda/refinement/refinement.cuh"
+#include "hone/engine/cuda/refinement/registers/register_places.cuh"
+
+namespace hone::cuda {
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+// A block's part of a Bernoulli decoder with two hidden layers of ReLUs. The weights of the last layer and, forward, of
+// the second lie in registers, as fragments: their products read nothing but activations. The other fragments, which
+// are few, lie in shared memory. A product over all of k is one warp's; but the last one, back to z, follows the one
+// before it in the same warp, and its sums are added up.
+template <class Shape, int NT>
+class RegisterDecoder {
+ public:
+  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = RegisterPlaces<Shape, NT>::point_stride,
+                       groups = 1;
+  static constexpr bool keeps_first = RegisterPlaces<Shape, NT>::keeps_first;
+
+  __device__ RegisterDecoder(const Space& space, const RefinementSpec& spec, char* shared, int run, int first)
+      : space_(space),
+        spec_(spec),
+        shared_(shared),
+        boxes_(reinterpret_cast<Mailbox*>(shared + at().boxes)),
+        rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())),
+        run_(run),
+        first_(first) {}
+
+  __device__ int rank() const { return rank_; }
+  __device__ int first() const { return first_; }
+  static __device__ constexpr ChainPlaces places() { return at().chains(); }
+  __device__ void set_up() {  // of shared memory
+    auto* all = reinterpret_cast<float4*>(shared_);
+    static_assert(at().boxes + box_count * 8 <= at().fragments);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < at().boxes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
+    boxes_.set_up();
+  }
+  __device__ void load() {  // weights into place, with a barrier
+    take_fragments<Shape>(own_, resident(), packed_weights());
+    load_vectors();
+    __syncthreads();
+  }
+  // The same in parts, as `begin_fragments` and `take_staged`; between them, if wanted, what goes to registers and has
+  // no place to wait.
+  __device__ void begin_load(const Mailbox& box, char* stage, int staged) const {
+    begin_fragments<Shape>(resident(), packed_weights(), box, stage, staged);
+  }
+  __device__ void load_rest(int staged) {
+    take_rest<Shape>(own_, packed_weights(), staged);
+    load_vectors();
+  }
+  template <bool has_rest>
+  __device__ void load_staged(const Mailbox& box, const char* stage, int staged) {
+    take_staged<Shape, has_rest>(own_, packed_weights(), box, stage, staged);
+    if constexpr (!has_rest) load_vectors();
+    __syncthreads();
+  }
+  __device__ __forceinline__ void set_input(int chain, int d, float z) {
+    const int word = tile_word(chain / 8 * latent_tiles + d / 16, d / 2 % 8, chain % 8);
+    reinterpret_cast<unsigned short*>(shared_ + at().input)[2 * word + d % 2] =
+        static_cast<unsigned short>(packed(z, z));
+  }
+  template <bool records>
+  __device__ void evaluate(bool wants_value, const double* value) {
+    forget_addresses();
+    residual_word_ = here_only(tile_word(warp_, g(), 2 * t()));  // before the time when everything waits for it
+    forward_hidden<records>();
+    forget_addresses();
+    compare<records>(wants_value, value);
+    forget_addresses();
+    const bool wants_gradient = !records || wants_value;
+    backward_hidden<records>(wants_gradient);
+    forget_addresses();
+    if (wants_gradient) share_gradient(wants_value);
+  }
+  __device__ __forceinline__ double gradient(int chain, int d) const {
+    constexpr int stride = NC * most_dims;
+    const float* gradients = reinterpret_cast<const float*>(shared_ + at().gradients) + (parity_ ^ 1) * blocks * stride;
+    float sums[2] = {};  // at a time
+#pragma unroll
+    for (int rank = 0; rank < blocks; ++rank) sums[rank % 2] += gradients[rank * stride + chain * most_dims + d];
+    return sums[0] + sums[1];
+  }
+  __device__ __forceinline__ double log_likelihood_part(int chain, int part) const {
+    const auto* parts = reinterpret_cast<const double*>(shared_ + at().log_likelihoods);
+    return part < blocks ? parts[((parity_ ^ 1) * blocks + part) * NC + chain] : 0;
+  }
+
+ private:
+  static constexpr int blocks = Shape::blocks, latent_tiles = Shape::latent_tiles, first_tiles = Shape::first_tiles,
+                       second_tiles = Shape::second_tiles, owned_tiles = Shape::owned_tiles,
+                       pixel_tiles = Shape::pixel_tiles, forward_steps = Shape::forward_steps,
+                       back_steps = Shape::back_steps, last = 2;
+
+  static __host__ __device__ constexpr RegisterPlaces<Shape, NT> at() { return {}; }
+  // do_one(n, m) for each tile of chains and each that the block may own of the second layer: a warp each.
+  template <class DoOne>
+  __device__ __forceinline__ void by_owned_tiles(DoOne do_one) const {
+    static_assert(NT * owned_tiles <= warps);
+    if (warp_ < NT * owned_tiles) do_one(NT == 1 ? 0 : warp_ / owned_tiles, NT == 1 ? warp_ : warp_ % owned_tiles);
+  }
+  __device__ __forceinline__ uint2& words(int place, int tile) const {
+    return reinterpret_cast<uint2*>(shared_ + place)[32 * tile + lane_];
+  }
+  __device__ __forceinline__ Sums& sums_at(int place, int tile) const {
+    return reinterpret_cast<Sums*>(shared_ + place)[32 * tile + lane_];
+  }
+  // Σ of tiles first, first + stride …: two sums at a time
+  template <int count, int stride>
+  __device__ __forceinline__ Sums sum_of_tiles(int place, int first) const {
+    Sums c[2] = {sums_at(place, first), sums_at(place, first + stride)};
+#pragma unroll
+    for (int i = 2; i < count; ++i) c[i % 2] = c[i % 2] + sums_at(place, first + i * stride);
+    return c[0] + c[1];
+  }
+  __device__ __forceinline__ Fragment* resident() const {
+    return reinterpret_cast<Fragment*>(shared_ + at().fragments);
+  }
+  __device__ __forceinline__ Fragment& small(int i) const { return resident()[i * threads + 32 * warp_ + lane_]; }
+  __device__ int g() const { return lane_ / 4; }
+  __device__ int t() const { return lane_ % 4; }
+  // What follows from the thread's place is computed where it is used: weights need the registers.
+  __device__ __forceinline__ void forget_addresses() {
+    warp_ = here_only(warp_);
+    lane_ = here_only(lane_);
+  }
+  __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
+  __device__ int pixel(int local) const { return Slice(spec_.decoder.layer[last].outputs, blocks, rank_).unit(local); }
+  __device__ int owned(int m) const { return blocks * m + rank_; }  // a tile of the second layer
+  __device__ float* recorded(float* const (&arrays)[max_layers], int l, int chain, int unit) const {  // of the tape
+    return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld +
+           unit;
+  }
+  __device__ void record(float* const (&arrays)[max_layers], int l, int n, int tile, const Sums& c) const {
+    const int unit = 16 * tile + 2 * g(), chain = 8 * n + 2 * t();
+    const Layer& layer = spec_.decoder.layer[l];
+    float* to = recorded(arrays, l, chain, unit);
+    const bool there[2] = {unit < layer.outputs, unit + 1 < layer.outputs};
+    if (real(chain)) {
+      if (there[0]) to[0] = c.x;
+      if (there[1]) to[1] = c.z;
+    }
+    if (real(chain + 1)) {
+      if (there[0]) to[layer.ld] = c.y;
+      if (there[1]) to[layer.ld + 1] = c.w;
+    }
+  }
+  __device__ const Fragment* packed_weights() const {
+    return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_)) + rank_ * Shape::fragments * threads;
+  }
+  __device__ void load_vectors() {  // biases and data of what a lane computes
+    const int to[2] = {pixel(16 * warp_ + 2 * g()), pixel(16 * warp_ + 2 * g() + 1)};
+    last_bias_ = biases(last, to[0], to[1]);
+    const bool second = warp_ >= Shape::second_warp;
+    const int unit = 16 * (second ? owned(warp_ - Shape::second_warp) : warp_) + 2 * g();
+    hidden_bias_ = biases(second ? 1 : 0, unit, unit + 1);
+    const float* x = space_.of(space_.x, run_);
+#pragma unroll
+    for (int e = 0; e < 2; ++e)
+#pragma unroll
+      for (int n = 0; n < NT; ++n)
+#pragma unroll
+        for (int other = 0; other < 2; ++other) {
+          const int chain = 8 * n + 2 * t() + other;
+          x_[n][2 * other + e] =
+              to[e] >= 0 && real(chain) ? x[static_cast<std::size_t>(first_ + chain) * space_.ld_pixels + to[e]] : 0.0f;
+        }
+  }
+  __device__ float2 biases(int l, int unit, int next) const {
+    const Layer& layer = spec_.decoder.layer[l];
+    const float* all = space_.parameters + run_ * space_.stride + layer.bias;
+    const auto bias = [&](int i) { return layer.has_bias && i >= 0 && i < layer.outputs ? all[i] : 0.0f; };
+    return {bias(unit), bias(next)};
+  }
+  template <bool records>
+  __device__ void forward_hidden() {
+    if (warp_ < first_tiles) {
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const Sums c = sum_of_products<latent_tiles, NT>(
+            for_all_chains(hidden_bias_), [&](int s) -> Fragment& { return small(Shape::first_forward + s); },
+            [&](int s) { return words(at().input, n * latent_tiles + s); });
+        first_value_[n] = packed(rectified(c));
+        words(at().first, n * first_tiles + warp_) = transposed(first_value_[n]);
+        if constexpr (records)
+          if (warp_ % blocks == rank_) record(spec_.tape.value, 0, n, warp_, unpacked(first_value_[n]));
+      }
+    }
+    __syncthreads();
+    const int m = warp_ - Shape::second_warp, tile = owned(m);
+    if (m >= 0 && m < owned_tiles && tile < second_tiles) {  // → all blocks
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const Sums c = sum_of_products<first_tiles, NT>(
+            for_all_chains(hidden_bias_), [&](int s) -> Fragment& { return own_[s]; },
+            [&](int s) { return words(at().first, n * first_tiles + s); });
+        const uint2 value = packed(rectified(c)), b = transposed(value);
+        words(at().mask, n * owned_tiles + m) = value;
+        const int place = at().second + ((n * second_tiles + tile) * 32 + lane_) * 8;
+#pragma unroll
+        for (int to = 0; to < blocks; ++to) {
+          const unsigned remote = remote_address(shared_, to);
+          send(remote + place, remote + at().boxes + 8 * second_box, b);
+        }
+        if constexpr (records) record(spec_.tape.value, 1, n, tile, unpacked(value));
+      }
+    }
+    boxes_.receive(second_box, NT * second_tiles * 256);
+  }
+  template <bool records>
+  __device__ void compare(bool wants_value, const double* value) {
+    if (warp_ < pixel_tiles) {
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const Sums c = sum_of_products<forward_steps, NT>(
+            for_all_chains(last_bias_), [&](int i) -> Fragment& { return own_[i]; },
+            [&](int i) { return words(at().second, n * forward_steps + i); });
+        double sums[2] = {finish<records>(n, 0, c.x, c.z, wants_value, value),
+                          finish<records>(n, 1, c.y, c.w, wants_value, value)};
+        if (!wants_value) continue;
+        auto* partial = reinterpret_cast<double*>(shared_ + at().partial_values) + warp_ * NC;
+#pragma unroll
+        for (int other = 0; other < 2; ++other) {
+#pragma unroll
+          for (int offset = 4; offset < 32; offset *= 2)
+            sums[other] += __shfl_xor_sync(0xFFFFFFFFu, sums[other], offset);
+          if (g() == 0) partial[8 * n + 2 * t() + other] = sums[other];
+        }
+      }
+    }
+    __syncthreads();
+  }
+  // A pair of pixels of chain 2 t + other: the residual and, where wanted, log p.
+  template <bool records>
+  __device__ __forceinline__ double finish(int n, int other, float low, float high, bool wants_value,
+                                           const double* value) const {
+    const int chain = 2 * t() + other;
+    const float a[2] = {low, high};
+    float r[2];
+    double sum = 0;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const float x = x_[n][2 * other + e];
+      r[e] = residual<Math::tf32>(Density::bernoulli, a[e], x);
+      const int to = pixel(16 * warp_ + 2 * g() + e);
+      if (wants_value && to >= 0) sum += log_probability<Math::tf32>(Density::bernoulli, a[e], x);
+      if constexpr (records) {
+        if (value && value[8 * n + chain] == -infinity) r[e] = 0;
+        if (to >= 0 && real(8 * n + chain)) *recorded(spec_.tape.delta, last, 8 * n + chain, to) = r[e];
+      }
+    }
+    reinterpret_cast<unsigned*>(shared_ + at().residual)[residual_word_ + tile_word(n * pixel_tiles, 0, other)] =
+        packed(r[0], r[1]);
+    return sum;
+  }
+  // Pixels → the second layer's sums, to their owners → the first layer's deltas → parts of ∇_z.
+  template <bool records>
+  __device__ void backward_hidden(bool wants_gradient) {
+    if (const int first = warp_ - Shape::back_warp; first >= 0 && first < Shape::back_warps) {
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        Sums c[Shape::back_tiles];
+#pragma unroll
+        for (int i = 0; i < Shape::back_tiles; ++i)
+          c[i] = sum_of_products<back_steps, NT>(
+              {}, [&](int s) -> Fragment& { return own_[i * back_steps + s]; },
+              [&](int s) { return words(at().residual, n * pixel_tiles + s); });
+#pragma unroll
+        for (int i = 0; i < Shape::back_tiles; ++i) {
+          const int tile = first + i * Shape::back_warps, place = (rank_ * NT + n) * owned_tiles + tile / blocks;
+          const unsigned remote = remote_address(shared_, tile % blocks);
+          if (tile < second_tiles)
+            send(remote + at().sums + (place * 32 + lane_) * 16, remote + at().boxes + 8 * sums_box, c[i]);
+        }
+      }
+    }
+    Fragment to_first[owned_tiles], to_z[latent_tiles];  // in time
+    if (warp_ < first_tiles) {
+#pragma unroll
+      for (int m = 0; m < owned_tiles; ++m) to_first[m] = small(Shape::second_back + m);
+#pragma unroll
+      for (int m = 0; m < latent_tiles; ++m) to_z[m] = small(Shape::first_back + m);
+    }
+    boxes_.receive(sums_box, blocks * NT * 512 * ((second_tiles - rank_ + blocks - 1) / blocks));
+    gather_deltas<records>();
+    __syncthreads();
+    if (warp_ < first_tiles) {
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const Sums c =
+            where_positive(first_value_[n], sum_of_products<owned_tiles, NT>(
+                                                {}, [&](int m) -> Fragment& { return to_first[m]; },
+                                                [&](int m) { return words(at().delta, n * owned_tiles + m); }));
+        if constexpr (records) send_first_delta(n, c);
+        if (wants_gradient) {
+          const uint2 b = transposed(packed(c));
+#pragma unroll
+          for (int m = 0; m < latent_tiles; ++m) {
+            Sums part = {};
+            multiply_add(part, to_z[m], b);
+            sums_at(at().parts, (n * latent_tiles + m) * first_tiles + warp_) = part;
+          }
+        }
+      }
+    }
+    if constexpr (records) record_first_delta();
+  }
+  template <bool records>
+  __device__ void gather_deltas() const {  // of the second layer's tiles that this block owns
+    by_owned_tiles([&](int n, int m) {
+      if (owned(m) >= second_tiles) return;
+      const Sums sum = sum_of_tiles<blocks, NT * owned_tiles>(at().sums, n * owned_tiles + m);
+      const Sums delta = where_positive(words(at().mask, n * owned_tiles + m), sum);
+      words(at().delta, n * owned_tiles + m) = transposed(packed(delta));
+      if constexpr (records) record(spec_.tape.delta, 1, n, owned(m), delta);
+    });
+  }
+  // The first layer's deltas are sums over the cluster: tile m's are made by block m mod blocks.
+  __device__ void send_first_delta(int n, const Sums& c) const {
+    const int place = (rank_ * NT + n) * owned_tiles + warp_ / blocks;
+    const unsigned remote = remote_address(shared_, warp_ % blocks);
+    send(remote + at().first_sums + (place * 32 + lane_) * 16, remote + at().boxes + 8 * delta_box, c);
+  }
+  __device__ void record_first_delta() {
+    static_assert(first_tiles <= blocks * owned_tiles);
+    boxes_.receive(delta_box, blocks * NT * 512 * ((first_tiles - rank_ + blocks - 1) / blocks));
+    by_owned_tiles([&](int n, int m) {
+      if (owned(m) >= first_tiles) return;
+      const Sums sum = sum_of_tiles<blocks, NT * owned_tiles>(at().first_sums, n * owned_tiles + m);
+      record(spec_.tape.delta, 0, n, owned(m), sum);
+    });
+  }
+  // This block's part of ∇_z log p(x | z) and, where wanted, of log p(x | z) → all blocks.
+  __device__ void share_gradient(bool wants_value) {
+    static_assert(NT * latent_tiles <= warps);
+    const int n = warp_ / latent_tiles, tile = warp_ % latent_tiles;
+    GradientPlaces places;
+    if (n < NT) places = gradient_places(n, tile);  // in time
+    __syncthreads();
+    if (n < NT)
+      send_gradient(places, sum_of_tiles<first_tiles, 1>(at().parts, (n * latent_tiles + tile) * first_tiles));
+    if (wants_value) {
+      const int to = warps - 1 - warp_;  // one block per warp
+      if (to < blocks && lane_ < NC) {
+        const auto* partial = reinterpret_cast<const double*>(shared_ + at().partial_values) + lane_;
+        double sum = 0;
+#pragma unroll
+        for (int tile = 0; tile < pixel_tiles; ++tile) sum += partial[tile * NC];
+        send(reinterpret_cast<double*>(shared_ + at().log_likelihoods) + (parity_ * blocks + rank_) * NC + lane_,
+             boxes_[gradient_box + parity_], to, sum);
+      }
+    }
+    boxes_.receive(gradient_box + parity_, blocks * NC * ((space_.latent + 3) / 4 * 16 + (wants_value ? 8 : 0)));
+    parity_ ^= 1;
+  }
+  struct GradientPlaces {
+    bool any;
+    int at, box;
+  };
+  // Where the lane sends its part of a tile of ∇_z log p(x | z): (chain, D) of every block. Lanes four apart exchange,
+  // so that a lane sends four dimensions of one chain.
+  __device__ __forceinline__ GradientPlaces gradient_places(int n, int tile) const {
+    const int odd = g() % 2, chain = 8 * n + 2 * t() + odd, d = 16 * tile + 2 * (g() - odd);
+    GradientPlaces places;
+    places.any = d < space_.latent;
+    places.at = here_only(at().gradients + (((parity_ * blocks + rank_) * NC + chain) * most_dims + d) * 4);
+    places.box = here_only(at().boxes + 8 * (gradient_box + parity_));
+    return places;
+  }
+  __device__ __forceinline__ void send_gradient(const GradientPlaces& places, const Sums& c) const {
+    const bool odd = g() % 2;
+    const float low = __shfl_xor_sync(0xFFFFFFFFu, odd ? c.x : c.y, 4),
+                high = __shfl_xor_sync(0xFFFFFFFFu, odd ? c.z : c.w, 4);
+    const Sums four = odd ? Sums{low, high, c.y, c.w} : Sums{c.x, c.z, low, high};
+    if (!places.any) return;
+#pragma unroll
+    for (int to = 0; to < blocks; ++to) {
+      const unsigned remote = remote_address(shared_, to);
+      send(remote + places.at, remote + places.box, four);
+    }
+  }
+
+  const Space& space_;
+  const RefinementSpec& spec_;
+  char* shared_;
+  Mailboxes<box_count> boxes_;
+  int rank_, run_, first_, parity_ = 0;
+  int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+  Fragment own_[Shape::own];
+  float2 hidden_bias_, last_bias_;  // of the warp's tile of the first layer, or of the second; of pixels
+  float x_[NT][4];
+  uint2 first_value_[NT];  // the warp's tile of the first layer
+  int residual_word_ = 0;  // where the lane's first residuals lie
+};
+
+#endif
+
+}  // namespace hone::cuda

@@ -1,0 +1,132 @@
+#include "hone/engine/cuda/refinement/registers/register_refinement.cuh"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "hone/engine/cuda/encoder/encoder_block.cuh"
+#include "hone/engine/cuda/refinement/registers/one_layer_decoder.cuh"
+#include "hone/engine/cuda/refinement/registers/register_decoder.cuh"
+
+namespace hone::cuda {
+namespace {
+
+// This block's number, asked for anew each time: it needs no register until then.
+[[maybe_unused]] __device__ __forceinline__ int this_block() {
+  int block;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+  return block;
+}
+
+// Of a decoder's shape, with 8 · NT chains per cluster.
+template <class Shape, int NT>
+using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<Shape, NT>, OneLayerPlaces<NT>>;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+template <class Shape, int NT>
+using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<Shape, NT>, OneLayerDecoder<NT>>;
+#endif
+
+template <class Shape, int NT, bool stay>
+__global__ void __launch_bounds__(threads, 1)
+    refine(const __grid_constant__ Space space, const __grid_constant__ RefinementSpec spec, int first_run) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(16) char shared[];
+  const int cluster = static_cast<int>(blockIdx.x) / Shape::blocks;
+  const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
+  DecoderOf<Shape, NT> decoder(space, spec, shared, run, first);
+  Refinement refinement(decoder, space, spec, shared, run, decoder.first());
+  if constexpr (NT == 1) {
+    static_assert(Shape::blocks == EncoderSplit::blocks);
+    const Surroundings& around = spec.around;
+    const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
+      const int of_cluster = block / Shape::blocks;
+      return EncoderBlock(space, around.encoder, reinterpret_cast<float*>(shared + around.begin), block % Shape::blocks,
+                          of_cluster % spec.clusters * EncoderSplit::rows, first_run + of_cluster / spec.clusters);
+    };
+    auto* draws = reinterpret_cast<double*>(shared + around.draws);
+    if (around.there) {
+      const auto before = encoder(this_block());
+      before.set_up();
+      wait_for_previous();
+      const auto begun = before.begin_encode(around.encode);
+      decoder.set_up();
+      before.note_baselines(around.objective, draws);
+      before.encode(around.encode, begun, draws, [&](auto when) {
+        if constexpr (when == 0)  // there is much of it: before, it would stand in the way
+          decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+        else if constexpr (stay)  // in a loop of many steps the compiler would lack the registers
+          decoder.load_rest(around.staged);
+      });
+      decoder.template load_staged<stay>(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      before.begin_ascend(around.ascend);  // where what the encoder needed was
+    } else {
+      wait_for_previous();
+      decoder.set_up();
+      decoder.load();
+    }
+    refinement.template run<stay>(around.there ? draws + (decoder.first() - first) * space.latent
+                                               : draws_of(space, run, decoder.first()));
+    if (around.there) {
+      const auto after = encoder(this_block());
+      after.ascend(around.ascend, around.objective, [&](int column) -> Datum {
+        const DrawnDatum q = after.own(draws);
+        const auto chain = refinement.chain(column - decoder.first());
+        const bool alive = chain.first_value != -infinity;
+        return {q.mean,
+                q.sd,
+                q.noise,
+                q.raw_sd,
+                chain.z,
+                chain.first_gradient,
+                alive,
+                alive ? chain.first_value : 0,
+                alive ? chain.value : 0,
+                {q.baseline[0], q.baseline[1]}};
+      });
+    }
+  } else {
+    wait_for_previous();
+    decoder.set_up();
+    decoder.load();
+    refinement.run(draws_of(space, run, decoder.first()));
+  }
+#endif
+}
+
+template <class Shape>
+RefinementKernel kernel_of(const RefinementPlan& plan) {
+  if (plan.chains == 16) return refine<Shape, 2, false>;
+  return plan.refines ? refine<Shape, 1, false> : refine<Shape, 1, true>;
+}
+
+template <class Shape>
+RefinementPlan plan_of(const DecoderShape& decoder, int chains) {
+  return {.weights = WeightPlace::registers,
+          .depth = decoder.net.depth,
+          .cluster = Shape::blocks,
+          .chains = chains,
+          .threads = threads,
+          .bytes = chains == 8 ? BlockPlaces<Shape, 1>().chains().bytes : BlockPlaces<Shape, 2>().chains().bytes,
+          .refines = decoder.refines,
+          .own = Shape::own};
+}
+
+}  // namespace
+
+std::optional<RefinementPlan> plan_registers(const DecoderShape& decoder, int chains) {
+  if (TwoHiddenLayers::holds(decoder.net)) return plan_of<TwoHiddenLayers>(decoder, chains);
+  if (NoHiddenLayers::holds(decoder.net)) return plan_of<NoHiddenLayers>(decoder, chains);
+  return {};
+}
+
+std::size_t packed_size(const Net& net) {
+  const auto size = [&]<class Shape>(Shape) {
+    return Shape::holds(net) ? static_cast<std::size_t>(Shape::packed_blocks) * Shape::fragments * threads : 0;
+  };
+  return std::max(size(TwoHiddenLayers()), size(NoHiddenLayers()));
+}
+
+RefinementKernel register_kernel(const RefinementPlan& plan) {
+  return plan.depth == 1 ? kernel_of<NoHiddenLayers>(plan) : kernel_of<TwoHiddenLayers>(plan);
+}
+
+}  // namespace hone::cuda

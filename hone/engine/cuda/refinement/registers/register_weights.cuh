@@ -1,0 +1,211 @@
+#pragma once
+
+#include <algorithm>
+
+#include "hone/engine/cuda/device/cluster.cuh"
+#include "hone/engine/cuda/update/update.cuh"
+
+namespace hone::cuda {
+
+// A block's share of the pixels: `width` of every block but the last ones, whole tiles; `count` of this one, perhaps
+// none (≤ 0).
+struct Slice {
+  int width, begin, count;
+
+  __device__ Slice(int outputs, int blocks, int rank)
+      : width(round_up(ceil_div(outputs, blocks), 16)),
+        begin(rank * width),
+        count(width < outputs - begin ? width : outputs - begin) {}
+  __device__ int unit(int local) const { return local < count ? begin + local : -1; }  // −1: it is not there
+};
+
+// A tile of packed weights: of `copies` blocks from `rank` on, at place `place` of the threads of warp `warp`; its k as
+// it lies, or as `transposed` leaves it.
+struct PackedTile {
+  int rank, copies, place, warp;
+  bool by_parity;
+};
+
+// How large a decoder with two hidden layers may be whose weights stay in the registers of a cluster, as tiles of 16
+// units. A block owns a slice of the pixels, and tiles rank, rank + blocks … of the second hidden layer.
+template <int blocks_, int latent_tiles_, int first_tiles_, int second_tiles_, int pixel_tiles_>
+struct RegisterShape {
+  static constexpr int blocks = blocks_, latent_tiles = latent_tiles_, first_tiles = first_tiles_,
+                       second_tiles = second_tiles_, pixel_tiles = pixel_tiles_;
+  static constexpr bool hidden = true;
+  static constexpr int owned_tiles = (second_tiles + blocks - 1) / blocks;  // of the second layer, of a block at most
+
+  // A warp's part of the last layer. Forward it has a tile of pixels and all of k. Back, warps that have no pixels
+  // share the tiles below, two each. The warps that are left have the second layer's forward products.
+  static constexpr int forward_steps = second_tiles, back_steps = pixel_tiles;
+  static constexpr int back_warp = pixel_tiles, back_warps = (second_tiles + 1) / 2, back_tiles = 2;
+  static constexpr int second_warp = back_warp + back_warps;
+  static_assert(first_tiles >= 2 && first_tiles <= second_warp && second_warp + owned_tiles <= warps);
+  static_assert(blocks <= warps);
+
+  // A thread's fragments. Of the hidden layers, which are few, in shared memory (warp = tile of the first layer, be it
+  // results or k); then those in its own registers: of the last layer forward or back, or of the second layer (k =
+  // tiles of the first).
+  static constexpr int own = std::max({forward_steps, back_tiles* back_steps, first_tiles});
+  enum Place {
+    first_forward = 0,
+    second_back = latent_tiles,
+    first_back = second_back + owned_tiles,
+    in_shared = first_back + latent_tiles,
+    fragments = in_shared + own
+  };
+  static constexpr int packed_blocks = blocks;  // each has fragments of its own
+
+  static __device__ int slice_tiles(int outputs) { return Slice(outputs, blocks, 0).width / 16; }
+  // Where the tile of a layer's weights from 16 inputs to 16 outputs lies, of a layer whose outputs are so many.
+  static __device__ PackedTile forward(int layer, int in, int out, int outputs) {
+    if (layer == 0) return {0, blocks, first_forward + in, out, false};
+    if (layer == 1) return {out % blocks, 1, in_shared + in, second_warp + out / blocks, true};
+    const int width = slice_tiles(outputs);
+    return {out / width, 1, in_shared + in, out % width, true};
+  }
+  static constexpr bool goes_back = true;  // tiles of outputs' rows are there too
+  static __device__ PackedTile back(int layer, int in, int out, int outputs) {
+    if (layer == 0) return {0, blocks, first_back + in, out, true};
+    if (layer == 1) return {out % blocks, 1, second_back + out / blocks, in, true};
+    const int width = slice_tiles(outputs);
+    return {out / width, 1, in_shared + in / back_warps * back_steps + out % width, back_warp + in % back_warps, false};
+  }
+
+  static constexpr bool holds(const Net& net) {
+    return net.depth == 3 && net.inputs() <= 16 * latent_tiles && net.outputs() <= blocks * 16 * pixel_tiles &&
+           net.layer[0].outputs <= 16 * first_tiles && net.layer[1].outputs <= 16 * second_tiles;
+  }
+};
+using TwoHiddenLayers = RegisterShape<8, 1, 13, 13, 7>;  // up to 16, 208, 208, 896 units
+
+// Without hidden layers every block has all weights, and chains of its own: nothing crosses. A warp has tiles warp,
+// warp + 16 … of pixels in its registers; those that are left, in shared memory, have four warps each.
+struct NoHiddenLayers {
+  static constexpr int blocks = 8, latent_tiles = 4, own_tiles = 3, extra_tiles = warps / latent_tiles;
+  static constexpr int own = own_tiles * latent_tiles, in_shared = 1, fragments = in_shared + own, packed_blocks = 1;
+  static constexpr bool hidden = false;
+  static constexpr int pixel_tiles = warps * own_tiles + extra_tiles;  // up to 64 dimensions, 832 pixels
+
+  static __device__ PackedTile forward(int, int in, int out, int) {
+    if (out < warps * own_tiles) return {0, 1, in_shared + out / warps * latent_tiles + in, out % warps, false};
+    return {0, 1, 0, (out - warps * own_tiles) * latent_tiles + in, false};
+  }
+  static constexpr bool goes_back = false;
+
+  static constexpr bool holds(const Net& net) {
+    return net.depth == 1 && net.inputs() <= 16 * latent_tiles && net.outputs() <= 16 * pixel_tiles;
+  }
+};
+
+// (16, 16) weights of a product, lane = 4 g + t: row 2 g of the tile at k, row 2 g + 1 at k, and both at the second
+// k's. So the sums that a lane gets belong to a pair of neighbouring units.
+struct alignas(16) Fragment {
+  unsigned a[4];
+};
+
+// Weights `weight[row · by_row + k · by_k]` of a tile as a lane's fragment.
+__device__ __forceinline__ Fragment fragment_of(const float* weight, int by_row, int by_k, bool by_parity) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, next = by_parity ? 2 : 1, second = by_parity ? 1 : 8;
+  weight += lane / 4 * 2 * by_row + lane % 4 * 2 * next * by_k;
+  const auto pair = [&](int row, int k) {
+    const float* w = weight + row * by_row + k * by_k;
+    return packed(w[0], w[next * by_k]);
+  };
+  return {{pair(0, 0), pair(1, 0), pair(0, second), pair(1, second)}};
+}
+
+// Part of a decoder's layer, `tiles` tiles of 16 inputs (rows) by as many of outputs, to its places among the
+// fragments; what is outside of the layer is 0 and stays so. All warps of the block.
+template <class Shape>
+__device__ __forceinline__ void pack_fragments(Fragment* to, const UpdateTask& task, const float* theta, int stride,
+                                               int tiles) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x) / 32; i < tiles * tiles; i += static_cast<int>(blockDim.x) / 32) {
+    const int row = i / tiles * 16, col = i % tiles * 16, in = (task.row0 + row) / 16, out = (task.col0 + col) / 16;
+    if (16 * in >= task.rows || 16 * out >= task.cols) continue;
+    const float* weight = theta + row * stride + col;
+    const auto place = [&](const PackedTile& tile, const Fragment& fragment) {
+#pragma unroll 1
+      for (int rank = tile.rank; rank < tile.rank + tile.copies; ++rank)
+        to[((rank * Shape::fragments + tile.place) * warps + tile.warp) * 32 + lane] = fragment;
+    };
+    const PackedTile forward = Shape::forward(task.packed_layer, in, out, task.cols);
+    place(forward, fragment_of(weight, 1, stride, forward.by_parity));
+    if constexpr (Shape::goes_back) {
+      const PackedTile back = Shape::back(task.packed_layer, in, out, task.cols);
+      place(back, fragment_of(weight, stride, 1, back.by_parity));
+    }
+  }
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+// b: (k, chain g)
+__device__ __forceinline__ void multiply_add(Sums& c, const Fragment& a, uint2 b) { mma_halves(c, a.a, b.x, b.y); }
+
+// start + Σ_i a(i) b(i), several sums at a time, since a product waits for the one before it: four where there is one
+// tile of chains, else two.
+template <int steps, int chain_tiles, class A, class B>
+__device__ __forceinline__ Sums sum_of_products(const Sums& start, A a, B b) {
+  constexpr int side_by_side = chain_tiles == 1 ? 4 : 2;
+  Sums c[side_by_side] = {start};
+#pragma unroll
+  for (int i = 0; i < steps; ++i) multiply_add(c[i % side_by_side], a(i), b(i));
+  if constexpr (side_by_side == 4 && steps > 2) return (c[0] + c[1]) + (c[2] + c[3]);
+  return steps > 1 ? c[0] + c[1] : c[0];
+}
+
+// (8, 8) halves the other way round
+__device__ __forceinline__ unsigned transposed(unsigned word) {
+  unsigned result;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
+  return result;
+}
+// A block's fragments come from where they were packed: the first to shared memory, where they stay; a thread's own
+// to its registers. Or in two parts, between which they come: `staged` of the own ones lie in shared memory for a
+// while.
+template <class Shape>
+__device__ __forceinline__ void take_fragments(Fragment (&own)[Shape::own], Fragment* resident, const Fragment* from) {
+  from += threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < Shape::own; ++i) own[i] = from[(Shape::in_shared + i) * threads];
+#pragma unroll
+  for (int i = 0; i < Shape::in_shared; ++i) resident[i * threads + threadIdx.x] = from[i * threads];
+}
+template <class Shape>
+__device__ __forceinline__ void begin_fragments(Fragment* resident, const Fragment* from, const Mailbox& box,
+                                                char* stage, int staged) {
+  constexpr int bytes = threads * static_cast<int>(sizeof(Fragment)), in_shared = Shape::in_shared;
+  if (threadIdx.x != 0) return;
+  copy_bytes(resident, from, in_shared * bytes, box);
+  if (staged > 0) copy_bytes(stage, from + in_shared * threads, staged * bytes, box);
+  box.expect((in_shared + staged) * bytes);
+}
+// Those that are not staged come to registers between, if there are as many (`has_rest`: they are there already).
+template <class Shape>
+__device__ __forceinline__ void take_rest(Fragment (&own)[Shape::own], const Fragment* from, int staged) {
+  from += Shape::in_shared * threads + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < Shape::own; ++i)
+    if (i >= staged) own[i] = from[i * threads];
+}
+template <class Shape, bool has_rest>
+__device__ __forceinline__ void take_staged(Fragment (&own)[Shape::own], const Fragment* from, const Mailbox& box,
+                                            const char* stage, int staged) {
+  from += Shape::in_shared * threads + threadIdx.x;
+  box.wait(0);
+#pragma unroll
+  for (int i = 0; i < Shape::own; ++i) {
+    const Fragment* place = reinterpret_cast<const Fragment*>(stage) + i * threads + threadIdx.x;
+    if constexpr (!has_rest)
+      own[i] = i < staged ? *place : from[i * threads];
+    else if (i < staged)
+      own[i] = *place;
+  }
+}
+
+#endif
+
+}  // namespace hone::cuda

@@ -1,0 +1,171 @@
+#include "hone/engine/cuda/train/launches.cuh"
+
+#include <algorithm>
+
+#include "hone/engine/cuda/refinement/products/chains.cuh"
+#include "hone/engine/cuda/refinement/streamed/streamed_refinement.cuh"
+#include "hone/engine/cuda/train/iteration.cuh"
+
+namespace hone::cuda {
+
+Launches::Launches(const TrainPlan& plan, const RunMemory& memory) : plan_(plan), memory_(memory) {
+  const std::vector<UpdateTask> all = tasks();
+  strips_ = static_cast<int>(std::ranges::count_if(all, [](const UpdateTask& t) { return t.words > 0; }));
+  tasks_ = Memory<UpdateTask>(all);
+}
+
+// What takes longest first: the small ones fill the gaps.
+std::vector<UpdateTask> Launches::tasks() const {
+  const TrainConfig& config = plan_.config;
+  const RunPlaces& places = memory_.places();
+  const bool strips = plan_.first_parts > 0;
+  std::vector<UpdateTask> tasks;
+  const auto add = [&](const std::vector<UpdateTask>& more) { tasks.insert(tasks.end(), more.begin(), more.end()); };
+  for (int net = 0; net < EncoderSplit::nets; ++net) {
+    Net one = plan_.encoder;
+    Tape tape = places.encoder_tape;
+    for (int l = 0; l < one.depth; ++l) {
+      one.layer[l].weight += net * plan_.net_parameters;
+      one.layer[l].bias += net * plan_.net_parameters;
+      tape.value[l] += static_cast<std::size_t>(net) * config.batch * one.layer[l].ld;
+      tape.delta[l] += static_cast<std::size_t>(net) * config.batch * one.layer[l].ld;
+    }
+    const double rate = net == 0 ? config.rate_mean : config.rate_scale;
+    if (strips) add(strip_tasks(one, tape, rate, places.first_sums, net, config.batch));
+    for (int l = 0; l < one.depth; ++l) add(update_tasks(one, tape, l, rate, l > 0 || !strips));
+  }
+  for (int l = 0; l < plan_.decoder.depth; ++l) {
+    std::vector<UpdateTask> of_layer = update_tasks(plan_.decoder, places.decoder_tape, l, config.rate_model, true);
+    if (plan_.packing() != Packing::none)
+      for (UpdateTask& task : of_layer) task.packed_layer = task.rows > 0 ? l : -1;
+    add(of_layer);
+  }
+  std::ranges::stable_sort(tasks, std::greater<>(), [](const UpdateTask& t) { return (t.words > 0) + (t.rows > 0); });
+  return tasks;
+}
+
+ObjectiveSpec Launches::objective() const {
+  const TrainConfig& config = plan_.config;
+  const ObjectiveTerms terms = config.objective->terms().value();
+  return {.objective = terms,
+          .baseline_decay = config.baseline_decay,
+          .analytic = terms.entropy != Entropy::sampled,
+          .shared_until = config.baseline == LatentBaseline::local ? config.shared_until : assessment_iteration,
+          .adapt = config.refine.adapt,
+          .sizes = memory_.step_sizes()};
+}
+
+Surroundings Launches::surroundings() const {
+  const RunPlaces& places = memory_.places();
+  Surroundings around = plan_.around;
+  around.encoder = {plan_.encoder, plan_.net_parameters, places.encoder_tape, places.first_sums};
+  around.objective = objective();
+  return around;
+}
+
+UpdateSpec Launches::update() const {
+  const TrainConfig& config = plan_.config;
+  return {.tasks = tasks_.data(),
+          .count = static_cast<int>(tasks_.size()),
+          .strips = strips_,
+          .optimizer = config.optimizer,
+          .math = plan_.math,
+          .objective = objective(),
+          .preparation = {.data = memory_.data(),
+                          .rates = {config.rate_decay, config.decay_every},
+                          .seed = memory_.seeds(),
+                          .steps = plan_.refinement && plan_.refines() ? config.refine.steps : 0,
+                          .shape = plan_.hmc()},
+          .packing = plan_.packing()};
+}
+
+void Launches::prepare(const Space& space) const { launch_prepare(space, update(), plan_.runs, queue_); }
+
+template <class Networks>
+void Launches::refine_by(const Networks& decoder, const Space& space) const {
+  const RefineConfig& refine = plan_.config.refine;
+  const ChainArrays& chains = space.chains;
+  const int batch = plan_.config.batch, runs = plan_.runs;
+  const Comparison data{.density = plan_.config.model.density(),
+                        .x = space.x,
+                        .ldx = space.ld_pixels,
+                        .rows_per_datum = 1,
+                        .alive = nullptr,
+                        .partial = nullptr,
+                        .residuals = true};
+  const auto gradient = [&](bool value) {
+    Comparison wanted = data;
+    if (value) wanted.partial = chains.partial;
+    decoder.compute_gradient(batch, wanted, chains.likelihood_gradient, chains.ld);
+  };
+  decoder.prepare();
+  gradient(true);
+  launch_begin(chains, runs, queue_);
+  launch_settle(space, runs, queue_);
+  HmcStep step{{memory_.seeds(), &space.now->iteration, 0, 0}, memory_.step_sizes(), plan_.hmc(), 0, false};
+  for (int i = 0; plan_.refines() && i < refine.steps; ++i) {
+    step.index = static_cast<std::uint32_t>(i);
+    step.adapts = refine.adapt == Adapt::inside && i < refine.adapting_steps();
+    launch_step(chains, step, runs, queue_, gradient);
+  }
+  launch_refined_input(space, runs, queue_);
+  Comparison last = data;
+  last.alive = space.alive;
+  decoder.compare(batch, last);
+  decoder.backward(batch);
+  decoder.record(batch);
+}
+
+void Launches::refine(const Space& space, const Surroundings& around) const {
+  const int runs = plan_.runs;
+  if (!plan_.refinement) {
+    const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(plan_.config.batch), space.stride};
+    const RunPlaces& places = memory_.places();
+    return places.decoder_path.with(plan_.decoder, space.parameters, places.decoder_tape, sides, queue_,
+                                    [&](const auto& decoder) { refine_by(decoder, space); });
+  }
+  if (plan_.refinement->weights == WeightPlace::streamed) launch_pack_streamed(space, plan_.decoder, runs, queue_);
+  const RefineConfig& config = plan_.config.refine;
+  const RefinementSpec spec{.decoder = plan_.decoder,
+                            .tape = memory_.places().decoder_tape,
+                            .shape = plan_.hmc(),
+                            .steps = plan_.refines() ? config.steps : 0,
+                            .adapting = config.adapting_steps(),
+                            .adapt = config.adapt,
+                            .sizes = memory_.step_sizes(),
+                            .plan = *plan_.refinement,
+                            .clusters = ceil_div(plan_.config.batch, plan_.refinement->chains),
+                            .around = around};
+  for (int run = 0; run < runs; run += plan_.wave)
+    launch_refinement(space, spec, run, std::min(plan_.wave, runs - run), queue_);
+}
+
+void Launches::iterate(const Space& space, const Space* next) const {
+  const int batch = plan_.config.batch, runs = plan_.runs;
+  const RunPlaces& places = memory_.places();
+  const bool alone = !plan_.around.there;  // the encoder and the objective have launches of their own
+  const auto with_encoder = [&](const auto& f) {
+    const Sides sides{EncoderSplit::nets, runs, plan_.net_parameters, 0, static_cast<std::size_t>(batch), space.stride};
+    Tape tape = places.encoder_tape;
+    tape.input = space.x;
+    places.encoder_path.with(plan_.encoder, space.parameters, tape, sides, queue_, f);
+  };
+  if (alone) {
+    with_encoder([&](const auto& networks) {
+      networks.prepare();
+      networks.forward(batch);
+    });
+    launch_draw(space, runs, queue_);
+  }
+  refine(space, surroundings());
+  if (alone) {
+    launch_ascend(space, objective(), runs, queue_);
+    with_encoder([&](const auto& networks) {
+      networks.backward(batch);
+      networks.record(batch);
+    });
+  }
+  launch_update(space, next, update(), runs, queue_);
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,118 @@
+#include "hone/engine/cuda/train/plan.cuh"
+
+#include "hone/engine/cuda/product/network_products.cuh"
+
+namespace hone::cuda {
+namespace {
+
+// How long a refinement takes, relative to one with 8 chains per cluster in registers, as measured (H200, the paper's
+// shapes).
+double refinement_time(const RefinementPlan& plan) {
+  const bool hidden = plan.depth > 1;
+  if (plan.weights == WeightPlace::streamed) return hidden ? 3.8 : 3.1;
+  return plan.chains == 8 ? 1 : hidden ? 1.6 : 1.3;
+}
+
+struct Choice {
+  std::optional<RefinementPlan> plan;
+  int wave = 1;
+};
+
+// One kernel where the decoder fits. With several runs or a large batch the device is full anyway, so more chains share
+// a cluster, or a block works alone.
+Choice choose_refinement(const DecoderShape& decoder, int batch, int runs, const PathOptions& options) {
+  Choice choice;
+  double best = 0;
+  const auto consider = [&](PathKind kind, WeightPlace weights, int chains) {
+    if (options.kind != PathKind::chosen && options.kind != kind) return;
+    const std::optional<RefinementPlan> plan = plan_refinement(decoder, weights, batch, chains);
+    if (!plan) return;
+    const int wave = resident_clusters(*plan) / ceil_div(batch, chains);
+    const double cost = ceil_div(runs, wave) * refinement_time(*plan);
+    if (choice.plan && cost >= best) return;
+    best = cost;
+    choice = {plan, wave};
+  };
+  for (const int chains : {8, 16})
+    if (options.chains == 0 || options.chains == chains) consider(PathKind::registers, WeightPlace::registers, chains);
+  consider(PathKind::streamed, WeightPlace::streamed, 16);
+  return choice;
+}
+
+Net net_of(const PaddedParameters& padded, const std::string& name, int inputs, const std::vector<int>& hidden,
+           int outputs, Activation activation) {
+  Net net;
+  net.activation = activation;
+  net.depth = static_cast<int>(hidden.size()) + 1;
+  if (net.depth > max_layers)
+    throw InputError("the cuda engine takes networks of at most " + std::to_string(max_layers - 1) + " hidden layers");
+  for (int l = 0; l < net.depth; ++l) {
+    const int units = l + 1 < net.depth ? hidden[l] : outputs;
+    const std::string index = "[" + std::to_string(l) + "]";
+    const std::size_t bias = padded.offset(name + ".bias" + index);
+    net.layer[l] = {.inputs = inputs,
+                    .outputs = units,
+                    .ld = padded_width(units),
+                    .weight = padded.offset(name + ".weight" + index),
+                    .bias = bias == PaddedParameters::npos ? 0 : bias,
+                    .has_bias = bias != PaddedParameters::npos};
+    inputs = units;
+  }
+  return net;
+}
+
+std::string words_of(const TrainPlan& plan) {
+  std::string words;
+  if (const auto& kernel = plan.refinement) {
+    const bool registers = kernel->weights == WeightPlace::registers;
+    words = "one kernel a refinement: " + std::to_string(ceil_div(plan.config.batch, kernel->chains)) +
+            (registers ? " clusters of " + std::to_string(kernel->cluster) + " blocks, " : " blocks alone, ") +
+            std::to_string(kernel->chains) + " chains each, weights " +
+            (registers           ? "in registers"
+             : kernel->depth > 1 ? "streaming by"
+                                 : "in shared memory");
+  } else {
+    words = "one kernel a product" + ProductPath(plan.math, plan.halves()).words() +
+            ", replayed as a graph (layers or batch are large, or a device is below compute capability 9.0)";
+  }
+  return words + (plan.around.there ? "; encoder and objective in the same kernel" : "; encoder product by product");
+}
+
+}  // namespace
+
+Packing TrainPlan::packing() const {
+  if (!refinement || refinement->weights != WeightPlace::registers) return Packing::none;
+  return decoder.depth == 1 ? Packing::one_layer : Packing::hidden_layers;
+}
+
+TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::span<const Tensor> tensors, int runs,
+                          const PathOptions& options) {
+  const ModelConfig& model = config.model;
+  const int pixels = train.dimension();
+  const Math math = config.precision == Precision::float32 ? Math::fp32 : Math::tf32;
+  const PaddedParameters padded(tensors);
+  const Net decoder = net_of(padded, "decoder", model.latent, model.hidden, pixels, model.activation);
+  const Net encoder = net_of(padded, "mean", pixels, model.encoder_hidden, model.latent, model.activation);
+  const Choice choice =
+      choose_refinement({decoder, model.density(), math, config.objective->refines()}, config.batch, runs, options);
+  const Surroundings around = choice.plan ? plan_surroundings(*choice.plan, encoder, model.latent) : Surroundings();
+  TrainPlan plan{.config = config,
+                 .runs = runs,
+                 .data = train.size(),
+                 .pixels = pixels,
+                 .padded = padded,
+                 .math = math,
+                 .decoder = decoder,
+                 .encoder = encoder,
+                 .net_parameters = padded.offset("sd.weight[0]") - padded.offset("mean.weight[0]"),
+                 .refinement = choice.plan,
+                 .wave = choice.wave,
+                 .around = around,
+                 // where the kernel encodes, the likelihood is Bernoulli and data are bits
+                 .first_parts = around.there ? ceil_div(ceil_div(pixels, 64), FirstLayerSums::words) : 0,
+                 .words = {}};
+  plan.words = words_of(plan);
+  return plan;
+}
+
+}  // namespace hone::cuda

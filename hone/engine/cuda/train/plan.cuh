@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "hone/engine/config.hpp"
+#include "hone/engine/cuda/refinement/refinement_plan.cuh"
+#include "hone/engine/cuda/train/padded_parameters.hpp"
+#include "hone/engine/cuda/update/update.cuh"
+#include "hone/latent/data_set.hpp"
+
+namespace hone::cuda {
+
+// How refinements are executed. One kernel makes a refinement where the decoder fits, with the weights in registers or
+// streaming, whichever suits the batch and the number of runs. Otherwise each product is a kernel.
+enum class PathKind { chosen, registers, streamed, products };
+struct PathOptions {
+  PathKind kind = PathKind::chosen;
+  int chains = 0;  // of a cluster with weights in registers: 8, 16; 0: chosen
+};
+
+// How runs of one configuration are executed: which kernels, and how their work is shared out. It holds no addresses
+// and never changes.
+struct TrainPlan {
+  TrainConfig config;
+  int runs, data, pixels;  // data: how many there are to train on
+  PaddedParameters padded;
+  Math math;
+  Net decoder, encoder;        // encoder: the network of q's means; that of the deviations has the same shape
+  std::size_t net_parameters;  // floats from the means' network to the deviations'
+  std::optional<RefinementPlan> refinement;  // none: product by product
+  int wave;                                  // runs whose clusters are resident at a time
+  Surroundings around;
+  int first_parts;    // of FirstLayerSums
+  std::string words;  // how an iteration is executed
+
+  bool refines() const { return config.objective->refines(); }
+  HmcShape hmc() const { return {config.kernel->as_hmc()->leapfrog, config.kernel->as_hmc()->jitter}; }
+  bool halves() const { return suits_halves(decoder, config.model.density(), math); }  // of the decoder's products
+  Packing packing() const;
+};
+
+// `tensors`: the model's. Throws InputError if a network has too many layers.
+TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::span<const Tensor> tensors, int runs,
+                          const PathOptions& options);
+
+}  // namespace hone::cuda

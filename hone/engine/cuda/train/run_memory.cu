@@ -1,0 +1,160 @@
+#include "hone/engine/cuda/train/run_memory.cuh"
+
+#include <algorithm>
+
+#include "hone/engine/cuda/refinement/registers/register_refinement.cuh"
+#include "hone/engine/cuda/refinement/streamed/streamed_refinement.cuh"
+
+namespace hone::cuda {
+namespace {
+
+// Takes a run's arrays from an arena, which may only count.
+class Placing {
+ public:
+  Placing(const TrainPlan& plan, Arena arena)
+      : plan_(plan), arena_(arena), batch_(plan.config.batch), points_(batch_ * plan.config.model.latent) {}
+
+  RunPlaces places() {
+    RunPlaces places;
+    places.encoder_path = ProductPath(plan_.math, false);
+    places.decoder_path = ProductPath(plan_.math, plan_.halves());
+    Space& s = places.space;
+    place_state(s);
+    place_iteration(s);
+    s.packed = arena_.take<uint4>(std::max(packed_size(plan_.decoder), streamed_size(plan_.decoder)));
+    place_baselines(s);
+    s.chains.place(arena_, s.batch, s.latent, s.ld_latent, Comparison::parts(plan_.pixels));
+    s.chains.constant = s.constant;
+    const auto take = [&](std::size_t bytes) { return arena_.take<char>(bytes); };
+    if (!plan_.refinement) places.decoder_path.take_room(plan_.decoder, batch_, 1, true, true, take);
+    if (!plan_.around.there)
+      places.encoder_path.take_room(plan_.encoder, batch_, EncoderSplit::nets, false, true, take);
+    place_tapes(places);
+    s.stride = s.chains.run = arena_.used() / 4;
+    return places;
+  }
+
+ private:
+  void place_state(Space& s) {
+    s.batch = plan_.config.batch;
+    s.latent = plan_.config.model.latent;
+    s.ld_latent = padded_width(s.latent);
+    s.ld_pixels = padded_width(plan_.pixels);
+    s.data = plan_.data;
+    s.steps = plan_.config.refine.steps;
+    s.state = arena_.take<RunState>(1);
+    s.indices = arena_.take<int>((chunk + 1) * batch_);
+    s.metrics = arena_.take<MetricsRow>(chunk);
+    const std::size_t size = plan_.padded.size();
+    s.parameters = arena_.take<float>(size);
+    s.second = arena_.take<float>(size);
+    s.first = plan_.config.optimizer == OptimizerKind::adam ? arena_.take<float>(size) : nullptr;
+    s.alive = arena_.take<int>(batch_);
+    for (double** p : {&s.mean, &s.sd, &s.z0, &s.grad_p0}) *p = arena_.take<double>(points_);
+    s.log_p0 = arena_.take<double>(batch_);
+    s.figures = arena_.take<double>(4 * batch_);
+  }
+
+  // What is prepared of an iteration, twice.
+  void place_iteration(Space& s) {
+    const std::size_t before = arena_.used(), drawn = plan_.refines() ? static_cast<std::size_t>(s.steps) : 0;
+    s.now = arena_.take<IterationState>(1);
+    s.x = arena_.take<float>(batch_ * s.ld_pixels);
+    s.datum = arena_.take<int>(batch_);
+    s.following = arena_.take<int>(batch_);
+    s.constant = arena_.take<double>(batch_);
+    s.noise = arena_.take<double>(points_);
+    s.meeting = arena_.take<unsigned long long>(s.steps);
+    s.drawn_momentum = arena_.take<double>(drawn * points_);
+    s.drawn_log_uniform = arena_.take<double>(drawn * batch_);
+    s.drawn_length = arena_.take<int>(drawn * batch_);
+    s.slot = (arena_.used() - before) / 4;
+    arena_.take<float>(s.slot);  // the second
+  }
+
+  void place_baselines(Space& s) {
+    const ObjectiveTerms terms = plan_.config.objective->terms().value();
+    const bool wanted[2] = {terms.score_first(), terms.start_score};
+    for (int term = 0; term < 2; ++term)
+      if (wanted[term] && plan_.config.baseline != LatentBaseline::none)
+        s.baseline[term] = arena_.take<double>(plan_.data);
+  }
+
+  void place_tapes(RunPlaces& places) {
+    Space& s = places.space;
+    places.decoder_tape = tape_of(plan_.decoder, s.chains.input, s.ld_latent, 1);
+    places.encoder_tape = tape_of(plan_.encoder, nullptr, s.ld_pixels, EncoderSplit::nets);
+    places.first_sums.parts = plan_.first_parts;
+    places.first_sums.sums =
+        arena_.take<float>(plan_.first_parts * EncoderSplit::nets * batch_ * plan_.encoder.layer[0].ld);
+    const int last = plan_.encoder.depth - 1;
+    s.raw_mean = places.encoder_tape.value[last];
+    s.raw_sd = s.raw_mean + batch_ * s.ld_latent;
+    s.delta_mean = places.encoder_tape.delta[last];
+    s.delta_sd = s.delta_mean + batch_ * s.ld_latent;
+  }
+
+  Tape tape_of(const Net& net, const float* input, int ld_input, int copies) {
+    Tape tape = {input, ld_input, {}, {}};
+    for (int l = 0; l < net.depth; ++l) {
+      const std::size_t size = copies * batch_ * net.layer[l].ld;
+      tape.value[l] = arena_.take<float>(size);
+      tape.delta[l] = arena_.take<float>(size);
+    }
+    return tape;
+  }
+
+  const TrainPlan& plan_;
+  Arena arena_;
+  std::size_t batch_, points_;
+};
+
+}  // namespace
+
+RunMemory::RunMemory(const TrainPlan& plan, const Model<float>& model, const DataSet& train,
+                     const std::vector<std::uint64_t>& seeds)
+    : plan_(plan), seeds_(seeds) {
+  memory_ = Memory<char>(4 * Placing(plan, Arena()).places().space.stride * seeds.size());
+  places_ = Placing(plan, Arena(memory_.data())).places();
+  if (const BitRows* bits = train.bits()) {
+    std::vector<std::uint64_t> words;
+    for (int n = 0; n < train.size(); ++n) words.insert(words.end(), bits->row(n).begin(), bits->row(n).end());
+    bits_ = Memory<std::uint64_t>(words);
+    return;
+  }
+  const PointData all = load_points(model, train, 0, train.size(), train.dimension());
+  values_ = Memory<float>(all.x);
+  if (plan.config.model.density() == Density::poisson) constants_ = Memory<double>(all.constant);
+}
+
+DataView RunMemory::data() const {
+  return {.bits = bits_.data(),
+          .values = values_.data(),
+          .constant = constants_.data(),
+          .words = ceil_div(plan_.pixels, 64),
+          .pixels = plan_.pixels};
+}
+
+StepSizeArrays RunMemory::step_sizes() const {
+  const RefineConfig& refine = plan_.config.refine;
+  return {.step_size = &space().state->step_size,
+          .rule = {refine.step_size, refine.acceptance, refine.gain},
+          .group = plan_.config.batch,
+          .run = space().stride};
+}
+
+RunState RunMemory::state(int run) const { return copy_of(of(space().state, run), 1, "reading a run's state").front(); }
+
+void RunMemory::set_state(int run, const RunState& state) {
+  copy_to(of(space().state, run), std::span(&state, 1), "writing a run's state");
+}
+
+void RunMemory::upload(float* to, int run, std::span<const float> values) {
+  copy_to(of(to, run), plan_.padded.padded(values), "copying parameters");
+}
+
+void RunMemory::download(const float* from, int run, std::span<float> values) const {
+  plan_.padded.unpad(copy_of(of(from, run), plan_.padded.size(), "reading parameters"), values);
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "hone/engine/cuda/product/network_products.cuh"
+#include "hone/engine/cuda/train/plan.cuh"
+#include "hone/engine/cuda/train/point_data.hpp"
+
+namespace hone::cuda {
+
+inline constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and figures lie on the device
+
+// Where everything of run 0 lies; run r's lies r · space.stride floats further.
+struct RunPlaces {
+  Space space = {};
+  Tape encoder_tape = {}, decoder_tape = {};  // the encoder's input is the minibatch, of either slot
+  FirstLayerSums first_sums = {};
+  ProductPath encoder_path, decoder_path;  // with their rooms, where there are products
+};
+
+// What runs hold on the device, and what they have in common: training data and seeds.
+class RunMemory {
+ public:
+  RunMemory(const TrainPlan& plan, const Model<float>& model, const DataSet& train,
+            const std::vector<std::uint64_t>& seeds);
+
+  const RunPlaces& places() const { return places_; }
+  const Space& space() const { return places_.space; }
+  const std::uint64_t* seeds() const { return seeds_.data(); }
+  DataView data() const;
+  StepSizeArrays step_sizes() const;  // one for all chains of a run
+
+  template <class T>
+  T* of(T* pointer, int run) const {
+    return at(pointer, run * space().stride);
+  }
+  RunState state(int run) const;
+  void set_state(int run, const RunState& state);
+  // Parameters or moments, in the model's layout.
+  void upload(float* to, int run, std::span<const float> values);
+  void download(const float* from, int run, std::span<float> values) const;
+
+ private:
+  const TrainPlan& plan_;
+  Memory<char> memory_;
+  RunPlaces places_;
+  Memory<std::uint64_t> bits_, seeds_;
+  Memory<float> values_;
+  Memory<double> constants_;
+};
+
+}  // namespace hone::cuda

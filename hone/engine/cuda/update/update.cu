@@ -1,0 +1,264 @@
+#include "hone/engine/cuda/update/update.cuh"
+
+#include <algorithm>
+
+#include "hone/engine/cuda/refinement/registers/register_weights.cuh"
+#include "hone/engine/cuda/update/first_layer.cuh"
+#include "hone/engine/cuda/update/learn.cuh"
+#include "hone/engine/cuda/update/prepare.cuh"
+
+namespace hone::cuda {
+namespace {
+
+// A tile of a matrix of weights is a block's, and a part of it a warp's.
+constexpr int side = 64, log_side_quads = 4, warp_m = 16, warp_n = 32;
+constexpr int stride = side + 8;       // of operands: a fragment touches every bank once
+constexpr int kept_stride = side + 4;  // of θ and moments: hardly a bank twice where they are packed
+static_assert(update_warps == (side / warp_m) * (side / warp_n) && side == 4 << log_side_quads);
+constexpr int bias_columns = 64, bias_parts = update_threads / bias_columns;
+
+constexpr int shared_floats = std::max(2 * rows_at_once * stride + 2 * side * kept_stride, Strip::floats);
+static_assert(4 * shared_floats <= 99 * 1024);  // what all devices have
+
+// Σ over the batch of what the layer read times its deltas, → tile (side, stride), where the operands lay.
+template <Math math>
+__device__ __forceinline__ void sum_gradient(const UpdateTask& task, const Space& space, int run, float* shared) {
+  const float *from = task.x ? task.x + run * space.stride : space.of(space.x, run),
+              *deltas = task.dy + run * space.stride;
+  const int batch = space.batch;
+  float *x = shared, *dy = shared + rows_at_once * stride;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int g = lane / 4, t = lane % 4, m0 = warp / 2 * warp_m, n0 = warp % 2 * warp_n;
+  constexpr int tiles = warp_n / 8;
+  float c[tiles][4] = {};
+#pragma unroll 1
+  for (int row0 = 0; row0 < batch; row0 += rows_at_once) {
+    const int rows = min(round_up(batch - row0, 8), rows_at_once);
+    copy_tile(x, stride, from, task.ldx, row0, batch, rows, task.row0, log_side_quads);
+    copy_tile(dy, stride, deltas, task.lddy, row0, batch, rows, task.col0, log_side_quads);
+    wait_for_copies();
+    __syncthreads();
+#pragma unroll 1
+    for (int k = t; k < rows; k += 8) {
+      const float *a = x + k * stride + m0 + g, *b = dy + k * stride + n0 + g;
+      Operand<math, 4> left;
+      left.set(0, rounded<math>(a[0]));
+      left.set(1, rounded<math>(a[8]));
+      left.set(2, rounded<math>(a[4 * stride]));
+      left.set(3, rounded<math>(a[4 * stride + 8]));
+#pragma unroll
+      for (int j = 0; j < tiles; ++j) {
+        Operand<math, 2> right;
+        right.set(0, rounded<math>(b[8 * j]));
+        right.set(1, rounded<math>(b[4 * stride + 8 * j]));
+        multiply_add<math>(c[j], left, right);
+      }
+    }
+    __syncthreads();
+  }
+  float* to = shared + (m0 + g) * stride + n0 + 2 * t;
+#pragma unroll
+  for (int j = 0; j < tiles; ++j) {
+    *reinterpret_cast<float2*>(to + 8 * j) = make_float2(c[j][0], c[j][1]);
+    *reinterpret_cast<float2*>(to + 8 * stride + 8 * j) = make_float2(c[j][2], c[j][3]);
+  }
+  __syncthreads();
+}
+
+// Sums of deltas over the batch, in an order of their own that is always the same.
+template <OptimizerKind optimizer>
+__device__ void update_biases(const UpdateTask& task, const Space& space, int run, float* shared) {
+  const Step step(space, task, run);
+  wait_for_previous();
+  const float* dy = task.dy + run * space.stride;
+  const int column = static_cast<int>(threadIdx.x) % bias_columns, part = static_cast<int>(threadIdx.x) / bias_columns;
+  const int n = task.col0 + column;
+  float sum = 0;
+  if (n < task.cols)
+#pragma unroll 8
+    for (int row = part; row < space.batch; row += bias_parts) sum += dy[static_cast<std::size_t>(row) * task.lddy + n];
+  shared[threadIdx.x] = sum;
+  __syncthreads();
+  if (part != 0 || n >= task.cols) return;
+  sum = 0;
+  for (int p = 0; p < bias_parts; ++p) sum += shared[p * bias_columns + column];
+  float none = 0;
+  step.move<optimizer>(step.theta[n], sum, step.first ? step.first[n] : none, step.second[n]);
+  step.check(isfinite(step.theta[n]));
+}
+
+// A tile's weights as a refinement's kernel wants them.
+__device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& task, Packing packing, int run,
+                                          const float* theta) {
+  auto* to = reinterpret_cast<Fragment*>(space.of(space.packed, run));
+  if (packing == Packing::one_layer)
+    pack_fragments<NoHiddenLayers>(to, task, theta, kept_stride, side / 16);
+  else
+    pack_fragments<TwoHiddenLayers>(to, task, theta, kept_stride, side / 16);
+}
+
+// What blocks know of their iteration and the next; `coming`: that one's number.
+struct Context {
+  const Space& space;
+  const UpdateSpec& spec;
+  bool prepares;
+  int run;
+  std::uint32_t coming;
+};
+
+template <OptimizerKind optimizer, bool moves>
+__device__ __forceinline__ void update_strip(const Context& at, int block, float* shared) {
+  const Space& space = at.space;
+  const int *minibatch = space.of(space.datum, at.run),
+            *next_minibatch = moves ? space.of(space.following, at.run) : minibatch_of(space, at.run, at.coming);
+  const Strip::Rows rows(space.batch, moves ? minibatch : nullptr, at.prepares ? next_minibatch : nullptr, 0);
+  const UpdateTask task = at.spec.tasks[block];
+  const Strip strip(space, task, at.spec.preparation.data, at.run, shared);
+  copy_weights(strip.tile(), task, space, at.run, moves);
+  strip.begin_bits(rows);
+  strip.clear_beyond();
+  if constexpr (moves) {
+    const Step step(space, task, at.run);
+    wait_for_previous();
+    strip.sum_gradient(minibatch);
+    update_tile<optimizer>(task, strip.tile(), step,
+                           [&](int row, int col, const float4& theta) { strip.keep(row, col, theta); });
+  } else {
+    wait_for_previous();
+    wait_for_copies();
+    strip.keep_all();
+  }
+  if (!at.prepares) return;
+  __syncthreads();
+  strip.multiply_next(next_minibatch);
+}
+
+template <Math math, OptimizerKind optimizer, bool moves>
+__device__ __forceinline__ void update_weights(const Context& at, const UpdateTask& task, float* shared) {
+  const Space& space = at.space;
+  float* kept = shared + 2 * rows_at_once * stride;
+  const WeightTile tile = {side, log_side_quads, kept_stride, kept, kept + side * kept_stride, shared, stride};
+  copy_weights(tile, task, space, at.run, moves);
+  if constexpr (moves) {
+    const Step step(space, task, at.run);
+    wait_for_previous();
+    sum_gradient<math>(task, space, at.run, shared);
+    update_tile<optimizer>(task, tile, step, [&](int row, int col, const float4& theta) {
+      *reinterpret_cast<float4*>(tile.theta + row * tile.stride + col) = theta;
+    });
+  } else {
+    wait_for_previous();
+    wait_for_copies();
+  }
+  if (!at.prepares || task.packed_layer < 0) return;
+  __syncthreads();
+  pack_tile(space, task, at.spec.packing, at.run, tile.theta);
+}
+
+// `moves`: all tensors move, and the next iteration is prepared where the grid has `rows` for it. Else parameters stay,
+// and an iteration is prepared as if they had moved. A row of blocks is a run's; but the first `rows` prepare data and
+// numbers of all runs: they wait for nothing, and where multiprocessors are free they are made while the kernel before
+// still runs.
+template <Math math, OptimizerKind optimizer, bool moves>
+__global__ void __launch_bounds__(update_threads, 2)
+    update(const __grid_constant__ Space space, const __grid_constant__ Space next,
+           const __grid_constant__ UpdateSpec spec, int rows) {
+  extern __shared__ __align__(16) float shared[];
+  int block = static_cast<int>(blockIdx.x), run = static_cast<int>(blockIdx.y);
+  const auto coming = [&] {
+    return moves ? __ldcg(&space.of(space.now, run)->iteration) + 1 : space.of(space.state, run)->next;
+  };
+  if (rows > 0) {
+    if (run < rows) {
+      block += run * static_cast<int>(gridDim.x);
+      run = block / space.batch;
+      if (run + rows < static_cast<int>(gridDim.y))
+        prepare_datum(next, spec.preparation, run, coming(), block % space.batch);
+      return;
+    }
+    run -= rows;
+  }
+  const Context at = {space, spec, rows > 0, run, coming()};
+  if constexpr (moves) {
+    if (block == 0)  // it takes long
+      return learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats);
+    block -= 1;
+  }
+  if constexpr (math == Math::tf32)  // strips are for a kernel in tf32
+    if (block < spec.strips) return update_strip<optimizer, moves>(at, block, shared);
+  const UpdateTask task = spec.tasks[block];
+  if (task.rows > 0 && (moves || task.packed_layer >= 0))
+    update_weights<math, optimizer, moves>(at, task, shared);
+  else if constexpr (moves)
+    update_biases<optimizer>(task, space, run, shared);
+  else
+    wait_for_previous();
+}
+
+template <bool moves>
+void launch_as(const Space& space, const Space* next, const UpdateSpec& spec, int runs, cudaStream_t stream) {
+  const auto with = [&]<Math math, OptimizerKind optimizer>() {
+    constexpr auto kernel = update<math, optimizer, moves>;
+    constexpr int bytes = shared_floats * static_cast<int>(sizeof(float));
+    allow_shared_memory<kernel, bytes>();
+    const int width = spec.count + moves, rows = next ? ceil_div(runs * space.batch, width) : 0;
+    const Launch launch(dim3(width, rows + runs), 1, update_threads, bytes, stream);
+    check(cudaLaunchKernelEx(&launch.config, kernel, space, next ? *next : space, spec, rows),
+          moves ? "updating the parameters" : "preparing an iteration");
+  };
+  with_math(spec.math, [&]<Math math>() {
+    moves&& spec.optimizer == OptimizerKind::adam ? with.template operator()<math, OptimizerKind::adam>()
+                                                  : with.template operator()<math, OptimizerKind::rmsprop>();
+  });
+}
+
+}  // namespace
+
+std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, double rate, bool weights) {
+  std::vector<UpdateTask> tasks;
+  const Layer& layer = net.layer[l];
+  UpdateTask task = {l == 0 ? tape.input : tape.value[l - 1],
+                     tape.delta[l],
+                     layer.weight,
+                     l == 0 ? tape.ld_input : net.layer[l - 1].ld,
+                     layer.ld,
+                     layer.ld,
+                     layer.inputs,
+                     layer.outputs,
+                     0,
+                     0,
+                     rate};
+  for (task.row0 = 0; weights && task.row0 < layer.inputs; task.row0 += side)
+    for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += side) tasks.push_back(task);
+  if (!layer.has_bias) return tasks;
+  task.rows = task.row0 = 0;
+  task.parameter = layer.bias;
+  for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += bias_columns) tasks.push_back(task);
+  return tasks;
+}
+
+std::vector<UpdateTask> strip_tasks(const Net& net, const Tape& tape, double rate, const FirstLayerSums& first,
+                                    int index, int batch) {
+  std::vector<UpdateTask> tasks;
+  const Layer& layer = net.layer[0];
+  const int words = ceil_div(layer.inputs, 64);
+  for (int part = 0; part < first.parts; ++part) {
+    const int begin = words * part / first.parts, end = words * (part + 1) / first.parts;
+    UpdateTask task = {nullptr,      tape.delta[0], layer.weight, 0, layer.ld, layer.ld,
+                       layer.inputs, layer.outputs, 64 * begin,   0, rate};
+    task.words = end - begin;
+    task.sums = first.sums + static_cast<std::size_t>(part * EncoderSplit::nets + index) * batch * layer.ld;
+    for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += Strip::units) tasks.push_back(task);
+  }
+  return tasks;
+}
+
+void launch_prepare(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream) {
+  launch_as<false>(space, &space, spec, runs, stream);
+}
+
+void launch_update(const Space& space, const Space* next, const UpdateSpec& spec, int runs, cudaStream_t stream) {
+  launch_as<true>(space, next, spec, runs, stream);
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <vector>
+
+#include "hone/engine/cuda/encoder/encoder_shape.cuh"
+#include "hone/engine/cuda/train/space.cuh"
+
+namespace hone::cuda {
+
+// The training data on the device: bits where they are binary, else floats (centred where the model wants it).
+struct DataView {
+  const std::uint64_t* bits;
+  const float* values;
+  const double* constant;  // − Σ log x! of a Poisson; null: 0
+  int words, pixels;
+};
+
+struct RateSpec {
+  double decay;
+  std::uint32_t every;
+};
+// What an iteration needs before it begins: x, datum and constant of its minibatch, noise of q's draws; for the
+// refinement's kernel the random numbers of `steps` HMC steps.
+struct Preparation {
+  DataView data;
+  RateSpec rates;
+  const std::uint64_t* seed;  // (runs)
+  int steps;
+  HmcShape shape;
+};
+
+// A block's share of the gradient of one tensor and of its update, and of what follows from it: a tile of weights; a
+// strip of the encoder's first layer where data are bits; or some biases (rows = 0).
+struct UpdateTask {
+  const float* x;   // (batch, ldx): what the layer read; null: the minibatch
+  const float* dy;  // (batch, lddy): its deltas
+  std::size_t parameter;
+  int ldx, lddy, ld, rows, cols, row0, col0;
+  double rate;
+  int packed_layer = -1;  // of the decoder's, where weights are packed
+  int words = 0;          // of a strip, of 64 bits, from row0 on
+  float* sums = nullptr;  // of a strip: the product with the next minibatch, (batch, ld)
+};
+enum class Packing { none, one_layer, hidden_layers };
+struct UpdateSpec {
+  const UpdateTask* tasks;
+  int count, strips;  // strips come first
+  OptimizerKind optimizer;
+  Math math;
+  ObjectiveSpec objective;
+  Preparation preparation;
+  Packing packing;
+};
+// Those of a layer: of its weights, if wanted, and of its biases.
+std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int layer, double rate, bool weights);
+// Of the weights of network `index`'s first layer, as strips.
+std::vector<UpdateTask> strip_tasks(const Net& net, const Tape& tape, double rate, const FirstLayerSums& first,
+                                    int index, int batch);
+
+// The first of some iterations is prepared: in `space`, after the run's last one.
+void launch_prepare(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream);
+// All tensors, beside them what the objective learns of the iteration (learn.cuh), and the next one is prepared in
+// `next` (null: not).
+void launch_update(const Space& space, const Space* next, const UpdateSpec& spec, int runs, cudaStream_t stream);
+
+}  // namespace hone::cuda
