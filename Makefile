@@ -5,9 +5,8 @@
 PRESET ?= release
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
-HONE_CUDA ?= AUTO
 PURPOSE ?= build
-CONFIGURE = cmake --preset $(PRESET) -DHONE_CUDA=$(HONE_CUDA)
+CONFIGURE = cmake --preset $(PRESET) $(if $(HONE_CUDA),-DHONE_CUDA=$(HONE_CUDA))
 BUILD = cmake --build --preset $(PRESET) -j $(JOBS)
 
 help:

@@ -28,6 +28,7 @@ endif()
 include(CheckLanguage)
 check_language(CUDA)
 if(NOT CMAKE_CUDA_COMPILER)
+  unset(CMAKE_CUDA_COMPILER CACHE)  # look again next time
   if(HONE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "HONE_CUDA=ON: no CUDA compiler; install the CUDA toolkit and put nvcc in PATH, or name it in CUDACXX")
   endif()
@@ -37,6 +38,8 @@ endif()
 
 if(HONE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES ${HONE_CUDA_ARCHITECTURES})
+elseif(CMAKE_CUDA_ARCHITECTURES)
+  # the user's own, by CMake's name for it
 elseif(device_architectures)
   set(CMAKE_CUDA_ARCHITECTURES ${device_architectures})
 else()
