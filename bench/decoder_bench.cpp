@@ -12,6 +12,7 @@
 #include "hone/latent/decoder.hpp"
 #include "hone/latent/encoder.hpp"
 #include "hone/latent/latent_target.hpp"
+#include "hone/mcmc/hmc.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "hone/tensor/peak.hpp"
 
@@ -89,7 +90,7 @@ void refine(benchmark::State& state, const DecoderConfig& config, Gradients grad
   constexpr int chains = 100, steps = 8, leapfrog = 5;
   Model model(config, chains, gradients);
   Team team(static_cast<int>(state.range(0)));
-  Refiner refiner({KernelKind::hmc, leapfrog, 0}, {steps, Adapt::inside, 0.5 / config.latent, 0.9}, team);
+  Refiner refiner(Hmc({leapfrog}), {steps, Adapt::inside, 0.5 / config.latent, 0.9}, team);
   const PhiloxSource random(3);
   Chains batch(config.latent, chains);
   batch.z = model.z;

@@ -5,7 +5,7 @@
 
 #include "app/run/iteration_bench.hpp"
 #include "hone/base/random.hpp"
-#include "hone/engine/engine.hpp"
+#include "hone/engine/engines.hpp"
 #include "hone/tensor/peak.hpp"
 
 namespace hone {
@@ -21,7 +21,7 @@ double peak() {
 TrainConfig paper(ModelKind kind, ObjectiveKind objective, Precision precision) {
   TrainConfig config;
   config.model.kind = kind;
-  config.objective.kind = objective;
+  config.objective = make_objective({.kind = objective});
   config.precision = precision;
   if (kind == ModelKind::logistic_mf) {
     config.model.latent = 50;
@@ -44,7 +44,7 @@ void iteration(benchmark::State& state, const TrainConfig& config) {
   static const DataSet train = images();
   EngineOptions options;
   options.threads = static_cast<int>(state.range(0));
-  const auto engine = make_cpu_engine(config, train, std::move(options));
+  const auto engine = make_engine(EngineKind::cpu, config, train, std::move(options));
   TrainMetrics metrics;
   peak();
   engine->train(1, metrics);

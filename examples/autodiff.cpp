@@ -6,8 +6,7 @@
 #include <cstdio>
 #include <unsupported/Eigen/AutoDiff>
 
-#include "hone/fit/checked_fit.hpp"
-#include "hone/target/density.hpp"
+#include "hone/hone.hpp"
 
 namespace {
 

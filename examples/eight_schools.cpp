@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "hone/fit/checked_fit.hpp"
-#include "hone/target/density.hpp"
+#include "hone/hone.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "hone/engine/engine.hpp"
+#include "hone/hone.hpp"
 
 // Binary images of 8 × 8 pixels: a bright row or a bright column, a few pixels flipped.
 hone::DataSet stripes(int count, unsigned seed) {
@@ -24,7 +24,7 @@ int main() {
   config.model.latent = 4;
   config.model.hidden = config.model.encoder_hidden = {32};
   config.rate_mean = config.rate_scale = config.rate_model = 5e-3;
-  const auto engine = hone::make_cpu_engine(config, train, {.threads = 2});
+  const auto engine = hone::make_engine(hone::EngineKind::cpu, config, train, {.threads = 2});
   for (int report = 0; report < 4; ++report) {
     hone::TrainMetrics metrics;
     engine->train(250, metrics);

@@ -3,10 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "hone/assess/divergence.hpp"
-#include "hone/family/gaussian.hpp"
-#include "hone/fit/fit.hpp"
-#include "hone/target/density.hpp"
+#include "hone/hone.hpp"
 
 int main() {
   // A valley: z1 ~ N(0, 1), z2 | z1 ~ N(z1² / 2, 0.5²)

@@ -23,16 +23,16 @@ struct BenchCommand {
     }
     const std::string where = b.engine == "cpu" ? fmt::format("{} threads at level {}", b.threads, b.level) : b.device;
     fmt::print("{}, {} objective, t = {}, {}, {}\n", b.model, b.objective, b.steps, b.precision, where);
-    fmt::print("  {:.0f} µs an iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration,
+    fmt::print("  {:.0f} µs per iteration (median of nine repeats, {} iterations in all)\n", b.us_per_iteration,
                b.iterations);
     if (b.runs > 1)
-      fmt::print("  of one of {} runs {}: an iteration of all takes {:.0f} µs\n", b.runs,
+      fmt::print("  for each of {} runs {}: an iteration of all takes {:.0f} µs\n", b.runs,
                  b.engine == "cpu" ? "in turn" : "side by side", b.us_per_iteration * b.runs);
     if (b.engine != "cpu") {
       fmt::print("  {:.1f} GFLOP/s\n", b.gflops);
       return;
     }
-    fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that fused multiply-adds of {} reach here\n", b.gflops,
+    fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that {} fused multiply-adds reach here\n", b.gflops,
                100 * b.fraction_of_peak, b.peak_gflops, b.bf16_share > 0 ? "float32 and bf16 in this mix" : "float32");
   }
 
@@ -55,7 +55,7 @@ struct BenchCommand {
 void add_bench_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("bench", "Measure speed on this machine");
   command->require_subcommand(1);
-  CLI::App* iteration = command->add_subcommand("iteration", "An iteration of training, on synthetic data");
+  CLI::App* iteration = command->add_subcommand("iteration", "Time an iteration of training on synthetic data");
   const auto state = std::make_shared<BenchCommand>(*iteration);
   iteration->callback([state] { state->run(); });
 }

@@ -24,7 +24,7 @@ struct CheckCommand {
     Settings s;
     s.add("tolerance_mean", mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows", derived);
     s.add("tolerance_sd", sd, Bounds::positive(), "relative error of an sd that use-q allows", derived);
-    s.add("tolerance_vcd", vcd, Bounds::positive(), "VCD a dimension that use-q allows", derived);
+    s.add("tolerance_vcd", vcd, Bounds::positive(), "VCD per dimension that use-q allows", derived);
     return s;
   }
 
@@ -50,16 +50,19 @@ void CheckCommand::check() const {
   if (judgement.verdict != Verdict::use_q) throw Ended{judgement.verdict == Verdict::use_refined ? 10 : 11};
 }
 
+// Without the extremes that chance produces, q may be too narrow or too wide in no direction at all: the corrected
+// ratios pass 1. Then there is nothing to say.
 std::string worst_direction(const Findings& f) {
   if (f.q.narrowest.empty()) return "";
-  const Direction& narrow = f.q.narrowest.front();
-  const Direction& wide = f.q.widest.front();
-  const Direction& worst = std::abs(std::log(narrow.sd_ratio)) > std::abs(std::log(wide.sd_ratio)) ? narrow : wide;
+  const double narrow = std::min(1.0, f.q.narrowest.front().sd_ratio);
+  const double wide = std::max(1.0, f.q.widest.front().sd_ratio);
+  if (narrow == 1 && wide == 1) return "";
+  const Direction& worst = 1 / narrow > wide ? f.q.narrowest.front() : f.q.widest.front();
   std::vector<std::size_t> order(worst.vector.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(
       order, [&](std::size_t a, std::size_t b) { return std::abs(worst.vector[a]) > std::abs(worst.vector[b]); });
-  std::string text = fmt::format("{:.2f} times the refined sd along", worst.sd_ratio);
+  std::string text = fmt::format("{:.2f} times the refined sd (chance removed) along", worst.sd_ratio);
   for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i)
     text += fmt::format(" {:+.2f} {}", worst.vector[order[i]], f.coordinate_names[order[i]]);
   return text + (order.size() > 3 ? " …" : "");
@@ -76,10 +79,10 @@ void print_judgement(const Judgement& judgement, const Findings& f) {
       "  acceptance {:.2f}, {} of {} trajectories diverged, BFMI {:.2f}\n",
       f.chains.nested_rhat, f.chains.super_chains, f.chains.drift, f.chains.drift_limit, f.chains.acceptance,
       f.chains.divergences, f.chains.proposals, f.chains.bfmi);
-  fmt::print("q beside them:  {:>6}{:>12}{:>10}{:>12}{:>14}{:>20}\n", "t", "VCD", "± se", "acceptance", "squared jump",
-             "correlation log p");
+  fmt::print("q against them: {:>6}{:>12}{:>10}{:>12}{:>14}{:>22}\n", "t", "VCD", "± se", "acceptance", "squared jump",
+             "correlation of log p");
   for (const PairsAt& at : f.at)
-    fmt::print("                {:>6}{:>12.4f}{:>10.4f}{:>12.2f}{:>14.2f}{:>20.2f}\n", at.steps, at.vcd.mean, at.vcd.se,
+    fmt::print("                {:>6}{:>12.4f}{:>10.4f}{:>12.2f}{:>14.2f}{:>22.2f}\n", at.steps, at.vcd.mean, at.vcd.se,
                at.acceptance, at.jump, at.correlation);
   fmt::print("  k-hat {:.2f}, p-value of q = p {:.3f}\n", f.q.k_hat, f.q.p_value);
   const std::string worst = worst_direction(f);

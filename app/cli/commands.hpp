@@ -9,7 +9,7 @@ struct Ended {
   int code;
 };
 
-// Each adds one subcommand to the program, whose callback does the work. Bad input is an InputError.
+// Each adds one subcommand, whose callback does the work. Bad input is an InputError.
 void add_toy_command(CLI::App& program);
 void add_reproduce_command(CLI::App& program);
 void add_train_command(CLI::App& program);

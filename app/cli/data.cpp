@@ -53,11 +53,11 @@ void list(const DataOptions& options) {
       fmt::print("  not found; to get it:\n{}\n\n", how_to_get(info));
     }
   }
-  fmt::print("looked for in\n");
+  fmt::print("searched, in this order:\n");
   for (const Place& place : places) fmt::print("  {} ({})\n", place.folder.string(), place.meaning);
 }
 
-// One line on a terminal that is written over; nothing elsewhere.
+// One line that overwrites itself on a terminal; nothing elsewhere.
 void show_progress(const DataFile& file, const DownloadProgress& at) {
   if (!isatty(STDERR_FILENO)) return;
   const double megabytes = static_cast<double>(at.received) * 1e-6;
@@ -69,17 +69,17 @@ void show_progress(const DataFile& file, const DownloadProgress& at) {
 }
 
 void tell_event(const DataFile& file, FileEvent event) {
-  if (event == FileEvent::present) fmt::print("{}: already there and good\n", file.published);
+  if (event == FileEvent::present) fmt::print("{}: already there and valid\n", file.published);
   if (event != FileEvent::placed) return;
   if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\x1b[K");
   fmt::print("{}: downloaded, {}\n", file.published,
-             file.sha256.empty() ? "structure checked (no checksum of it is known)" : "checksum verified");
+             file.sha256.empty() ? "structure checked (no checksum is known)" : "checksum verified");
 }
 
 void get(const DataOptions& options) {
   for (const std::string& name : options.names) {
     const DataSetInfo& info = data_set_named(name);
-    // A folder that the user names is to have the set, wherever else it may be.
+    // A folder that the user names gets the set, even if it is elsewhere already.
     const std::vector<Place> places =
         options.data_dir.empty() ? search_places() : std::vector<Place>{{options.data_dir, "--data-dir"}};
     const auto found = find_data(info, places);
@@ -97,14 +97,14 @@ void get(const DataOptions& options) {
   }
 }
 
-// What is wrong with each file that is not good, one a line.
+// The error of each bad file, one per line.
 std::string verify_set(const DataSetInfo& info, const FoundData& found) {
   std::string wrong;
   for (std::size_t i = 0; i < info.files.size(); ++i) {
     try {
       check_file(info, info.files[i], found.files[i]);
       fmt::print("{}: good{}\n", found.files[i].string(),
-                 info.files[i].sha256.empty() ? " (structure; no checksum of it is known)" : "");
+                 info.files[i].sha256.empty() ? " (structure; no checksum is known)" : "");
     } catch (const InputError& error) {
       wrong += fmt::format("\n  {}", error.what());
     }
@@ -118,7 +118,7 @@ void verify(const DataOptions& options) {
   for (const std::string& name : names_or_all(options)) {
     const DataSetInfo& info = data_set_named(name);
     if (info.files.empty()) {
-      fmt::print("{}: made by code\n", name);
+      fmt::print("{}: generated, not a file\n", name);
     } else if (options.names.empty() && !find_data(info, places)) {
       fmt::print("{}: not found\n", name);
     } else {
@@ -162,20 +162,19 @@ void show(DataOptions options) {
 }
 
 void add_data_dir(CLI::App& command, DataOptions& options) {
-  command.add_option("--data-dir", options.data_dir, "Folder that holds one folder a data set; looked at first")
+  command.add_option("--data-dir", options.data_dir, "Folder with one folder per data set; searched first")
       ->type_name("DIR");
 }
 
 void add_get(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
-  CLI::App& command = *data.add_subcommand("get", "Download data sets, verify them and put them in place");
+  CLI::App& command = *data.add_subcommand("get", "Download and verify data sets");
   command.add_option("name", options->names, "Data sets to get")->required()->type_name("NAME");
   add_data_dir(command, *options);
   command
-      .add_option("--url", options->url,
-                  "Server to take the files from, as URL/NAME/FILE (http or https) [the known ones]")
+      .add_option("--url", options->url, "Server to download from, as URL/NAME/FILE (http or https) [the known ones]")
       ->type_name("URL")
       ->envname("HONE_DATA_URL");
-  command.add_flag("--again", options->again, "Also where the set is found already: broken files are replaced");
+  command.add_flag("--again", options->again, "Check a set that is already there, and replace broken files");
   command.callback([options] { get(*options); });
 }
 
@@ -203,7 +202,7 @@ void add_data_command(CLI::App& app) {
   CLI::App& data = *app.add_subcommand("data", "List, download, verify and show data sets");
   data.require_subcommand(1);
   const auto options = std::make_shared<DataOptions>();
-  CLI::App& list_command = *data.add_subcommand("list", "What data sets there are and where each is found");
+  CLI::App& list_command = *data.add_subcommand("list", "List the data sets and where each is found");
   add_data_dir(list_command, *options);
   list_command.callback([options] { list(*options); });
   add_get(data, options);

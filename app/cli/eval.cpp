@@ -33,23 +33,26 @@ void print_row(const std::string& name, const Estimate& value, const std::string
 void print_importance(const EvaluationSummary& s, const EvaluationConfig& config) {
   constexpr const char* names[] = {"1  q, widened", "2  chain's mean, q's sd, widened",
                                    "3  chain's mean and sd, widened"};
-  const auto effective = [](double samples) { return fmt::format("{:.0f} effective samples", samples); };
+  const auto effective = [](double samples) {
+    const std::string count = fmt::format("{:.0f}", samples);
+    return count + (count == "1" ? " effective sample" : " effective samples");
+  };
   for (int j = 0; j < proposal_count; ++j)
     if (config.proposals[j]) print_row(names[j], s.proposal[j], effective(s.effective_samples[j]));
-  print_row("best of these for each datum", s.best, "the paper's figure; no lower bound");
+  print_row("best of these for each datum", s.best, "the paper's figure; not a lower bound");
   print_row("chosen on a pilot, fresh draws", s.pilot, "a lower bound in the mean");
   print_row("equal mixture of these", s.mixture,
             "a lower bound in the mean; " + effective(s.mixture_effective_samples));
   if (s.exact) print_row("exact", *s.exact, "");
   if (s.points_without_weight > 0)
-    fmt::print("  at {} data no draw has any weight, and their log-likelihood counts as −∞\n", s.points_without_weight);
+    fmt::print("  at {} data no draw has any weight: their log-likelihood counts as −∞\n", s.points_without_weight);
 }
 
 void print_annealing(const RunAnnealing& a) {
   const AnnealingSummary& s = a.summary;
   const std::string error = std::isnan(s.chain_se) ? "" : fmt::format("; ± {:.3f} from the chains", s.chain_se);
   print_row("annealed, from the prior", s.log_likelihood, "a lower bound in the mean" + error);
-  fmt::print("    {} temperatures, {} chains a datum ({:.1f} effective), {:.0f} % accepted; {}\n", a.config.steps,
+  fmt::print("    {} temperatures, {} chains per datum ({:.1f} effective), {:.0f} % accepted; {}\n", a.config.steps,
              a.config.chains, s.effective_chains, 100 * s.acceptance, duration_text(a.seconds));
   if (s.points_without_weight > 0)
     fmt::print("    at {} data no chain has any weight: their log-likelihood counts as −∞\n", s.points_without_weight);
@@ -59,27 +62,27 @@ void print_annealing(const RunAnnealing& a) {
   const auto range = [](const Estimate& e) {
     return std::isnan(e.se) ? fmt::format("{:.3f}", e.mean) : fmt::format("{:.3f} ± {:.3f}", e.mean, e.se);
   };
-  fmt::print("    on {} data of the model itself: at least {:.3f}, at most {:.3f}; gap {}\n", a.check->points,
+  fmt::print("    on {} data simulated from the model: at least {:.3f}, at most {:.3f}; gap {}\n", a.check->points,
              a.check->lower.mean, a.check->upper.mean, range(a.check->gap));
 }
 
 void EvalCommand::print_table(const RunEvaluation& e) const {
   fmt::print("{} on {}, {} objective, after {} iterations\n", e.model, e.data, e.objective, e.iteration);
-  fmt::print("{} log-likelihood a datum: {} data{}; {}\n", e.split, e.points,
-             e.config ? fmt::format(", {} draws of each proposal", e.config->samples) : "",
+  fmt::print("{} log-likelihood per datum: {} data{}; {}\n", e.split, e.points,
+             e.config ? fmt::format(", {} draws per proposal", e.config->samples) : "",
              e.points > 1 ? "± standard error over data" : "no standard error from one point");
   if (e.summary) print_importance(*e.summary, *e.config);
   if (e.annealing) print_annealing(*e.annealing);
 }
 
-// A flag that would do nothing is refused.
+// Refuses flags that would have no effect.
 void EvalCommand::choose(const CLI::App& command) {
   if (!ais && !ais_only)
     for (const char* flag : {"--ais-steps", "--ais-chains", "--ais-check"})
-      if (command.count(flag) > 0) throw InputError(fmt::format("{} goes with --ais or --ais-only", flag));
+      if (command.count(flag) > 0) throw InputError(fmt::format("{} needs --ais or --ais-only", flag));
   if (ais_only)
     for (const char* flag : {"--samples", "--proposals"})
-      if (command.count(flag) > 0) throw InputError(fmt::format("{} does nothing beside --ais-only", flag));
+      if (command.count(flag) > 0) throw InputError(fmt::format("{} has no effect with --ais-only", flag));
 }
 
 void EvalCommand::run() {
@@ -113,39 +116,42 @@ void add_eval_command(CLI::App& program) {
   const auto state = std::make_shared<EvalCommand>();
   EvaluateOptions& options = state->options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  command->add_option("run", state->folder, "run folder of hone train; its summary.json gets the figures")
+  command->add_option("run", state->folder, "run folder of hone train; the figures are added to its summary.json")
       ->required()
       ->option_text("RUN");
-  command->add_option("--samples", state->importance.samples, "draws S of each proposal")
+  command->add_option("--samples", state->importance.samples, "draws S per proposal")
       ->check(CLI::Range(10, 10'000'000))
       ->option_text("S [20000]");
-  command->add_option("--points", state->points, "the first so many data")
+  command->add_option("--points", state->points, "evaluate only the first n data")
       ->check(CLI::Range(1, 1'000'000'000))
       ->option_text("n [all]");
-  command->add_option("--proposals", state->proposals, "which of the three proposals")
+  command->add_option("--proposals", state->proposals, "which of the three proposals to use")
       ->delimiter(',')
       ->option_text("1,2,3");
-  command->add_flag("--ais", state->ais, "annealed importance sampling too: a lower bound that needs no proposal");
-  command->add_flag("--ais-only", state->ais_only, "that alone; other figures in summary.json stay")->excludes("--ais");
+  command->add_flag("--ais", state->ais, "also run annealed importance sampling: a lower bound that needs no proposal");
+  command
+      ->add_flag("--ais-only", state->ais_only,
+                 "run only annealed importance sampling; other figures in summary.json stay")
+      ->excludes("--ais");
   const AnnealingConfig& annealed = state->annealing.config;
   command->add_option("--ais-steps", state->annealing.config.steps, "temperatures K from the prior to the posterior")
       ->check(CLI::Range(1, 1'000'000))
       ->option_text(fmt::format("K [{}]", annealed.steps));
-  command->add_option("--ais-chains", state->annealing.config.chains, "chains of every datum")
+  command->add_option("--ais-chains", state->annealing.config.chains, "chains per datum")
       ->check(CLI::Range(1, 10'000))
       ->option_text(fmt::format("C [{}]", annealed.chains));
   command
       ->add_option("--ais-check", state->annealing.check,
-                   "bounds from below and above on n data of the model itself: what annealing misses")
+                   "bound what annealing misses: lower and upper bounds on n data simulated from the model")
       ->check(CLI::Range(1, 1'000'000))
       ->option_text("n");
   command->add_option("--split", options.split, "train, validation or test")->option_text("NAME [test]");
-  command->add_option("--threads", options.threads, "threads; results do not depend on it")
+  command->add_option("--threads", options.threads, "threads; results do not depend on them")
       ->check(CLI::Range(1, 1024))
       ->option_text("n [all cores]");
-  command->add_option("--data-dir", state->data_dir, "folder that holds one folder a data set; looked at first")
+  command->add_option("--data-dir", state->data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
-  command->add_flag("--quiet", state->quiet, "no progress, no remarks");
+  command->add_flag("--quiet", state->quiet, "print only the result");
   command->add_flag("--json", state->json, "print the figures as JSON instead of the table");
   command->callback([state, command] {
     state->choose(*command);

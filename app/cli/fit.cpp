@@ -25,7 +25,7 @@ struct FitCommand {
     command.add_option("--warm-start-out", warm_start, "write inits and metric for CmdStan into this folder")
         ->option_text("DIR");
     command.add_flag("--json", json, "print summary.json on stdout instead of the table");
-    command.add_flag("--quiet", quiet, "no progress, no closing lines");
+    command.add_flag("--quiet", quiet, "print only the result");
   }
 
   void run();
@@ -88,7 +88,7 @@ void FitCommand::run() {
       progress.update(std::min(gradients, std::max<std::int64_t>(1, total) - 1), text);
     });
   }
-  const RunFolder run_folder(folder());  // only now: a fit that fails leaves nothing behind
+  const RunFolder run_folder(folder());  // created only now: a fit that fails leaves nothing behind
   write_posterior_run(run_folder, *posterior, fit, config);
   if (!warm_start.empty()) write_warm_start_of(warm_start, *posterior, fit);
   if (json) {
@@ -103,8 +103,7 @@ void FitCommand::run() {
 }  // namespace
 
 void add_fit_command(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("fit", "Fit q to a posterior of your own, refine its draws, and judge both");
+  CLI::App* command = program.add_subcommand("fit", "Fit q to your own posterior, refine its draws, and judge both");
   command->footer("Example: hone fit eight_schools.stan --data eight_schools.json --out runs/schools");
   const auto state = std::make_shared<FitCommand>(*command);
   command->callback([state] { state->run(); });

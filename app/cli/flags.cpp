@@ -12,7 +12,7 @@ namespace hone {
 
 struct SettingFlags::State {
   std::string config;
-  std::vector<std::string> text;  // one a setting
+  std::vector<std::string> text;  // one per setting
   std::vector<CLI::Option*> option;
 };
 
@@ -51,7 +51,7 @@ std::vector<std::uint64_t> seeds_of(const std::string& text) {
     std::uint64_t seed = 0;
     const auto [end, error] = std::from_chars(at, text.data() + text.size(), seed);
     if (error != std::errc()) refuse("");
-    if (std::ranges::find(seeds, seed) != seeds.end()) refuse(fmt::format(": {} comes twice", seed));
+    if (std::ranges::find(seeds, seed) != seeds.end()) refuse(fmt::format(": {} appears twice", seed));
     seeds.push_back(seed);
     at = end;
     if (at == text.data() + text.size()) break;

@@ -12,8 +12,8 @@ namespace hone {
 
 enum class ConfigFlag { offered, none };
 
-// Gives a subcommand a flag for every setting, and --config FILE for a file of them; flags win over the file.
-// `settings` must live as long as the subcommand. Call apply() in the subcommand's callback.
+// Gives a subcommand one flag per setting, and --config FILE to read a file of them; flags override the file.
+// `settings` must outlive the subcommand. Call apply() in the subcommand's callback.
 class SettingFlags {
  public:
   SettingFlags(CLI::App& command, Settings& settings, ConfigFlag config = ConfigFlag::offered);
@@ -25,7 +25,7 @@ class SettingFlags {
   std::shared_ptr<State> state_;
 };
 
-// What --seeds says: "3" is the seeds 1, 2, 3; "3,5,8" are these. Each once; InputError that names the flag.
+// Parses --seeds: "3" means the seeds 1, 2, 3; "3,5,8" lists them. No seed may come twice. Throws InputError.
 std::vector<std::uint64_t> seeds_of(const std::string& text);
 
 }  // namespace hone

@@ -4,7 +4,7 @@
 
 #include "app/cli/commands.hpp"
 #include "app/run/json.hpp"
-#include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/engine/engines.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
@@ -23,8 +23,8 @@ Json json_of(const CudaSupport& cuda) {
 }
 
 void print(const CudaSupport& cuda) {
-  fmt::print("hone {}\n\nengine cpu\n  {} products{}\n", HONE_VERSION, name_of(simd_level()),
-             supports_bf16() ? ", and bf16 ones (precision = \"bf16-trajectory\")" : "");
+  fmt::print("hone {}\n\nengine cpu\n  matrix products: {}{}\n", HONE_VERSION, name_of(simd_level()),
+             supports_bf16() ? "; also in bf16, for precision = \"bf16-trajectory\"" : "");
   fmt::print("\nengine cuda\n");
   if (!cuda.missing.empty()) fmt::print("  not available: {}\n", cuda.missing);
   int index = 0;
@@ -36,7 +36,8 @@ void print(const CudaSupport& cuda) {
 }  // namespace
 
 void add_info_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("info", "Engines and devices of this machine, and why one is missing");
+  CLI::App* command =
+      program.add_subcommand("info", "Show the engines and devices of this machine, and why one is missing");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([json] {

@@ -4,7 +4,7 @@
 
 namespace hone {
 
-// The verdict in words, with the figures that it rests on.
+// Prints the verdict and the figures behind it.
 void print_judgement(const Judgement& judgement, const Findings& findings);
 
 }  // namespace hone

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int bad_input = 2;
 
-// The subcommand that was being parsed, for the hint on --help.
+// The subcommand being parsed, for the hint on --help.
 const CLI::App& innermost(const CLI::App& program) {
   const auto used = program.get_subcommands();
   return used.empty() ? program : innermost(*used.front());
@@ -21,7 +21,7 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
-// What could be meant by an argument that nobody expected: a flag or a subcommand.
+// The flags or subcommands that an unknown argument could mean.
 std::string suggestion(const CLI::App& app, const std::string& argument) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
@@ -35,6 +35,27 @@ int usage_error(const CLI::App& program, const std::string& message) {
   const CLI::App& app = innermost(program);
   fmt::print(stderr, "hone: {}\nSee '{} --help'.\n", message, full_name(app));
   return bad_input;
+}
+
+bool wants_subcommand(const CLI::App& app) {
+  return app.get_require_subcommand_min() > 0 && app.get_subcommands().empty();
+}
+
+// The help lists the subcommands. It goes to stderr, because this is an error.
+int missing_subcommand(const CLI::App& app) {
+  fmt::print(stderr, "{}hone: missing subcommand\n", app.help());
+  return bad_input;
+}
+
+// The parser's complaint in our words, for the two mistakes that users make most.
+std::string message_of(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string required = " is required", missing = " missing";
+  if (error.get_name() == "RequiredError" && text.ends_with(required))
+    return "missing argument: " + text.substr(0, text.size() - required.size());
+  if (error.get_name() == "ArgumentMismatch" && text.ends_with(missing))  // "--steps: 1 required N missing"
+    return text.substr(0, text.find(':')) + " needs a value";
+  return text;
 }
 
 }  // namespace
@@ -59,17 +80,18 @@ int main(int argc, char** argv) {
   hone::add_info_command(program);
   try {
     program.parse(argc, argv);
-    if (std::fflush(stdout) != 0) throw hone::Error("standard output cannot be written");
+    if (std::fflush(stdout) != 0) throw hone::Error("cannot write to standard output");
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-    // Of what nobody expected the program hears first, though the parser may complain of what is missing beside it.
+    // Report an unknown argument first, even if the parser complains about a missing one.
     const std::vector<std::string> unexpected = program.remaining(true);
-    if (unexpected.empty()) return usage_error(program, error.what());
+    if (unexpected.empty() && wants_subcommand(innermost(program))) return missing_subcommand(innermost(program));
+    if (unexpected.empty()) return usage_error(program, message_of(error));
     return usage_error(program, fmt::format("unknown argument '{}'{}", unexpected.front(),
                                             suggestion(innermost(program), unexpected.front())));
   } catch (const hone::Ended& ended) {
-    if (std::fflush(stdout) != 0) fmt::print(stderr, "hone: standard output cannot be written\n");
+    if (std::fflush(stdout) != 0) fmt::print(stderr, "hone: cannot write to standard output\n");
     return ended.code;
   } catch (const hone::InputError& error) {
     fmt::print(stderr, "hone: {}\n", error.what());

@@ -23,13 +23,13 @@ struct ReportCommand {
 }  // namespace
 
 void add_report_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("report", "One page on a run, or on several beside each other");
+  CLI::App* command = program.add_subcommand("report", "Write a page on one run, or compare several");
   const auto state = std::make_shared<ReportCommand>();
   command
       ->add_option("run", state->folders,
                    "folders of hone toy, hone train or hone fit; or one of hone reproduce, for all of its cells")
       ->required()
-      ->option_text("RUN…");
+      ->option_text("RUN ...");
   command->add_option("--out", state->out, "the page to write [RUN/report.html for one folder, else report.html here]")
       ->option_text("FILE");
   command->footer("Example: hone report runs/lmf-kl runs/lmf-vcd --out comparison.html");

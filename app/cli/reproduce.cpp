@@ -56,45 +56,43 @@ const std::vector<std::pair<std::string, std::string>> experiments_and_help = {
     {"fig1", "Figure 1: Gaussian and two-component q on the toys, by KL and by VCD from the same start"},
     {"table1", "Table 1: test log-likelihood of two models on two data sets by three objectives"},
     {"fig2", "Figure 2: test log-likelihood of the VAE against the HMC steps t"},
-    {"fig3", "Figure 3: time an iteration against t, on one CPU thread and on a device"},
-    {"claims", "What the paper says in words, each tried by a small experiment"},
-    {"all", "All of these"}};
+    {"fig3", "Figure 3: time per iteration against t, on one CPU thread and on a device"},
+    {"claims", "The paper's claims in words, each tested by a small experiment"},
+    {"all", "All experiments above"}};
 
 ReproduceCommand::ReproduceCommand(CLI::App& command, std::string name) : what(std::move(name)) {
   command
-      .add_option("--out", out,
-                  "folder of the experiments; started again there, the command goes on with what is missing")
+      .add_option("--out", out, "folder of the experiments; run again there, the command does what is still missing")
       ->option_text("DIR [runs/paper]");
   command
       .add_option("--scale", scale_text,
                   "smoke: about a minute; short: about half an hour for table1; full: the paper's 400,000 iterations")
       ->option_text("smoke|short|full [short]");
   if (what != "fig3")
-    command.add_option("--seeds", seeds_text, "so many seeds of everything that has seeds [by scale]")
-        ->option_text("n");
+    command.add_option("--seeds", seeds_text, "number of seeds, wherever there are seeds [by scale]")->option_text("n");
   if (what != "fig1" && what != "fig3")
-    command.add_option("--engine", engine_text, "what trains: auto, cpu or cuda")->option_text("NAME [auto]");
+    command.add_option("--engine", engine_text, "training engine: auto, cpu or cuda")->option_text("NAME [auto]");
   if (what != "fig1")
-    command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")
+    command.add_option("--data-dir", data_dir, "folder with one folder per data set; searched first")
         ->option_text("DIR");
   if (what != "fig3")
     command
         .add_option("--threads", threads,
-                    "threads of training and evaluation, and toys at a time; results do not depend on it")
+                    "threads for training and evaluation, and toys run at once; results do not depend on it")
         ->check(CLI::Range(1, 1024))
         ->option_text("n [all cores]");
-  command.add_option("--cells", pattern, "only the cells whose names fit, such as 'vae-mnist-*'")
+  command.add_option("--cells", pattern, "only the cells whose names match, such as 'vae-mnist-*'")
       ->option_text("PATTERN");
   command
       .add_option("--stop-after", stop_after,
-                  "stop after so many seconds, at a checkpoint; the same command goes on later")
+                  "stop at a checkpoint after this many seconds; the same command continues later")
       ->check(CLI::Range(1u, 100'000'000u))
       ->option_text("SECONDS");
-  command.add_flag("--dry-run", dry_run, "list the cells, what is done and how long the rest will take, and stop");
-  command.add_flag("--quiet", quiet, "no progress, no remarks");
+  command.add_flag("--dry-run", dry_run, "list the cells, what is done and how long the rest will take; run nothing");
+  command.add_flag("--quiet", quiet, "print only the result");
 }
 
-// Which data sets are here. Without any of those that are asked for there is nothing to do.
+// Finds out which data sets are here. If none of those requested is, there is nothing to do.
 void ReproduceCommand::find_data() {
   shelf = std::make_unique<DataShelf>(data_dir);
   bool any = false, needed = false;
@@ -112,15 +110,17 @@ void ReproduceCommand::find_data() {
     }
   }
   if (needed && !any) throw InputError(missing.begin()->second);
-  for (const auto& [set, why] : missing) say(fmt::format("{}\nIts cells are left out.", why));
+  for (const auto& [set, why] : missing) say(fmt::format("{}\nSkipping its cells.", why));
 }
 
 void ReproduceCommand::make_experiments() {
-  TrainRunConfig config;  // whose table knows the names of engines
+  TrainRunConfig config;  // its table of settings knows the names of engines
   train_settings(config).set("engine", engine_text, "--engine");
   ExperimentOptions options;
-  options.choice = {scale, seeds_text.empty() ? std::vector<std::uint64_t>{} : seeds_of(seeds_text), config.engine,
-                    threads};
+  options.choice = {.scale = scale,
+                    .seeds = seeds_text.empty() ? std::vector<std::uint64_t>{} : seeds_of(seeds_text),
+                    .engine = config.engine,
+                    .threads = threads};
   options.timing = {[this](const std::string& name) -> const DataSplits& { return shelf->get(name); }, &stop_signal,
                     pace.get()};
   options.missing = missing;
@@ -132,11 +132,11 @@ void ReproduceCommand::make_experiments() {
     cells += experiments.back().cells.size() + experiments.back().timed.size() + experiments.back().trainings.size();
   }
   if (!pattern.empty() && cells == 0)
-    throw InputError(fmt::format("--cells: no cell fits '{}'{}; --dry-run without --cells lists them", pattern,
-                                 missing.empty() ? "" : " among those whose data are here"));
+    throw InputError(fmt::format("--cells: no cell matches '{}'{}; --dry-run without --cells lists them", pattern,
+                                 missing.empty() ? "" : " among those whose data are available"));
 }
 
-// What cannot be done does not end the rest.
+// Records a failure; the rest continues.
 void ReproduceCommand::fail(const std::string& name, const Error& error) {
   failures.push_back(fmt::format("{}: {}", name, error.what()));
   bad_input = bad_input || dynamic_cast<const InputError*>(&error);
@@ -147,11 +147,11 @@ void ReproduceCommand::end_with_failures() const {
   if (failures.empty()) return;
   std::string text = "not everything could be done:";
   for (const std::string& failure : failures) text += "\n" + failure;
-  if (bad_input) throw InputError(text + "\na damaged folder can be removed: the same command makes it again");
+  if (bad_input) throw InputError(text + "\nremove a damaged folder, and the same command makes it again");
   throw Error(text);
 }
 
-// Trainings whose folder is damaged, or holds another run.
+// Drops the trainings whose folder is damaged or holds another run.
 void ReproduceCommand::leave_out_unusable() {
   const auto unusable = [&](const TrainingCell& cell) {
     try {
@@ -178,7 +178,7 @@ bool ReproduceCommand::anything_left() const {
   return false;
 }
 
-// What there is, how far it is, and about how long the rest takes.
+// Prints what there is, how far it has come, and about how long the rest will take.
 void ReproduceCommand::list(std::FILE* to, bool every_cell) {
   double total = 0;
   for (const Experiment& experiment : experiments) {
@@ -196,7 +196,7 @@ void ReproduceCommand::list(std::FILE* to, bool every_cell) {
           fmt::print(to, "{:<40}{:<18}{}\n", list[i].id, name_of(list.state(i)),
                      list.is_done(i) ? "" : "about " + duration_text(list[i].seconds));
         if (!every_cell && list.state(i) == CellState::damaged)
-          fmt::print(to, "{}: its summary.json is damaged: it is run again\n", list.folder_of(i).string());
+          fmt::print(to, "{}: its summary.json is damaged; running it again\n", list.folder_of(i).string());
       }
       if (!every_cell && list.size() > 0)
         fmt::print(to, "{:<40}{:<18}{}\n", fmt::format("{}: {} small cells", experiment.name, list.size()),
@@ -236,7 +236,7 @@ void ReproduceCommand::run_trainings(const Experiment& experiment) {
       run_cell(out, cell, options);
     } catch (const Stopped&) {
       throw;
-    } catch (const Error& error) {  // of one cell; the others can still be done
+    } catch (const Error& error) {  // concerns one cell; the others can still be done
       fail(cell.id, error);
     }
   }
@@ -261,7 +261,7 @@ void ReproduceCommand::print_reports() {
   }
 }
 
-// The command again as its defaults leave it, for the provenance.
+// The command without its default options, for the provenance.
 std::string ReproduceCommand::command_line() const {
   std::string text = fmt::format("hone reproduce {} --scale {}", what, name_of(scale));
   if (!seeds_text.empty()) text += " --seeds " + seeds_text;
@@ -275,7 +275,7 @@ void ReproduceCommand::run() {
   if (!seeds_text.empty() && seeds_text.find(',') != std::string::npos)
     throw InputError(fmt::format("--seeds: '{}' is not allowed; expected a number of seeds", seeds_text));
   const SignalNote note(stop_after);
-  CellList(out, {});  // refuses a folder of something else
+  CellList(out, {});  // refuses a folder that holds something else
   check_can_make_folder(out);
   if (dry_run || !quiet) pace = std::make_unique<Pace>();
   find_data();
@@ -288,7 +288,7 @@ void ReproduceCommand::run() {
   if (!quiet) list(stderr, false);
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(out) / "cells", error);
-  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", out, error.message()));
+  if (error) throw InputError(fmt::format("{}: cannot create this folder: {}", out, error.message()));
   const FolderLock lock(out);
   const std::string commit = HONE_COMMIT;
   if (anything_left())
@@ -296,8 +296,8 @@ void ReproduceCommand::run() {
   try {
     work();
   } catch (const Stopped&) {
-    say(stop_signal == SIGALRM ? "the time is up; the same command goes on"
-                               : "stopped by a signal; the same command goes on");
+    say(stop_signal == SIGALRM ? "the time is up; the same command continues"
+                               : "stopped by a signal; the same command continues");
     throw Ended{128 + stop_signal};
   }
   print_reports();
@@ -307,7 +307,7 @@ void ReproduceCommand::run() {
 }  // namespace
 
 void add_reproduce_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("reproduce", "Run the paper's experiments again");
+  CLI::App* command = program.add_subcommand("reproduce", "Run the paper's experiments");
   command->require_subcommand(1);
   for (const auto& [name, help] : experiments_and_help) {
     CLI::App* one = command->add_subcommand(name, help);

@@ -5,11 +5,11 @@
 
 namespace hone {
 
-// The signal that asked the program to end well; 0: none so far.
+// The signal that asked the program to stop; 0: none so far.
 extern std::atomic<int> stop_signal;
 
-// While it lives, Ctrl-C and SIGTERM are noted, for the work to end well; a second one ends the program at once.
-// With `seconds` above 0, SIGALRM comes after that time and is noted likewise.
+// While it lives, Ctrl-C and SIGTERM are only recorded, so that the work can stop cleanly; a second one ends the
+// program at once. With `seconds` above 0, SIGALRM arrives after that time and is recorded too.
 class SignalNote {
  public:
   explicit SignalNote(unsigned seconds = 0);

@@ -17,7 +17,7 @@ struct ToyCommand {
         ->option_text("DIR");
     command.add_flag("--no-figure", no_figure, "do not draw figures/contours.svg and .png");
     command.add_flag("--json", json, "print summary.json on stdout instead of the table");
-    command.add_flag("--quiet", quiet, "no progress, no closing lines");
+    command.add_flag("--quiet", quiet, "print only the result");
   }
 
   void run();
@@ -47,8 +47,8 @@ void ToyCommand::print_table(const ToyResult& r) const {
   fmt::print("  {:<22}{:>10.4f} ± {:.4f}\n", "ELBO", r.elbo.mean, r.elbo.se);
   fmt::print("  {:<22}{:>10.4f} at step size {:.4f}\n", "acceptance", r.acceptance, r.step_size);
   if (r.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", r.rejected_nonfinite);
-  if (r.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", r.dropped_draws);
-  fmt::print("  {} iterations in {} ({} a second)\n", r.iterations, duration_text(r.seconds),
+  if (r.dropped_draws > 0) fmt::print("  {} draws of q were outside the support and were left out\n", r.dropped_draws);
+  fmt::print("  {} iterations in {} ({} per second)\n", r.iterations, duration_text(r.seconds),
              pace_text(r.iterations_per_second));
 }
 

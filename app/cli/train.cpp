@@ -8,6 +8,7 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/signals.hpp"
+#include "app/run/methods.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -33,7 +34,7 @@ struct TrainCommand {
 };
 
 std::string key_list(const Settings& settings) {
-  std::string text = "Keys of CONFIG.toml, and what they are where it says nothing:\n";
+  std::string text = "Keys of CONFIG.toml and their defaults:\n";
   for (const auto& entry : settings.entries())
     text += fmt::format("  {}\n      {}: {} [{}]\n", entry.key, entry.help, entry.takes, entry.default_text);
   return text + "\nExample: hone train configs/paper/lmf-fashion-vcd.toml --set steps=4 --out runs/lmf";
@@ -43,15 +44,14 @@ TrainCommand::TrainCommand(CLI::App& command) {
   command.add_option("config", file, "TOML file of settings, such as those in configs/paper, or a run's config.toml")
       ->required()
       ->option_text("CONFIG.toml");
-  command
-      .add_option("--set", assignments, "set a key of the configuration; wins over the file; may come several times")
+  command.add_option("--set", assignments, "set a key of the configuration, overriding the file; may be repeated")
       ->option_text("key=value")
       ->allow_extra_args(false);
   for (auto& [key, text] : shortcuts)
     command.add_option("--" + key, text, "the same as --set " + key + "=…")->type_name(key == "engine" ? "NAME" : "N");
   command
       .add_option("--seeds", seeds,
-                  "several runs that differ by their seeds: so many (seeds 1, 2, …), or a list of seeds; on a device "
+                  "several runs with different seeds: their number (seeds 1, 2, …) or a list of seeds; on a device "
                   "they train side by side. Each has its own run folder, DIR/seed-N")
       ->option_text("n | 3,5,8");
   command
@@ -59,11 +59,11 @@ TrainCommand::TrainCommand(CLI::App& command) {
                   "run folder [runs/MODEL-DATA-OBJECTIVE-seedN]; with --seeds, the folder of the run "
                   "folders [runs/MODEL-DATA-OBJECTIVE]")
       ->option_text("DIR");
-  command.add_flag("--resume", resume,
-                   "go on with the run in the folder, or with each of --seeds, from its checkpoint; with none, start");
-  command.add_option("--data-dir", data_dir, "folder that holds one folder a data set; looked at first")
-      ->option_text("DIR");
-  command.add_flag("--quiet", quiet, "no progress, no remarks");
+  command.add_flag(
+      "--resume", resume,
+      "continue the run in the folder, or each run of --seeds, from its checkpoint; start it if there is none");
+  command.add_option("--data-dir", data_dir, "folder with one folder per data set; searched first")->option_text("DIR");
+  command.add_flag("--quiet", quiet, "print only the result");
   command.add_flag("--json", json, "print summary.json on stdout instead of the table; with --seeds, a list of them");
   command.footer(key_list(settings));
 }
@@ -78,7 +78,7 @@ void TrainCommand::apply() {
   }
   for (const auto& [key, text] : shortcuts) {
     if (key == "seed" && !text.empty() && !seeds.empty())
-      throw InputError("--seed and --seeds: only one of them; a list names the seeds, such as --seeds 3,5,8");
+      throw InputError("--seed and --seeds cannot be combined; --seeds takes a list, such as --seeds 3,5,8");
     if (!text.empty()) settings.set(key, text, "--" + key);
   }
 }
@@ -91,37 +91,37 @@ void print_table(const TrainSummary& s) {
     fmt::print("  {:<14}{:>10.3f}{}{}\n", name, value.mean, error, rest);
   };
   row("ELBO", s.elbo, "  over the last report interval");
-  if (s.objective != "kl") {
+  if (refines(s.objective)) {
     row(fmt::format("VCD, t = {}", s.steps), s.vcd, "");
     fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
   }
   if (q_is_lost(s.elbo.mean, s.vcd.mean))
     fmt::print(
-        "  q was left behind: at such a VCD it does not follow its chain. More iterations, another seed or smaller\n"
-        "  rates may mend it\n");
+        "  q was left behind: such a large VCD means that it does not follow its chain. Try more iterations, another\n"
+        "  seed or smaller rates\n");
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
-  if (s.dropped_draws > 0) fmt::print("  {} draws of q lay outside the support and were left out\n", s.dropped_draws);
+  if (s.dropped_draws > 0) fmt::print("  {} draws of q were outside the support and were left out\n", s.dropped_draws);
   const std::string beside =
       s.runs_side_by_side > 1 ? fmt::format(" with {} runs side by side", s.runs_side_by_side) : "";
   fmt::print("  {} iterations in {} ({:.0f} µs each{})\n", s.iterations, duration_text(s.seconds), s.us_per_iteration,
              beside);
 }
 
-// A line a run, and mean and standard deviation over those that are finished.
+// One line per run, and mean and standard deviation over the finished runs.
 void print_group_table(const std::vector<TrainOutcome>& outcomes) {
   const TrainSummary& first = outcomes.front().summary;
-  const bool refines = first.objective != "kl";
+  const bool refined = refines(first.objective);
   fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", first.model, first.data, first.objective, first.engine,
              outcomes.size());
   fmt::print("  {:<14}{}\n", "binarization", first.binarization);
   fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}\n", "seed", "ELBO",
-             refines ? fmt::format(" {:>13} {:>11}", "VCD", "acceptance") : "", "iterations", "µs/iteration",
+             refined ? fmt::format(" {:>13} {:>11}", "VCD", "acceptance") : "", "iterations", "µs/iteration",
              "side by side");
   Moments elbo, vcd;
   for (const TrainOutcome& outcome : outcomes) {
     const TrainSummary& s = outcome.summary;
     fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
-               refines ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
+               refined ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
                s.us_per_iteration, s.runs_side_by_side,
                !outcome.failure.empty()             ? "  failed"
                : !s.finished                        ? "  not finished"
@@ -132,8 +132,8 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
     vcd.add(s.vcd.mean);
   }
   if (elbo.count() < 2) return;
-  fmt::print("  {:>8} {:>13.3f}{}\n", "mean", elbo.mean(), refines ? fmt::format(" {:>13.3f}", vcd.mean()) : "");
-  fmt::print("  {:>8} {:>13.3f}{}\n", "sd", elbo.sd(), refines ? fmt::format(" {:>13.3f}", vcd.sd()) : "");
+  fmt::print("  {:>8} {:>13.3f}{}\n", "mean", elbo.mean(), refined ? fmt::format(" {:>13.3f}", vcd.mean()) : "");
+  fmt::print("  {:>8} {:>13.3f}{}\n", "sd", elbo.sd(), refined ? fmt::format(" {:>13.3f}", vcd.sd()) : "");
 }
 
 void TrainCommand::print_json(const std::vector<TrainOutcome>& outcomes) const {
@@ -147,11 +147,11 @@ std::filesystem::path TrainCommand::folder() const {
   if (!out.empty()) return out;
   const std::string data = std::filesystem::path(config.data).filename().string();
   const std::string name = fmt::format("{}-{}-{}", settings.text("model"), data, settings.text("objective"));
-  return std::filesystem::path("runs") / (seeds.empty() ? fmt::format("{}-seed{}", name, config.seed) : name);
+  return std::filesystem::path("runs") / (seeds.empty() ? fmt::format("{}-seed{}", name, config.train.seed) : name);
 }
 
 std::vector<SeedRun> TrainCommand::runs() const {
-  if (seeds.empty()) return {{config.seed, folder()}};
+  if (seeds.empty()) return {{config.train.seed, folder()}};
   std::vector<SeedRun> list;
   for (const std::uint64_t seed : seeds_of(seeds)) list.push_back({seed, folder() / fmt::format("seed-{}", seed)});
   return list;
@@ -202,14 +202,14 @@ void TrainCommand::run() {
   if (!failures.empty()) throw Error(failures);
   if (!quiet) fmt::print(stderr, "run folder{}: {}\n", seeds.empty() ? "" : "s in", folder().string());
   if (finished || stop_signal == 0) return;
-  if (!quiet) fmt::print(stderr, "stopped by a signal; --resume goes on\n");
+  if (!quiet) fmt::print(stderr, "stopped by a signal; continue with --resume\n");
   throw Ended{128 + stop_signal};
 }
 
 }  // namespace
 
 void add_train_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("train", "Train a latent-variable model as a configuration says");
+  CLI::App* command = program.add_subcommand("train", "Train a latent-variable model from a configuration file");
   const auto state = std::make_shared<TrainCommand>(*command);
   command->callback([state] { state->run(); });
 }

@@ -47,7 +47,7 @@ class Lines {
   void add(std::uint8_t character) {
     if (inside_number_) fail(character);
     if (values_.size() == (dimension_ > 0 ? dimension_ : longest_line))
-      throw_at(fmt::format("expected {} numbers a line, found more", values_.size()));
+      throw_at(fmt::format("expected {} numbers per line, found more", values_.size()));
     values_.push_back(character - '0');
     inside_number_ = true;
   }
@@ -59,7 +59,7 @@ class Lines {
       rows_ = BitRows(static_cast<int>(dimension_));
     }
     if (values_.size() != dimension_)
-      throw_at(fmt::format("expected {} numbers a line, found {}", dimension_, values_.size()));
+      throw_at(fmt::format("expected {} numbers per line, found {}", dimension_, values_.size()));
     if (rows_.size() == std::numeric_limits<int>::max()) throw_at("too many lines");
     rows_.append(values_);
     values_.clear();

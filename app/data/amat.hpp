@@ -5,8 +5,8 @@
 
 namespace hone {
 
-// Reads a text of zeros and ones to its end: one datum a line, blanks between the numbers. With `dimension` 0 the
-// first line tells how many numbers a line has. Throws InputError with the line where anything else is found.
+// Reads a text of zeros and ones to its end: one datum per line, blanks between the numbers. With `dimension` 0 the
+// first line sets how many numbers each line has. Throws InputError with the line number if it finds anything else.
 BitRows read_amat(ByteSource& source, int dimension = 0);
 
 }  // namespace hone

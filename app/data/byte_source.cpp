@@ -24,7 +24,7 @@ struct Close {
 
 }  // namespace
 
-// The bytes as they lie in the file or in memory. `window` is the part at hand, `consumed` what came before it.
+// The raw bytes of the file or memory. `window` is the current part, `consumed` counts the bytes before it.
 struct ByteSource::Input {
   std::unique_ptr<std::FILE, Close> file;
   std::vector<std::uint8_t> buffer;
@@ -137,7 +137,7 @@ std::size_t ByteSource::read_inflated(std::span<std::uint8_t> out) {
   return 0;
 }
 
-// gzip files may be strung together; anything else after the end is an error.
+// gzip members may follow each other; anything else after the end is an error.
 bool ByteSource::next_member() {
   if (!input_->refill(name_)) return false;
   if (input_->window[0] != 0x1F)

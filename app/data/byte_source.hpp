@@ -11,11 +11,11 @@
 
 namespace hone {
 
-// The content of a file or of a piece of memory, front to back, inflated where it is gzip (which its first bytes
-// tell). Offsets count content. Everything wrong is an InputError that names the file and the offset.
+// Reads a file or a piece of memory front to back, and inflates it if its first bytes say gzip. Offsets count inflated
+// bytes. Any error is an InputError that names the file and the offset.
 class ByteSource {
  public:
-  // Inflated content beyond this is refused: no reader trusts a compressed file for more.
+  // Refuses to inflate more than this: no reader trusts a compressed file further.
   static constexpr std::uint64_t inflated_limit = std::uint64_t{4} << 30;
 
   explicit ByteSource(const std::filesystem::path& file);
@@ -24,14 +24,14 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  std::size_t read(std::span<std::uint8_t> out);  // fewer than asked only at the end
+  std::size_t read(std::span<std::uint8_t> out);  // fewer bytes than requested only at the end
   void read_exactly(std::span<std::uint8_t> out, std::string_view what);
 
-  // Reads `count` bytes that a header announced. What cannot be there is refused before anything is allocated, and
-  // memory grows only with what is really read.
+  // Reads `count` bytes that a header announced. Refuses a count that the file cannot hold before it allocates
+  // anything; memory grows only with the bytes read.
   std::vector<std::uint8_t> read_announced(std::uint64_t count, std::string_view what);
 
-  // Throws where content is left; also reads the checksum at the end of compressed content.
+  // Throws if bytes are left over; also verifies the checksum at the end of gzip data.
   void expect_end();
 
   std::uint64_t offset() const { return offset_; }

@@ -11,14 +11,14 @@ namespace hone {
 // Grey levels byte/255 from an array of images (items, rows, cols); throws InputError for other arrays.
 DataSet images_of(IdxArray array, const ByteSource& source);
 
-// Reads a file of a known data set: images as bytes, .amat as bits. Throws InputError where the format is broken, or
-// the number of items or their size is not that of the set.
+// Reads a file of a known data set: images as bytes, .amat as bits. Throws InputError if the format is broken, or if
+// the number or size of the items is wrong for this set.
 DataSet read_known_file(const DataSetInfo& info, const DataFile& file, const std::filesystem::path& path);
 
 // SHA-256 of a file's content, without its compression.
 std::string content_sha256(const std::filesystem::path& path);
 
-// Throws InputError that names the file where its structure or its checksum (if one is known) is wrong.
+// Throws InputError naming the file if its structure or its checksum (if known) is wrong.
 void check_file(const DataSetInfo& info, const DataFile& file, const std::filesystem::path& path);
 
 }  // namespace hone

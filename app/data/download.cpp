@@ -27,8 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file that gathers the bytes. Locked, so that two processes do not write into each other's; gone where it stays
-// empty.
+// The partial file. It is locked, so that two processes cannot write into it at once, and removed if it stays empty.
 class Partial {
  public:
   explicit Partial(fs::path path) : path_(std::move(path)) {
@@ -82,7 +81,7 @@ struct CurlFree {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
 };
 
-// One request. libcurl is C, so an exception of a callback waits in `thrown` until the request has returned.
+// One request. libcurl is C, so an exception in a callback is kept in `thrown` until the request returns.
 struct Transfer {
   const Download& request;
   Partial& partial;
@@ -90,14 +89,14 @@ struct Transfer {
   std::uint64_t begin;     // where we asked the server to begin
   std::uint64_t received;  // of the whole file
   std::uint64_t total = 0;
-  std::uint64_t range_begin = 0;  // where the server says that it begins
+  std::uint64_t range_begin = 0;  // where the server says it begins
   bool body_begun = false;
   std::exception_ptr thrown{};
 
   void begin_body() {
     long status = 0;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-    if (status != 206) {  // the server sends the whole file: it knows no ranges
+    if (status != 206) {  // the server sends the whole file: it does not support ranges
       partial.clear();
       received = 0;
     } else if (range_begin != begin) {
@@ -124,7 +123,7 @@ struct Transfer {
 
   void take_header(std::string_view line) {
     constexpr std::string_view field = "content-range: bytes ";
-    if (line.starts_with("HTTP/")) range_begin = 0;  // the headers of a further answer, after a redirection
+    if (line.starts_with("HTTP/")) range_begin = 0;  // headers of the next response, after a redirect
     if (line.size() <= field.size() || strncasecmp(line.data(), field.data(), field.size()) != 0) return;
     std::from_chars(line.data() + field.size(), line.data() + line.size(), range_begin);
   }
@@ -184,7 +183,7 @@ Attempt attempt(const Download& request, Partial& partial) {
   Transfer transfer{request, partial, handle.get(), begin, begin};
   configure(handle.get(), request, transfer, message.data());
   const std::string range = fmt::format("{}-", begin);
-  // CURLOPT_RANGE and not RESUME_FROM: the latter fails where a server answers with the whole file.
+  // CURLOPT_RANGE, not RESUME_FROM: the latter fails if the server answers with the whole file.
   if (begin > 0) curl_easy_setopt(handle.get(), CURLOPT_RANGE, range.c_str());
 
   const CURLcode code = curl_easy_perform(handle.get());
@@ -207,7 +206,7 @@ Attempt attempt(const Download& request, Partial& partial) {
   throw ServerError(fmt::format("{}: {}{}", request.url, reason, kept));
 }
 
-// Until the server has sent everything. Attempts that bring bytes do not count.
+// Repeats until the server has sent everything. Attempts that bring bytes do not count.
 void fetch_all(const Download& request, Partial& partial) {
   for (int left = request.limits.attempts; left > 0;) {
     const std::uint64_t before = partial.size();
@@ -217,7 +216,7 @@ void fetch_all(const Download& request, Partial& partial) {
         return;
       case Outcome::not_there:
         give_up(request, partial, result.reason);
-      case Outcome::wrong_range:  // what we have is the whole file or none of it: its check decides
+      case Outcome::wrong_range:  // we have the whole file or none of it: the check decides
         if (before > 0) return;
         give_up(request, partial, result.reason);
       case Outcome::broken:
@@ -242,8 +241,8 @@ void download(const Download& request) {
     } catch (const InputError& error) {
       partial.clear();
       if (!std::exchange(resumed, false))
-        throw ServerError(fmt::format("{}: what the server sent is not what was expected and was removed: {}",
-                                      request.url, error.what()));
+        throw ServerError(
+            fmt::format("{}: the server sent an unexpected file, which was removed: {}", request.url, error.what()));
     }
   }
   place_file(partial.path(), request.destination);

@@ -13,15 +13,15 @@ enum class FileEvent { present, started, placed };
 
 struct FetchRequest {
   std::filesystem::path folder;  // gets a folder with the data set's name
-  std::string url;               // a server of the user's choice, http allowed: url/mnist/…; empty: the known ones
+  std::string url;               // the user's own server, http allowed: url/mnist/…; empty: the known ones
   DownloadLimits limits;
   std::function<void(const DataFile&, FileEvent)> event;                   // may be empty
   std::function<void(const DataFile&, const DownloadProgress&)> progress;  // may be empty
 };
 
-// Downloads the files of a data set that are not there yet, or are there but broken. Every file is checked before it is
-// placed; servers are tried in order. Throws Error that names each server's reason, and InputError for a set that
-// cannot be downloaded. Returns the data set's folder.
+// Downloads the files of a data set that are missing or broken. Checks every file before it is renamed, and tries
+// servers in order. Throws Error with each server's reason, and InputError for a set that cannot be downloaded. Returns
+// the data set's folder.
 std::filesystem::path fetch_data(const DataSetInfo& info, const FetchRequest& request);
 
 }  // namespace hone

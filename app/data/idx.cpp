@@ -29,7 +29,7 @@ IdxArray read_idx(ByteSource& source) {
     if (size == 0 || size > largest)
       source.fail(at, fmt::format("expected a dimension from 1 to {}, found {}", largest, size));
     if (count > std::numeric_limits<std::uint64_t>::max() / size)
-      source.fail(at, "the header announces more bytes than can be counted");
+      source.fail(at, "the header announces an impossible number of bytes");
     count *= size;
     array.dimensions.push_back(static_cast<int>(size));
   }

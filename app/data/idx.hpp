@@ -13,7 +13,7 @@ struct IdxArray {
   std::vector<std::uint8_t> values;
 };
 
-// Reads an IDX file (the format of MNIST) to its end. Throws InputError where anything is not as it should be.
+// Reads an IDX file (the format of MNIST) to its end. Throws InputError if anything is wrong.
 IdxArray read_idx(ByteSource& source);
 
 }  // namespace hone

@@ -42,12 +42,11 @@ std::string in_words(Binarization binarization, std::uint64_t seed) {
   return "not binarized";
 }
 
-// Bits stay what they are, so that a wish for other ones is a mistake.
+// Bits cannot be binarized again, so asking for it is a mistake.
 void refuse_to_binarize(const DataRequest& request) {
   if (request.binarization != Binarization::threshold && request.binarization != Binarization::stochastic) return;
-  throw KeyError("binarization",
-                 fmt::format("the data of {} are bits already, and {} does nothing to them; leave it at auto",
-                             request.name, name_of(request.binarization)));
+  throw KeyError("binarization", fmt::format("the data of {} are already bits, so {} has no effect; leave it at auto",
+                                             request.name, name_of(request.binarization)));
 }
 
 DataSplits load_images(const DataSetInfo& info, const DataRequest& request, const FoundData& found) {
@@ -78,14 +77,14 @@ DataSplits load_fixed_bits(const DataSetInfo& info, const FoundData& found, cons
 DataSplits load_synthetic(const DataSetInfo& info, std::uint64_t seed) {
   const int validation = info.train + info.validation;
   return {info.name,
-          fmt::format("bars and ovals made by code with seed {}", seed),
+          fmt::format("bars and ovals generated with seed {}", seed),
           "made as bits",
           synthetic_data(seed, 0, info.train),
           synthetic_data(seed, info.train, validation),
           synthetic_data(seed, validation, validation + info.test)};
 }
 
-// The .amat files may lie in their own folder or beside the images.
+// The .amat files may be in their own folder or next to the images.
 std::optional<FoundData> find_fixed_bits(const DataSetInfo& fixed, std::span<const Place> places) {
   DataSetInfo beside = fixed;
   beside.name = "mnist";

@@ -11,29 +11,29 @@
 namespace hone {
 
 struct DataRequest {
-  std::string name;  // of a known data set, or the path of a file: .npy, .amat, IDX, each also as .gz
+  std::string name;  // a known data set, or the path of a .npy, .amat or IDX file, plain or .gz
   Binarization binarization = Binarization::automatic;
   std::uint64_t seed = 1;               // of stochastic binarization and of synthetic data
-  std::filesystem::path data_dir = {};  // looked at first, unless empty
+  std::filesystem::path data_dir = {};  // the first place to look, unless empty
 };
 
 struct DataSplits {
   std::string name;
   std::string origin;        // in words: which files, binarized how
-  std::string binarization;  // in words: the second half of it
+  std::string binarization;  // in words: how binarized
   DataSet train, validation, test;
 };
 
 // Loads a data set. `automatic` binarization means
-//   mnist            the fixed .amat files where found (in the folder mnist or binarized-mnist), else stochastic
+//   mnist            the fixed .amat files if found (in the folder mnist or binarized-mnist), else stochastic
 //   fashion-mnist    threshold
 //   others           none
-// The data of binarized-mnist, synthetic and .amat files are bits already: a KeyError where they are to be binarized.
+// The data of binarized-mnist, synthetic and .amat files are already bits: binarizing them is a KeyError.
 // Without binarization, grey levels are bytes that stand for byte/255; the bytes of a .npy file stand for themselves.
-// A file is training data as a whole. Throws InputError where something is not found or not as it should be.
+// A file becomes training data as a whole. Throws InputError if something is not found or wrong.
 DataSplits load_data(const DataRequest& request);
 
-// The parts of load_data, for data sets of one's own.
+// The parts of load_data, for your own data sets.
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places);
 DataSet read_data_file(const std::filesystem::path& file);
 

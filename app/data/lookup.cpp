@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An empty variable counts as none.
+// An empty variable counts as unset.
 fs::path variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? fs::path(value) : fs::path();
@@ -24,7 +24,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// As it is published first: what a download puts there must not be shadowed by an older file.
+// The published name comes first: an older file must not shadow a download.
 std::optional<fs::path> file_in(const fs::path& folder, const DataFile& file) {
   for (const std::string& name : {file.published, file.name, file.name + ".gz"})
     if (is_file(folder / name)) return folder / name;
@@ -58,7 +58,7 @@ std::vector<Place> search_places(const fs::path& data_dir) {
 fs::path download_place(const fs::path& data_dir) {
   const std::vector<Place> places = search_places(data_dir);
   if (places.front().meaning == "system")
-    throw InputError("there is no folder for data: give --data-dir, or set HONE_DATA_DIR or HOME");
+    throw InputError("no folder for data: give --data-dir, or set HONE_DATA_DIR or HOME");
   return places.front().folder;
 }
 
@@ -74,7 +74,7 @@ std::optional<FoundData> find_data(const DataSetInfo& info, std::span<const Plac
 
 FoundData require_data(const DataSetInfo& info, std::span<const Place> places) {
   if (auto found = find_data(info, places)) return *found;
-  std::string message = fmt::format("data set '{}' is not found; looked at\n", info.name);
+  std::string message = fmt::format("data set '{}' was not found; looked in\n", info.name);
   for (const Place& place : places)
     message += fmt::format("  {} ({}): {}\n", place.folder.string(), place.meaning, lack(info, place));
   throw InputError(message + "to get it:\n" + how_to_get(info));

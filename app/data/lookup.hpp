@@ -10,18 +10,18 @@
 
 namespace hone {
 
-// A folder that may hold one folder a data set.
+// A folder that may hold one folder per data set.
 struct Place {
   std::filesystem::path folder;
   std::string meaning;  // "--data-dir", "HONE_DATA_DIR", "cache", "system"
 };
 
-// Where data sets are looked for, in this order: `data_dir` (unless empty), HONE_DATA_DIR, the user's cache folder
+// The places to look for data sets, in this order: `data_dir` (unless empty), HONE_DATA_DIR, the user's cache folder
 // (XDG_CACHE_HOME or ~/.cache, and there hone/), system folders.
 std::vector<Place> search_places(const std::filesystem::path& data_dir = {});
 
-// The first place that `data get` may write to: those of the user, not the system's.
-// Throws InputError where there is none.
+// The first place that `data get` may write to: the user's places, not the system's.
+// Throws InputError if there is none.
 std::filesystem::path download_place(const std::filesystem::path& data_dir = {});
 
 struct FoundData {
@@ -32,10 +32,10 @@ struct FoundData {
 // The first place that has all files of the set.
 std::optional<FoundData> find_data(const DataSetInfo& info, std::span<const Place> places);
 
-// The same, or an InputError that lists every place looked at and the commands that get the set.
+// The same, or an InputError that lists every place it looked in and the commands that get the set.
 FoundData require_data(const DataSetInfo& info, std::span<const Place> places);
 
-// Commands, one a line and indented, that get the set.
+// Commands that get the set, one per line, indented.
 std::string how_to_get(const DataSetInfo& info);
 
 }  // namespace hone

@@ -14,7 +14,7 @@
 namespace hone {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "numbers are copied byte for byte");
 
 constexpr std::uint32_t longest_header = 1 << 16;
 
@@ -114,7 +114,7 @@ class HeaderParser {
     const char quote = peek();
     if (quote != '\'' && quote != '"') fail("a quoted word");
     const std::size_t end = text_.find(quote, at_ + 1);
-    if (end == std::string_view::npos) fail("a quoted word that ends");
+    if (end == std::string_view::npos) fail("a quoted word with its closing quote");
     const std::string_view word = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return word;
@@ -163,7 +163,7 @@ Header read_header(ByteSource& source) {
   return HeaderParser(source, text, offset).parse();
 }
 
-// (cols, rows) as it lies in a Fortran file becomes (rows, cols).
+// (cols, rows), the order of a Fortran file, becomes (rows, cols).
 template <class T>
 std::vector<T> transposed(const std::vector<T>& values, std::size_t rows, std::size_t cols) {
   std::vector<T> result(values.size());
@@ -192,7 +192,7 @@ NpyMatrix read_npy(ByteSource& source) {
   const auto cols = static_cast<std::size_t>(matrix.cols);
   const std::uint64_t offset = source.offset();
   if (rows > std::numeric_limits<std::uint64_t>::max() / cols / width(matrix.type))
-    source.fail(offset, "the header announces more bytes than can be counted");
+    source.fail(offset, "the header announces an impossible number of bytes");
   std::vector<std::uint8_t> bytes = source.read_announced(rows * cols * width(matrix.type), "values");
   source.expect_end();
   if (matrix.type == NpyType::boolean)

@@ -10,7 +10,7 @@ namespace hone {
 
 enum class NpyType { boolean, uint8, float32, float64 };
 
-// A matrix with one datum a row, last index fastest whatever the order in the file. Booleans are bytes 0 and 1.
+// A matrix with one datum per row, last index fastest whatever the order in the file. Booleans are bytes 0 and 1.
 struct NpyMatrix {
   NpyType type = NpyType::uint8;
   int rows = 0;
@@ -18,8 +18,8 @@ struct NpyMatrix {
   std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<double>> values;
 };
 
-// Reads a .npy file (versions 1.0 to 3.0) with a two-dimensional array to its end. Throws InputError where anything
-// is not as it should be, a number that is not finite included.
+// Reads a .npy file (versions 1.0 to 3.0) with a two-dimensional array to its end. Throws InputError if anything
+// is wrong, including a number that is not finite.
 NpyMatrix read_npy(ByteSource& source);
 
 }  // namespace hone

@@ -18,7 +18,7 @@ std::size_t position(const Picture& picture, int row, int col) {
   return static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.cols) + static_cast<std::size_t>(col);
 }
 
-// Below the last row of an odd picture everything is black.
+// Black below the last row of a picture with an odd number of rows.
 std::uint8_t level(const Picture& picture, int row, int col) {
   return row < picture.rows ? picture.levels[position(picture, row, col)] : std::uint8_t{0};
 }
@@ -28,7 +28,7 @@ int shade(std::uint8_t value) { return 232 + value * 23 / 255; }
 }  // namespace
 
 Picture picture_of(const DataSet& data, int count, int across) {
-  if (across < 1) throw InputError(fmt::format("{} images a row: expected at least 1", across));
+  if (across < 1) throw InputError(fmt::format("{} images per row: expected at least 1", across));
   if (count < 1 || count > data.size())
     throw InputError(fmt::format("{} images: expected a number from 1 to {}", count, data.size()));
   std::vector<int> indices(static_cast<std::size_t>(count));

@@ -22,7 +22,8 @@ DataFile amat(std::string split, int items) {
 std::vector<DataSetInfo> make_registry() {
   return {
       {.name = "mnist",
-       .description = "handwritten digits; binarized by the fixed files of binarized-mnist where found, else by a seed",
+       .description =
+           "handwritten digits; binarized by the fixed files of binarized-mnist if found, else at random with a seed",
        .shape = {28, 28},
        .train = 50'000,
        .validation = 10'000,
@@ -33,7 +34,7 @@ std::vector<DataSetInfo> make_registry() {
                    "https://storage.googleapis.com/cvdf-datasets/mnist/"},
        .package = ""},
       {.name = "binarized-mnist",
-       .description = "handwritten digits, the fixed binarization of Larochelle",
+       .description = "handwritten digits, in Larochelle's fixed binarization",
        .shape = {28, 28},
        .train = 50'000,
        .validation = 10'000,
@@ -53,7 +54,7 @@ std::vector<DataSetInfo> make_registry() {
                    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"},
        .package = "dataset-fashion-mnist"},
       {.name = "synthetic",
-       .description = "bars and ovals, binary, made by code from a seed",
+       .description = "bars and ovals, binary, generated from a seed",
        .shape = {28, 28},
        .train = 5'000,
        .validation = 1'000,
@@ -83,7 +84,7 @@ const DataSetInfo& data_set_named(std::string_view name) {
 
 std::uint64_t content_bytes(const DataSetInfo& info, const DataFile& file) {
   const auto values = static_cast<std::uint64_t>(file.items) * static_cast<std::uint64_t>(info.shape.pixels());
-  // A number of a text with its blank takes two bytes, and a line may end with one or two more.
+  // A number and its blank take two bytes, and a line may end with one or two more.
   return file.format == FileFormat::idx ? 16 + values : 2 * values + 2 * static_cast<std::uint64_t>(file.items);
 }
 

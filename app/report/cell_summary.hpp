@@ -12,8 +12,8 @@
 
 namespace hone {
 
-// What `read` finds in a cell's summary.json; nothing where the cell is not done. InputError, naming the file, where an
-// entry is not there or of another type: another version wrote it.
+// What `read` finds in a cell's summary.json; nothing if the cell is not done. If an entry is missing or of another
+// type, another version wrote it: an InputError that names the file.
 template <class Read>
 auto read_cell(const ReportContext& context, const Cell& cell, Read read)
     -> std::optional<decltype(read(std::declval<const Json&>()))> {

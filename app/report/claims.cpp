@@ -14,10 +14,10 @@
 namespace hone {
 namespace {
 
-constexpr double decisive = 3;  // standard errors, of estimates whose standard error is well known
+constexpr double decisive = 3;  // standard errors, for estimates whose standard error is well known
 
 // How many standard errors away from zero a mean of n values must be: Student's t, 99 % on both sides, for n − 1
-// degrees of freedom; between the entries that of the fewer.
+// degrees of freedom; between entries, the one for fewer degrees.
 double decisive_for(std::uint64_t n) {
   struct Entry {
     std::uint64_t degrees;
@@ -37,7 +37,7 @@ struct Judged {
   std::optional<ClaimVerdict> verdict;  // none: not all cells are done
 };
 
-// A verdict on a smoke test would be one on chance.
+// A verdict on a smoke test would be a verdict on chance.
 std::string verdict_text(const Judged& judged, const ReportContext& context) {
   if (!judged.verdict) return "not all cells are done";
   return context.scale == name_of(Scale::smoke) ? "not judged at this scale" : name_of(*judged.verdict);
@@ -53,7 +53,7 @@ std::string section(const Claim& claim, const ReportContext& context) {
                      claim.paper, claim.experiment, claim.judged.text, verdict_text(claim.judged, context));
 }
 
-// What toys of one variant, α and t found, by seed.
+// Results of the toys of one variant, α and t, by seed.
 struct ToyGroup {
   int failed = 0;
   bool complete = true;
@@ -84,7 +84,7 @@ std::map<ToyKey, ToyGroup> toy_groups(const std::vector<ToyRun>& runs, const Rep
   return groups;
 }
 
-// KL(q ‖ p) of a less that of b, for the seeds that both have. A difference, since no q of the family reaches zero.
+// KL(q ‖ p) of a minus that of b, for the seeds that both have. A difference, because no q of the family reaches zero.
 Moments excess(const ToyGroup& a, const ToyGroup& b) {
   Moments differences;
   for (const auto& [seed, divergence] : a.divergences)
@@ -109,8 +109,8 @@ Judged judge_alpha(const std::vector<ToyRun>& runs, const ReportContext& context
   judged.text +=
       "\nMean ± standard deviation over seeds; differences ± standard error. KL(q ‖ p) for α = 1 less that for α = "
       "0.5, under slow "
-      "mixing, is compared with 0.05 nats: (a) with one draw an iteration, as in the paper, (b) with 16. It holds "
-      "where it is surely "
+      "mixing, is compared with 0.05 nats: (a) with one draw per iteration, as in the paper, (b) with 16. It holds "
+      "if it is surely "
       "above (99 % by Student's t), or where fits by α = 1 fail and none by α = 0.5 does, and does not where it is "
       "surely below. The claim "
       "is about the objective, so (b) decides: with one draw the paper's RMSProp moves q even where the gradient's "
@@ -133,7 +133,7 @@ Moments log_sds(const ToyGroup& group) {
   return moments;
 }
 
-// Whether the spread over seeds is larger in a than in b; it is not where it is surely less than twice as large. The
+// Whether the spread over seeds is larger in a than in b. It is not if it is surely less than twice as large. The
 // log of a standard deviation from n values has a standard error of about √(1 / (2n − 2)).
 ClaimVerdict judge_spread(const Moments& a, const Moments& b) {
   if (a.count() < 2 || b.count() < 2) return ClaimVerdict::undecided;
@@ -143,7 +143,7 @@ ClaimVerdict judge_spread(const Moments& a, const Moments& b) {
   return log_ratio + decisive * se < std::log(2.0) ? ClaimVerdict::does_not_hold : ClaimVerdict::undecided;
 }
 
-// All must hold; one that does not decides.
+// All must hold; a single failure decides.
 ClaimVerdict all_of(std::initializer_list<ClaimVerdict> verdicts) {
   ClaimVerdict result = ClaimVerdict::holds;
   for (const ClaimVerdict verdict : verdicts) {
@@ -250,7 +250,7 @@ Judged judge_gradient(const std::vector<GradientPoint>& points, const ReportCont
   return judged;
 }
 
-// The mean ELBO of a run's last report interval; none where it has not finished.
+// The mean ELBO of a run's last report interval; none if the run has not finished.
 std::optional<double> final_elbo(const TrainingCell& cell, std::uint64_t seed, const ReportContext& context) {
   const auto path = cell.folder(context.folder, seed) / "summary.json";
   if (!std::filesystem::exists(path)) return {};
@@ -280,13 +280,13 @@ Judged judge_local(const LocalBaselineCells& cells, const ReportContext& context
       "by more than a hundredth where C is local from the start (99 % by Student's t, of the log ratio), and does not "
       "if surely by "
       "less.\n",
-      cells.from_start.config.iterations, cells.shared_first.config.local_from, cells.from_start.config.data);
+      cells.from_start.config.iterations, cells.shared_first.config.train.shared_until, cells.from_start.config.data);
   if (complete) judged.verdict = judge_above(ratios, 0.01);
   return judged;
 }
 
 Judged judge_seconds(const std::vector<SecondsPoint>& points, const ReportContext& context) {
-  Judged judged{"| model | ms an iteration, vcd | hoffman | log of the ratio |\n|---|---|---|---|\n", {}};
+  Judged judged{"| model | ms per iteration, vcd | hoffman | log of the ratio |\n|---|---|---|---|\n", {}};
   ClaimVerdict faster = ClaimVerdict::holds;
   bool complete = true;
   for (const SecondsPoint& point : points) {
@@ -358,23 +358,23 @@ std::string report_claims(const ClaimCells& cells, const ReportContext& context)
        "the control variate C lowers it; for very large t it is much lower by itself, and lower still where the score "
        "at z0 is "
        "dropped (section 2.4).",
-       "one-draw gradients at a q that stands still, on the Gaussian toy: at the start of a fit (mean (1, −1), sd 0.1) "
+       "one-draw gradients at a fixed q, on the Gaussian toy: at the start of a fit (mean (1, −1), sd 0.1) "
        "and near the "
        "VCD's optimum (mean 0, sd 0.56). Variances summed over θ, ± standard error over 20 batches.",
        judge_gradient(cells.gradient, context)},
       {"Local control variates from the start",
-       "one C_n a datum from the beginning may lead to instabilities, so that they are shared for 3,000 iterations "
+       "one C_n per datum from the beginning may lead to instabilities, so that they are shared for 3,000 iterations "
        "(section 4.2).",
        "logistic matrix factorization by the VCD, the same seeds with and without a shared beginning.",
        judge_local(cells.local, context)},
       {"Seconds of VCD and of Hoffman's method",
-       "the VCD was slightly faster for all models and data sets, which its authors put down to the implementation "
+       "the VCD was slightly faster for all models and data sets, which its authors attribute to the implementation "
        "(section 4.2).",
        "the paper's configurations, timed in turns on one CPU thread, so that what else the machine does falls on "
        "both.",
        judge_seconds(cells.seconds, context)}};
   std::string text = fmt::format(
-      "# What the paper says in words, scale {}\n\nExploratory: some of the criteria were changed after first results "
+      "# What the paper says in words, scale {}\n\nExploratory: some criteria were changed after first results "
       "had been seen.\n\n",
       context.scale);
   for (const Claim& claim : claims) text += section(claim, context);

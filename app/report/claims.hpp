@@ -20,8 +20,8 @@ struct ClaimCells {
 enum class ClaimVerdict { holds, does_not_hold, undecided };
 std::string name_of(ClaimVerdict verdict);
 
-// Whether a quantity, given by independent values of it, lies above a margin: decided where its mean is further away
-// from the margin than 99 % of Student's t reach. Undecided from fewer than two values.
+// Whether a quantity, given by independent values, lies above a margin. It is decided if the mean is further from the
+// margin than Student's t allows at 99 %. Undecided with fewer than two values.
 ClaimVerdict judge_above(const Moments& values, double margin);
 
 // Divergences between q = N(mean, diag(sd²)) and the Gaussian toy, in closed form.
@@ -31,7 +31,7 @@ struct ToyDivergences {
 };
 ToyDivergences gaussian_toy_divergences(std::span<const double> mean, std::span<const double> sd);
 
-// Reads what the cells found; writes claims.md: for each claim what the paper says, the experiment, a table with error
+// Reads the cells' results and writes claims.md: for each claim what the paper says, the experiment, a table with error
 // bars, the criterion and the verdict.
 std::string report_claims(const ClaimCells& cells, const ReportContext& context);
 

@@ -29,7 +29,7 @@ Window window_of(Toy toy) {
   throw Error("unknown toy");
 }
 
-constexpr int nodes = 161;  // a side of the grid
+constexpr int nodes = 161;  // per side of the grid
 
 // A column of the panel's CSV file: a density on the grid, and how it is drawn.
 struct Layer {

@@ -8,19 +8,19 @@
 
 namespace hone {
 
-// A picture of a toy target and of fitted q's: contours of highest-density regions, that is, the smallest regions that
-// hold given shares of the probability, so that the same line means the same in every panel and for every density.
+// A picture of a toy target and of fitted q's. Contours are highest-density regions, the smallest regions that hold a
+// given share of the probability, so a line means the same in every panel and for every density.
 struct ContourPanel {
   std::string name;  // of its CSV file
   std::string title;
   std::vector<std::filesystem::path> runs;  // toy runs on one target
   std::vector<std::string> labels = {};     // of the runs in the legend; empty: their objectives
-  std::vector<std::string> colours = {};    // "#rrggbb", likewise
+  std::vector<std::string> colours = {};    // "#rrggbb", of the runs; empty: the objectives'
 };
 
 inline const std::vector<double> contour_shares = {0.5, 0.8, 0.95};
 
-// Writes a CSV file a panel and the figure `name` into `folder`; false where gnuplot is not installed.
+// Writes one CSV file per panel and the figure `name` into `folder`; false if gnuplot is not installed.
 bool draw_contours(const std::string& name, const std::vector<ContourPanel>& panels,
                    const std::filesystem::path& folder);
 

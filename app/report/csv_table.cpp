@@ -13,7 +13,7 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t most_told = 3;  // faults of a file that are named one by one
+constexpr std::size_t most_told = 3;  // faults per file that are listed one by one
 
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
@@ -44,11 +44,11 @@ class Reader {
     if (!whole) return fault("is cut off");
     const auto cells = cells_of(text);
     if (width_ == 0) return header(cells);
-    if (cells.size() != width_) return fault(fmt::format("has {} cells where {} are expected", cells.size(), width_));
+    if (cells.size() != width_) return fault(fmt::format("has {} cells; expected {}", cells.size(), width_));
     std::vector<double> row;
     for (const std::size_t i : kept_) {
       const auto value = number_in(cells[i]);
-      if (!value) return fault("holds something that is no number");
+      if (!value) return fault("holds something that is not a number");
       row.push_back(*value);
     }
     for (std::size_t k = 0; k < row.size(); ++k) table_.columns[k].push_back(row[k]);

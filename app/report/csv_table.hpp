@@ -7,18 +7,19 @@
 
 namespace hone {
 
-// A file of numbers as a run leaves it, perhaps in the middle of a line: rows that are not whole are left out and told.
+// A CSV file of numbers that a run wrote. It may end in the middle of a line: incomplete rows are left out and
+// reported.
 struct CsvTable {
   std::vector<std::string> names;
   std::vector<std::vector<double>> columns;  // an empty cell is NaN
   std::vector<std::string> faults;           // "metrics.csv, line 7: …"
 
   std::size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
-  const std::vector<double>* column(std::string_view name) const;  // null where there is none
+  const std::vector<double>* column(std::string_view name) const;  // null if there is none
 };
 
-// Lines that begin with # are comments, the first other one names the columns. Of them those in `wanted` are kept; all
-// where it is empty. InputError where the file cannot be read or names no columns.
+// Lines that begin with # are comments; the first other line names the columns. Keeps the columns in `wanted`, or all
+// if it is empty. InputError if the file cannot be read or names no columns.
 CsvTable read_csv_table(const std::filesystem::path& path, std::span<const std::string> wanted = {});
 
 }  // namespace hone

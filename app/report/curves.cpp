@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-// One block a line, which gnuplot knows by its index.
+// One block per line of the figure; gnuplot addresses it by its index.
 std::string csv_of(const CurveFigure& figure) {
   std::string text = "# iteration,value,low,high,smoothed\n";
   for (const CurveLine& line : figure.lines) {
@@ -35,7 +35,7 @@ double last_iteration(const CurveFigure& figure) {
   return last;
 }
 
-// A colour that lets through what is behind it: "#AArrggbb"
+// A transparent colour: "#AArrggbb"
 std::string faint(const std::string& colour, const char* alpha) { return "#" + (alpha + colour.substr(1)); }
 
 // A power of ten, times 1, 2 or 5, as a label.

@@ -12,15 +12,15 @@ namespace hone {
 struct CurveLine {
   std::string label, colour;  // "#rrggbb"
   std::vector<double> x, y, se;
-  int mark = 7;  // gnuplot's point type, where values are marks: a disc
+  int mark = 7;  // gnuplot's point type if values are marks: a disc
 };
 
 enum class CurveStyle {
-  curve,  // raw values thin, with a band of ± one standard error where it is known, and their moving average thick
+  curve,  // thin: raw values, with a band of ± one standard error if known; thick: their moving average
   marks,  // few values: points with error bars, joined
 };
 
-// A figure of curves over iterations, NAME.csv and NAME.gp in a folder as `draw` makes it.
+// A figure of curves over iterations, NAME.csv and NAME.gp in a folder, as `draw` writes them.
 struct CurveFigure {
   std::string name, title;
   std::vector<CurveLine> lines;
@@ -30,14 +30,14 @@ struct CurveFigure {
 };
 bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder);
 
-// Rows that a moving average is over: about a twentieth of them, odd; 1, that is no smoothing, below 20.
+// Window of the moving average: about a twentieth of the rows, odd; 1, that is no smoothing, below 20 rows.
 int smoothing_window(std::size_t rows);
 
-// The mean over `window` (odd) neighbours, fewer at the ends, and of those that are finite; NaN where none is.
+// The mean of the finite values among `window` (odd) neighbours, fewer at the ends; NaN if none is finite.
 std::vector<double> moving_average(std::span<const double> values, int window);
 
-// What the y axis shows: of long lines not the first twentieth, where a fit comes from far away, nor what lies more
-// than half as far again from the middle 90 % of the values. Finite and not empty.
+// The range of the y axis. It leaves out the first twentieth of long lines, when a fit is still far away, and values
+// that lie outside the middle 90 % by more than half of its width. Finite and not empty.
 struct AxisInterval {
   double low, high;
 };

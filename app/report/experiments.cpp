@@ -23,15 +23,14 @@ Experiment make_fig1(const ExperimentOptions& options) {
     for (std::size_t i = 0; i < list.size(); ++i)
       if (!list.is_done(i)) return "# Figure 1\n\nNot all of its cells are done.\n";
     const Fig1Report fig1 = report_fig1(context.folder, seeds);
-    return fig1.text +
-           (fig1.picture.empty()
-                ? "No picture: gnuplot is not installed (Debian: apt-get install gnuplot-nox); run this again then.\n"
-                : fmt::format("Picture: {}\n", fig1.picture.string()));
+    return fig1.text + (fig1.picture.empty() ? "No picture: gnuplot is not installed. Install it (Debian: apt-get "
+                                               "install gnuplot-nox) and repeat the command.\n"
+                                             : fmt::format("Picture: {}\n", fig1.picture.string()));
   };
   return {"fig1", cells, {}, {}, report};
 }
 
-// An experiment whose entries (rows of a table, points of a figure) are trainings: those whose data are here are run.
+// An experiment whose entries (rows of a table, points of a figure) are trainings. Runs those whose data are available.
 template <class Entry, class Report>
 Experiment of_trainings(const std::string& name, const std::vector<Entry>& entries, const ExperimentOptions& options,
                         Report report) {
@@ -53,11 +52,11 @@ Experiment make_fig3(const ExperimentOptions& options) {
   const auto points = fig3_points(options.choice.scale, options.timing);
   Experiment experiment{"fig3", {}, {}, {}, [points](const ReportContext& c) { return report_fig3(points, c); }};
   for (const Fig3Point& point : points)
-    if (point.here && !options.missing.contains(point.data_set)) experiment.timed.push_back(point.cell);
+    if (point.here() && !options.missing.contains(point.data_set)) experiment.timed.push_back(point.cell);
   return experiment;
 }
 
-// Claims that need data are tried on Fashion-MNIST where it is, else on synthetic data.
+// Claims that need data use Fashion-MNIST if it is there, else synthetic data.
 Experiment make_claims(const ExperimentOptions& options) {
   const TrainingChoice& choice = options.choice;
   const bool synthetic = choice.scale == Scale::smoke || options.missing.contains("fashion-mnist");

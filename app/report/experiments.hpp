@@ -14,8 +14,8 @@ namespace hone {
 class DataShelf {
  public:
   explicit DataShelf(std::filesystem::path data_dir) : data_dir_(std::move(data_dir)) {}
-  const DataSplits& get(const std::string& name);  // InputError where it is not found
-  std::string missing(const std::string& name);    // why it cannot be had; empty: it can
+  const DataSplits& get(const std::string& name);  // InputError if it is not found
+  std::string missing(const std::string& name);    // why it is not available; empty: it is
 
  private:
   std::filesystem::path data_dir_;
@@ -25,10 +25,10 @@ class DataShelf {
 struct ExperimentOptions {
   TrainingChoice choice;
   TimingOptions timing;
-  std::map<std::string, std::string> missing;  // data set → why it is not here: its cells are left out
+  std::map<std::string, std::string> missing;  // data set → why it is missing: its cells are left out
 };
 
-// An experiment of the paper: what is to be run, and what is said of it at the end.
+// An experiment of the paper: what to run, and how to report it.
 struct Experiment {
   std::string name;
   std::vector<Cell> cells;                                  // short ones, which may run at the same time
@@ -40,12 +40,12 @@ struct Experiment {
 // fig1, claims, fig3, table1, fig2: in the order in which `all` runs them.
 const std::vector<std::string>& experiment_names();
 
-// The data sets that an experiment is on.
+// The data sets that an experiment uses.
 std::vector<std::string> data_of_experiment(const std::string& name, Scale scale);
 
 Experiment make_experiment(const std::string& name, const ExperimentOptions& options);
 
-// Leaves those cells whose id fits a pattern of the shell ("vae-mnist-*").
+// Keeps the cells whose id matches a shell pattern ("vae-mnist-*"); drops the others.
 void keep_matching(Experiment& experiment, const std::string& pattern);
 
 }  // namespace hone

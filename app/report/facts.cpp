@@ -16,7 +16,7 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t most_single = 8;  // runs of a section that stand for themselves
+constexpr std::size_t most_single = 8;  // runs of a section that get a group each
 
 std::string problem_of(const RunRecord& run) {
   const auto said = [&](const char* key) {
@@ -29,7 +29,7 @@ std::string problem_of(const RunRecord& run) {
   return said("model") + (data.empty() ? "" : " with " + data);
 }
 
-// What two runs have in common that differ in their seeds alone.
+// A text that is the same for runs that differ only in their seeds.
 std::string without_seed(const RunRecord& run) {
   std::string text;
   for (const auto& [key, value] : run.config)
@@ -67,7 +67,7 @@ void name_groups(std::vector<Section>& sections) {
   }
 }
 
-// One row of the table of facts: a text; where it is of numbers, groups of runs have a mean and a spread of each.
+// One row of the table of facts: a text, or numbers, which groups of runs show as means and spreads.
 struct Fact {
   std::string name;
   std::function<std::string(const RunRecord&)> text;
@@ -174,7 +174,7 @@ std::string evaluation_text(const RunRecord& run) {
                samples = run.number({"test_log_likelihood", "samples"}),
                iteration = run.number({"test_log_likelihood", "iteration"});
   if (std::isnan(points) || std::isnan(samples)) return "";
-  return fmt::format("{} data, {} draws of each proposal{}", count_text(points), count_text(samples),
+  return fmt::format("{} data, {} draws from each proposal{}", count_text(points), count_text(samples),
                      std::isnan(iteration) || iteration == run.number({"iterations"})
                          ? ""
                          : fmt::format(", at iteration {}", count_text(iteration)));
@@ -210,7 +210,7 @@ std::vector<Fact> train_facts() {
       {"evaluated on", evaluation_text},
       number("acceptance", "acceptance"),
       number("step size", "step_size"),
-      number("µs an iteration", "us_per_iteration"),
+      number("µs per iteration", "us_per_iteration"),
       {"engine", [](const RunRecord& run) {
          const std::string engine = run.text({"engine"});
          const double threads = run.number({"threads"});
@@ -231,7 +231,7 @@ std::vector<Fact> fit_facts() {
                              entry("objective", "objective"),
                              {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
                              count("draws", "draws"),
-                             count("HMC steps of a refined draw", "steps"),
+                             count("HMC steps per refined draw", "steps"),
                              {"VCD", last_vcd_text},
                              number("k-hat", "k_hat"),
                              number("p-value of q = p", "p_value"),

@@ -7,7 +7,7 @@
 
 namespace hone {
 
-// Runs that are shown as one: a run, or several that differ in their seeds alone.
+// Runs that are shown as one: a single run, or several that differ only in their seeds.
 struct RunGroup {
   std::string label, colour;  // "#rrggbb"
   std::vector<RunRecord*> runs;
@@ -24,20 +24,20 @@ struct Section {
   std::vector<const RunRecord*> runs() const;
 };
 
-// Runs in their order, put together. Up to eight runs of a section stand for themselves; of more, those that differ in
-// their seeds alone make one group.
+// Groups the runs, in their order. Up to eight runs of a section get one group each; if there are more, runs that
+// differ only in their seeds share a group.
 std::vector<Section> sections_of(std::vector<RunRecord>& runs);
 
-// What was fitted and how, and what came out: a row a fact, a column a group, with headers. Numbers of a group of
-// several runs are means ± standard deviations over them. Rows of which nobody knows anything are left out.
+// What was fitted, how, and the results: one row per fact, one column per group, with headers. For a group of several
+// runs, numbers are means ± standard deviations over them. Empty rows are left out.
 std::vector<std::vector<std::string>> facts_table(const Section& section);
 
-// The test log-likelihoods beside Table 1 of the paper: a row a run that is one of its cells; empty where none is.
+// Test log-likelihoods and the paper's Table 1: one row per run that is one of its cells; empty if there is none.
 std::vector<std::vector<std::string>> paper_rows(const Section& section);
 
-// Settings that differ between the groups, a row a key; and "key = value" of those that are the same in all.
+// Settings that differ between the groups, one row per key; and "key = value" for those that are the same in all.
 struct SettingsTable {
-  std::vector<std::vector<std::string>> different;  // with headers; empty where none differs
+  std::vector<std::vector<std::string>> different;  // with headers; empty if none differs
   std::vector<std::pair<std::string, std::string>> common;
 };
 SettingsTable settings_table(const Section& section);

@@ -83,9 +83,8 @@ std::string sentence(const PanelRuns& runs) {
   }
   std::string text = fmt::format("({}) {}: ", runs.panel.letter, runs.panel.title);
   if (modes)
-    text +=
-        fmt::format("from the same start both objectives end in the same mode in {} of {} seeds; there ", pairs, seeds);
-  if (pairs == 0) return text + "nothing can be compared.";
+    text += fmt::format("from the same start both objectives end in the same mode in {} of {} seeds: ", pairs, seeds);
+  if (pairs == 0) return text + "there is nothing to compare.";
   text +=
       fmt::format("q by VCD is wider than q by KL in both dimensions in {} of {} seeds, by a factor {:.2f} on average.",
                   wider, pairs, ratio.mean());
@@ -123,9 +122,10 @@ Fig1Report report_fig1(const std::filesystem::path& folder, int seeds) {
   }
   Fig1Report report;
   report.text = fmt::format(
-      "# Figure 1: q fitted by KL and by VCD\n\nMean ± standard deviation over {} seeds. A VCD depends on the kernel's "
+      "# Figure 1: q fitted by KL and by VCD\n\nMean ± standard deviation over {} seeds. The VCD depends on the "
+      "kernel's "
       "step "
-      "size: each is estimated at the one that its own q is refined with at the same acceptance.\n\n{}\n",
+      "size: each is estimated with a step size tuned to the same acceptance for its own q.\n\n{}\n",
       seeds, table(all));
   for (const PanelRuns& runs : all) report.text += sentence(runs) + "\n\n";
   write_file(folder / "fig1.csv", csv(all));

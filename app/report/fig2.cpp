@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-// What is drawn of one data set.
+// The points of one data set.
 struct Panel {
   std::string data;
   std::map<int, Moments> by_steps;
@@ -35,7 +35,7 @@ std::string script_of(const std::vector<Panel>& panels) {
   return script + "unset multiplot\n";
 }
 
-// The two things that the paper says of the figure.
+// The paper's two statements about the figure.
 std::string sentence(const Panel& panel) {
   if (panel.by_steps.size() < 2) return "";
   const auto& [least, first] = *panel.by_steps.begin();

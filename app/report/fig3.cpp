@@ -8,7 +8,6 @@
 #include "app/report/cell_summary.hpp"
 #include "app/report/gnuplot.hpp"
 #include "hone/base/file.hpp"
-#include "hone/engine/cuda/cuda_engine.hpp"
 
 namespace hone {
 namespace {
@@ -18,7 +17,7 @@ struct Curve {
   std::vector<double> steps, milliseconds;
   std::string rows;  // for gnuplot: t, median, quartiles
 
-  std::optional<Line> line() const {  // two points lie on one whatever they are
+  std::optional<Line> line() const {  // two points always lie on one
     if (steps.size() < 3) return {};
     return fit_line(steps, milliseconds);
   }
@@ -31,14 +30,16 @@ struct PointTime {
 
 PointTime time_of(const Json& json) {
   const auto milliseconds = [&](const char* key) { return 1e3 * json.at(key).get<double>(); };
-  return {milliseconds("seconds_per_iteration"), milliseconds("lower_quartile"), milliseconds("upper_quartile"),
-          json.at("iterations").get<std::int64_t>()};
+  return {.median = milliseconds("seconds_per_iteration"),
+          .low = milliseconds("lower_quartile"),
+          .high = milliseconds("upper_quartile"),
+          .iterations = json.at("iterations").get<std::int64_t>()};
 }
 
-Figure figure_of(const std::vector<Curve>& curves) {  // two panels a row, an engine a row
+Figure figure_of(const std::vector<Curve>& curves) {  // two panels per row, one row per engine
   const int rows = static_cast<int>(curves.size() + 1) / 2;
   std::string script = fmt::format(
-      "set multiplot layout {},{}\nset xlabel 't, HMC steps'\nset ylabel 'ms an iteration'\n"
+      "set multiplot layout {},{}\nset xlabel 't, HMC steps'\nset ylabel 'ms per iteration'\n"
       "set key top left\nset xrange [0:27]\nset yrange [0:*]\n",
       rows, std::min<std::size_t>(curves.size(), 2));
   for (const Curve& curve : curves) {
@@ -49,7 +50,7 @@ Figure figure_of(const std::vector<Curve>& curves) {  // two panels a row, an en
           fmt::format("{:.6g} + {:.6g} * x lw 2 lc '#888888' title 'straight line', ", line->intercept, line->slope);
     script += "$points using 1:2:3:4 with yerrorbars pt 7 lc '#c8201e' title 'median, quartiles'\n";
   }
-  return {"fig3", 1100, 450 * rows, script + "unset multiplot\n"};
+  return {.name = "fig3", .width = 1100, .height = 450 * rows, .script = script + "unset multiplot\n"};
 }
 
 std::string lines_text(const std::vector<Curve>& curves) {
@@ -85,13 +86,17 @@ Line fit_line(std::span<const double> x, std::span<const double> y) {
 }
 
 std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContext& context) {
-  std::string table = "| data | engine | t | ms an iteration (median) | quartiles |\n|---|---|---|---|---|\n";
+  std::string table = "| data | engine | t | ms per iteration (median) | quartiles |\n|---|---|---|---|---|\n";
   std::string csv = "data,engine,t,milliseconds,lower_quartile,upper_quartile,iterations\n";
   std::vector<Curve> curves;  // in the order of the points
+  std::string no_device;
   for (const Fig3Point& point : points) {
     const auto found = read_cell(context, point.cell, time_of);
     if (!found) {
-      if (!point.here) continue;
+      if (!point.here()) {
+        no_device = point.no_device;
+        continue;
+      }
       table += fmt::format("| {} | {} | {} | {} | — |\n", point.data, point.engine, point.steps,
                            context.missing.contains(point.data_set) ? "no data" : "not done");
       continue;
@@ -102,7 +107,7 @@ std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContex
     csv += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{}\n", point.data, point.engine, point.steps, median, low, high,
                        iterations);
     if (curves.empty() || curves.back().data != point.data || curves.back().engine != point.engine)
-      curves.push_back({point.data, point.engine, {}, {}, {}});
+      curves.push_back({.data = point.data, .engine = point.engine, .steps = {}, .milliseconds = {}, .rows = {}});
     Curve& curve = curves.back();
     curve.steps.push_back(point.steps);
     curve.milliseconds.push_back(median);
@@ -111,14 +116,13 @@ std::string report_fig3(const std::vector<Fig3Point>& points, const ReportContex
   const std::filesystem::path folder = context.folder / "figures";
   std::filesystem::create_directories(folder);
   write_file(folder / "fig3.csv", csv);
-  std::string text = fmt::format("# Figure 3: time an iteration of the VAE by VCD against t, scale {}\n\n{}\n{}\n",
+  std::string text = fmt::format("# Figure 3: time per iteration of the VAE by VCD against t, scale {}\n\n{}\n{}\n",
                                  context.scale, table, lines_text(curves));
   text +=
       "The paper has a picture without numbers, and says that time grows linearly with t. cpu: one thread, as in the "
       "paper. Every point was timed alone.\n";
   const bool device = std::ranges::any_of(curves, [](const Curve& curve) { return curve.engine == "cuda"; });
-  if (const std::string missing = cuda_support().missing; !missing.empty() && !device)
-    text += fmt::format("No device ({}): the CPU's part alone.\n", missing);
+  if (!no_device.empty() && !device) text += fmt::format("No device ({}): only the CPU's part.\n", no_device);
   if (!curves.empty() && draw(figure_of(curves), folder)) text += "Picture: figures/fig3.svg\n";
   write_report(context, "fig3.md", text);
   return text;

@@ -9,12 +9,11 @@
 
 namespace hone {
 
-// y ≈ intercept + slope x by least squares, and how well: the part of y's variance that the line explains, and the
-// largest deviation relative to the line.
+// The least-squares line y ≈ intercept + slope x.
 struct Line {
   double intercept = 0, slope = 0;
-  double r_squared = 0;
-  double largest_deviation = 0;
+  double r_squared = 0;          // the share of y's variance that the line explains
+  double largest_deviation = 0;  // relative to the line
 };
 Line fit_line(std::span<const double> x, std::span<const double> y);
 

@@ -14,7 +14,7 @@ namespace hone {
 namespace {
 
 constexpr std::size_t most_marginals = 6;
-constexpr std::size_t shown_pairs = 600;  // points of each kind: more only make the file larger
+constexpr std::size_t shown_pairs = 600;  // points of each kind; more would only make the file larger
 constexpr int bins = 40;
 constexpr auto q_colour = "#1f6fc4", refined_colour = "#cc3b3b";
 constexpr auto axes =
@@ -39,7 +39,7 @@ std::vector<std::string> worst_parameters(const RunRecord& run) {
   return names;
 }
 
-// A direction in which q is too narrow or too wide, and the two coordinates that weigh most in it.
+// A direction in which q is too narrow or too wide, and the two coordinates with the largest weight in it.
 struct WorstDirection {
   std::string kind;  // "narrowest", "widest"
   double sd_ratio;
@@ -59,7 +59,7 @@ std::vector<WorstDirection> worst_directions(const RunRecord& run) {
     if (std::isnan(sd_ratio) || !direction.contains("vector") || !direction["vector"].is_array() ||
         direction["vector"].size() != names->size())
       continue;
-    std::vector<std::pair<double, std::string>> weights;  // of coordinates that are parameters with draws
+    std::vector<std::pair<double, std::string>> weights;  // of the coordinates that are parameters with draws
     for (std::size_t i = 0; i < names->size(); ++i)
       if ((*names)[i].is_string() && direction["vector"][i].is_number() &&
           parameters->contains((*names)[i].get<std::string>()))
@@ -83,7 +83,7 @@ std::pair<double, double> range_of(std::vector<double> values, const std::vector
   return low < high ? std::pair{low, high} : std::pair{low - 0.5, high + 0.5};
 }
 
-// 1, 2 or 5 times a power of ten: some four ticks over a length.
+// 1, 2 or 5 times a power of ten: about four ticks over the length.
 double tick_step(double length) {
   const double rough = length / 4, power = std::pow(10, std::floor(std::log10(rough)));
   return power * (rough < 1.5 * power ? 1 : rough < 3.5 * power ? 2 : rough < 7.5 * power ? 5 : 10);
@@ -235,7 +235,7 @@ class FitFigures {
                "where they came from.");
   }
 
-  // False where there is no gnuplot. A figure that it cannot draw is a fault of the run.
+  // False if gnuplot is not installed. A figure that it cannot draw is a fault of the run.
   bool add(const Figure& figure, std::string alternative, std::string caption) {
     try {
       if (!draw(figure, folder_)) return false;

@@ -8,19 +8,19 @@
 
 namespace hone {
 
-// A figure that was drawn: NAME.svg in the folder of the run's figures, and its words.
+// A drawn figure: NAME.svg in the run's folder of figures, with its description and caption.
 struct DrawnFigure {
   std::string name, alternative, caption;
 };
 
 // The figures of a `hone fit`, as far as its files allow: marginals of q and of the refined draws for the parameters on
-// which they disagree most, pairs of the parameters that weigh most in the worst directions, and the VCD against t.
-// Their data and scripts are left in `folder`. What is missing is added to the run's faults. `gnuplot` becomes false
-// where it is not installed.
+// which they disagree most, pairs of the parameters with the largest weight in the worst directions, and the VCD
+// against t. Their data and scripts stay in `folder`. Missing files are added to the run's faults. Sets `gnuplot` to
+// false if it is not installed.
 std::vector<DrawnFigure> draw_fit_figures(RunRecord& run, const std::filesystem::path& folder, bool& gnuplot);
 
-// Relative frequencies, as a density, of values in `bins` equal parts of [low, high]; values outside are left out but
-// counted in the whole.
+// A histogram as a density: relative frequencies of the values in `bins` equal parts of [low, high]. Values outside
+// have no bin but count in the total.
 std::vector<double> histogram(const std::vector<double>& values, double low, double high, int bins);
 
 }  // namespace hone

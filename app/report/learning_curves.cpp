@@ -13,10 +13,10 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t most_points = 800;  // of a line: more would only make the page larger
-constexpr std::size_t fewest_rows = 5;    // of a line: fewer are shown as marks, since one alone makes no line
+constexpr std::size_t most_points = 800;  // per line; more would only make the page larger
+constexpr std::size_t fewest_rows = 5;    // per line; fewer are shown as marks
 
-// Means over so many rows, at the last of them; their standard errors as of independent rows.
+// Means over `rows` rows, placed at the last of them; standard errors as for independent rows.
 CurveLine condensed(const CurveLine& line, std::size_t rows) {
   if (rows <= 1) return line;
   CurveLine result{line.label, line.colour, {}, {}, {}};
@@ -36,7 +36,7 @@ CurveLine condensed(const CurveLine& line, std::size_t rows) {
   return result;
 }
 
-// A column of metrics.csv. Of groups of runs only the lines are shown, no bands.
+// A column of metrics.csv. Groups of runs show only lines, no bands.
 CurveFigure curves_of(const Section& section, const std::string& column, const std::string& title) {
   CurveFigure figure{column, title, {}};
   for (const RunGroup& group : section.groups)
@@ -53,8 +53,8 @@ CurveFigure curves_of(const Section& section, const std::string& column, const s
   return figure;
 }
 
-// Every evaluation of a run, a line for each number of data, since levels of other data cannot be compared; of several
-// at one iteration the last.
+// Every evaluation of a run, with one line per number of data, because levels of other data cannot be compared. If
+// there are several at one iteration, the last one.
 std::map<double, CurveLine> likelihoods_of(const RunRecord& run) {
   std::map<double, CurveLine> lines;
   const auto add = [&](double iteration, double points, double mean, double se) {
@@ -73,14 +73,14 @@ std::map<double, CurveLine> likelihoods_of(const RunRecord& run) {
              *se = rows.column("mixture_se");
   for (std::size_t i = 0; x && points && y && se && i < x->size(); ++i) add((*x)[i], (*points)[i], (*y)[i], (*se)[i]);
   const auto last = [&](std::string_view key) { return run.number({"test_log_likelihood", key}); };
-  if (lines.empty())  // from before there was a file of evaluations
+  if (lines.empty())  // a run from before the file of evaluations existed
     add(last("iteration"), last("points"), last("mixture"), last("mixture_se"));
   return lines;
 }
 
 LearningCurve likelihood_curve(const Section& section) {
   CurveFigure figure{"test_log_likelihood", "test log-likelihood (mixture of proposals)", {}, CurveStyle::marks};
-  std::vector<double> numbers;  // of data, a line
+  std::vector<double> numbers;  // of data, one per line
   for (const RunGroup& group : section.groups)
     for (const RunRecord* run : group.runs)
       for (auto& [points, line] : likelihoods_of(*run)) {
@@ -99,12 +99,12 @@ LearningCurve likelihood_curve(const Section& section) {
   const std::string data =
       numbers.empty() || mixed ? "test data" : fmt::format("the first {} test data", count_text(numbers.front()));
   return {figure, "",
-          fmt::format("The log-likelihood of {}, in nats a datum, ± standard error over data: a mark for each "
-                      "evaluation, on the way of training or by hone eval.",
+          fmt::format("The log-likelihood of {}, in nats per datum, ± standard error over data: one mark per "
+                      "evaluation, during training or by hone eval.",
                       data)};
 }
 
-// Where the lines of a figure begin and end, for those who do not see it.
+// Where the lines of a figure begin and end, for readers who cannot see it.
 std::string alternative_of(const CurveFigure& figure) {
   constexpr std::size_t most = 8;
   std::string text = figure.title + " against iterations.";
@@ -127,8 +127,8 @@ std::string smoothing_of(const CurveFigure& figure, const Section& section) {
   }
   if (most == 1) return "Not smoothed: there are few rows.";
   const auto many = [](const RunRecord* run) { return run->metrics.rows() > most_points; };
-  return fmt::format("Thin: {}rows of metrics.csv; thick: mean over {} neighbours. What is far off the rest is cut.",
-                     std::ranges::any_of(section.runs(), many) ? "means over some " : "",
+  return fmt::format("Thin: {}rows of metrics.csv; thick: mean over {} neighbours. Outliers are cut.",
+                     std::ranges::any_of(section.runs(), many) ? "means over several " : "",
                      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
 }
 
@@ -145,7 +145,7 @@ std::vector<LearningCurve> learning_curves(const Section& section, const std::st
   };
   add(curves_of(section, "elbo", "ELBO"), section.kind == RunKind::toy
                                               ? "The ELBO, that is −KL(q ‖ p), in nats."
-                                              : "The ELBO of the training data, in nats a datum.");
+                                              : "The ELBO of the training data, in nats per datum.");
   CurveFigure vcd = curves_of(section, "vcd", "VCD");
   const bool band = std::ranges::any_of(vcd.lines, [](const CurveLine& line) { return !line.se.empty(); });
   add(std::move(vcd), band ? "The VCD ± one standard error of each row." : "The VCD.");

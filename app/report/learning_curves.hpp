@@ -8,14 +8,13 @@
 
 namespace hone {
 
-// A figure of a section's runs over their iterations, and its words.
+// A figure of a section's runs over their iterations, with its description and caption.
 struct LearningCurve {
   CurveFigure figure;
   std::string alternative, caption;
 };
 
-// ELBO, VCD, test log-likelihood, acceptance and step size, as far as the runs know them. `suffix` ends the names of
-// the files.
+// ELBO, VCD, test log-likelihood, acceptance and step size, as far as the runs have them. File names end in `suffix`.
 std::vector<LearningCurve> learning_curves(const Section& section, const std::string& suffix);
 
 }  // namespace hone

@@ -85,7 +85,7 @@ footer { margin-top: 3rem }
 }
 )";
 
-// Inside gnuplot's SVG: no background of its own, nor around points, and ink that can be read on a dark page.
+// For gnuplot's SVG: no background, not even around points, and ink that is readable on a dark page.
 constexpr std::string_view svg_style =
     "<style>#gnuplot_canvas>rect,use[color='#FFFFFF']{fill:none;color:transparent}"
     "@media (prefers-color-scheme:dark){[stroke='black']{stroke:#d4d9df}[fill='black']{fill:#d4d9df}"
@@ -116,7 +116,7 @@ void Page::note(const std::string& title, const std::vector<std::string>& items)
 }
 
 void Page::table(const std::vector<std::vector<std::string>>& rows, const std::string& caption) {
-  // A region that can be reached by the keyboard, since it may scroll.
+  // A region that the keyboard can reach, because it may scroll.
   body_ += "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"table\"><table>\n";
   for (std::size_t r = 0; r < rows.size(); ++r) {
     body_ += r == 0 ? "<thead><tr>" : r == 1 ? "<tbody>\n<tr>" : "<tr>";

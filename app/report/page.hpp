@@ -6,30 +6,31 @@
 
 namespace hone {
 
-// A self-contained HTML page, put together piece by piece: pictures and styles are inside, it has no scripts, and its
-// own rule keeps a browser from fetching anything. Texts given as `html` are taken as they are; all others are escaped.
+// A self-contained HTML page, built piece by piece. It contains its pictures and styles, has no scripts, and its
+// content security policy keeps a browser from fetching anything. `html` arguments are used as they are; all others are
+// escaped.
 class Page {
  public:
   explicit Page(std::string title) : title_(std::move(title)) {}
 
   void heading(int level, const std::string& text);
   void paragraph(const std::string& text);
-  void note(const std::string& title, const std::vector<std::string>& items);  // a box that stands out
+  void note(const std::string& title, const std::vector<std::string>& items);  // a highlighted box
   void list(const std::vector<std::string>& items);
   void html(const std::string& html) { body_ += html; }
 
   // The first row and the first column are headers. Wide tables scroll inside themselves.
   void table(const std::vector<std::vector<std::string>>& rows, const std::string& caption = "");
 
-  // Figures stand side by side where there is room: open, add, close.
+  // Figures stand side by side if there is room: open, add, close.
   void open_figures() { body_ += "<div class=\"figures\">\n"; }
   void close_figures() { body_ += "</div>\n"; }
 
-  // A picture with what it shows in words, and a caption. An SVG file of gnuplot's gets colours for dark pages. Throws
-  // InputError where the file cannot be read.
+  // A picture with a description and a caption. gnuplot's SVG files get colours for dark pages. Throws InputError if
+  // the file cannot be read.
   void svg_figure(const std::filesystem::path& file, const std::string& alternative, const std::string& caption);
 
-  // Pictures of one row of small images each, under each other in one figure: a label, a PNG file, what it shows.
+  // A figure of several rows of small images: for each row a label, a PNG file and a description.
   struct ImageRow {
     std::string label;
     std::filesystem::path file;

@@ -10,8 +10,8 @@
 namespace hone {
 namespace {
 
-// The defaults are the paper's settings (and are tested to be so). The engine is named, so that resolving the rest asks
-// for no device.
+// The defaults are the paper's settings (a test checks that). The engine is set, so that resolving the rest needs no
+// device.
 std::vector<std::pair<std::string, std::string>> paper_settings(const PaperCell& cell) {
   TrainRunConfig config;
   Settings settings = train_settings(config);
@@ -25,8 +25,8 @@ std::vector<std::pair<std::string, std::string>> paper_settings(const PaperCell&
   return result;
 }
 
-// What defines a run and may yet be chosen without leaving its cell. How MNIST became bits is told elsewhere: its name
-// does not say.
+// Keys that define a run but may differ within a cell. How MNIST was binarized is reported elsewhere, because the
+// setting alone does not say.
 const std::set<std::string> free_settings = {"data", "data_seed", "binarization", "seed", "precision"};
 
 }  // namespace
@@ -38,7 +38,7 @@ std::optional<PaperMatch> match_paper(const RunRecord& run) {
   try {
     settings.read_file(run.folder / "config.toml");
   } catch (const InputError&) {
-    return {};  // the report says elsewhere what is wrong with it
+    return {};  // the report says elsewhere what is wrong
   }
   const std::string data = settings.text("data") == "binarized-mnist" ? "mnist" : settings.text("data");
   const auto cell = std::ranges::find_if(paper_cells(), [&](const PaperCell& c) {

@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// The cell that a training run is a run of, and in which settings it differs from the paper's: "steps 4, paper 8".
-// None where model, data or objective are others, or the configuration cannot be read.
+// The paper's cell that a training run belongs to, and the settings that differ from the paper's: "steps 4, paper 8".
+// None if model, data or objective are not the paper's, or if the configuration cannot be read.
 struct PaperMatch {
   const PaperCell* cell;
   std::vector<std::string> differences;

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_listed = 6;       // runs whose pictures and files are shown one by one
+constexpr std::size_t most_listed = 6;       // runs whose pictures and files are shown individually
 constexpr std::size_t most_parameters = 40;  // rows of a fit's table
 
 fs::path default_page(const std::vector<fs::path>& folders) {
@@ -39,7 +39,7 @@ class Report {
     read();
     check_page_file();
     std::vector<Section> sections = sections_of(runs_);
-    Page body("");  // while it is written, faults come to light that stand before it
+    Page body("");  // written first, because the faults it finds come before it on the page
     for (Section& section : sections) write_section(section, sections.size() > 1 ? &section.problem : nullptr, body);
     write_files(body);
     Page page(title());
@@ -50,7 +50,7 @@ class Report {
           "scripts are in place");
     if (!faults_.empty()) page.note("Not everything could be read or drawn", faults_);
     page.html(body.body());
-    page.html(fmt::format("<footer>Written by hone {}. Data and gnuplot scripts of the figures lie in {}.</footer>\n",
+    page.html(fmt::format("<footer>Written by hone {}. Data and gnuplot scripts of the figures are in {}.</footer>\n",
                           html_text(hone_version()),
                           link_html(figures_folder(), page_folder_, "the folder of figures")));
     write_file(page_file_, page.text());
@@ -71,7 +71,7 @@ class Report {
   void write_files(Page& page);
   fs::path figures_folder() const;
   fs::path figures_of(const RunRecord& run) const;
-  std::string suffix() const { return section_ == 1 ? "" : fmt::format("_{}", section_); }  // of a section's figures
+  std::string suffix() const { return section_ == 1 ? "" : fmt::format("_{}", section_); }  // for a section's figures
   template <class Draw>
   void guarded(const std::string& what, Draw&& draw_it);
 
@@ -79,12 +79,12 @@ class Report {
   fs::path page_file_, page_folder_;
   std::vector<RunRecord> runs_;
   std::vector<std::string> faults_;
-  int section_ = 0;  // that is being written, from 1
+  int section_ = 0;  // the one being written, from 1
   int level_ = 2;    // of headings in it
   bool gnuplot_ = true;
 };
 
-// Whether a folder is there, or can be made, and can be written in.
+// Whether a folder exists, or can be created, and is writable.
 bool usable(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -129,15 +129,15 @@ fs::path Report::figures_folder() const {
   if (request_.folders.size() == 1)
     if (const fs::path own = request_.folders.front() / "figures"; usable(own)) return own;
   const fs::path beside = page_folder_ / (page_file_.stem().string() + "_figures");
-  if (!usable(beside)) throw Error(fmt::format("{}: cannot be made, or not be written in", beside.string()));
+  if (!usable(beside)) throw Error(fmt::format("{}: cannot be created or is not writable", beside.string()));
   return beside;
 }
 
-// Of one among several runs.
+// For one of several runs.
 fs::path Report::figures_of(const RunRecord& run) const {
   if (const fs::path own = run.folder / "figures"; usable(own)) return own;
   const fs::path beside = figures_folder() / run.name();
-  if (!usable(beside)) throw Error(fmt::format("{}: cannot be made, or not be written in", beside.string()));
+  if (!usable(beside)) throw Error(fmt::format("{}: cannot be created or is not writable", beside.string()));
   return beside;
 }
 
@@ -163,7 +163,7 @@ void Report::write_curves(const Section& section, Page& page) {
   page.close_figures();
 }
 
-// A panel for each family of q, with the first run of every group.
+// One panel per family of q, with the first run of every group.
 void Report::write_contours(const Section& section, Page& page) {
   std::vector<ContourPanel> panels;
   for (const RunGroup& group : section.groups) {
@@ -196,7 +196,7 @@ void Report::write_contours(const Section& section, Page& page) {
                       "of q.",
                       words, panel.title),
           "Contours of the smallest regions that hold 50, 80 and 95 % of the probability." +
-              std::string(section.runs().size() > section.groups.size() ? " Of seeds the first." : ""));
+              std::string(section.runs().size() > section.groups.size() ? " The first seed is shown." : ""));
       return true;
     });
   page.close_figures();
@@ -206,7 +206,7 @@ void Report::write_images(const RunRecord& run, Page& page) {
   const fs::path figures = run.folder / "figures";
   std::error_code ignored;
   if (!fs::exists(figures / "images.json", ignored)) {
-    page.paragraph(run.name() + " has no pictures: its data are no images, or an earlier version of hone trained it.");
+    page.paragraph(run.name() + " has no pictures: its data are not images, or an earlier version of hone trained it.");
     return;
   }
   guarded(run.folder.string(), [&] {
@@ -219,10 +219,10 @@ void Report::write_images(const RunRecord& run, Page& page) {
     page.image_rows(
         {{"data", figures / "images_data.png", fmt::format("The first {:.0f} images of the {} data.", count, split)},
          {"reconstructed from draws of q", figures / "images_q.png",
-          fmt::format("What the model makes of one draw of q for each of the {:.0f} images above.", count)},
+          fmt::format("The model's mean images at one draw of q for each of the {:.0f} images above.", count)},
          {fmt::format("reconstructed from the same draws, refined by {:.0f} steps", steps),
           figures / "images_refined.png",
-          fmt::format("What the model makes of the same draws, refined by {:.0f} MCMC steps.", steps)},
+          fmt::format("The model's mean images at the same draws, refined by {:.0f} MCMC steps.", steps)},
          {"samples from the model", figures / "images_samples.png",
           fmt::format("{:.0f} mean images of the model at draws of the prior.", count)}},
         fmt::format("{}: {} data and mean images of the model after iteration {}.", run.name(), split,
@@ -244,14 +244,14 @@ void write_parameters(const RunRecord& run, Page& page) {
   }
   page.table(rows,
              parameters->size() > most_parameters
-                 ? fmt::format("Of {} parameters the first {}; all are in summary.json. Right of q's columns: the "
+                 ? fmt::format("The first {1} of {0} parameters; all are in summary.json. Right of q's columns: the "
                                "refined draws.",
                                parameters->size(), most_parameters)
                  : "Right of q's columns: the refined draws.");
 }
 
 void Report::write_fit(RunRecord& run, Page& page) {
-  for (const auto& [key, title] : {std::pair{"reasons", "Why"}, {"notes", "What else is worth knowing"}}) {
+  for (const auto& [key, title] : {std::pair{"reasons", "Why"}, {"notes", "Notes"}}) {
     const Json* list = run.find({key});
     if (!list || !list->is_array() || list->empty()) continue;
     std::vector<std::string> items;
@@ -302,15 +302,15 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
   }
   page.html("</div>\n");
   if (const auto rows = paper_rows(section); !rows.empty()) {
-    page.heading(level_, "Beside the paper's Table 1");
-    page.table(rows,
-               fmt::format("Test log-likelihood in nats a datum. The paper's figure is the best of three proposals for "
-                           "each datum after {} iterations, and no lower bound.",
-                           count_text(paper_iterations)));
+    page.heading(level_, "Comparison with the paper's Table 1");
+    page.table(rows, fmt::format(
+                         "Test log-likelihood in nats per datum. The paper's figure is the best of three proposals for "
+                         "each datum after {} iterations, and no lower bound.",
+                         count_text(paper_iterations)));
   }
   page.heading(level_, "What was fitted, and how");
   page.table(facts_table(section), section.runs().size() > section.groups.size()
-                                       ? "Of groups of runs: means ± standard deviations over seeds."
+                                       ? "Groups of runs show means ± standard deviations over seeds."
                                        : "");
   if (section.kind == RunKind::toy) write_contours(section, page);
   if (section.kind != RunKind::fit) write_curves(section, page);

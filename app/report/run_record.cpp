@@ -32,7 +32,7 @@ void flatten(const toml::table& table, const std::string& prefix,
     }
     std::ostringstream text;
     if (const auto real = node->as_floating_point())
-      text << fmt::format("{}", real->get());  // as short as it can be
+      text << fmt::format("{}", real->get());  // the shortest form
     else
       node->visit([&](const auto& value) { text << value; });
     out.emplace_back(name, text.str());
@@ -59,7 +59,7 @@ void read_summary(RunRecord& run) {
   const fs::path path = run.folder / "summary.json";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
-    run.faults.push_back("summary.json: missing: the run has not ended, or was killed");
+    run.faults.push_back("summary.json is missing: the run has not ended, or was killed");
     return;
   }
   try {
@@ -67,7 +67,7 @@ void read_summary(RunRecord& run) {
     if (json.is_object())
       run.summary = std::move(json);
     else
-      run.faults.push_back("summary.json: no JSON object; it may have been cut off");
+      run.faults.push_back("summary.json: not a JSON object; it may be truncated");
   } catch (const InputError& error) {
     run.faults.push_back(error.what());
   }
@@ -96,11 +96,10 @@ RunKind kind_of(const RunRecord& run) {
   if (!run.setting("model").empty()) return RunKind::train;
   std::string why;
   for (const std::string& fault : run.faults) why += "; " + fault;
-  throw InputError(
-      fmt::format("{}: not the folder of a hone toy, train or fit that can be read{}", run.folder.string(), why));
+  throw InputError(fmt::format("{}: not a readable folder of hone toy, train or fit{}", run.folder.string(), why));
 }
 
-// The table of settings that this version reads a run's config.toml by.
+// This version's table of settings, which it reads a run's config.toml with.
 std::vector<std::string> known_keys(RunKind kind) {
   ToyConfig toy;
   TrainRunConfig train;
@@ -116,13 +115,13 @@ std::vector<std::string> known_keys(RunKind kind) {
 void check_version(RunRecord& run) {
   const std::string version = run.text({"hone_version"});
   if (!version.empty() && version != hone_version())
-    run.faults.push_back(fmt::format("written by hone {}, and this is hone {}: what it does not know is left out",
+    run.faults.push_back(fmt::format("written by hone {}; this is hone {}, which leaves out what it does not know",
                                      version, hone_version()));
   const std::vector<std::string> known = known_keys(run.kind);
   for (const auto& [key, value] : run.config)
     if (std::ranges::find(known, key) == known.end())
-      run.faults.push_back(
-          fmt::format("config.toml: hone {} knows no key '{}': another version wrote it", hone_version(), key));
+      run.faults.push_back(fmt::format("config.toml: hone {} does not know the key '{}': another version wrote it",
+                                       hone_version(), key));
 }
 
 }  // namespace
@@ -183,7 +182,7 @@ double number_in(const Json& object, std::string_view key) {
 
 RunRecord read_run(const fs::path& folder) {
   std::error_code ignored;
-  if (!fs::exists(folder, ignored)) throw InputError(fmt::format("{}: there is no such folder", folder.string()));
+  if (!fs::exists(folder, ignored)) throw InputError(fmt::format("{}: no such folder", folder.string()));
   if (!fs::is_directory(folder, ignored))
     throw InputError(fmt::format("{}: is a file; expected the folder of a run", folder.string()));
   RunRecord run;

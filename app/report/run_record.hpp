@@ -14,35 +14,35 @@ namespace hone {
 
 enum class RunKind { toy, train, fit };
 
-// What a run folder tells, as far as it can be read. Of a run that was killed, is under way, or was written by another
-// version, `faults` says what is missing.
+// The content of a run folder, as far as it can be read. If the run was killed, is still running, or was written by
+// another version, `faults` says what is missing.
 struct RunRecord {
   std::filesystem::path folder;
   RunKind kind = RunKind::toy;
   std::vector<std::pair<std::string, std::string>> config;  // key → value as TOML writes it, in the order of the file
   Json summary = Json::object();
-  CsvTable metrics;      // empty where there is none, as for a fit
+  CsvTable metrics;      // empty if there is none, as for a fit
   CsvTable evaluations;  // test_log_likelihood.csv
   std::vector<std::string> faults;
 
   std::string name() const;
-  std::string setting(std::string_view key) const;  // without quotes; empty where config.toml has it not
+  std::string setting(std::string_view key) const;  // without quotes; empty if config.toml does not have it
 
-  // Entries of summary.json by their path; NaN or an empty text where there is no such one, or of another type.
+  // Entries of summary.json by their path; NaN or an empty text if an entry is missing or of another type.
   double number(std::initializer_list<std::string_view> path) const;
   std::string text(std::initializer_list<std::string_view> path) const;
   Estimate estimate(std::string_view key) const { return {number({key, "mean"}), number({key, "se"})}; }
-  const Json* find(std::initializer_list<std::string_view> path) const;  // null where there is none
+  const Json* find(std::initializer_list<std::string_view> path) const;  // null if there is none
 
-  // By summary.json, or else by the last row of metrics.csv, and by config.toml; NaN where nothing says.
+  // From summary.json, or else from the last row of metrics.csv, and from config.toml; NaN if neither has it.
   double iterations_made() const;
   double iterations_asked() const;
 };
 
-// A number in a JSON object; NaN where there is none, or no object.
+// A number in a JSON object; NaN if it is missing, or if this is not an object.
 double number_in(const Json& object, std::string_view key);
 
-// Throws InputError, saying what is wrong, where nothing can be reported of the folder.
+// Throws InputError with the reason if nothing can be reported about the folder.
 RunRecord read_run(const std::filesystem::path& folder);
 
 // The runs that an argument names: a run folder itself, or the cells of an experiment's folder (hone reproduce).

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// The length of the well-formed UTF-8 sequence that a text begins with, at least one byte; 0 where it is none.
+// The length in bytes of the valid UTF-8 sequence at the start of a text; 0 if there is none.
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -67,7 +67,7 @@ std::string html_text(std::string_view text) {
   return result;
 }
 
-// In single quotes gnuplot takes everything as it is but the quote itself, which is doubled.
+// In single quotes gnuplot takes everything literally except the quote itself, which is doubled.
 std::string gnuplot_text(std::string_view text) {
   std::string result = "'";
   for_characters(text, [&](std::string_view c) {
@@ -76,7 +76,7 @@ std::string gnuplot_text(std::string_view text) {
     else if (c == "\n" || c == "\t")
       result += " ";
     else if (c == "`")
-      result += "´";  // a command, in other places than this
+      result += "´";  // elsewhere a command
     else
       result += c;
   });

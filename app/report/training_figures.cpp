@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-// Why a cell has no figure, or fewer seeds than asked for.
+// Why a cell has no figure, or fewer seeds than requested.
 std::string remark(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context) {
   if (figures.seeds.size() == cell.seeds.size()) return "";
   if (context.missing.contains(cell.config.data)) return "no data";
@@ -40,7 +40,7 @@ CellFigures figures_of(const TrainingCell& cell, const ReportContext& context) {
     std::optional<TestFigures> found;
     try {
       found = test_figures(context.folder, cell, seed);
-    } catch (const InputError&) {  // a folder that is damaged, or holds another run: whoever runs the cell says so
+    } catch (const InputError&) {  // a damaged folder, or another run: the code that runs the cell reports it
       ++all.unreadable;
     }
     if (!found) continue;
@@ -93,7 +93,7 @@ std::string figure_lines(const TrainingCell& cell, const CellFigures& figures, c
 
 std::string cells_text(const TrainingCell& cell) {
   const EvaluationConfig& e = *cell.evaluation;
-  return fmt::format("{} iterations (the paper: {}); {} test data, {} draws of each of three proposals.\n",
+  return fmt::format("{} iterations (the paper: {}); {} test data, {} draws from each of three proposals.\n",
                      cell.config.iterations, paper_iterations,
                      e.points ? fmt::format("the first {}", *e.points) : std::string("all"), e.samples);
 }
@@ -101,7 +101,7 @@ std::string cells_text(const TrainingCell& cell) {
 std::string missing_text(const ReportContext& context) {
   std::string text;
   for (const auto& [data, why] : context.missing)
-    text += fmt::format("The cells on {} were left out: its data are not here (hone data get {}).\n", data, data);
+    text += fmt::format("The cells on {} were left out because its data are missing (hone data get {}).\n", data, data);
   return text;
 }
 

@@ -12,17 +12,17 @@
 
 namespace hone {
 
-// What the reports of an experiment need to know beside its cells.
+// What an experiment's report needs besides its cells.
 struct ReportContext {
   std::filesystem::path folder;                // the experiment's; reports are written there
-  std::map<std::string, std::string> missing;  // data set → why it is not here
+  std::map<std::string, std::string> missing;  // data set → why it is missing
   std::string scale;                           // "short"
 };
 
-// A report with where it comes from at its end, written to folder/name.
+// Writes a report to folder/name, with its provenance at the end.
 void write_report(const ReportContext& context, const std::string& name, const std::string& text);
 
-// "-101.32 ± 0.10": mean and standard deviation, the latter where there are several values; "—" where there is none.
+// "-101.32 ± 0.10": mean, and standard deviation if there are several values; "—" if there are none.
 std::string mean_and_sd(const Moments& moments, int digits);
 
 // A cell's test log-likelihoods over its seeds.
@@ -30,25 +30,25 @@ struct CellFigures {
   Moments best, mixture, ais;
   Moments se;  // of `best` over test data
   std::vector<std::pair<std::uint64_t, TestFigures>> seeds;
-  int unreadable = 0;  // runs whose folder is damaged, or holds another run
+  int unreadable = 0;  // runs whose folder is damaged or holds another run
 };
 CellFigures figures_of(const TrainingCell& cell, const ReportContext& context);
 
 // The cells of a table's row that follow the paper's figure: ours, difference, mixture, AIS, se, seeds; "no data", "not
-// done", "2 of 3" or "2 of 3, cannot be read" where something is missing.
+// done", "2 of 3" or "2 of 3, cannot be read" if something is missing.
 std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
                            const ReportContext& context);
-extern const char* const figure_headings;       // of these columns: "| ours | …"
+extern const char* const figure_headings;       // headings of these columns: "| ours | …"
 extern const char* const figure_headings_text;  // what they mean
 
-// Lines of a CSV file, one a seed, that begin with `head`, and the names of the columns after it.
+// Lines of a CSV file, one per seed, that begin with `head`, and the names of the columns after it.
 std::string figure_lines(const TrainingCell& cell, const CellFigures& figures, const std::string& head);
 extern const char* const figure_line_columns;
 
 // A data set's name in a picture: "mnist" → "MNIST", "fashion" → "Fashion-MNIST".
 std::string title_of(const std::string& data);
 
-// How a cell was trained and evaluated; which cells were left out for want of data.
+// How the cells were trained and evaluated, and which were left out because their data are missing.
 std::string cells_text(const TrainingCell& cell);
 std::string missing_text(const ReportContext& context);
 

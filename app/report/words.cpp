@@ -10,18 +10,19 @@
 
 #include "app/report/paper_table.hpp"
 #include "app/report/text.hpp"
+#include "app/run/methods.hpp"
 #include "app/run/train.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
 namespace {
 
-// By summary.json, or else by the rows of metrics.csv.
+// From summary.json, or else from the rows of metrics.csv.
 std::string nonfinite_text(const RunRecord& run) {
   double count = run.number({"rejected_nonfinite"});
   if (const auto* rows = run.metrics.column("rejected_nonfinite"); rows && std::isnan(count))
     count = std::accumulate(rows->begin(), rows->end(), 0.0);
-  if (std::isnan(count)) return "how many proposals were not finite is not known";
+  if (std::isnan(count)) return "the number of non-finite proposals is not known";
   if (count == 0) return "every proposal was finite";
   return fmt::format("{} proposal{} not finite and {} rejected", count_text(count), count == 1 ? " was" : "s were",
                      count == 1 ? "was" : "were");
@@ -33,9 +34,9 @@ std::string acceptance_text(const RunRecord& run) {
     acceptance = rows->back();
   const std::string aim = run.setting("acceptance");
   if (std::isnan(acceptance))
-    return run.setting("objective") == "kl" ? "nothing was refined" : "what was accepted is not known";
+    return refines(run.setting("objective")) ? "the acceptance is not known" : "nothing was refined";
   return fmt::format("{:.2f} of the proposals were accepted{}", acceptance,
-                     aim.empty() ? "" : fmt::format(" ({} aimed at)", aim));
+                     aim.empty() ? "" : fmt::format(" (the goal was {})", aim));
 }
 
 // "After 1,500 of 2,000 iterations"
@@ -43,7 +44,7 @@ std::string how_far(const RunRecord& run) {
   const double made = run.iterations_made(), asked = run.iterations_asked();
   if (std::isnan(made)) return "After an unknown number of iterations";
   const std::string text = count_text(made);
-  if (made < asked) return fmt::format("After {} of {} iterations, before its end,", text, count_text(asked));
+  if (made < asked) return fmt::format("After {} of {} iterations (unfinished),", text, count_text(asked));
   return fmt::format("After all of its {} iterations", text);
 }
 
@@ -56,7 +57,8 @@ std::string likelihood_sentence(const RunRecord& run) {
   std::string text = how_far(run);
   if (!std::isfinite(mixture.mean)) return text + " no test log-likelihood is known: hone eval estimates it.";
   text += fmt::format(
-      " the test log-likelihood is {} nats a datum over {} data (by the mixture of the proposals, a lower bound in the "
+      " the test log-likelihood is {} nats per datum over {} data (by the mixture of the proposals, a lower bound in "
+      "the "
       "mean)",
       estimate_text(mixture), count_text(run.number({"test_log_likelihood", "points"})));
   const auto match = match_paper(run);
@@ -71,7 +73,7 @@ std::string training_sentence(const RunRecord& run) {
   const Estimate trend = elbo_trend(run.metrics);
   std::string text = "There are too few rows to say whether the ELBO has settled";
   if (std::isfinite(trend.mean) && std::isfinite(trend.se))
-    text = fmt::format("The ELBO {} ({} from the last fifth of the run but one to the last)",
+    text = fmt::format("The ELBO {} (it changed by {} from the second-to-last fifth of the run to the last)",
                        trend.mean > 4 * trend.se    ? "was still rising"
                        : trend.mean < -4 * trend.se ? "was falling"
                                                     : "neither rose nor fell clearly",
@@ -130,12 +132,12 @@ std::string compare_likelihoods(std::vector<const RunRecord*> runs) {
   const Estimate best = mixture_of(*runs[0]), next = mixture_of(*runs[1]);
   const auto points = [](const RunRecord* run) { return run->number({"test_log_likelihood", "points"}); };
   const bool same = std::ranges::all_of(runs, [&](const RunRecord* run) { return points(run) == points(runs[0]); });
-  return fmt::format("The highest test log-likelihood has {} with {}; next comes {}, {} lower. {}", runs[0]->name(),
-                     estimate_text(best), runs[1]->name(), number_text(best.mean - next.mean),
-                     same
-                         ? "The standard errors are over test data, which the runs share, so that a difference between "
-                           "runs is known better than they suggest; but one seed says nothing of others."
-                         : "They were evaluated on different numbers of test data, which the comparison suffers from.");
+  return fmt::format(
+      "{} has the highest test log-likelihood, {}; next comes {}, {} lower. {}", runs[0]->name(), estimate_text(best),
+      runs[1]->name(), number_text(best.mean - next.mean),
+      same ? "The standard errors are over test data, which the runs share, so that a difference between "
+             "runs is known better than they suggest; but one seed says nothing about others."
+           : "They were evaluated on different numbers of test data, so the comparison is not quite fair.");
 }
 
 std::string compare_toys(std::vector<const RunRecord*> runs) {
@@ -144,7 +146,7 @@ std::string compare_toys(std::vector<const RunRecord*> runs) {
   const auto by_vcd = *std::ranges::min_element(runs, {}, [](const RunRecord* run) { return vcd_of(*run); });
   const auto by_kl = *std::ranges::min_element(runs, {}, [](const RunRecord* run) { return kl_of(*run); });
   return fmt::format(
-      "The least VCD has {} with {}, the least KL(q ‖ p) {} with {}. Each objective is best at what it "
+      "{} has the smallest VCD, {}; {} has the smallest KL(q ‖ p), {}. Each objective is best at what it "
       "minimises; the contours show what that means for q.",
       by_vcd->name(), estimate_text(by_vcd->estimate("vcd")), by_kl->name(), number_text(kl_of(*by_kl)));
 }

@@ -27,7 +27,7 @@ CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move
   const bool fresh = !fs::exists(folder_, error) || fs::is_empty(folder_, error);
   if (!fresh && !fs::is_directory(folder_ / "cells", error))
     throw InputError(
-        fmt::format("{}: the folder holds something that is not an experiment; name another one", folder_.string()));
+        fmt::format("{}: the folder holds something other than an experiment; choose another one", folder_.string()));
 }
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
@@ -35,7 +35,7 @@ fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" 
 void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
   std::error_code error;
   fs::create_directories(folder_ / "cells", error);
-  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", folder_.string(), error.message()));
+  if (error) throw InputError(fmt::format("{}: cannot create this folder: {}", folder_.string(), error.message()));
   std::vector<std::size_t> todo;
   for (std::size_t i = 0; i < cells_.size(); ++i)
     if (!is_done(i)) todo.push_back(i);
@@ -53,7 +53,7 @@ void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop
       const fs::path folder = folder_of(todo[i]);
       const fs::path partial = folder.string() + ".partial";
       fs::remove_all(partial);
-      fs::remove_all(folder);  // of another configuration, or damaged
+      fs::remove_all(folder);  // has another configuration, or is damaged
       cells_[todo[i]].run(RunFolder(partial));
       fs::rename(partial, folder);
       const std::lock_guard lock(mutex);

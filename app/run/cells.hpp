@@ -11,24 +11,24 @@
 
 namespace hone {
 
-// One run of an experiment: what it is called, its whole configuration, and how to do it.
+// One run of an experiment: its name, its whole configuration, and how to run it.
 struct Cell {
-  std::string id;      // also the name of its folder
-  std::string config;  // its config.toml: a finished cell counts only if it was run with the same
-  std::function<void(const RunFolder&)> run;  // writes config.toml and summary.json, among others
-  double seconds = 0;                         // that it takes, about
+  std::string id;                             // also the name of its folder
+  std::string config;                         // its config.toml: a finished cell counts only if it has the same
+  std::function<void(const RunFolder&)> run;  // writes config.toml, summary.json and more
+  double seconds = 0;                         // how long it takes, roughly
 };
 
-// How a cell stands under an experiment's folder, with the configuration that it has now. One whose summary.json is no
-// JSON is damaged; it is run again, as one that is to do.
+// The state of a cell in an experiment's folder, for its current configuration. A cell whose summary.json is not valid
+// JSON is damaged, and is run again.
 enum class CellState { to_do, damaged, done };
 CellState state_of(const std::filesystem::path& experiment, const Cell& cell);
 inline bool is_done(const std::filesystem::path& experiment, const Cell& cell) {
   return state_of(experiment, cell) == CellState::done;
 }
 
-// A resumable list of cells under one folder. A cell is run in ID.partial and renamed when it is finished, so that a
-// folder ID holds a whole run: stopped anywhere and started again, the list goes on with what is missing.
+// A resumable list of cells in one folder. A cell runs in ID.partial, which is renamed to ID when it is finished. So a
+// folder ID always holds a whole run, and a list that was stopped continues with what is missing.
 class CellList {
  public:
   CellList(std::filesystem::path folder, std::vector<Cell> cells);
@@ -39,8 +39,8 @@ class CellList {
   bool is_done(std::size_t cell) const { return state(cell) == CellState::done; }
   std::filesystem::path folder_of(std::size_t cell) const;
 
-  // Runs what is not done, `threads` cells at a time. A cell's exception ends the list after the cells under way; so
-  // does `stop`, where it is there and not 0, by a Stopped.
+  // Runs what is not done, `threads` cells at a time. If a cell throws, the running cells finish, then the exception is
+  // rethrown. If `stop` is given and becomes non-zero, the running cells finish, then it throws Stopped.
   void run(int threads, Progress& progress, const std::atomic<int>* stop = nullptr) const;
 
  private:

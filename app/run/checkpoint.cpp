@@ -10,6 +10,7 @@
 #include "app/run/safetensors.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/random.hpp"
 
 namespace hone {
 namespace {
@@ -88,7 +89,8 @@ class CheckpointReader {
     const auto of = [&](std::size_t i) {
       return Moments(RawMoments{static_cast<std::uint64_t>(counts[i]), moments[2 * i], moments[2 * i + 1]});
     };
-    return {of(0), of(1), of(2), counts[3], counts[4]};
+    return {
+        .elbo = of(0), .vcd = of(1), .acceptance = of(2), .rejected_nonfinite = counts[3], .dropped_draws = counts[4]};
   }
 
   TensorFile file_;
@@ -100,7 +102,7 @@ FoundCheckpoint read_checkpoint(const fs::path& path) {
   return {path, decode_checkpoint({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, path.string())};
 }
 
-// Gives the current checkpoint its second name, so that its first one is there at any moment.
+// Gives the current checkpoint a second name, so that a file with the first name exists at any moment.
 void keep_previous(const fs::path& current, const fs::path& previous) {
   const fs::path second = unfinished_name(previous);
   const auto renamed = [&](const fs::path& from) {
@@ -108,12 +110,12 @@ void keep_previous(const fs::path& current, const fs::path& previous) {
       throw Error(fmt::format("{}: renaming failed: {}", from.string(), std::strerror(errno)));
   };
   std::error_code ignored;
-  fs::remove(second, ignored);  // of a process that was killed and had this one's number
+  fs::remove(second, ignored);  // left by a killed process that had the same process id
   if (::link(current.c_str(), second.c_str()) == 0) {
     renamed(second);
-    fs::remove(second, ignored);  // renaming does nothing where both are one file already
+    fs::remove(second, ignored);  // renaming does nothing if both names are the same file
   } else if (errno != ENOENT) {
-    renamed(current);  // a file system without hard links: for a moment the previous one alone is there, and whole
+    renamed(current);  // no hard links on this file system: for a moment only the previous one exists, complete
   }
 }
 
@@ -156,7 +158,7 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,
     try {
       FoundCheckpoint found = read_checkpoint(path);
       if (name == previous_checkpoint_name)
-        say(fmt::format("{}\nthe one before is good: {}, iteration {}", faults.empty() ? missing : faults,
+        say(fmt::format("{}\nthe previous one is good: {}, iteration {}", faults.empty() ? missing : faults,
                         path.string(), found.checkpoint.state.iteration));
       return found;
     } catch (const InputError& error) {
@@ -168,7 +170,7 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,
 }
 
 void set_aside_damaged(const fs::path& folder) {
-  std::error_code missing;  // there need not be one: see keep_previous
+  std::error_code missing;  // there may be none: see keep_previous
   fs::rename(folder / checkpoint_name, folder / "checkpoint.damaged.safetensors", missing);
 }
 

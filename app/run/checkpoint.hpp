@@ -5,22 +5,23 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "hone/engine/engine.hpp"
+#include "hone/engine/train_state.hpp"
 
 namespace hone {
 
-// What a run has counted so far, beside the engine's own state.
+// What a run has counted so far, in addition to the engine's state.
 struct RunCounters {
   TrainMetrics interval;                                   // since the last report
-  TrainMetrics last;                                       // of the last whole report interval
-  std::uint32_t reported = 0;                              // the iteration at its end
-  std::int64_t rejected_nonfinite = 0, dropped_draws = 0;  // up to there
+  TrainMetrics last;                                       // in the last complete report interval
+  std::uint32_t reported = 0;                              // the iteration at the end of that interval
+  std::int64_t rejected_nonfinite = 0, dropped_draws = 0;  // up to that iteration
 };
 
-// All that a run depends on: taken up again, it goes on as if it had never stopped. Holds no times.
+// Everything that a run depends on: a resumed run continues as if it had never stopped. Holds no times.
 struct Checkpoint {
   std::map<std::string, std::string> identity;  // what defines the model: key → value
   TrainState state;
@@ -33,9 +34,9 @@ inline constexpr auto previous_checkpoint_name = "checkpoint.previous.safetensor
 std::vector<std::uint8_t> encode(const Checkpoint& checkpoint);
 Checkpoint decode_checkpoint(std::span<const std::uint8_t> bytes, const std::string& origin);  // InputError
 
-// Puts a checkpoint into a run folder and keeps the one before. Whenever it is interrupted, there is a whole one of the
-// first name (on a file system without hard links: of one of the two names).
-// Throws Error, for instance where the disk is full; the one that was there then stands.
+// Writes a checkpoint into a run folder and keeps the previous one. If it is interrupted at any moment, a complete
+// checkpoint has the first name (on a file system without hard links: one of the two names).
+// Throws Error, for instance if the disk is full; the old checkpoint then stays.
 void write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
 struct FoundCheckpoint {
@@ -43,15 +44,15 @@ struct FoundCheckpoint {
   Checkpoint checkpoint;
 };
 
-// A folder's newest good checkpoint, or none where it has none at all. `say` hears of one that is passed over.
-// InputError, naming all, where there are some and none is good.
+// A folder's newest good checkpoint, or none if it has no checkpoint at all. `say` is told about one that is skipped.
+// Throws InputError, naming all, if there are checkpoints but none is good.
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder,
                                                const std::function<void(const std::string&)>& say);
 
-// Takes a damaged checkpoint out of the way: writing the next would else keep it in place of the good previous one.
+// Renames a damaged checkpoint. Otherwise the next one written would keep it in place of the good previous one.
 void set_aside_damaged(const std::filesystem::path& folder);
 
-// KeyError, naming the first key that differs and both values, where what is stored in `origin` is of another model.
+// Throws KeyError, naming the first key that differs and both values, if `origin` stores another model.
 void check_identity(const std::filesystem::path& origin, const std::map<std::string, std::string>& stored,
                     const std::map<std::string, std::string>& wanted);
 

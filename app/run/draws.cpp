@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "K.2.3" as "K" and {2, 3}; nothing where what follows the first point is no list of numbers from 1.
+// "K.2.3" as "K" and {2, 3}; nothing if the rest after the first point is not a list of numbers from 1.
 struct IndexedName {
   std::string base;
   std::vector<std::size_t> indices;
@@ -65,7 +65,7 @@ void check(const DrawTable& draws, const fs::path& path) {
   const std::size_t count = static_cast<std::size_t>(draws.values.cols());
   if (static_cast<std::size_t>(draws.values.rows()) != draws.names.size() || draws.log_p.size() != count ||
       draws.log_q.size() != count)
-    throw Error(fmt::format("{}: the table of draws does not fit its names", path.string()));
+    throw Error(fmt::format("{}: the table of draws does not match its names", path.string()));
 }
 
 // A number as Stan's readers read it, to the last bit; a NaN without its sign.
@@ -73,8 +73,8 @@ void append_number(fmt::memory_buffer& text, double value) {
   fmt::format_to(std::back_inserter(text), "{}", std::isnan(value) ? std::abs(value) : value);
 }
 
-// Where the value of "K.2.3", of "pair:2.1" (a part of a tuple) or of "z.imag" stands in CmdStan's JSON; a name of
-// another form is a key.
+// Where CmdStan's JSON has the value of "K.2.3", of "pair:2.1" (part of a tuple) or of "z.imag". A name of another form
+// is a key.
 Json& place_of(Json& values, const std::string& name) {
   struct Part {
     char mark;
@@ -98,7 +98,7 @@ Json& place_of(Json& values, const std::string& name) {
   return *place;
 }
 
-// Numbers of a JSON value into `array`; false where it is no rectangular array of numbers.
+// Copies the numbers of a JSON value into `array`; false if it is not a rectangular array of numbers.
 bool flatten(const Json& value, std::size_t depth, DataArray& array) {
   if (value.is_number()) {
     if (depth != array.dims.size()) return false;
@@ -140,8 +140,8 @@ void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vec
   check(draws, path);
   fmt::memory_buffer text;
   const auto line = [&](std::string_view content) { fmt::format_to(std::back_inserter(text), "{}\n", content); };
-  // The draws stand as one chain of a sampler with fixed parameters, which adapts nothing: what CmdStan writes for it,
-  // with its default length of a warm-up that is not saved (CmdStanPy refuses zero).
+  // The header that CmdStan writes for one chain of fixed_param, a sampler without adaptation. The warm-up has
+  // CmdStan's default length and is not saved (CmdStanPy refuses zero).
   for (const char* fixed : {"# stan_version_major = 2", "# stan_version_minor = 21", "# stan_version_patch = 0"})
     line(fixed);
   line("# model = hone");
@@ -161,7 +161,8 @@ void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vec
     for (const double value : draws.values.column(s)) text.push_back(','), append_number(text, value);
     text.push_back('\n');
   }
-  for (const char* fixed : {"#", "#  Elapsed Time: 0 seconds (Warm-up)", "#"}) line(fixed);  // readers look for an end
+  for (const char* fixed : {"#", "#  Elapsed Time: 0 seconds (Warm-up)", "#"})
+    line(fixed);  // readers expect these lines at the end
   write_file(path, std::string_view(text.data(), text.size()));
 }
 
@@ -180,7 +181,7 @@ std::vector<DataArray> read_data_arrays(const fs::path& path) {
 void write_warm_start(const fs::path& folder, const WarmStart& start) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) throw Error(fmt::format("{}: this folder cannot be made", folder.string()));
+  if (!fs::is_directory(folder)) throw Error(fmt::format("{}: cannot create this folder", folder.string()));
   for (int chain = 0; chain < start.inits.cols(); ++chain) {
     Json inits = Json::object();
     for (int i = 0; i < start.inits.rows(); ++i) place_of(inits, start.names[i]) = start.inits(i, chain);
@@ -198,7 +199,7 @@ void write_warm_start(const fs::path& folder, const WarmStart& start) {
   std::string words = fmt::format("sample num_chains={} algorithm=hmc metric={} metric_file={}", start.inits.cols(),
                                   dense ? "dense_e" : "diag_e", (folder / "metric.json").string());
   if (start.step_size > 0) words += fmt::format(" stepsize={}", start.step_size);
-  // CmdStan itself looks for inits_1.json, … where there are several chains.
+  // With several chains, CmdStan itself looks for inits_1.json, …
   const char* const inits = start.inits.cols() == 1 ? "inits_1.json" : "inits.json";
   write_file(folder / "arguments.txt", fmt::format("{} init={}\n", words, (folder / inits).string()));
 }

@@ -11,61 +11,61 @@
 
 namespace hone {
 
-// Draws on the natural scale, as files hold them.
+// Draws on the natural scale, as written to files.
 struct DrawTable {
   std::vector<std::string> names;    // in Stan's CSV form: "mu", "theta.1", "K.2.3"
-  Matrix<double> values;             // (names, S): one draw a column
-  std::vector<double> log_p, log_q;  // (S): normalised log densities of the coordinates that the fit works in
+  Matrix<double> values;             // (names, S): one draw per column
+  std::vector<double> log_p, log_q;  // (S): normalised log densities in the coordinates of the fit
 };
 
-// A variable of one or more entries among names in Stan's CSV form: "K.1.1", "K.2.1", … are one of two dimensions.
+// A variable made of names in Stan's CSV form: "K.1.1", "K.2.1", … are one variable of two dimensions.
 struct NamedVariable {
   std::string name;
   std::vector<std::size_t> dims;     // empty for a number
-  std::vector<std::size_t> entries;  // which of the names each element is, the last index fastest
+  std::vector<std::size_t> entries;  // index of each element's name, the last index fastest
 };
 
-// Names put together to variables, in order of first appearance. Names whose indices do not fill a rectangle each stay
-// a variable of their own.
+// Combines names into variables, in order of first appearance. If the indices do not fill a rectangle, each name stays
+// a separate variable.
 std::vector<NamedVariable> group_names(std::span<const std::string> names);
 
 // Stan CSV: comments as CmdStan writes them, so that its readers open the file, then lp__,log_p__,log_q__ and the
-// names. lp__ is log_p__ again: readers expect it. `comments` are further lines (without '#'). Throws Error.
+// names. lp__ repeats log_p__ because readers expect it. `comments` are additional lines (without '#'). Throws Error.
 void write_stan_csv(const std::filesystem::path& path, const DrawTable& draws,
                     const std::vector<std::string>& comments = {});
 
-// A variable of the data, as it goes into a NetCDF file.
+// A variable of the data, for a NetCDF file.
 struct DataArray {
   std::string name;
   std::vector<std::size_t> dims;
   std::vector<double> values;  // the last index fastest
 };
-// The numbers and rectangular arrays of numbers of a JSON file; nothing where it is not an object. Throws InputError
-// where it cannot be read.
+// The numbers and rectangular arrays of numbers in a JSON file; nothing if it is not an object. Throws InputError if it
+// cannot be read.
 std::vector<DataArray> read_data_arrays(const std::filesystem::path& path);
 
 struct InferenceData {
   const DrawTable& refined;                       // group posterior, and its log densities in sample_stats
   const DrawTable& q;                             // groups approximation and approximation_stats: draws of q itself
   int chains = 1;                                 // of both: the first S / chains columns are the first chain
-  std::vector<DataArray> data;                    // group observed_data, where there is any
+  std::vector<DataArray> data;                    // group observed_data, if there is any
   std::map<std::string, std::string> attributes;  // of the file and of group posterior
 };
 
-// One NetCDF-4 file in the layout of ArviZ's InferenceData. Throws InputError where the draws do not divide into the
-// chains, Error where the file cannot be written; a file that was there stays then.
+// One NetCDF-4 file in the layout of ArviZ's InferenceData. Throws InputError if the draws do not divide into the
+// chains, and Error if the file cannot be written; then an existing file stays.
 void write_inference_data(const std::filesystem::path& path, const InferenceData& data);
 
-// Where chains of CmdStan's may begin, and the scale of their steps.
+// Initial points, metric and step size for CmdStan's chains.
 struct WarmStart {
-  std::vector<std::string> names;  // of the parameters proper
+  std::vector<std::string> names;  // of the parameters themselves
   Matrix<double> inits;            // (names, chains)
   Matrix<double> inverse_metric;   // (D, D) for CmdStan's dense_e, (D, 1) for diag_e: the covariance of the coordinates
   double step_size = 0;            // of a leapfrog step under this metric; 0: left to CmdStan
 };
 
-// Writes inits_1.json, …, metric.json and arguments.txt, the words to give CmdStan, into the folder, which is made
-// where it is not there. Throws Error.
+// Writes inits_1.json, …, metric.json and arguments.txt (the arguments for CmdStan) into the folder, and creates the
+// folder if needed. Throws Error.
 void write_warm_start(const std::filesystem::path& folder, const WarmStart& start);
 
 }  // namespace hone

@@ -67,7 +67,7 @@ Json json_of(const RunAnnealing& a) {
   return json;
 }
 
-// What was found, then what `old` knows of the same model and was not asked for anew.
+// The new figures, then those of `old` that are of the same model and were not requested again.
 Json json_of(const RunEvaluation& e, const Json& old) {
   Json json = Json::object();
   if (e.summary) add_importance(e, json);
@@ -84,12 +84,12 @@ Json summary_of(const fs::path& path) {
   if (!fs::exists(path)) return Json::object();
   Json json = parse_json(read_file(path));
   if (!json.is_object())
-    throw InputError(fmt::format("{}: no JSON object; it may have been cut off, and hone train --resume makes it again",
+    throw InputError(fmt::format("{}: no JSON object; it may have been cut off. hone train --resume writes it again",
                                  path.string()));
   return json;
 }
 
-// Tells how many points are done, beyond those before; ends the work where it is to stop.
+// Reports how many points are done in addition to `before`; throws Stopped if asked to stop.
 std::function<void(int)> watched(Progress& progress, const EvaluateOptions& options, int before = 0) {
   return [&progress, stop = options.stop, before](int done) {
     progress.update(before + done, "");
@@ -99,7 +99,7 @@ std::function<void(int)> watched(Progress& progress, const EvaluateOptions& opti
 
 RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& options, int points) {
   const AnnealingOptions& wanted = *options.annealing;
-  RunAnnealing result{wanted.config, {}, 0, {}};
+  RunAnnealing result{.config = wanted.config, .summary = {}, .seconds = 0, .check = {}};
   {
     Progress progress(stderr, options.progress, "anneal", "points", points);
     const Stopwatch watch;
@@ -115,8 +115,10 @@ RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& 
       engine.anneal(simulated.data, {wanted.config, {}, simulated.z}, watched(progress, options, wanted.check));
   Moments gap;
   for (int i = 0; i < wanted.check; ++i) gap.add(upper[i].estimate.log_likelihood - lower[i].estimate.log_likelihood);
-  result.check = AnnealingCheck{wanted.check, summarize(lower, wanted.config).log_likelihood,
-                                summarize(upper, wanted.config).log_likelihood, gap.estimate()};
+  result.check = AnnealingCheck{.points = wanted.check,
+                                .lower = summarize(lower, wanted.config).log_likelihood,
+                                .upper = summarize(upper, wanted.config).log_likelihood,
+                                .gap = gap.estimate()};
   return result;
 }
 
@@ -131,17 +133,17 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
   say(fmt::format("data: {} (the first {} of {} {} data)", model->data.origin, points, data.size(), options.split));
 
   const Settings settings = train_settings(model->config);
-  RunEvaluation result{settings.text("model"),
-                       model->data.name,
-                       model->data.binarization,
-                       settings.text("objective"),
-                       options.split,
-                       model->engine->iteration(),
-                       points,
-                       options.importance,
-                       {},
-                       {},
-                       {}};
+  RunEvaluation result{.model = settings.text("model"),
+                       .data = model->data.name,
+                       .binarization = model->data.binarization,
+                       .objective = settings.text("objective"),
+                       .split = options.split,
+                       .iteration = model->engine->iteration(),
+                       .points = points,
+                       .config = options.importance,
+                       .summary = {},
+                       .annealing = {},
+                       .json = {}};
   try {
     if (options.importance) {
       EvaluationConfig config = *options.importance;

@@ -11,26 +11,26 @@
 
 namespace hone {
 
-// Annealed importance sampling beside, or in place of, importance sampling.
+// Annealed importance sampling, in addition to or instead of importance sampling.
 struct AnnealingOptions {
   AnnealingConfig config;
-  int check = 0;  // data to simulate and to anneal in both directions; 0: no such check
+  int check = 0;  // data to simulate and anneal in both directions; 0: none
 };
 
 struct EvaluateOptions {
   std::optional<EvaluationConfig> importance = EvaluationConfig();  // none: no importance sampling
   std::optional<AnnealingOptions> annealing;                        // none: no annealing
-  std::optional<int> points;                                        // only the first so many data; none: all
+  std::optional<int> points;                                        // how many data, from the first on; none: all
   std::string split = "test";                                       // train, validation or test
   std::filesystem::path data_dir = {};
   int threads = 1;
-  const std::atomic<int>* stop = nullptr;  // not 0: ends by a Stopped, and nothing is written
+  const std::atomic<int>* stop = nullptr;  // not 0: throws Stopped and writes nothing
   std::function<void(const std::string&)> say = {};
   ProgressStyle progress = ProgressStyle::quiet;
 };
 
-// Bounds on the mean log-likelihood of data that the model itself made: log p lies between them, so their gap is more
-// than what annealing with these settings misses.
+// Bounds on the mean log-likelihood of data simulated from the model itself. log p lies between them, so annealing with
+// these settings misses less than their gap.
 struct AnnealingCheck {
   int points = 0;
   Estimate lower, upper, gap;
@@ -39,23 +39,23 @@ struct AnnealingCheck {
 struct RunAnnealing {
   AnnealingConfig config;
   AnnealingSummary summary;
-  double seconds = 0;  // of the data themselves, the check left out
+  double seconds = 0;  // without the check
   std::optional<AnnealingCheck> check;
 };
 
 struct RunEvaluation {
   std::string model, data, binarization, objective, split;
-  std::uint32_t iteration = 0;  // that the model was trained up to
+  std::uint32_t iteration = 0;  // iterations of training
   int points = 0;
   std::optional<EvaluationConfig> config;
-  std::optional<EvaluationSummary> summary;  // by importance sampling, where asked for
-  std::optional<RunAnnealing> annealing;     // where asked for
-  std::string json;  // what summary.json has now as test_log_likelihood: these figures, and those that it kept
+  std::optional<EvaluationSummary> summary;  // by importance sampling, if requested
+  std::optional<RunAnnealing> annealing;     // if requested
+  std::string json;  // the entry test_log_likelihood of summary.json: these figures, and older ones that it kept
 };
 
-// Evaluates the model of a run folder and adds the figures to its summary.json, whose other entries stay; so do figures
-// of the same split and the same model that were not asked for anew. Importance sampling of test data adds a row to
-// test_log_likelihood.csv. Bad input is an InputError.
+// Evaluates the model of a run folder and adds the figures to its summary.json. Other entries stay, and so do figures
+// of the same split and model that were not requested again. Importance sampling of test data adds a row to
+// test_log_likelihood.csv. Throws InputError for bad input.
 RunEvaluation evaluate_run(const std::filesystem::path& folder, const EvaluateOptions& options);
 
 }  // namespace hone

@@ -16,7 +16,7 @@ const std::vector<Fig1Panel>& fig1_panels() {
 }
 
 std::string fig1_cell_id(const Fig1Panel& panel, ObjectiveKind objective, int seed) {
-  return fmt::format("fig1-{}-{}-seed{}", panel.letter, objective == ObjectiveKind::kl ? "kl" : "vcd", seed);
+  return fmt::format("fig1-{}-{}-seed{}", panel.letter, name_of(objective_names(), objective), seed);
 }
 
 ToyConfig fig1_config(const Fig1Panel& panel, ObjectiveKind objective, int seed) {

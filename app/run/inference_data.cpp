@@ -1,4 +1,4 @@
-// The NetCDF-4 file of a fit, in the layout that ArviZ calls InferenceData: one group a kind of draws, dimensions
+// The NetCDF-4 file of a fit, in the layout that ArviZ calls InferenceData: one group per kind of draws, dimensions
 // (chain, draw, …) and a coordinate for each of them.
 #include <fmt/format.h>
 #include <netcdf.h>
@@ -21,7 +21,7 @@ void ok(int status, const char* doing) {
   if (status != NC_NOERR) throw Error(fmt::format("NetCDF: {}: {}", doing, nc_strerror(status)));
 }
 
-// The file while it is written; closed in any case.
+// The file while it is being written; always closed.
 class File {
  public:
   explicit File(const fs::path& path) { ok(nc_create(path.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "creating a file"); }
@@ -123,7 +123,7 @@ void check(const DrawTable& draws, int chains) {
   const std::size_t count = static_cast<std::size_t>(draws.values.cols());
   if (static_cast<std::size_t>(draws.values.rows()) != draws.names.size() || draws.log_p.size() != count ||
       draws.log_q.size() != count)
-    throw Error("the table of draws does not fit its names");
+    throw Error("the table of draws does not match its names");
   if (chains < 1 || draws.values.cols() == 0 || draws.values.cols() % chains != 0)
     throw InputError(fmt::format("{} draws do not divide into {} chains", draws.values.cols(), chains));
 }

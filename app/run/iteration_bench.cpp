@@ -39,9 +39,10 @@ PassFlops pass_flops(int inputs, const std::vector<int>& hidden, int outputs) {
 // Passes through the decoder that refining one chain takes.
 IterationFlops refinement_passes(const TrainConfig& config) {
   const double t = config.refine.steps;
-  if (config.objective.kind == ObjectiveKind::kl) return {};
-  if (config.kernel.kind == KernelKind::random_walk) return {t, 0};
-  const double gradients = config.kernel.kind == KernelKind::mala ? t : t * config.kernel.leapfrog;
+  if (!config.objective->refines()) return {};
+  const double evaluations = t * config.kernel->evaluations_per_step();
+  if (!wants_gradient(config.kernel->wants())) return {evaluations, 0};
+  const double gradients = evaluations;
   if (config.precision != Precision::bf16_trajectory) return {2 * gradients, 0};
   return {t, 2 * (gradients + 1)};  // exact values for the accept steps; the first kick's gradient is another one
 }
@@ -78,10 +79,10 @@ IterationFlops iteration_flops(const TrainConfig& config, int pixels) {
 IterationBench bench_iteration(IterationBenchConfig config) {
   resolve(config.run);
   const DataSet data = synthetic_data(1, 0, data_count);
-  const TrainConfig train = engine_config(config.run);
+  const TrainConfig& train = config.run.train;
   std::vector<std::uint64_t> seeds(config.runs);
-  std::iota(seeds.begin(), seeds.end(), config.run.seed);
-  const auto engines = make_engine_group(config.run.engine, train, data, seeds, *config.run.threads);
+  std::iota(seeds.begin(), seeds.end(), train.seed);
+  const auto engine = make_engine(config.run.engine, train, data, {.seeds = seeds, .threads = *config.run.threads});
   const IterationFlops flops = iteration_flops(train, data.dimension());
   const bool on_cpu = config.run.engine == EngineKind::cpu;
   const auto peaks = [&] {
@@ -92,7 +93,7 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   std::vector<TrainMetrics> ignored(config.runs);
   const auto time = [&](std::uint32_t iterations) {
     const Stopwatch watch;
-    engines->train(iterations, ignored);
+    engine->train(iterations, ignored);
     return watch.seconds() / iterations;  // of an iteration of all runs
   };
   time(3);
@@ -109,11 +110,11 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.precision = settings.text("precision");
   result.engine = settings.text("engine");
   result.level = on_cpu ? name_of(simd_level()) : cuda_support().devices.front().name;
-  if (!on_cpu) result.device = engines->device();
+  if (!on_cpu) result.device = engine->device();
   result.latent = train.model.latent;
   result.hidden = train.model.hidden;
   result.batch = train.batch;
-  result.steps = config.run.steps;
+  result.steps = train.refine.steps;
   result.threads = *config.run.threads;
   result.iterations = each * repeats;
   result.runs = config.runs;

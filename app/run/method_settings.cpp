@@ -6,17 +6,6 @@
 
 namespace hone {
 
-Choices<ObjectiveKind> objective_names() {
-  return {{"kl", ObjectiveKind::kl},
-          {"hoffman", ObjectiveKind::hoffman},
-          {"vcd", ObjectiveKind::vcd},
-          {"li2017", ObjectiveKind::li2017}};
-}
-
-Choices<KernelKind> kernel_names() {
-  return {{"hmc", KernelKind::hmc}, {"mala", KernelKind::mala}, {"random-walk", KernelKind::random_walk}};
-}
-
 void add_objective_settings(Settings& s, ObjectiveConfig& config, const Choices<ObjectiveKind>& kinds) {
   s.add("objective", config.kind, kinds, "which gradient q's parameters follow");
   s.add("alpha", config.alpha, Bounds::between(0, 1), "vcd: 0 is the KL divergence, 1 the VCD");
@@ -48,18 +37,18 @@ void add_refinement_settings(Settings& s, const RefinementVariables& v) {
 void check_used(const ObjectiveConfig& objective, const KernelConfig& kernel) {
   const ObjectiveConfig o;
   const KernelConfig k;
-  const auto refuse = [](bool ignored, const std::string& key, const std::string& what) {
-    if (ignored) throw KeyError(key, fmt::format("is for {} alone; here it would do nothing", what));
+  const auto refuse = [](bool ignored, const std::string& key, const std::string& who_uses) {
+    if (ignored) throw KeyError(key, fmt::format("only {} it; leave it out", who_uses));
   };
+  const ObjectiveTerms terms = make_objective(objective)->terms().value();
   const bool vcd = objective.kind == ObjectiveKind::vcd, hmc = kernel.kind == KernelKind::hmc;
-  refuse(!vcd && objective.alpha != o.alpha, "alpha", "objective vcd");
-  refuse(!vcd && objective.estimator != o.estimator, "estimator", "objective vcd");
-  refuse(objective.kind == ObjectiveKind::li2017 && objective.first_term != o.first_term, "first_term",
-         "objectives with an ELBO term");
-  refuse(!uses_baseline(objective) && objective.baseline_decay != o.baseline_decay, "baseline_decay",
-         "objectives with a score-function term");
-  refuse(!hmc && kernel.leapfrog != k.leapfrog, "leapfrog", "kernel hmc");
-  refuse(!hmc && kernel.leapfrog_jitter != k.leapfrog_jitter, "leapfrog_jitter", "kernel hmc");
+  refuse(!vcd && objective.alpha != o.alpha, "alpha", "objective vcd uses");
+  refuse(!vcd && objective.estimator != o.estimator, "estimator", "objective vcd uses");
+  refuse(!terms.first && objective.first_term != o.first_term, "first_term", "objectives with an ELBO term use");
+  refuse(!terms.uses_baseline() && objective.baseline_decay != o.baseline_decay, "baseline_decay",
+         "objectives with a score-function term use");
+  refuse(!hmc && kernel.leapfrog != k.leapfrog, "leapfrog", "kernel hmc uses");
+  refuse(!hmc && kernel.leapfrog_jitter != k.leapfrog_jitter, "leapfrog_jitter", "kernel hmc uses");
 }
 
 void add_optimizer_settings(Settings& s, const OptimizerVariables& v) {

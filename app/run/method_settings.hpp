@@ -1,25 +1,16 @@
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
+#include "app/run/methods.hpp"
 #include "app/run/settings.hpp"
 #include "hone/mcmc/refine.hpp"
-#include "hone/objective/objective.hpp"
 #include "hone/optim/optimizer.hpp"
 
 namespace hone {
 
 // The settings of the method itself, which every kind of run has under the same keys.
-
-Choices<ObjectiveKind> objective_names();  // all of them
-Choices<KernelKind> kernel_names();
-
-template <class E>
-std::string name_of(const Choices<E>& choices, E value) {
-  return std::ranges::find(choices, value, &std::pair<std::string, E>::second)->first;
-}
 
 // objective (one of `kinds`), alpha, estimator, first_term, entropy, baseline_decay
 void add_objective_settings(Settings& settings, ObjectiveConfig& config, const Choices<ObjectiveKind>& kinds);

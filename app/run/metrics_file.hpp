@@ -4,14 +4,14 @@
 #include <filesystem>
 
 #include "app/run/run_folder.hpp"
-#include "hone/engine/engine.hpp"
+#include "hone/engine/train_state.hpp"
 
 namespace hone {
 
-// metrics.csv of a training run: one row a report interval.
+// metrics.csv of a training run: one row per report interval.
 class MetricsFile {
  public:
-  // Rows after iteration `kept` are cut from a file that is there; with 0 it begins anew.
+  // Cuts the rows after iteration `kept` from an existing file; with 0 it starts a new one.
   MetricsFile(const std::filesystem::path& path, std::uint32_t kept);
 
   void row(std::uint32_t iteration, double seconds, const TrainMetrics& metrics, double step_size);
@@ -21,17 +21,16 @@ class MetricsFile {
   CsvFile file_;
 };
 
-// clock.csv of a training run: how long it had trained at every checkpoint, over all its stretches, and how many runs
-// trained side by side in the last of them. Checkpoints themselves hold no times, so that their bytes depend on nothing
-// but the run.
+// clock.csv of a training run: for each checkpoint, the seconds of training so far, over all stretches, and how many
+// runs trained side by side in the last stretch. Checkpoints hold no times, so that their bytes depend only on the run.
 class ClockFile {
  public:
-  // Goes on from the checkpoint of iteration `restored`; with 0 it begins anew.
+  // Continues from the checkpoint of iteration `restored`; with 0 it starts a new file.
   ClockFile(const std::filesystem::path& path, std::uint32_t restored);
 
-  double seconds() const { return seconds_; }  // of training up to the checkpoint that the run went on from
-  int runs() const { return runs_; }           // side by side, likewise
-  void row(std::uint32_t iteration, double seconds, int runs);  // on the disk when it returns
+  double seconds() const { return seconds_; }  // of training up to the checkpoint that the run continues from
+  int runs() const { return runs_; }           // side by side before that checkpoint
+  void row(std::uint32_t iteration, double seconds, int runs);  // on disk when it returns
 
  private:
   CsvFile file_;

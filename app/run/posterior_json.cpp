@@ -152,6 +152,7 @@ Findings findings_of(const Json& j) {
   f.q.widest = directions(j.at("widest"));
   f.q.mode_mass = numbers(j.at("mode_mass"));
   f.q.q_weight = numbers(j.at("q_weight"));
+  f.component_per_mode = f.q.mode_mass.size() > 1;  // not in the file: the program fits no other mixtures
   f.q.tail_growth = number(j.at("tail_growth"));
   const Json& n = j.at("natural");
   f.natural = {number(n.at("shift")),    number(n.at("shift_se")),    n.at("shift_name"),
@@ -187,7 +188,7 @@ Json json_of(const ParameterSummary& s) {
 Json stages_of(const PosteriorFit& fit) {
   Json list = Json::array();
   for (const Stage& s : fit.stages)
-    list.push_back({{"objective", s.objective == ObjectiveKind::kl ? "kl" : "vcd"},
+    list.push_back({{"objective", s.objective},
                     {"iterations", s.iterations},
                     {"change", json_number(s.change)},
                     {"acceptance", s.acceptance},
@@ -202,7 +203,7 @@ Json stages_of(const PosteriorFit& fit) {
 std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config) {
   Json json = {{"model", config.model}, {"data", config.data}, {"dimension", fit.findings.dimension}};
   json["family"] = family_name(fit.fit.q.kind);
-  json["objective"] = config.check.fit.objective == ObjectiveKind::kl ? "kl" : "vcd";
+  json["objective"] = name_of(objective_names(), config.objective);
   json["seed"] = config.check.fit.seed;
   json["draws"] = fit.refined.count();
   json["steps"] = fit.refined.steps;
@@ -241,16 +242,17 @@ StoredFindings read_findings(const std::filesystem::path& run) {
     throw InputError(fmt::format("{}: no summary.json there; expected the folder of a 'hone fit'", run.string()));
   const Json json = parse_json(read_file(path));
   if (!json.is_object())
-    throw InputError(fmt::format("{}: not JSON, or no object; expected the summary of a 'hone fit'", path.string()));
+    throw InputError(fmt::format("{}: not a JSON object; expected the summary of a 'hone fit'", path.string()));
   try {
     const Json& t = json.at("tolerances");
     StoredFindings stored{findings_of(json.at("checks")), {t.at("mean"), t.at("sd"), t.at("vcd")}};
     check_lengths(stored.findings);
     return stored;
   } catch (const Json::exception& error) {
-    const std::string_view words = error.what();  // "[json.exception.out_of_range.403] key 'checks' not found"
-    throw InputError(fmt::format("{}: not the summary of a 'hone fit': {}", path.string(),
-                                 words.substr(std::min(words.find(' ') + 1, words.size()))));
+    std::string words = error.what();  // "[json.exception.type_error.302] type must be number, but is string"
+    words.erase(0, std::min(words.find(' ') + 1, words.size()));
+    if (words.starts_with("type must be")) words = "an entry has the wrong type: it" + words.substr(4);
+    throw InputError(fmt::format("{}: not the summary of a 'hone fit': {}", path.string(), words));
   } catch (const Error& error) {
     throw InputError(fmt::format("{}: damaged: {}", path.string(), error.what()));
   }

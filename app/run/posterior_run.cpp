@@ -9,10 +9,9 @@
 #include "app/run/json.hpp"
 #include "app/run/method_settings.hpp"
 #include "hone/base/error.hpp"
-#include "hone/family/mixture.hpp"
-#include "hone/target/bridgestan.hpp"
-#include "hone/target/stan_model.hpp"
+#include "hone/target/stan.hpp"
 #include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
@@ -23,7 +22,6 @@ const Choices<QKind> families = {{"auto", QKind::automatic},
                                  {"gaussian-curvature", QKind::gaussian_curvature},
                                  {"gaussian-low-rank", QKind::gaussian_low_rank},
                                  {"mixture", QKind::mixture}};
-const Choices<ObjectiveKind> objectives = {{"vcd", ObjectiveKind::vcd}, {"kl", ObjectiveKind::kl}};
 
 Json rows_of(std::span<const double> packed_rows, int d) {
   Json rows = Json::array();
@@ -59,11 +57,11 @@ Json component_json(const Whitening& whitening, const Normal* normal) {
 std::string q_json(const FittedQ& q, const Posterior& posterior) {
   Json json = {{"family", family_name(q.kind)}, {"coordinates", posterior.coordinate_names()}};
   Json& components = json["components"] = Json::array();
-  if (const auto* mixture = dynamic_cast<const MixtureFamily*>(q.family.get())) {
-    std::vector<double> weight(mixture->components());
-    mixture->log_weights(weight);
-    for (int k = 0; k < mixture->components(); ++k) {
-      const Normal normal = mixture->normal(k);
+  if (q.kind == QKind::mixture) {
+    std::vector<double> weight(q.family->components());
+    q.family->log_weights(weight);
+    for (int k = 0; k < q.family->components(); ++k) {
+      const Normal normal = q.family->component(k).value();
       components.push_back(component_json(q.whitening, &normal));
       components.back()["weight"] = std::exp(weight[k]);
     }
@@ -83,7 +81,8 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
   CheckedFitConfig& check = config.check;
   PosteriorFitConfig& fit = check.fit;
   s.add("family", fit.family, families, "the approximation q");
-  s.add("objective", fit.objective, objectives, "the divergence that q minimises; vcd begins with kl");
+  s.add("objective", config.objective, objective_names({ObjectiveKind::vcd, ObjectiveKind::kl}),
+        "the divergence that q minimises; vcd begins with kl");
   s.add("steps", fit.steps, Bounds::between(1, 10000), "MCMC steps of a refinement in the fit, and least of the draws");
   s.add("draws_per_iteration", fit.draws_per_iteration, Bounds::between(2, 1e5), "draws of q an iteration of the fit");
   s.add("draws", check.draws, Bounds::between(100, 1e7), "draws of q that are refined and kept");
@@ -106,6 +105,9 @@ void resolve(PosteriorRunConfig& config) {
   if (error != std::errc() || read != end || !(value > 0) || !(value < 1e15))
     throw InputError(fmt::format("--budget '{}': expected a number of gradients, or of seconds as in 30s", text));
   config.check.fit.budget = seconds ? Budget{0, value} : Budget{static_cast<std::int64_t>(std::ceil(value)), 0};
+  const auto objective =
+      make_objective({.kind = config.objective, .entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out});
+  config.check.fit.objective = objective->refines() ? objective : nullptr;  // a fit begins by the KL in any case
 }
 
 std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
@@ -113,7 +115,7 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
   const std::filesystem::path model = config.model;
   std::filesystem::path library = model;
   if (!config.data.empty() && !std::filesystem::exists(config.data))
-    throw InputError(fmt::format("{}: there is no such file of data", config.data));
+    throw InputError(fmt::format("{}: no such data file", config.data));
   if (model.extension() == ".stan" && !std::filesystem::exists(model))
     throw InputError(fmt::format("{}: there is no such file; expected a Stan program", config.model));
   if (model.extension() == ".stan")

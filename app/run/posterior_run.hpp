@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "app/run/methods.hpp"
 #include "app/run/run_folder.hpp"
 #include "app/run/settings.hpp"
 #include "hone/fit/checked_fit.hpp"
@@ -16,12 +17,13 @@ namespace hone {
 struct PosteriorRunConfig {
   std::string model, data;                                 // paths; data may be empty
   std::string budget = std::to_string(default_gradients);  // gradients, or seconds with an s behind
-  CheckedFitConfig check;
+  ObjectiveKind objective = ObjectiveKind::vcd;            // or kl
+  CheckedFitConfig check;                                  // whose budget and objective `resolve` sets
 };
 
 Settings posterior_run_settings(PosteriorRunConfig& config);
 
-// Reads the budget into config.check; an InputError where it makes no sense.
+// Reads budget and objective into config.check; an InputError where it makes no sense.
 void resolve(PosteriorRunConfig& config);
 
 // model.stan (compiled where the cache has it not) or model.so, with its data. `say` is told what takes seconds.

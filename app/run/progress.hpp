@@ -18,8 +18,8 @@ class Stopwatch {
 
 enum class ProgressStyle { live, plain, quiet };
 
-// Tells a person how far a job is: one live line on a terminal (bar, pace, time left, a note), a plain line now and
-// then elsewhere, nothing when quiet.
+// Shows how far a job is: one live line on a terminal (bar, rate, time left, a note), an occasional plain line
+// elsewhere, nothing when quiet.
 class Progress {
  public:
   // `unit` is what is counted: "iterations", "cells".
@@ -28,10 +28,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // The work begins now, and so many were done before: pace and time left are of the rest.
+  // The work begins now, with `done` finished before; rate and time left refer to the rest.
   void start_at(std::int64_t done);
 
-  // Cheap enough for every report interval; shows at most ten lines a second, and always the last one.
+  // Cheap enough for every report interval. Shows at most ten lines per second, and always the last one.
   void update(std::int64_t done, const std::string& note);
 
   static ProgressStyle style_for(std::FILE* out, bool quiet);

@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-// As Linux tells it; elsewhere, or where it tells nothing, empty.
+// From Linux's /proc; empty elsewhere, or if it has no entry.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

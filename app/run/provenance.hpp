@@ -4,7 +4,7 @@
 
 namespace hone {
 
-// What every summary.json says of where it comes from.
+// The provenance in every summary.json.
 std::string hone_version();  // "0.1.0"
 std::string host_text();     // processor, threads and system, in words
 

@@ -17,7 +17,7 @@ namespace hone {
 namespace fs = std::filesystem;
 namespace {
 
-// Whether nothing is in a folder but what a killed process had not finished writing.
+// Whether a folder holds nothing but files that a killed process had not finished writing.
 bool holds_nothing(const fs::path& folder, std::error_code& error) {
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (!is_unfinished(entry.path())) return false;
@@ -43,14 +43,14 @@ void RunFolder::check(const fs::path& path, Reuse reuse) {
   std::error_code error;
   if (!fs::exists(path, error) || (reuse == Reuse::run && fs::exists(path / "config.toml", error))) return;
   if (!holds_nothing(path, error))
-    throw InputError(fmt::format("{}: the folder holds something already; name another one", path.string()));
+    throw InputError(fmt::format("{}: the folder is not empty; choose another one", path.string()));
 }
 
 RunFolder::RunFolder(fs::path path, Reuse reuse) : path_(std::move(path)) {
   check(path_, reuse);
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) throw InputError(fmt::format("{}: cannot make this folder: {}", path_.string(), error.message()));
+  if (error) throw InputError(fmt::format("{}: cannot create this folder: {}", path_.string(), error.message()));
 }
 
 fs::path RunFolder::figures() const {
@@ -67,7 +67,7 @@ FolderLock::FolderLock(const fs::path& folder)
     : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(descriptor_);
-  throw InputError(fmt::format("{}: another process is at work in this folder", folder.string()));
+  throw InputError(fmt::format("{}: another process is using this folder", folder.string()));
 }
 
 FolderLock::~FolderLock() {
@@ -86,7 +86,7 @@ CsvFile::CsvFile(const fs::path& path, const std::string& header, std::uint32_t 
   std::string content = header + "\n", line;
   std::istringstream lines(fs::exists(path) ? read_file(path) : "");
   std::getline(lines, line);                           // the header
-  while (std::getline(lines, line) && !lines.eof()) {  // a row without its end was cut off by a crash
+  while (std::getline(lines, line) && !lines.eof()) {  // a row without its newline was cut off by a crash
     std::uint32_t iteration = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), iteration);
     if (error != std::errc() || !std::string_view(end).starts_with(',') || iteration > kept) break;

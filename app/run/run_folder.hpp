@@ -11,30 +11,30 @@ namespace hone {
 
 enum class Reuse { nothing, run };
 
-// Throws InputError where a folder could not be made, or not be written in; makes nothing. Long work asks beforehand.
+// Throws InputError if a folder could not be created or written to; creates nothing. For a check before long work.
 void check_can_make_folder(const std::filesystem::path& path);
 
-// A folder with everything that one fit read and wrote.
+// A folder with everything that one run read and wrote.
 class RunFolder {
  public:
-  // Makes the folder. One that holds something already (unless that is a run, and may be reused), or that cannot be
-  // made or written, is an InputError.
+  // Creates the folder. InputError if it is not empty (unless it holds a run and may be reused), or if it cannot be
+  // created or written to.
   explicit RunFolder(std::filesystem::path path, Reuse reuse = Reuse::nothing);
 
-  // Throws where the constructor would, but makes nothing: for work that has something to write only at its end.
+  // Throws if the constructor would, but creates nothing: for work that writes only at its end.
   static void check(const std::filesystem::path& path, Reuse reuse = Reuse::nothing);
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path figures() const;  // made on first use
+  std::filesystem::path figures() const;  // created on first use
 
-  void remove_unfinished() const;  // what a process that was killed had not finished writing
+  void remove_unfinished() const;  // files that a killed process had not finished writing
   void write(const std::string& name, const std::string& content) const { write_file(path_ / name, content); }
 
  private:
   std::filesystem::path path_;
 };
 
-// Keeps other processes from training in the same folder while it lives; an InputError where one does already.
+// While it lives, no other process can train in the same folder. InputError if one already does.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);
@@ -54,12 +54,12 @@ class CsvFile {
  public:
   CsvFile(const std::filesystem::path& path, const std::string& header);
 
-  // Goes on with one that may be there and whose rows begin with an iteration: rows after `kept` are cut.
+  // Continues an existing file, if any. Its rows begin with an iteration; rows after `kept` are removed.
   CsvFile(const std::filesystem::path& path, const std::string& header, std::uint32_t kept);
-  const std::string& last_kept() const { return last_kept_; }  // the last row that stayed; empty where none did
+  const std::string& last_kept() const { return last_kept_; }  // the last row kept; empty if there is none
 
   void row(const std::string& cells);
-  void sync();  // the rows so far are on the disk, whatever happens to the machine
+  void sync();  // puts the rows so far safely on disk
 
  private:
   std::filesystem::path path_;

@@ -13,7 +13,7 @@
 namespace hone {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are stored byte for byte");
 
 using Bytes = std::span<const std::uint8_t>;
 
@@ -34,7 +34,7 @@ Bytes bytes_of(const std::string& text) { return {reinterpret_cast<const std::ui
 
 std::string dump(const Json& header) { return header.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Of the header with an empty checksum, then the numbers.
+// Checksum of the header (with an empty checksum in it), then the numbers.
 std::string checksum(Json header, Bytes data) {
   header[notes_key][checksum_key] = "";
   Sha256 sum;
@@ -89,11 +89,11 @@ class Reader {
   }
 
   void split() {
-    require(bytes_.size() >= length_bytes, fmt::format("cut short: {} bytes", bytes_.size()));
+    require(bytes_.size() >= length_bytes, fmt::format("truncated: {} bytes", bytes_.size()));
     std::uint64_t length = 0;
     std::memcpy(&length, bytes_.data(), length_bytes);
     require(length <= bytes_.size() - length_bytes,
-            fmt::format("the header should have {} bytes, but the file has {} in all", length, bytes_.size()));
+            fmt::format("the header should have {} bytes, but the whole file has {}", length, bytes_.size()));
     const Bytes header = bytes_.subspan(length_bytes, length);
     data_ = bytes_.subspan(length_bytes + length);
     header_ = parse_json({reinterpret_cast<const char*>(header.data()), header.size()});
@@ -138,7 +138,7 @@ class Reader {
     const auto take = [&]<class T>(T) {
       if (type != type_name<T>) return;
       known = true;
-      require_of(size * sizeof(T) == range.end - range.begin, "shape and data_offsets do not fit");
+      require_of(size * sizeof(T) == range.end - range.begin, "shape and data_offsets do not match");
       std::vector<T> values(size);
       if (size > 0) std::memcpy(values.data(), data_.data() + range.begin, size * sizeof(T));
       result.values = std::move(values);
@@ -146,11 +146,11 @@ class Reader {
     take(float{});
     take(double{});
     take(std::int64_t{});
-    require_of(known, "dtype is none of F32, F64, I64");
+    require_of(known, "dtype is not one of F32, F64, I64");
     return result;
   }
 
-  // Tensors follow upon each other without a gap, up to the end of the file.
+  // Tensors follow each other without a gap, up to the end of the file.
   void check_cover() {
     std::ranges::sort(ranges_, {}, [](const Range& range) { return std::pair(range.begin, range.end); });
     std::uint64_t end = 0;

@@ -17,17 +17,17 @@ struct StoredTensor {
 };
 
 // Named tensors and notes in the safetensors format: the header's length (8 bytes, little endian), a JSON header, the
-// numbers. A file of ours has the note "sha256", the checksum of everything else in it.
+// numbers. Our files have the note "sha256", a checksum of everything else in the file.
 struct TensorFile {
   std::vector<StoredTensor> tensors;
   std::map<std::string, std::string> notes;  // __metadata__
 };
 
-// The bytes of a file; equal content gives equal bytes. Wide numbers come first, so that all are aligned.
+// The bytes of a file; equal content gives equal bytes. Wide numbers come first, so that all numbers are aligned.
 std::vector<std::uint8_t> to_safetensors(const TensorFile& content);
 
-// The content of a file's bytes. Whatever is wrong with them is an InputError that begins with `origin`; memory is
-// asked for only as far as there are bytes. A checksum is verified where there is one, and returned among the notes.
+// Parses the bytes of a file. Any error is an InputError that begins with `origin`. Never allocates more than the bytes
+// present justify. If there is a checksum, it is verified and returned among the notes.
 TensorFile from_safetensors(std::span<const std::uint8_t> bytes, const std::string& origin);
 
 }  // namespace hone

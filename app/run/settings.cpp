@@ -28,13 +28,17 @@ struct Unwrap<std::optional<T>> {
 template <class T>
 constexpr bool is_optional = !std::is_same_v<T, typename Unwrap<T>::type>;
 
+std::string integer_text(double bound) { return fmt::format("{:.0f}", bound); }  // never 1e+18
+
 std::string describe(const Bounds& bounds, bool integer) {
   const std::string kind = integer ? "an integer" : "a number";
-  if (bounds.high == infinity)
-    return kind + (bounds.open_low ? fmt::format(" above {}", bounds.low) : fmt::format(", at least {}", bounds.low));
-  if (bounds.open_low && bounds.open_high)
-    return fmt::format("{} strictly between {} and {}", kind, bounds.low, bounds.high);
-  return fmt::format("{} from {} to {}", kind, bounds.low, bounds.high);
+  const auto text = [&](double bound) { return integer ? integer_text(bound) : fmt::format("{}", bound); };
+  const std::string low = text(bounds.low), high = text(bounds.high);
+  if (bounds.high == infinity) return kind + (bounds.open_low ? " above " : ", at least ") + low;
+  if (bounds.open_low && bounds.open_high) return fmt::format("{} strictly between {} and {}", kind, low, high);
+  if (bounds.open_low) return fmt::format("{} above {} and at most {}", kind, low, high);
+  if (bounds.open_high) return fmt::format("{} of at least {} and below {}", kind, low, high);
+  return fmt::format("{} from {} to {}", kind, low, high);
 }
 
 bool allows(const Bounds& bounds, double value) {
@@ -90,7 +94,7 @@ std::string text_of(const toml::array& array) {
   return text;
 }
 
-// The value of a TOML node as text, where its type fits.
+// The value of a TOML node as text, if its type fits.
 std::string text_of(const toml::node& node, Settings::Entry::Kind kind) {
   using Kind = Settings::Entry::Kind;
   if (const auto* array = node.as_array(); array && kind == Kind::list) return text_of(*array);
@@ -169,7 +173,8 @@ void Settings::add_list(std::string key, T& value, Bounds bounds, std::string he
   Entry entry;
   entry.key = std::move(key);
   entry.help = std::move(help);
-  entry.takes = fmt::format("a list, perhaps empty, of integers from {} to {}", bounds.low, bounds.high);
+  entry.takes = fmt::format("a list (may be empty) of integers from {} to {}", integer_text(bounds.low),
+                            integer_text(bounds.high));
   entry.kind = Entry::Kind::list;
   entry.read = [&value, bounds](const std::string& text) { value = parse_list(text, bounds); };
   if constexpr (is_optional<T>) {
@@ -258,7 +263,8 @@ InputError Settings::located(const KeyError& error) const {
 }
 
 void Settings::read_file(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) throw InputError(fmt::format("{}: is a folder, not a file", path.string()));
+  if (std::filesystem::is_directory(path))
+    throw InputError(fmt::format("{}: this is a folder, not a file", path.string()));
   read_text(hone::read_file(path), path.string());
 }
 

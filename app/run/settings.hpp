@@ -14,7 +14,7 @@
 
 namespace hone {
 
-// Which numbers a setting takes.
+// Which numbers a setting allows.
 struct Bounds {
   double low;
   double high;
@@ -31,25 +31,25 @@ struct Bounds {
 template <class E>
 using Choices = std::vector<std::pair<std::string, E>>;
 
-// A table of settings: each ties a key to a variable, with its help and what it takes. The same table reads a TOML
-// file, reads command-line flags, writes the resolved configuration, and tells --help and the documentation.
-// Keys are snake_case, "table.key" for a key of a table; the flag of draws_per_iteration is --draws-per-iteration.
+// A table of settings: each entry ties a key to a variable, with its help and the allowed values. The same table reads
+// TOML files and command-line flags, writes the resolved configuration, and makes the text of --help. Keys are
+// snake_case, "table.key" for a key of a table; the flag of draws_per_iteration is --draws-per-iteration.
 class Settings {
  public:
   struct Entry {
     std::string key;
     std::string help;
     std::string takes;         // "an integer, at least 1", "one of kl, vcd"
-    std::string default_text;  // as the program chooses it where nobody sets it
+    std::string default_text;  // the default, in words
     enum class Kind { integer, real, text, list } kind;
     std::function<void(const std::string&)> read;  // throws std::invalid_argument
-    std::function<std::string()> print;            // as TOML; empty where the value is not set
+    std::function<std::string()> print;            // as TOML; empty if the value is not set
 
     std::string flag() const;
   };
 
-  // A reference must outlive the settings. An optional variable is one whose default the program derives: say from
-  // what.
+  // The referenced variable must outlive the settings. For an optional variable the program derives the default; the
+  // text says from what.
   void add(std::string key, int& value, Bounds bounds, std::string help);
   void add(std::string key, std::uint32_t& value, Bounds bounds, std::string help);
   void add(std::string key, std::uint64_t& value, Bounds bounds, std::string help);
@@ -58,10 +58,10 @@ class Settings {
   void add(std::string key, std::optional<std::uint32_t>& value, Bounds bounds, std::string help, std::string derived);
   void add(std::string key, std::optional<double>& value, Bounds bounds, std::string help, std::string derived);
 
-  // Any text but the empty one; `takes` says what it means.
+  // Any non-empty text; `takes` says what it means.
   void add(std::string key, std::string& value, std::string takes, std::string help);
 
-  // A list of integers, perhaps empty: an array in TOML, "200,200" in a flag.
+  // A list of integers (may be empty): an array in TOML, "200,200" in a flag.
   void add(std::string key, std::vector<int>& value, Bounds bounds, std::string help);
   void add(std::string key, std::optional<std::vector<int>>& value, Bounds bounds, std::string help,
            std::string derived);
@@ -80,7 +80,7 @@ class Settings {
         [&value, index_of] { return index_of(value); }, std::move(help));
   }
 
-  void add(Entry entry) { entries_.push_back(std::move(entry)); }  // of another table
+  void add(Entry entry) { entries_.push_back(std::move(entry)); }  // from another table
 
   const std::vector<Entry>& entries() const { return entries_; }
 
@@ -90,16 +90,16 @@ class Settings {
   // Sets one value from a text; `origin` ("--steps", "file.toml:3") begins the message of an InputError.
   void set(std::string_view key, const std::string& text, const std::string& origin);
 
-  // Where a key was set, with the key: "file.toml:3: steps", "--steps"; the key alone where it was not.
+  // Where a key was set, with the key: "file.toml:3: steps", "--steps"; only the key if it was not set.
   std::string origin(const std::string& key) const;
 
-  // The error of a key with where it was set before it: "file.toml:3: steps: …", "--steps: …".
+  // The error of a key, preceded by where it was set: "file.toml:3: steps: …", "--steps: …".
   InputError located(const KeyError& error) const;
 
-  // Reads a TOML file. A key that does not exist, has the wrong type or an impossible value is an InputError that names
-  // file, line, key and what is allowed.
+  // Reads a TOML file. An unknown key, a wrong type or an impossible value is an InputError that names file, line, key
+  // and the allowed values.
   void read_file(const std::filesystem::path& path);
-  void read_text(const std::string& text, const std::string& origin);  // the same for a file's content
+  void read_text(const std::string& text, const std::string& origin);  // the same for the content of a file
 
   // The whole configuration as TOML, each key with its help as a comment.
   std::string to_toml() const;
@@ -114,7 +114,7 @@ class Settings {
   const Entry& find(std::string_view key, const std::string& origin) const;
 
   std::vector<Entry> entries_;
-  std::map<std::string, std::string> origins_;  // of the keys that were set
+  std::map<std::string, std::string> origins_;  // of the keys that have been set
 };
 
 }  // namespace hone

@@ -32,7 +32,7 @@ bool has_test_row(const fs::path& folder, std::uint32_t iteration, int points, i
   if (!fs::exists(file_of(folder))) return false;
   std::istringstream lines(read_file(file_of(folder)));
   const std::string start = fmt::format("{},{},{},", iteration, points, samples);
-  for (std::string line; std::getline(lines, line) && !lines.eof();)  // a row without its end was cut off by a crash
+  for (std::string line; std::getline(lines, line) && !lines.eof();)  // a crash may have cut off the last row
     if (line.starts_with(start)) return true;
   return false;
 }

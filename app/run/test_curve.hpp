@@ -7,17 +7,17 @@
 
 namespace hone {
 
-// test_log_likelihood.csv of a run folder: a row for every evaluation of test data by importance sampling, by
-// `hone eval` or on the way of a training. A report draws it as a learning curve.
+// test_log_likelihood.csv of a run folder: one row per evaluation of test data by importance sampling, made by
+// `hone eval` or during training. A report draws it as a learning curve.
 
-// On the disk when it returns. Rows of later iterations are cut: they are of a model that is no more.
+// The row is on disk when this returns. Rows of later iterations are cut: their model no longer exists.
 void add_test_row(const std::filesystem::path& folder, std::uint32_t iteration, const EvaluationConfig& config,
                   const EvaluationSummary& summary);
 
-// Whether so many data were evaluated at this iteration with so many draws of each proposal.
+// Whether there is a row for this iteration, number of data and number of draws per proposal.
 bool has_test_row(const std::filesystem::path& folder, std::uint32_t iteration, int points, int samples);
 
-// Cuts the rows after an iteration that a run goes on from.
+// Cuts the rows after the iteration that a run continues from.
 void cut_test_rows(const std::filesystem::path& folder, std::uint32_t iteration);
 
 }  // namespace hone

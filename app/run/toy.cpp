@@ -19,8 +19,6 @@ const Choices<FamilyKind> families = {{"gaussian", FamilyKind::gaussian},
                                       {"gaussian-full", FamilyKind::gaussian_full},
                                       {"mixture", FamilyKind::mixture},
                                       {"mixture-full", FamilyKind::mixture_full}};
-const Choices<ObjectiveKind> objectives = {
-    {"kl", ObjectiveKind::kl}, {"vcd", ObjectiveKind::vcd}, {"li2017", ObjectiveKind::li2017}};
 bool is_mixture(FamilyKind kind) { return kind == FamilyKind::mixture || kind == FamilyKind::mixture_full; }
 
 Covariance covariance_of(FamilyKind kind) {
@@ -29,8 +27,8 @@ Covariance covariance_of(FamilyKind kind) {
 }
 
 FitConfig fit_config(const ToyConfig& config) {
-  FitConfig fit{config.objective,
-                config.kernel,
+  FitConfig fit{make_objective(config.objective),
+                make_kernel(config.kernel),
                 {config.steps, config.adapt, *config.step_size, *config.acceptance},
                 config.optimizer,
                 config.draws_per_iteration,
@@ -53,9 +51,8 @@ struct Interval {
 
 constexpr auto metrics_header = "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size";
 
-void train(Fit& fit, const ToyConfig& config, CsvFile* metrics, Progress* progress) {
+void train(Fit& fit, const ToyConfig& config, bool refines, CsvFile* metrics, Progress* progress) {
   const std::uint32_t report = std::max(1u, *config.iterations / 100);
-  const bool refines = config.objective.kind != ObjectiveKind::kl;
   const Stopwatch watch;
   Interval interval;
   for (std::uint32_t i = 1; i <= *config.iterations; ++i) {
@@ -74,18 +71,17 @@ void train(Fit& fit, const ToyConfig& config, CsvFile* metrics, Progress* progre
   }
 }
 
-void describe_family(const Family& family, ToyResult& result) {
+void describe_family(const Family& family, bool mixture, ToyResult& result) {
   result.mean.resize(family.dimension());
   result.sd.resize(family.dimension());
   family.moments(result.mean, result.sd);
   result.parameters.assign(family.parameters().begin(), family.parameters().end());
-  const auto* mixture = dynamic_cast<const MixtureFamily*>(&family);
   if (!mixture) return;
   result.weights.resize(family.components());
-  mixture->log_weights(result.weights);
+  family.log_weights(result.weights);
   for (double& weight : result.weights) weight = std::exp(weight);
   for (int k = 0; k < family.components(); ++k) {
-    const Normal normal = mixture->normal(k);
+    const Normal normal = family.component(k).value();
     result.component_means.emplace_back(normal.mean.begin(), normal.mean.end());
     auto& sd = result.component_sds.emplace_back();
     for (int i = 0; i < family.dimension(); ++i) sd.push_back(std::sqrt(normal.variance(i)));
@@ -98,11 +94,11 @@ void check_used(const ToyConfig& config) {
   const ToyConfig plain;
   const bool mixture = is_mixture(config.family);
   if (!mixture && config.components != plain.components)
-    throw KeyError("components", "is for a mixture q alone; here it would do nothing");
+    throw KeyError("components", "only a mixture q uses it; leave it out");
   if (!mixture && config.optimizer.rate_weight != plain.optimizer.rate_weight)
-    throw KeyError("rate_weight", "is for a mixture q alone; here it would do nothing");
-  if (config.adapt == Adapt::off && config.acceptance != default_acceptance(config.kernel.kind))
-    throw KeyError("acceptance", "is for a step size that adapts; here it would do nothing");
+    throw KeyError("rate_weight", "only a mixture q uses it; leave it out");
+  if (config.adapt == Adapt::off && config.acceptance != make_kernel(config.kernel)->default_acceptance())
+    throw KeyError("acceptance", "only a step size that adapts uses it; leave it out");
 }
 
 }  // namespace
@@ -114,7 +110,7 @@ Settings toy_settings(ToyConfig& config) {
   s.add("target", config.target, targets, "the distribution to approximate");
   s.add("family", config.family, families, "the approximation q; -full has a full covariance");
   s.add("components", config.components, Bounds::between(1, 1000), "components of a mixture q");
-  add_objective_settings(s, objective, objectives);
+  add_objective_settings(s, objective, objective_names({ObjectiveKind::kl, ObjectiveKind::vcd, ObjectiveKind::li2017}));
   s.add(
       "baseline", objective.baseline,
       {{"none", BaselineKind::none}, {"global", BaselineKind::global}, {"leave-one-out", BaselineKind::leave_one_out}},
@@ -142,14 +138,12 @@ Settings toy_settings(ToyConfig& config) {
 void resolve(ToyConfig& config) {
   const int dimension = make_toy(config.target)->dimension();
   if (!config.step_size) config.step_size = 0.5 / dimension;
-  if (!config.acceptance) config.acceptance = default_acceptance(config.kernel.kind);
+  const auto objective = make_objective(config.objective);
+  if (!config.acceptance) config.acceptance = make_kernel(config.kernel)->default_acceptance();
   if (!config.iterations) config.iterations = is_mixture(config.family) ? 50000 : 20000;
-  if (!config.weights_from) config.weights_from = config.objective.kind == ObjectiveKind::kl ? 1000 : 0;
+  if (!config.weights_from) config.weights_from = objective->refines() ? 0 : 1000;
   check_used(config);
-  if (config.kernel.kind == KernelKind::hmc && config.kernel.leapfrog_jitter >= config.kernel.leapfrog)
-    throw KeyError("leapfrog_jitter", fmt::format("must be below leapfrog, which is {}", config.kernel.leapfrog));
-  if (uses_baseline(config.objective) && config.objective.baseline == BaselineKind::leave_one_out &&
-      config.draws_per_iteration < 2)
+  if (config.draws_per_iteration < objective->least_draws())
     throw KeyError("baseline", "leave-one-out needs draws_per_iteration of at least 2");
   if (config.objective.entropy == Entropy::analytic && is_mixture(config.family))
     throw KeyError("entropy", "the entropy of a mixture has no analytic form");
@@ -179,7 +173,7 @@ std::unique_ptr<Family> starting_family(const ToyConfig& config) {
 
 std::string toy_run_name(const ToyConfig& config) {
   return fmt::format("toy-{}-{}-{}-seed{}", name_of(targets, config.target), name_of(families, config.family),
-                     name_of(objectives, config.objective.kind), config.seed);
+                     name_of(objective_names(), config.objective.kind), config.seed);
 }
 
 ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* progress) {
@@ -199,25 +193,26 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   ToyResult result;
   if (progress) progress->start_at(0);
   const Stopwatch watch;
-  train(fit, config, metrics ? &*metrics : nullptr, progress);
+  const bool refines = settings.objective->refines();
+  train(fit, config, refines, metrics ? &*metrics : nullptr, progress);
   result.seconds = watch.seconds();
   result.iterations_per_second = *config.iterations / std::max(result.seconds, 1e-9);
 
-  const double step_size = config.objective.kind == ObjectiveKind::kl && config.adapt != Adapt::off
-                               ? tuned_step_size(*target, *family, config.kernel, settings.refine, random)
+  const double step_size = !refines && config.adapt != Adapt::off
+                               ? tuned_step_size(*target, *family, *settings.kernel, settings.refine, random)
                                : fit.step_size();
   const Divergence value = estimate_divergence(
-      *target, *family, {config.kernel, config.steps, step_size, config.value_draws, config.threads}, random);
+      *target, *family, {settings.kernel, config.steps, step_size, config.value_draws, config.threads}, random);
   if (!std::isfinite(value.elbo.mean))
     throw Error("q has left all places where the target is finite; try smaller learning rates");
   result.target = name_of(targets, config.target);
   result.family = name_of(families, config.family);
-  result.objective = name_of(objectives, config.objective.kind);
+  result.objective = name_of(objective_names(), config.objective.kind);
   result.kernel = name_of(kernel_names(), config.kernel.kind);
   result.alpha = config.objective.alpha;
   result.seed = config.seed;
   result.iterations = *config.iterations;
-  describe_family(*family, result);
+  describe_family(*family, is_mixture(config.family), result);
   result.vcd = value.vcd;
   result.elbo = value.elbo;
   result.acceptance = value.acceptance;

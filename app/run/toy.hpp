@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/methods.hpp"
 #include "app/run/progress.hpp"
 #include "app/run/run_folder.hpp"
 #include "app/run/settings.hpp"
@@ -60,7 +61,7 @@ struct ToyResult {
   double alpha = 1;
   std::uint64_t seed = 0;
   std::uint32_t iterations = 0;
-  std::vector<double> mean, sd;  // of the whole q, one a dimension
+  std::vector<double> mean, sd;  // of the whole q, one per dimension
   std::vector<double> weights;   // of a mixture's components
   std::vector<std::vector<double>> component_means, component_sds;
   std::vector<double> parameters;        // θ, enough to rebuild q

@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double stretch_seconds = 0.1;  // of training between looks at the clock and at `stop`
+constexpr double stretch_seconds = 0.1;  // training time between checks of the clock and of `stop`
 
-// Whatever is wrong with the data is a KeyError of the key that asks for them.
+// Reports anything wrong with the data as a KeyError of the key that names them.
 DataSplits load(const TrainRunConfig& config, const fs::path& data_dir) {
   try {
     return load_data(data_request(config, data_dir));
@@ -28,21 +28,23 @@ DataSplits load(const TrainRunConfig& config, const fs::path& data_dir) {
   }
 }
 
-// make(), an engine of some kind, with errors that say which key asks for what cannot be.
-template <class Make>
-auto made_engine(const TrainRunConfig& config, const DataSplits& data, const Make& make) {
-  if (config.batch > data.train.size())
-    throw KeyError("batch", fmt::format("{} is more than the {} training data", config.batch, data.train.size()));
+// An engine with one run per seed. Errors name the key that asks for the impossible.
+std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits& data,
+                                  std::vector<std::uint64_t> seeds) {
+  const int batch = config.train.batch;
+  if (batch > data.train.size())
+    throw KeyError("batch", fmt::format("{} is more than the {} training data", batch, data.train.size()));
   try {
-    return make();
+    return make_engine(config.engine, config.train, data.train,
+                       {.seeds = std::move(seeds), .threads = *config.threads});
   } catch (const DataError& error) {
     throw KeyError(config.binarization == Binarization::none ? "binarization" : "data",
                    fmt::format("{} ({}): {}", data.name, data.origin, error.what()));
   }
 }
 
-// Runs of one configuration. Those that an engine can train side by side at the moment are the squad: of the runs that
-// are not finished those that are furthest behind, and of these as many as the engine takes.
+// Trains runs of one configuration. The squad is the group that the engine trains at the moment: of the unfinished
+// runs, those that are furthest behind, and of these as many as the engine takes.
 class Training {
  public:
   Training(const TrainRunConfig& config, const std::vector<SeedRun>& runs, const TrainOptions& options)
@@ -52,15 +54,15 @@ class Training {
     data_ = load(config_, options.data_dir);
     say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
     if (data_.test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
-      say("there are no test data: no test log-likelihood on the way (test.every)");
+      say("there are no test data, so no test log-likelihood during training (test.every)");
     for (const SeedRun& run : runs_) {
       TrainRunConfig own = config_;
-      own.seed = run.seed;
+      own.train.seed = run.seed;
       records_.emplace_back(own, data_, run.folder, options);
     }
     failure_.resize(runs_.size());
     choose_squad();
-    if (squad_.empty()) squad_.push_back(0);  // all are finished: the engine still says whether it could go on
+    if (squad_.empty()) squad_.push_back(0);  // all runs are finished: still check that an engine can be made
     make_squad();
     for (TrainRecord& record : records_)
       if (record.iteration() > 0) record.open();
@@ -87,8 +89,8 @@ class Training {
         throw InputError(fmt::format("{}: two runs cannot share a folder", run.folder.string()));
       if (options_.resume == Resume::no && fs::exists(run.folder / "config.toml"))
         throw InputError(
-            fmt::format("{}: there is a run in this folder already; go on with it by --resume, or name "
-                        "another folder by --out",
+            fmt::format("{}: there is a run in this folder already; continue it with --resume, or choose "
+                        "another folder with --out",
                         run.folder.string()));
     }
   }
@@ -103,7 +105,7 @@ class Training {
     return sum;
   }
 
-  // What fails in one run is kept for its outcome, and the run is left as it is.
+  // An error in one run is kept for its outcome; the other runs continue.
   template <class Do>
   void guarded(std::size_t run, Do work) {
     if (!failure_[run].empty()) return;
@@ -139,18 +141,16 @@ class Training {
   void make_squad() {
     std::vector<std::uint64_t> seeds;
     for (const std::size_t i : squad_) seeds.push_back(records_[i].seed());
-    engines_.reset();  // its memory, before the next takes some
-    engines_ = made_engine(config_, data_, [&] {
-      return make_engine_group(config_.engine, engine_config(config_), data_.train, seeds, *config_.threads);
-    });
-    if (const std::string device = engines_->device(); device_ != device) say("engine: " + device);
-    device_ = engines_->device();
+    engine_.reset();  // frees its memory before the next one allocates
+    engine_ = engine_of(config_, data_, seeds);
+    if (const std::string device = engine_->device(); device_ != device) say("engine: " + device);
+    device_ = engine_->device();
     for (std::size_t k = 0; k < squad_.size(); ++k) {
       TrainRecord& record = records_[squad_[k]];
       record.runs_on(device_);
       if (record.iteration() == 0) continue;
       try {
-        engines_->restore(static_cast<int>(k), record.state());
+        engine_->restore(record.state(), static_cast<int>(k));
       } catch (const InputError& error) {
         throw InputError(fmt::format("{}: {}", record.checkpoint(), error.what()));
       }
@@ -165,11 +165,11 @@ class Training {
       });
   }
 
-  // The state of a run that the engine holds and that is sound.
+  // The state of a sound run of the squad; nothing for others.
   std::optional<TrainState> state_of(std::size_t run) const {
     const auto found = std::ranges::find(squad_, run);
     if (found == squad_.end() || !failure_[run].empty()) return {};
-    return engines_->save(static_cast<int>(found - squad_.begin()));
+    return engine_->save(static_cast<int>(found - squad_.begin()));
   }
 
   void train_to_the_end() {
@@ -201,22 +201,20 @@ class Training {
     }
   }
 
-  // Evaluates the first test data of a run where that is due, as `hone eval` does: by an engine of its own, of which
-  // training does not know. Where it is stopped it is due again when the run goes on; at the end it is not stopped.
+  // Evaluates test data if that is due, as `hone eval` does: with an engine of its own, so that training is not
+  // affected. If it is stopped, it is due again when the run resumes; after the last iteration it is not stopped.
   void test(std::size_t run) {
     const TrainRecord& record = records_[run];
     if (!record.test_due()) return;
     const auto watch = [&](int) {
       if (stopped() && !record.finished()) throw Stopped();
     };
-    TrainRunConfig own = config_;
-    own.seed = record.seed();
     try {
-      const auto engine = make_engine(own.engine, engine_config(own), data_.train, {.threads = *own.threads});
+      const auto engine = engine_of(config_, data_, {record.seed()});
       engine->restore(*state_of(run));
-      records_[run].test(summarize(engine->evaluate(data_.test, test_evaluation(own, data_.test), watch)));
+      records_[run].test(summarize(engine->evaluate(data_.test, test_evaluation(config_, data_.test), watch)));
     } catch (const Stopped&) {
-    } catch (const Error& error) {  // no reason to end a training
+    } catch (const Error& error) {  // no reason to end the training
       say(fmt::format("{}: test data could not be evaluated at iteration {}: {}", runs_[run].folder.string(),
                       record.iteration(), error.what()));
     }
@@ -224,25 +222,25 @@ class Training {
 
   void train_squad(Progress& progress) {
     const auto sound = [&](std::size_t i) { return failure_[i].empty(); };
-    if (engines_->iteration() < goal_)
-      for (const std::size_t i : squad_) guarded(i, [&] { test(i); });  // what a stop has left to do
-    while (std::ranges::any_of(squad_, sound) && engines_->iteration() < goal_ && !stopped()) {
+    if (engine_->iteration() < goal_)
+      for (const std::size_t i : squad_) guarded(i, [&] { test(i); });  // a stop may have left this undone
+    while (std::ranges::any_of(squad_, sound) && engine_->iteration() < goal_ && !stopped()) {
       advance();
       progress.update(iterations_made(), note());
-      const bool report = engines_->iteration() % config_.report_every == 0, save = checkpoint_due();
+      const bool report = engine_->iteration() % config_.report_every == 0, save = checkpoint_due();
       for (const std::size_t i : squad_)
         guarded(i, [&] {
           if (report) records_[i].report();
-          test(i);  // before the checkpoint, which would claim its row
+          test(i);  // before the checkpoint, which implies that its row exists
           if (save) records_[i].save(*state_of(i));
         });
       if (save) since_checkpoint_ = {};
     }
   }
 
-  // Trains up to the next report, checkpoint, goal, or look at the clock.
+  // Trains up to the next report, checkpoint, test, goal or check of the clock.
   void advance() {
-    const std::uint32_t now = engines_->iteration();
+    const std::uint32_t now = engine_->iteration();
     std::uint32_t count = std::min(stretch_, goal_ - now);
     for (const std::uint32_t every : {config_.report_every, config_.checkpoint_every, config_.test.every})
       if (every > 0) count = std::min(count, every - now % every);
@@ -250,8 +248,8 @@ class Training {
     for (const std::size_t i : squad_) metrics.push_back(records_[i].interval());
     const Stopwatch watch;
     try {
-      engines_->train(count, metrics);
-    } catch (const Error& error) {  // the device itself
+      engine_->train(count, metrics);
+    } catch (const Error& error) {  // concerns all runs, such as a lost device
       for (const std::size_t i : squad_)
         if (failure_[i].empty()) fail(i, error.what());
       return;
@@ -261,12 +259,12 @@ class Training {
       const std::size_t i = squad_[k];
       if (!failure_[i].empty()) continue;
       const int run = static_cast<int>(k);
-      if (const std::string& why = engines_->failure(run); !why.empty()) {
+      if (const std::string& why = engine_->failure(run); !why.empty()) {
         fail(i, why);
         continue;
       }
       records_[i].interval() = metrics[k];
-      records_[i].advance(engines_->iteration(), engines_->step_size(run), took, static_cast<int>(squad_.size()));
+      records_[i].advance(engine_->iteration(), engine_->step_size(run), took, static_cast<int>(squad_.size()));
     }
     if (took < stretch_seconds / 2) stretch_ = std::min(2 * stretch_, 1u << 20);
     if (took > stretch_seconds) stretch_ = std::max(stretch_ / 2, 1u);
@@ -289,7 +287,7 @@ class Training {
   }
 
   bool checkpoint_due() const {
-    if (config_.checkpoint_every > 0 && engines_->iteration() % config_.checkpoint_every == 0) return true;
+    if (config_.checkpoint_every > 0 && engine_->iteration() % config_.checkpoint_every == 0) return true;
     return config_.checkpoint_minutes > 0 && since_checkpoint_.seconds() > 60 * config_.checkpoint_minutes;
   }
 
@@ -297,11 +295,11 @@ class Training {
   const std::vector<SeedRun>& runs_;
   const TrainOptions& options_;
   DataSplits data_;
-  std::deque<TrainRecord> records_;   // one a run
-  std::vector<std::string> failure_;  // likewise
+  std::deque<TrainRecord> records_;   // one per run
+  std::vector<std::string> failure_;  // one per run; empty: sound
   std::vector<std::size_t> squad_;    // the runs that the engine holds
-  std::uint32_t goal_ = 0;            // where others join it, or the end
-  std::unique_ptr<EngineGroup> engines_;
+  std::uint32_t goal_ = 0;            // the iteration at which other runs join the squad, or the last
+  std::unique_ptr<Engine> engine_;    // of the squad
   std::string device_;
   std::uint32_t stretch_ = 1;
   Stopwatch since_checkpoint_;
@@ -311,12 +309,12 @@ class Training {
 
 std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<SeedRun>& runs,
                                 const TrainOptions& options) {
-  if (runs.empty()) throw InputError("no run was asked for");
+  if (runs.empty()) throw InputError("there are no runs to train");
   return Training(config, runs, options).run();
 }
 
 TrainSummary train(const TrainRunConfig& config, const fs::path& folder, const TrainOptions& options) {
-  const TrainOutcome outcome = train(config, {{config.seed, folder}}, options).front();
+  const TrainOutcome outcome = train(config, {{config.train.seed, folder}}, options).front();
   if (!outcome.failure.empty()) throw Error(outcome.failure);
   return outcome.summary;
 }
@@ -331,9 +329,7 @@ std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path&
   if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
   model->data = load(model->config, data_dir);
   check_identity(found->path, found->checkpoint.identity, identity_of(model->config, model->data.train));
-  model->engine = made_engine(model->config, model->data, [&] {
-    return make_engine(model->config.engine, engine_config(model->config), model->data.train, {.threads = threads});
-  });
+  model->engine = engine_of(model->config, model->data, {model->config.train.seed});
   model->engine->restore(found->checkpoint.state);
   return model;
 }

@@ -15,7 +15,7 @@ const Choices<ModelKind> models = {{"vae", ModelKind::vae},
                                    {"poisson-mf", ModelKind::poisson_mf}};
 
 void add_model_settings(Settings& s, TrainRunConfig& config) {
-  s.add("model", config.model, models, "the latent-variable model");
+  s.add("model", config.train.model.kind, models, "the latent-variable model");
   s.add("data", config.data, "a known data set (see 'hone data list') or the path of a file", "what to train on");
   s.add("binarization", config.binarization,
         {{"auto", Binarization::automatic},
@@ -28,8 +28,9 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
   s.add("latent", config.latent, Bounds::between(1, 1e5), "dimension of z", "10 for vae, else 50");
   s.add("hidden", config.hidden, Bounds::between(1, 1e5), "hidden layers of the decoder",
         "[200, 200] for vae, else []");
-  s.add("encoder_hidden", config.encoder_hidden, Bounds::between(1, 1e5), "hidden layers of q's two networks");
-  s.add("activation", config.activation,
+  s.add("encoder_hidden", config.train.model.encoder_hidden, Bounds::between(1, 1e5),
+        "hidden layers of q's two networks");
+  s.add("activation", config.train.model.activation,
         {{"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}},
         "activation of all hidden layers");
 }
@@ -60,22 +61,30 @@ void check_used(const TestConfig& config) {
 }  // namespace
 
 Settings train_settings(TrainRunConfig& config) {
+  TrainConfig& train = config.train;
   Settings s;
   add_model_settings(s, config);
   add_objective_settings(s, config.objective, objective_names());
-  s.add("baseline", config.baseline,
+  s.add("baseline", train.baseline,
         {{"none", LatentBaseline::none}, {"global", LatentBaseline::global}, {"local", LatentBaseline::local}},
         "control variate of the score-function terms: one for all data, or one a datum");
-  s.add("local_from", config.local_from, Bounds::between(0, 1e9),
+  s.add("local_from", train.shared_until, Bounds::between(0, 1e9),
         "local baseline: up to this iteration there is one for all data");
-  add_refinement_settings(s, {config.kernel, config.steps, config.adapt, config.step_size, config.acceptance,
-                              "hmc 0.9, mala 0.54, random-walk 0.4"});
-  s.add("batch", config.batch, Bounds::between(1, 1e6), "data of a minibatch");
+  add_refinement_settings(s, {.kernel = config.kernel,
+                              .steps = train.refine.steps,
+                              .adapt = train.refine.adapt,
+                              .step_size = config.step_size,
+                              .acceptance = config.acceptance,
+                              .acceptance_default = "hmc 0.9, mala 0.54, random-walk 0.4"});
+  s.add("batch", train.batch, Bounds::between(1, 1e6), "data of a minibatch");
   s.add("iterations", config.iterations, Bounds::between(1, 2e9), "iterations of the fit");
-  add_optimizer_settings(
-      s, {config.optimizer, config.rate_mean, config.rate_scale, config.rate_decay, config.decay_every});
-  s.add("rate_model", config.rate_model, Bounds::at_least(0), "learning rate of the model's parameters");
-  s.add("precision", config.precision,
+  add_optimizer_settings(s, {.kind = train.optimizer,
+                             .rate_mean = train.rate_mean,
+                             .rate_scale = train.rate_scale,
+                             .rate_decay = train.rate_decay,
+                             .decay_every = train.decay_every});
+  s.add("rate_model", train.rate_model, Bounds::at_least(0), "learning rate of the model's parameters");
+  s.add("precision", train.precision,
         {{"auto", Precision::automatic},
          {"float32", Precision::float32},
          {"float64", Precision::float64},
@@ -83,55 +92,45 @@ Settings train_settings(TrainRunConfig& config) {
          {"tf32", Precision::tf32}},
         "numbers of the networks; auto: float32 on the cpu, tf32 on cuda; bf16-trajectory (cpu): bf16 gradients inside "
         "hmc, accepted exactly (needs AVX512-BF16)");
-  add_seed_setting(s, config.seed);
+  add_seed_setting(s, train.seed);
   add_running_settings(s, config);
   return s;
 }
 
 void resolve(TrainRunConfig& config) {
-  const bool vae = config.model == ModelKind::vae;
+  TrainConfig& train = config.train;
+  const bool vae = train.model.kind == ModelKind::vae;
   if (std::filesystem::is_regular_file(config.data)) config.data = std::filesystem::absolute(config.data).string();
   if (!config.latent) config.latent = vae ? 10 : 50;
   if (!config.hidden) config.hidden = vae ? std::vector{200, 200} : std::vector<int>{};
   if (!config.step_size) config.step_size = 0.5 / *config.latent;
   if (!config.acceptance)
-    config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : default_acceptance(config.kernel.kind);
+    config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : make_kernel(config.kernel)->default_acceptance();
   if (!config.threads) config.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  train.model.latent = *config.latent;
+  train.model.hidden = *config.hidden;
+  train.refine.step_size = *config.step_size;
+  train.refine.acceptance = *config.acceptance;
   check_used(config.objective, config.kernel);
   check_used(config.test);
-  config.engine = chosen_engine(config.engine, engine_config(config));
-  check(engine_config(config), config.engine);
+  train.objective = make_objective(config.objective);
+  train.baseline_decay = config.objective.baseline_decay;
+  train.kernel = make_kernel(config.kernel);
+  config.engine = chosen_engine(config.engine, train);
+  check(train, config.engine);
 }
 
 std::vector<std::string> idle_keys(const TrainRunConfig& config) {
-  const TrainRunConfig plain;
-  const bool refines = config.objective.kind != ObjectiveKind::kl, baseline = uses_baseline(config.objective);
+  const TrainConfig plain;
+  const TrainConfig& train = config.train;
+  const auto objective = make_objective(config.objective);
+  const bool refines = objective->refines(), baseline = objective->terms()->uses_baseline();
   std::vector<std::string> keys;
-  if (!refines && config.steps != plain.steps) keys.push_back("steps");
-  if (!refines && config.adapt != plain.adapt) keys.push_back("adapt");  // the rest of the kernel serves 'hone eval'
-  if (!baseline && config.baseline != plain.baseline) keys.push_back("baseline");
-  if (!baseline && config.local_from != plain.local_from) keys.push_back("local_from");
+  if (!refines && train.refine.steps != plain.refine.steps) keys.push_back("steps");
+  if (!refines && train.refine.adapt != plain.refine.adapt) keys.push_back("adapt");  // `hone eval` uses the rest
+  if (!baseline && train.baseline != plain.baseline) keys.push_back("baseline");
+  if (!baseline && train.shared_until != plain.shared_until) keys.push_back("local_from");
   return keys;
-}
-
-TrainConfig engine_config(const TrainRunConfig& config) {
-  TrainConfig result;
-  result.model = {config.model, *config.latent, *config.hidden, config.encoder_hidden, config.activation};
-  result.objective = config.objective;
-  result.baseline = config.baseline;
-  result.shared_until = config.local_from;
-  result.kernel = config.kernel;
-  result.refine = {config.steps, config.adapt, *config.step_size, *config.acceptance, -1};
-  result.batch = config.batch;
-  result.optimizer = config.optimizer;
-  result.rate_mean = config.rate_mean;
-  result.rate_scale = config.rate_scale;
-  result.rate_model = config.rate_model;
-  result.rate_decay = config.rate_decay;
-  result.decay_every = config.decay_every;
-  result.precision = config.precision;
-  result.seed = config.seed;
-  return result;
 }
 
 EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& test) {
@@ -139,7 +138,7 @@ EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& te
 }
 
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir) {
-  return {config.data, config.binarization, config.data_seed, data_dir};
+  return {.name = config.data, .binarization = config.binarization, .seed = config.data_seed, .data_dir = data_dir};
 }
 
 std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {

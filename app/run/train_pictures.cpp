@@ -35,7 +35,7 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
   const ImageShape shape = split->shape();
   if (shape.rows < 2 || shape.cols < 2) return;
   const int count = std::min(images, split->size());
-  const Reconstructions made = reconstruct(engine_config(config), state, data.train, *split, count);
+  const Reconstructions made = reconstruct(config.train, state, data.train, *split, count);
   if (!between_0_and_1(made.data)) return;
   const std::filesystem::path figures = folder.figures();
   write_row(figures / "images_data.png", made.data, shape);
@@ -46,7 +46,7 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
                      {"count", count},
                      {"rows", shape.rows},
                      {"cols", shape.cols},
-                     {"steps", config.steps},
+                     {"steps", config.train.refine.steps},
                      {"acceptance", made.acceptance},
                      {"iteration", state.iteration}};
   write_file(figures / "images.json", json.dump(2) + "\n");

@@ -6,14 +6,14 @@
 
 namespace hone {
 
-// Data that are images, and what the model makes of them, as PNG files of one row of images each, so that a report
-// needs neither model nor data:
-//   figures/images_data.png      data of the test split (where there is none: of the validation or training split)
-//   figures/images_q.png         the mean image at a draw of q for each of them
+// Writes images and what the model makes of them as PNG files, one row of images per file, so that a report needs
+// neither model nor data:
+//   figures/images_data.png      data of the test split (if there is none: of the validation or training split)
+//   figures/images_q.png         the mean image at one draw of q per datum
 //   figures/images_refined.png   the same at the refined draws
 //   figures/images_samples.png   mean images at draws of the prior
 //   figures/images.json          {"split", "count", "rows", "cols", "steps", "acceptance", "iteration"}; written last
-// Nothing is written where data are not images (one row, or values outside 0 … 1). Throws Error.
+// Writes nothing if the data are not images (one row, or values outside 0 … 1). Throws Error.
 void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const DataSplits& data,
                     const TrainState& state);
 

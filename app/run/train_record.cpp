@@ -36,7 +36,7 @@ TrainRecord::TrainRecord(const TrainRunConfig& config, const DataSplits& data, f
                          const TrainOptions& options)
     : config_(config), data_(data), path_(std::move(folder)), options_(options) {
   checkpoint_.identity = identity_of(config_, data.train);
-  checkpoint_.state.step_size = *config_.step_size;
+  checkpoint_.state.step_size = config_.train.refine.step_size;
   const bool resume = options.resume == Resume::yes;
   RunFolder::check(path_, resume ? Reuse::run : Reuse::nothing);
   if (!resume) return;
@@ -54,21 +54,21 @@ void TrainRecord::restore() {
   check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
   const std::uint32_t made = found->checkpoint.state.iteration;
   if (made > config_.iterations)
-    throw KeyError("iterations", fmt::format("{} has made {} iterations already, and {} are asked for",
+    throw KeyError("iterations", fmt::format("{} has already made {} iterations, more than the {} requested",
                                              found->path.string(), made, config_.iterations));
   checkpoint_ = found->checkpoint;
   started_at_ = saved_at_ = made;
   damaged_ = found->path.filename() == previous_checkpoint_name;
   good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
-  say(fmt::format("going on from {}", good_));
+  say(fmt::format("continuing from {}", good_));
 }
 
-// A run that was ended before its first checkpoint may begin again, but not as another one.
+// A run that ended before its first checkpoint may start again, but not with other settings.
 void TrainRecord::start_anew() const {
   const fs::path path = path_ / "config.toml";
   if (fs::exists(path))
     check_identity(path, identity_of(read_train_config(path, *config_.threads)), identity_of(config_));
-  say(fmt::format("{}: no checkpoint: starting anew", path_.string()));
+  say(fmt::format("{}: no checkpoint; starting from the beginning", path_.string()));
 }
 
 void TrainRecord::open() {
@@ -113,7 +113,7 @@ void TrainRecord::test(const EvaluationSummary& summary) {
 
 void TrainRecord::save(TrainState state) {
   checkpoint_.state = std::move(state);
-  metrics_->sync();  // a checkpoint claims the rows before it
+  metrics_->sync();  // a checkpoint implies the rows before it
   clock_->row(iteration(), seconds(), side_by_side_);
   write_checkpoint(path_, checkpoint_);
   checkpoint_.state.arrays.clear();
@@ -123,11 +123,11 @@ void TrainRecord::save(TrainState state) {
 
 void TrainRecord::close(std::optional<TrainState> state) {
   if (closed_) return;
-  if (interval().elbo.count() > 0)  // a row of what there is; the interval itself goes on when resumed
+  if (interval().elbo.count() > 0)  // a row for the unfinished interval, which continues when the run is resumed
     metrics_->row(iteration(), seconds(), interval(), checkpoint_.state.step_size);
   if (state && iteration() != saved_at_) save(*state);
   if (iteration() > started_at_ || !fs::exists(path_ / "summary.json") ||
-      !parse_json(read_file(path_ / "summary.json")).is_object())  // else all is said
+      !parse_json(read_file(path_ / "summary.json")).is_object())  // otherwise it is up to date
     folder_->write("summary.json", with_evaluation(summary()));
   if (state && (iteration() > started_at_ || !fs::exists(path_ / "figures" / "images.json")))
     write_pictures(*folder_, config_, data_, *state);
@@ -149,12 +149,12 @@ TrainSummary TrainRecord::summary() const {
   s.precision = settings.text("precision");
   s.engine = settings.text("engine");
   s.alpha = config_.objective.alpha;
-  s.latent = *config_.latent;
-  s.steps = config_.steps;
+  s.latent = config_.train.model.latent;
+  s.steps = config_.train.refine.steps;
   s.leapfrog = config_.kernel.leapfrog;
-  s.batch = config_.batch;
+  s.batch = config_.train.batch;
   s.threads = *config_.threads;
-  s.seed = config_.seed;
+  s.seed = config_.train.seed;
   s.iterations = iteration();
   s.finished = finished();
   s.seconds = seconds();
@@ -171,7 +171,7 @@ TrainSummary TrainRecord::summary() const {
   return s;
 }
 
-// summary.json, with what `hone eval` found of the same state.
+// summary.json, with the figures that `hone eval` found for the same state.
 std::string TrainRecord::with_evaluation(const TrainSummary& summary) const {
   const fs::path path = path_ / "summary.json";
   const std::string text = summary.to_json();

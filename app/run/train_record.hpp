@@ -10,42 +10,42 @@
 
 namespace hone {
 
-// What a run folder says of a run: its configuration with `threads` instead of the run's own number.
+// The configuration in a run folder, with `threads` in place of the run's own number.
 TrainRunConfig read_train_config(const std::filesystem::path& path, int threads);
 
-// What defines a run: its configuration, and the data that this led to on this machine.
+// What defines a run: its configuration, and the data that this named on this machine.
 std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train);
 
-// The book of one run: what it has counted, and its folder. An engine does the work; the record is told of it.
+// Keeps the counters and the folder of one run. An engine does the work and tells the record.
 class TrainRecord {
  public:
-  // Of a resolved configuration. Finds the checkpoint to go on from; writes nothing. InputError where the folder cannot
-  // be used so. `data` and `options` must outlive the record.
+  // Takes a resolved configuration and finds the checkpoint to continue from; writes nothing. Throws InputError if the
+  // folder cannot be used. `data` and `options` must outlive the record.
   TrainRecord(const TrainRunConfig& config, const DataSplits& data, std::filesystem::path folder,
               const TrainOptions& options);
 
-  std::uint64_t seed() const { return config_.seed; }
+  std::uint64_t seed() const { return config_.train.seed; }
   std::uint32_t iteration() const { return checkpoint_.state.iteration; }
   bool finished() const { return iteration() == config_.iterations; }
-  const TrainState& state() const { return checkpoint_.state; }                   // that an engine goes on from
+  const TrainState& state() const { return checkpoint_.state; }                   // that an engine continues from
   const std::string& checkpoint() const { return good_; }                         // the last good one, in words
   const TrainMetrics& interval() const { return checkpoint_.counters.interval; }  // since the last report
   TrainMetrics& interval() { return checkpoint_.counters.interval; }
 
-  void open();  // the folder, config.toml and the CSV files; once, before what follows
+  void open();  // the folder, config.toml and the CSV files; once, before the functions below
   bool is_open() const { return folder_.has_value(); }
 
   void runs_on(std::string device) { device_ = std::move(device); }  // as Engine::device
-  // So many seconds of training, of so many runs side by side, have led here.
+  // After `seconds` more of training, with `side_by_side` runs in the group.
   void advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side);
-  void report();                                // a row of metrics.csv
-  void save(TrainState state);                  // a checkpoint
-  bool test_due() const;                        // test data are to be evaluated at this iteration, and have not been
-  void test(const EvaluationSummary& summary);  // a row of test_log_likelihood.csv
-  void hold(TrainState state) { checkpoint_.state = std::move(state); }  // for an engine to go on from
+  void report();                                // writes a row of metrics.csv
+  void save(TrainState state);                  // writes a checkpoint
+  bool test_due() const;                        // test data should be evaluated at this iteration and have not been
+  void test(const EvaluationSummary& summary);  // writes a row of test_log_likelihood.csv
+  void hold(TrainState state) { checkpoint_.state = std::move(state); }  // until an engine continues from it
 
-  // The last row, checkpoint and pictures (of the state, where something was trained) and summary.json; the first time
-  // only.
+  // Writes the last row, the checkpoint, the pictures (if there is a state) and summary.json. Does nothing the second
+  // time.
   void close(std::optional<TrainState> state);
 
   TrainSummary summary() const;

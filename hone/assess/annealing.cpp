@@ -4,9 +4,11 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "hone/assess/annealing_parts.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/mcmc/hmc.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
@@ -17,7 +19,7 @@ double log_prior(std::span<const double> z) {
   return sum;
 }
 
-// β log p(x | z) + log N(z; 0, I) of chains, of which every point has so many, one after the other.
+// β log p(x | z) + log N(z; 0, I), with `chains` consecutive chains per datum.
 class TemperedTarget final : public Target {
  public:
   TemperedTarget(const Target& target, int chains) : target_(target), chains_(static_cast<std::uint32_t>(chains)) {}
@@ -26,7 +28,7 @@ class TemperedTarget final : public Target {
 
  protected:
   void compute(MatrixView<const double>, Want, std::span<double>, MatrixView<double>) const override {
-    throw std::logic_error("an annealed target was asked without the names of its chains");
+    throw std::logic_error("an annealed target needs to know which chains it evaluates");
   }
   void compute_data(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient,
                     std::span<const std::uint32_t> chain) const override {
@@ -37,7 +39,7 @@ class TemperedTarget final : public Target {
     for (int c = 0; c < z.cols(); ++c) {
       if (wants_value(want)) value[c] = change_.value(value[c], log_prior(z.column(c)));
       if (wants_gradient(want))
-        for (int d = 0; d < z.rows(); ++d) gradient(d, c) = change_.slope(gradient(d, c), z(d, c));
+        for (int d = 0; d < z.rows(); ++d) gradient(d, c) = change_.gradient(gradient(d, c), z(d, c));
     }
   }
 
@@ -62,8 +64,8 @@ std::vector<double> annealing_schedule(int steps) {
   return schedule;
 }
 
-// Under the prior a step of D^(−1/4) is accepted most of the time. Over a schedule step sizes fall by some factors of
-// e: the fewer the steps, the faster they must follow.
+// Under the prior a step of D^(−1/4) is accepted most of the time. Over a schedule step sizes fall by a few factors of
+// e, so they must adapt faster if there are fewer steps.
 StepSizeRule annealing_step_sizes(int dimension, int steps) {
   return {std::pow(static_cast<double>(dimension), -0.25), 0.9, std::clamp(50.0 / steps, 0.02, 0.5)};
 }
@@ -98,7 +100,7 @@ struct Annealer::Run {
         first(first_point * static_cast<std::uint32_t>(each)),
         pass(which),
         target(base, each),
-        kernel(config.leapfrog),
+        kernel({config.leapfrog}),
         chains(base.dimension(), points * each),
         log_weight(chains.value.size()),
         acceptance(chains.value.size()),
@@ -117,7 +119,7 @@ struct Annealer::Run {
     target.evaluate(chains.z, Want::both, chains.value, chains.gradient, names);
   }
 
-  // w ← w p(x | z)^share, where the chains stand
+  // w ← w p(x | z)^share at the current points
   void weigh(double share) {
     for (int c = 0; c < chains.z.cols(); ++c)
       log_weight[c] += share * Retemper{beta, beta}.log_likelihood(chains.value[c], log_prior(chains.z.column(c)));
@@ -128,13 +130,13 @@ struct Annealer::Run {
     for (int c = 0; c < chains.z.cols(); ++c) {
       chains.value[c] = change.value(chains.value[c], log_prior(chains.z.column(c)));
       for (int d = 0; d < chains.z.rows(); ++d)
-        chains.gradient(d, c) = change.slope(chains.gradient(d, c), chains.z(d, c));
+        chains.gradient(d, c) = change.gradient(chains.gradient(d, c), chains.z(d, c));
     }
     target.set_temperature(to);
     beta = to;
   }
 
-  // One HMC step; the accepted fraction, or NaN where no chain could move.
+  // One HMC step. Returns the accepted fraction, or NaN if no chain could move.
   double step(int level, double step_size, const RandomSource& random) {
     kernel.step(target, {random, iteration_of(pass), static_cast<std::uint32_t>(level), step_size}, chains.view(first));
     int accepted = 0, proposals = 0;
@@ -151,13 +153,13 @@ struct Annealer::Run {
     return annealed_points({log_weight, acceptance, nonfinite, each, steps, pass});
   }
 
-  int each;  // chains of a point
+  int each;  // chains per datum
   std::uint32_t first;
   AnnealingPass pass;
   TemperedTarget target;
   Hmc kernel;
   Chains chains;
-  double beta = 1;  // that values and gradients are of
+  double beta = 1;  // of the current values and gradients
   std::vector<double> log_weight, acceptance;
   std::vector<int> nonfinite;
 };
@@ -167,7 +169,7 @@ Annealer::Annealer(const Target& target, const AnnealingConfig& config, const Ra
   check(config);
 }
 
-// ε_1 … ε_(K−1), by one chain a point.
+// ε_1 … ε_(K−1), from one chain per datum.
 std::vector<double> Annealer::tuned(std::uint32_t first, int count) {
   const StepSizeRule rule = annealing_step_sizes(target_.dimension(), config_.steps);
   Run run(target_, config_, count, 1, first, AnnealingPass::pilot);

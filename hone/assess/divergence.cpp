@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "hone/base/error.hpp"
+#include "hone/base/given.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
 namespace {
 
-// One estimate a component, combined with the weights of the components. Unknown (NaN) where one of a positive weight
-// has no values, its standard error where it has fewer than two.
+// One estimate per component, combined with the components' weights. NaN if a component with positive weight has no
+// values; the standard error is NaN if it has fewer than two.
 class Stratified {
  public:
   explicit Stratified(std::size_t strata) : moments_(strata) {}
@@ -43,7 +44,7 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
   Chains chains(family.dimension(), count);
   chains.z = draws.z;
   Team team(config.threads);
-  Refiner refiner(config.kernel, {config.steps, Adapt::off, config.step_size, 0.5}, team);
+  Refiner refiner(given(config.kernel, "kernel"), {config.steps, Adapt::off, config.step_size, 0.5}, team);
   target.evaluate(chains.z, refiner.wants(), chains.value, chains.gradient);
   std::vector<double> log_q(count);
   family.log_density(chains.z, Want::value, log_q, {});
@@ -53,8 +54,8 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
   const Refinement refinement = refiner.refine(target, chains.view(), config.draws, assessment_iteration, random);
   family.log_density(chains.z, Want::value, log_q, {});
 
-  // Where draws lie outside the support, the values are those of q restricted to it: weights w_k · (share inside), and
-  // log q(support) more in the ELBO.
+  // If draws lie outside the support, the values are those of q restricted to it: the weights become w_k · (fraction
+  // inside), and the ELBO gains log q(support).
   Divergence result;
   Stratified elbo(family.components()), vcd(family.components());
   std::vector<double> weight(family.components());
@@ -84,8 +85,8 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
   return result;
 }
 
-double tuned_step_size(const Target& target, const Family& family, const KernelConfig& kernel,
-                       const RefineConfig& config, const RandomSource& random) {
+double tuned_step_size(const Target& target, const Family& family, const Kernel& kernel, const RefineConfig& config,
+                       const RandomSource& random) {
   constexpr int refinements = 2000, draws_each = 4;
   Team team(1);
   Refiner refiner(kernel, {config.steps, Adapt::between, config.step_size, config.acceptance}, team);

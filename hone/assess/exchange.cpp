@@ -22,7 +22,7 @@ HONE_CLONES void add_signed(const double* sign, const double* from, double* to, 
 double exchangeability_p_value(MatrixView<const double> difference, int flips, const RandomSource& random, Team& team) {
   const auto rows = static_cast<std::size_t>(difference.rows());
   const int pairs = difference.cols();
-  // Every h to Σ d² = 1: statistics are then maxima of |Σ|. Pairs of zeros make their number a multiple of four.
+  // Scale every h to Σ d² = 1, so that statistics are maxima of |Σ d|. Pairs of zeros fill up to a multiple of four.
   Matrix<double> scaled(difference.rows(), (pairs + 3) / 4 * 4);
   std::vector<double> scale(rows);
   for (int i = 0; i < pairs; ++i)
@@ -31,7 +31,7 @@ double exchangeability_p_value(MatrixView<const double> difference, int flips, c
   for (int i = 0; i < pairs; ++i)
     for (std::size_t h = 0; h < rows; ++h) scaled.column(i)[h] = scale[h] * difference.column(i)[h];
 
-  // Sum number 0 has the signs as they are.
+  // Sum 0 has the original signs.
   std::vector<double> statistic(static_cast<std::size_t>(flips) + 1);
   team.for_shares(flips + 1, [&](int begin, int end, int) {
     std::vector<double> sum(rows), uniform(pairs), sign(scaled.cols(), 1.0);
@@ -45,7 +45,7 @@ double exchangeability_p_value(MatrixView<const double> difference, int flips, c
       for (const double s : sum) statistic[flip] = std::max(statistic[flip], std::abs(s));
     }
   });
-  // Sums of the same numbers in another order of signs may differ by rounding alone: those count as equal.
+  // Sums that differ by rounding alone count as equal.
   int as_large = 0;
   for (int flip = 1; flip <= flips; ++flip) as_large += statistic[flip] >= statistic[0] * (1 - 1e-12);
   return (1.0 + as_large) / (1.0 + flips);

@@ -1,19 +1,31 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 namespace hone {
 
+/// A log-likelihood estimated by importance sampling.
 struct ImportanceEstimate {
-  double log_likelihood = 0;
-  double effective_samples = 0;  // (Σ w)² / Σ w²; 0 where no draw has weight
+  double log_likelihood = 0;     ///< log mean(w)
+  double effective_samples = 0;  ///< (Σ w)² / Σ w²; 0 if no draw has weight
 };
 
-// log weights log p(x, z) − log r(z) of S draws → the estimate; double, log-sum-exp.
+/// The estimate from the log weights log p(x, z) − log r(z) of draws from a proposal r.
 ImportanceEstimate importance_estimate(std::span<const double> log_weight);
 
-// The variance of mean(w) / E[w], estimated from the spread of S weights: to first order that of log mean(w). NaN where
-// S is 1 or no draw has weight.
+/// The variance of mean(w) / E[w], estimated from the spread of `samples` weights: to first order that of log mean(w).
+/// NaN if there is only one weight or no draw has weight.
 double relative_variance(const ImportanceEstimate& estimate, int samples);
+
+/// Pareto smoothed importance weights (Vehtari et al. 2024).
+struct Psis {
+  double k_hat;                    ///< shape of the tail; above 0.7 the weights are of no use; ∞: cannot be judged
+  std::vector<double> log_weight;  ///< smoothed and normalised: Σ exp = 1; −∞ stays −∞
+  double effective_draws;          ///< 1 / Σ weight²
+};
+
+/// Smooths the weights of draws from q, given log p(x, z) − log q(z) up to a constant. −∞ is allowed.
+Psis smooth_weights(std::span<const double> log_ratio);
 
 }  // namespace hone

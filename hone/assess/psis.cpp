@@ -1,9 +1,9 @@
-#include "hone/assess/psis.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "hone/assess/importance.hpp"
+#include "hone/assess/pareto.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -27,7 +27,7 @@ Pareto fit_pareto(std::span<const double> x) {
   double b = 0;  // the posterior mean of θ over the grid
   for (int j = 0; j < grid; ++j) b += theta[j] * std::exp(log_likelihood[j] - total);
   const double k = shape_at(b);
-  constexpr double prior_weight = 10;  // of as many values at k = ½
+  constexpr double prior_weight = 10;  // worth this many values at k = ½
   return {(n * k + prior_weight * 0.5) / (n + prior_weight), -k / b};
 }
 
@@ -49,7 +49,7 @@ Psis smooth_weights(std::span<const double> log_ratio) {
     std::vector<double> excess;
     for (std::size_t i = n - tail; i < n; ++i) excess.push_back(std::exp(weight[order[i]]) - std::exp(cutoff));
     if (cutoff == -infinity || excess.back() <= 0) {
-      // Fewer finite weights than the tail needs, which cannot be judged; or weights that are all alike: q = p.
+      // Either there are fewer finite weights than the tail needs, or all weights are equal: q = p.
       if (cutoff != -infinity) result.k_hat = -infinity;
     } else {
       for (double& x : excess) x = std::max(x, 1e-300);

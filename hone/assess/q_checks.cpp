@@ -14,9 +14,9 @@
 namespace hone {
 namespace {
 
-constexpr int most_directions = 300;  // dimensions in which directions are looked for
+constexpr int most_directions = 300;  // directions are computed up to this dimension
 
-// Marginal moments over z of points given over e.
+// Marginal moments in z of points given in e.
 std::vector<Moments> moments_over_z(MatrixView<const double> e, const Whitening& whitening) {
   constexpr int at_once = 64;
   std::vector<Moments> result(e.rows());
@@ -44,7 +44,7 @@ Matrix<double> covariance_of(MatrixView<const double> e) {
     for (int k = 0; k < d; ++k) mean[k] += e(k, i) / e.cols();
   Matrix<double> result(d, d), x(d, 4);
   for (int i = 0; i < e.cols(); i += 4) {
-    for (int c = 0; c < 4; ++c)  // beyond the last one: zeros
+    for (int c = 0; c < 4; ++c)  // zeros beyond the last column
       for (int k = 0; k < d; ++k) x(k, c) = i + c < e.cols() ? e(k, i + c) - mean[k] : 0;
     add_outer(x.view().data(), static_cast<std::size_t>(d), result.view().data());
   }
@@ -53,7 +53,7 @@ Matrix<double> covariance_of(MatrixView<const double> e) {
   return result;
 }
 
-// Coordinates, their squares about q's mean, and log q at z_t less the same at z0; at most `most` pairs.
+// Differences between z_t and z0 of the coordinates, their squares about q's mean, and log q; at most `most` pairs.
 Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& centre, int most) {
   const int d = r.z0.rows(), n = std::min(r.count(), most);
   Matrix<double> result(2 * d + 1, n);
@@ -68,7 +68,7 @@ Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& cen
 }
 
 // Generalized eigenvectors of the refined covariance against q's. Under equal covariances the extremes of n draws in D
-// dimensions lie at (1 ± √(D/n))²: that much is chance, and taken out.
+// dimensions lie at (1 ± √(D/n))²; this effect of chance is removed.
 void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, const Whitening& whitening,
                      const std::vector<Moments>& refined, QChecks& checks) {
   const int d = r.z0.rows();
@@ -117,7 +117,7 @@ QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& wh
   checks.k_hat = weights.k_hat;
   checks.effective_draws = weights.effective_draws;
 
-  // Draws of q cost no gradients: many of them, so that q's own moments have little noise.
+  // Draws from q cost no gradients, so take many: q's own moments then have little noise.
   const PhiloxSource random(seed);
   const Matrix<double> q_draws = independent_draws(family, std::clamp(4'000'000 / d, r.count(), 20'000), random);
   const std::vector<Moments> q = moments_over_z(q_draws, whitening), refined = moments_over_z(r.zt, whitening);

@@ -6,14 +6,17 @@
 
 #include "hone/assess/nested_rhat.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/format.hpp"
+#include "hone/base/given.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/mcmc/refine.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
 
-// Streams of their own for every part: iterations from here on.
+// Every part has its own random streams: iterations from here on.
 constexpr std::uint32_t draws_part = assessment_iteration, starts_part = draws_part + (1u << 24),
                         pilot_part = starts_part + (1u << 24), search_part = pilot_part + (1u << 24);
 
@@ -25,7 +28,7 @@ void evaluate(const Target& target, Chains& chains, Team& team) {
   });
 }
 
-// Chains that are moved step by step, each step by fresh random numbers.
+// Chains that move step by step, each step with fresh random numbers.
 class Walk {
  public:
   Walk(const Target& target, Refiner& refiner, Chains first, const RandomSource& random, std::uint32_t part)
@@ -72,14 +75,27 @@ class DrawRefiner {
   RefinedDraws result_;
   Refiner refiner_;
   Walk draws_, supers_;
-  std::vector<double> spread_;  // Var_q, one a coordinate
+  std::vector<double> spread_;  // Var_q per coordinate
   Chains half_{1, 1};           // the draws after half of the steps
-  std::vector<int> moved_;      // accepted proposals of every chain
+  std::vector<int> moved_;      // accepted proposals per chain
 };
 
 int whole(int value, int least, const char* what) {
   if (value < least) throw InputError(std::string(what) + " must be at least " + std::to_string(least));
   return value;
+}
+
+void check(const SuperStarts& starts, int dimension) {
+  if (starts.mode.empty()) throw InputError("nested R-hat needs starts, and there are none");
+  if (starts.z.rows() != dimension)
+    throw InputError(detail::format("the starts have dimension {} and the family {}", starts.z.rows(), dimension));
+  if (static_cast<std::size_t>(starts.z.cols()) != starts.mode.size())
+    throw InputError(detail::format("there are {} starts, but modes for {}", starts.z.cols(), starts.mode.size()));
+  for (const int mode : starts.mode) {
+    if (mode < 0) throw InputError("the modes of the starts count from 0");
+    if (std::ranges::count(starts.mode, mode) < 2)
+      throw InputError("nested R-hat needs at least two starts in every mode");
+  }
 }
 
 DrawRefiner::DrawRefiner(const Target& target, const Family& family, const SuperStarts& starts,
@@ -91,7 +107,7 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
       progress_(progress),
       random_(config.seed),
       team_(whole(config.threads, 1, "the number of threads")),
-      refiner_(config.kernel, {1, Adapt::off, choose_step_size(), config.acceptance}, team_),
+      refiner_(*config.kernel, {1, Adapt::off, choose_step_size(), config.acceptance}, team_),
       draws_(target, refiner_, first_draws(), random_, draws_part),
       supers_(target, refiner_, first_super_chains(), random_, starts_part) {
   std::vector<double> mean(family.dimension()), sd(family.dimension());
@@ -100,7 +116,8 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
   moved_.resize(draws_.chains.z.cols());
 }
 
-// So that a step from where the chains will be is accepted as often as wanted: pilots are refined a little first.
+// Finds the step size with pilot chains that are refined a little first, so that it suits the places where chains will
+// be.
 double DrawRefiner::choose_step_size() {
   if (config_.step_size) return result_.step_size = *config_.step_size;
   constexpr int pilots = 128, pilot_steps = 8;
@@ -108,11 +125,11 @@ double DrawRefiner::choose_step_size() {
   Chains chains(family_.dimension(), pilots);
   chains.z = independent_draws(family_, pilots, pilot_random);
   evaluate(target_, chains, team_);
-  double size = find_step_size(target_, config_.kernel, chains, 0.5, config_.acceptance, pilot_random, team_);
-  Refiner refiner(config_.kernel, {pilot_steps, Adapt::between, size, config_.acceptance}, team_);
+  double size = find_step_size(target_, *config_.kernel, chains, 0.5, config_.acceptance, pilot_random, team_);
+  Refiner refiner(*config_.kernel, {pilot_steps, Adapt::between, size, config_.acceptance}, team_);
   refiner.refine(target_, chains.view(), pilots, pilot_part, pilot_random);
   return result_.step_size =
-             find_step_size(target_, config_.kernel, chains, size, config_.acceptance, pilot_random, team_);
+             find_step_size(target_, *config_.kernel, chains, size, config_.acceptance, pilot_random, team_);
 }
 
 Chains DrawRefiner::first_draws() {
@@ -144,17 +161,14 @@ Chains DrawRefiner::first_draws() {
 
 Chains DrawRefiner::first_super_chains() const {
   const MatrixView<const double> starts = starts_.z;
-  for (const int mode : starts_.mode)
-    if (std::ranges::count(starts_.mode, mode) < 2)
-      throw InputError("nested R-hat needs at least two starts in every mode");
-  const int size = whole(config_.chains_per_start, 2, "the number of chains a start");
+  const int size = whole(config_.chains_per_start, 2, "the number of chains per start");
   Chains chains(family_.dimension(), starts.cols() * size);
   for (int c = 0; c < chains.z.cols(); ++c) copy(starts.column(c / size), chains.z.column(c));
   target_.evaluate(chains.z, Want::both, chains.value, chains.gradient);
   return chains;
 }
 
-// Runs on to `until` steps; the moments are those of the second half.
+// Continues to `until` steps; the moments are those of the second half.
 void DrawRefiner::run_super_chains(int until) {
   const int d = family_.dimension(), count = supers_.chains.z.cols();
   std::vector<std::vector<Moments>> moments(d + 1, std::vector<Moments>(count));
@@ -243,13 +257,13 @@ void DrawRefiner::judge_halves() {
     look([&](int i) { return square(now.z(k, i) - centre.mean()) - square(half_.z(k, i) - centre.mean()); });
   }
   look([&](int i) { return now.value[i] - half_.value[i]; });
-  checks.drift_limit = std::sqrt(2 * std::log(1000.0 * (2 * d + 1)));  // passed by chance once in more than 1000 runs
+  checks.drift_limit = std::sqrt(2 * std::log(1000.0 * (2 * d + 1)));  // exceeded by chance less than once in 1000 runs
   Moments energy;
   for (const double value : now.value) energy.add(value);
   checks.bfmi = d / (0.5 * d + energy.variance());
 }
 
-// Correlations about the means of the components that made the draws: chains need not leave their mode.
+// Correlations about the means of the draws' components, since chains need not leave their mode.
 void DrawRefiner::judge_memory() {
   const Chains& now = draws_.chains;
   const int n = now.z.cols(), d = family_.dimension();
@@ -264,7 +278,7 @@ void DrawRefiner::judge_memory() {
     centre_by_component(before);
     centre_by_component(after);
     const double r = std::abs(correlation(before, after));
-    if (std::isnan(r)) {  // a quantity that does not vary at all is no sign of a chain that moves
+    if (std::isnan(r)) {  // a constant quantity does not show that chains move
       checks.memory = 1;
       checks.memory_coordinate = k;
       return;
@@ -285,7 +299,7 @@ void DrawRefiner::centre_by_component(std::vector<double>& values) const {
 bool DrawRefiner::affordable(int until) const {
   if (until > config_.most_steps) return false;
   const double chains = draws_.chains.z.cols() + supers_.chains.z.cols();
-  const double each = config_.kernel.kind == KernelKind::hmc ? config_.kernel.leapfrog : 1;
+  const double each = config_.kernel->evaluations_per_step();
   return config_.gradients == 0 || chains * each * until <= static_cast<double>(config_.gradients);
 }
 
@@ -293,7 +307,7 @@ RefinedDraws DrawRefiner::run() {
   int until = whole(config_.steps, 1, "the steps of a refinement");
   until += until % 2;
   run_super_chains(until);
-  // The super-chains are fewer: they say how far the draws must go.
+  // The super-chains are fewer, so they decide first how many steps the draws need.
   while (result_.checks.nested_rhat >= most_rhat && affordable(2 * until)) run_super_chains(until *= 2);
   for (;;) {
     run_draws(until);
@@ -343,6 +357,8 @@ Matrix<double> independent_draws(const Family& family, int count, const RandomSo
 
 RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress) {
+  given(config.kernel, "kernel");
+  check(starts, family.dimension());
   return DrawRefiner(target, family, starts, config, progress).run();
 }
 

@@ -15,7 +15,7 @@ std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t ind
   return i < names.size() ? names[i] : detail::format("coordinate {}", index + 1);
 }
 
-// What speaks against the refined draws.
+// Reasons not to trust the refined draws.
 std::vector<std::string> faults_of_chains(const Findings& f) {
   const ChainChecks& c = f.chains;
   std::vector<std::string> faults;
@@ -31,11 +31,12 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
                        f.steps / 2, f.steps, c.drift));
   if (!(c.memory <= most_memory))
     faults.push_back(
-        detail::format("the chains remember where they began: correlation {:.2f} of z0 and z_t in {} (they "
+        detail::format("the chains still depend on where they started: correlation {:.2f} of z0 and z_t in {} (they "
                        "stand still, mirror, or mix slowly)",
                        c.memory, coordinate(f.chain_names, c.memory_coordinate)));
   if (!(c.acceptance >= least_chain_acceptance))
-    faults.push_back(detail::format("proposals are accepted with probability {:.2f} only", c.acceptance));
+    faults.push_back(detail::format("proposals are accepted with probability {:.2f}, should be above {}", c.acceptance,
+                                    least_chain_acceptance));
   if (static_cast<double>(c.divergences) > most_divergent * static_cast<double>(c.proposals))
     faults.push_back(detail::format("{} of {} trajectories diverged: there are places too narrow for the step size",
                                     c.divergences, c.proposals));
@@ -54,14 +55,14 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
     else if (apart > 0.05)
       faults.push_back(
           detail::format("the masses of the modes by importance weights differ from q's by {:.2f}", apart));
-  } else if (f.modes > 1) {
-    faults.push_back(
-        detail::format("the starts reached {} separate modes, but q covers one: try --family mixture", f.modes));
   }
+  if (f.modes > 1 && !f.component_per_mode)
+    faults.push_back(detail::format(
+        "the starts reached {} separate modes, but q does not cover each: try the family mixture", f.modes));
   return faults;
 }
 
-// What speaks against q, the refined draws being good.
+// Reasons not to use q, given that the refined draws are good.
 std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolerance) {
   std::vector<std::string> faults;
   const auto shift = std::ranges::max_element(f.q.shift, {}, [](double x) { return std::abs(x); });
@@ -89,7 +90,7 @@ std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolera
     const Estimate vcd = f.at.back().vcd;
     if (!(vcd.mean - 2 * vcd.se <= tolerance.vcd * f.dimension))
       faults.push_back(
-          detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} a dimension", vcd.mean, vcd.se, vcd.mean / f.dimension));
+          detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} per dimension", vcd.mean, vcd.se, vcd.mean / f.dimension));
   }
   return faults;
 }
@@ -99,12 +100,12 @@ std::vector<std::string> notes_on(const Findings& f) {
   notes.push_back(detail::format("all of this holds in the region that {} starts reached", f.starts));
   if (f.left_out > 0)
     notes.push_back(
-        detail::format("{} of them gave approximations far worse than q: chains began at draws of q, half as "
+        detail::format("{} of them gave approximations far worse than q: chains started at draws of q, half as "
                        "wide again, instead",
                        f.left_out));
   if (f.q.k_hat < 0.7)
     notes.push_back(
-        detail::format("k-hat {:.2f}: expectations weighted by importance are offered too (is_mean)", f.q.k_hat));
+        detail::format("k-hat {:.2f}: importance-weighted expectations are reported too (is_mean)", f.q.k_hat));
   else
     notes.push_back(detail::format("k-hat {:.2f}: importance weights of q's draws are of no use", f.q.k_hat));
   if (f.q.tail_growth > 3 || f.q.k_hat > 0.7)
@@ -113,9 +114,9 @@ std::vector<std::string> notes_on(const Findings& f) {
   if (f.q.p_value < 0.01)
     notes.push_back(detail::format(
         "q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much", f.q.p_value));
-  if (!f.fit_converged) notes.push_back("the fit of q ended before it settled");
+  if (!f.fit_converged) notes.push_back("the fit of q ended before it converged");
   if (f.capped)
-    notes.push_back("the refinement stopped at its limit of steps or gradients; a larger --budget lets it go on");
+    notes.push_back("the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
   return notes;
 }
 

@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// Elementary functions without branches and tables, so that loops over them vectorize; correct to about 1 ulp. The
-// polynomials are those of FreeBSD's msun (fdlibm), on its intervals.
+// Elementary functions without branches and tables, so that loops over them vectorize. Correct to about 1 ulp. The
+// polynomials and their intervals are those of FreeBSD's msun (fdlibm).
 
 // log u for u in [2⁻⁶⁰, 1]: u = 2^−k m with m in [√½, √2), log m by s = (m − 1) / (m + 1)
 HONE_INLINE double log_unit(double u) {
@@ -31,7 +31,7 @@ struct CosSin {
 
 // cos and sin of 2π v for v in [0, 1]: v = n/4 + r with |r| ≤ 1/8, exactly
 HONE_INLINE CosSin cos_sin_turn(double v) {
-  constexpr double round = 0x1.8p52;  // what is added to it keeps no fraction
+  constexpr double round = 0x1.8p52;  // adding this to x rounds x to an integer
   const double shifted = 4 * v + round;
   const auto quarter = std::bit_cast<std::uint64_t>(shifted);
   const double x = 6.283185307179586477 * (v - 0.25 * (shifted - round));
@@ -45,7 +45,7 @@ HONE_INLINE CosSin cos_sin_turn(double v) {
       w * w * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11));
   const double half = 0.5 * z, one_less = 1 - half;
   const double cosine = one_less + (((1 - one_less) - half) + z * cosine_tail);
-  // every quarter turn: (cos, sin) ← (−sin, cos)
+  // for each quarter turn: (cos, sin) ← (−sin, cos)
   const auto c = std::bit_cast<std::uint64_t>(cosine), s = std::bit_cast<std::uint64_t>(sine);
   const std::uint64_t swap = (c ^ s) & (0 - (quarter & 1));
   return {std::bit_cast<double>(c ^ swap ^ (((quarter + 1) & 2) << 62)),

@@ -6,40 +6,42 @@
 
 namespace hone {
 
-// Something that a run cannot survive: a full disk, a parameter that is no longer finite.
+/// Something that a run cannot survive: a full disk, a parameter that is no longer finite.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Work was ended because somebody asked for it; it can be taken up again.
+/// The work ended because somebody asked for it. It can be resumed.
 class Stopped : public Error {
  public:
   Stopped() : Error("stopped") {}
 };
 
-// The user's input is wrong. The message names the file, line, key or flag and what was expected;
-// the program ends with exit code 2 and has written nothing.
+/// The user's input is wrong. The message names the file, line, key or flag and says what was expected.
 class InputError : public Error {
  public:
   using Error::Error;
 };
 
-// The value of one key does not go with other keys or with the data. Thrown by those who do not know where the key was
-// set; Settings::located (hone/run) puts that before the message.
+/// The value of one configuration key does not suit other keys or the data. It is thrown by code that does not know
+/// where the key was set; the application adds that.
 class KeyError : public InputError {
  public:
+  /// The whole message is "KEY: MESSAGE".
   KeyError(std::string key, const std::string& message)
       : InputError(key + ": " + message), key_(std::move(key)), message_(message) {}
 
+  /// The key, as a configuration file spells it.
   const std::string& key() const { return key_; }
-  const std::string& message() const { return message_; }  // without the key
+  /// The message without the key.
+  const std::string& message() const { return message_; }
 
  private:
   std::string key_, message_;
 };
 
-// Data do not fit a model. Thrown by those who do not know where the data come from.
+/// Data do not suit a model. It is thrown by code that does not know where the data come from.
 class DataError : public InputError {
  public:
   using InputError::InputError;

@@ -38,7 +38,7 @@ void sync(const fs::path& path, int flags) {
   const int error = errno;
   close(descriptor);
   errno = error;
-  if (status != 0 && error != EINVAL) fail(path, "syncing");  // EINVAL: a file system that knows no syncing
+  if (status != 0 && error != EINVAL) fail(path, "syncing");  // EINVAL: a file system without syncing
 }
 
 }  // namespace

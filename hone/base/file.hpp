@@ -8,26 +8,27 @@
 
 namespace hone {
 
-// Puts a finished file where it belongs so that nobody ever sees half of it: syncs it, renames it, syncs the folder.
-// Both names must be in one folder. Throws Error.
+// Moves a finished file to its destination in the same folder, so that nobody ever sees half of it: syncs it, renames
+// it, syncs the folder. Throws Error.
 void place_file(const std::filesystem::path& finished, const std::filesystem::path& destination);
 
-// Sees to it that what was written to a file is on the disk. Throws Error.
+// Makes sure that what was written to a file is on the disk. Throws Error.
 void sync_file(const std::filesystem::path& path);
 
-// Writes bytes or a text beside the destination and then places them. Throws Error; the destination is then as it was.
+// Writes bytes or text to a temporary file and then moves it to the destination. Throws Error and leaves the
+// destination as it was.
 void write_file(const std::filesystem::path& destination, std::span<const std::uint8_t> bytes);
 void write_file(const std::filesystem::path& destination, std::string_view text);
 
-// The name beside `destination` under which this process writes what is to come there, and whether a file has such a
-// name: then it is one that its process, perhaps killed, had not finished.
+// The temporary name, in the folder of `destination`, that this process writes to before the file is moved there; and
+// whether a file has such a name, because its process is still writing it or was killed.
 std::filesystem::path unfinished_name(const std::filesystem::path& destination);
 bool is_unfinished(const std::filesystem::path& path);
 
-// The whole of a file; throws InputError, naming it, where it cannot be read.
+// Reads a whole file. Throws InputError with its name if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-// The user's cache folder for hone: XDG_CACHE_HOME or ~/.cache, and there hone/. Empty where neither is set.
+// The user's cache folder for hone: hone/ in XDG_CACHE_HOME, or else in ~/.cache. Empty if neither variable is set.
 std::filesystem::path cache_folder();
 
 }  // namespace hone

@@ -25,14 +25,15 @@ std::string format_arguments(std::string_view pattern, std::initializer_list<For
   auto argument = arguments.begin();
   for (std::size_t open; (open = pattern.find('{')) != std::string_view::npos;) {
     const std::size_t close = pattern.find('}', open);
-    if (close == std::string_view::npos || argument == arguments.end())
-      throw std::logic_error("a format without an argument for each of its places");
+    if (close == std::string_view::npos) throw std::logic_error("a format has an unclosed brace");
+    if (argument == arguments.end()) throw std::logic_error("a format has fewer arguments than places");
     std::string_view specification = pattern.substr(open + 1, close - open - 1);
     if (specification.starts_with(':')) specification.remove_prefix(1);
     out += pattern.substr(0, open);
     out += text_of(*argument++, specification);
     pattern.remove_prefix(close + 1);
   }
+  if (argument != arguments.end()) throw std::logic_error("a format has more arguments than places");
   return out.append(pattern);
 }
 

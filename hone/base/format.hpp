@@ -24,8 +24,9 @@ FormatArgument format_argument(const T& value) {
     return std::string_view(value);
 }
 
-// The part of std::format that messages of the library need: {}, {:.3f} and {:.3g}, arguments in order. It keeps the
-// library free of fmt; use std::format instead once GCC 13 is the oldest compiler we build with.
+// The part of std::format that the library's messages need: {}, {:.3f} and {:.3g}, arguments in order. Throws
+// std::logic_error if places and arguments differ in number. It keeps the library free of fmt; replace it by
+// std::format when GCC 13 is the oldest supported compiler.
 template <class... T>
 std::string format(std::string_view pattern, const T&... arguments) {
   return format_arguments(pattern, {format_argument(arguments)...});

@@ -14,14 +14,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Work comes in quick succession: who waits looks for it this long before going to sleep. Not at all where threads have
-// to take turns.
+// Work arrives in quick succession, so a waiting thread spins this long before it goes to sleep. It does not spin if
+// there are more threads than cores.
 Clock::duration look_time(int threads) {
   const bool free = static_cast<unsigned>(threads) <= std::thread::hardware_concurrency();
   return free ? std::chrono::microseconds(50) : Clock::duration::zero();
 }
 
-// How long a pause takes differs a lot between CPUs, so the clock is read, but not at every look.
+// The length of a pause instruction differs a lot between CPUs, so the clock decides; it is not read every time.
 template <class Condition>
 bool seen_soon(Clock::duration time, Condition condition) {
   if (time == Clock::duration::zero()) return condition();
@@ -52,9 +52,9 @@ struct Team::State {
   std::atomic<std::uint64_t> round = 0;
   std::atomic<bool> stop = false;
   std::exception_ptr failure;
-  std::vector<std::jthread> workers;  // last: joined before anything else goes
+  std::vector<std::jthread> workers;  // last member, so the threads are joined before anything else is destroyed
 
-  ~State() {  // before the threads are joined, also where not all could be made
+  ~State() {  // tells the threads to end; also if not all could be started
     {
       const std::lock_guard lock(mutex);
       stop = true;

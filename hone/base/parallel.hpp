@@ -5,19 +5,23 @@
 
 namespace hone {
 
-// A fixed team of threads that share out ranges of independent items. The split decides only who computes an item,
-// so what is computed must not depend on it. A team of one is the calling thread itself and costs nothing.
+/// A fixed number of threads of this process that share the work on ranges of independent items. The split only decides
+/// which thread computes an item, so results must not depend on it. A team of one is the calling thread itself and
+/// costs nothing.
 class Team {
  public:
-  explicit Team(int threads);  // at least 1
+  /// Starts `threads` − 1 threads; the calling thread is the other one. At least 1.
+  explicit Team(int threads);
+  /// Ends the threads.
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
+  /// How many threads the team has, the caller included.
   int threads() const;
 
-  // Calls share(begin, end, thread) on disjoint ranges that cover [0, items), and returns when all are done.
-  // An exception from a share reaches the caller (the first one, if several shares throw).
+  /// Calls share(begin, end, thread) on disjoint ranges that cover [0, items), and returns when all are done. If shares
+  /// throw, the first exception reaches the caller.
   template <class Share>
   void for_shares(int items, Share&& share) {
     if (threads() == 1 || items <= 1) {

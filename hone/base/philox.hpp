@@ -8,7 +8,7 @@
 #include "hone/base/elementary.hpp"
 #include "hone/base/random.hpp"
 
-// How a Philox block becomes two random numbers, for the sources of both engines.
+// Turns a Philox block into two random numbers, on both engines.
 #if defined(__CUDACC__)
 #define HONE_UNROLL_ROUNDS _Pragma("unroll")
 #else
@@ -34,12 +34,12 @@ HONE_INLINE Words rounds(Words counter, std::uint64_t key) {
   return counter;
 }
 
-// An unsigned number as a double, exactly, in a form that vectorizes.
+// Converts exactly, in a form that vectorizes.
 HONE_INLINE double exact_double(std::uint32_t x) {
   return std::bit_cast<double>(std::uint64_t{x} | 0x4330'0000'0000'0000u) - 0x1p52;
 }
 
-// 52 random bits as a double inside (0, 1): the half, exact with 52 bits, keeps both ends out.
+// 52 random bits as a double inside (0, 1): adding a half, which is exact with 52 bits, excludes both ends.
 HONE_INLINE double uniform(std::uint32_t high, std::uint32_t low) {
   return (exact_double(high) * 0x1p20 + exact_double(low >> 12) + 0.5) * 0x1p-52;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 // Deliberate faults. tests/statistical/planted_faults_test.cpp links a copy of the library compiled with
-// HONE_PLANTED_FAULTS, plants one fault at a time, and demands that the statistical checks see it. In the
+// HONE_PLANTED_FAULTS, plants one fault at a time, and requires that the statistical checks notice it. In the
 // library that users link, planted() is the constant false and every fault is compiled away.
 namespace hone {
 

@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-// What is between fork and exec calls only what is safe in a process with threads.
+// Between fork and exec only async-signal-safe functions may be called, since the process has threads.
 [[noreturn]] void become(char* const* arguments, const char* folder, int output) {
   const int input = ::open("/dev/null", O_RDONLY);
   if (input < 0 || ::dup2(input, STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0 ||
@@ -40,7 +40,7 @@ Finished run_program(const std::vector<std::string>& words, const std::filesyste
   arguments.push_back(nullptr);
   const std::string inside = folder.string();
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(words.front() + ": no pipe to read it from");
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(words.front() + ": cannot create a pipe for its output");
   const pid_t child = ::fork();
   if (child == 0) become(arguments.data(), inside.c_str(), ends[1]);
   ::close(ends[1]);

@@ -6,14 +6,16 @@
 
 namespace hone {
 
+// How a program ended.
 struct Finished {
-  int status = 0;      // the exit status; 127 where the program is not found, 128 + n where signal n ended it
-  std::string output;  // what it wrote, standard output and errors together
+  int status = 0;      // the exit status; 127: program not found, 128 + n: ended by signal n
+  std::string output;  // standard output and standard error together
 };
 inline constexpr int program_not_found = 127;
 
-// Runs a program (words[0], looked for in PATH) with the other words as its arguments, inside `folder` (here where it
-// is empty), and waits for it. No shell reads the words. It gets no input. Throws Error where it cannot be started.
+// Runs a program and waits for it: words[0], searched for in PATH, with the other words as its arguments, in `folder`
+// or, if that is empty, in the current folder. There is no shell and no input. Throws Error if the program cannot be
+// started.
 Finished run_program(const std::vector<std::string>& words, const std::filesystem::path& folder = {});
 
 }  // namespace hone

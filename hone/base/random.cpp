@@ -10,7 +10,8 @@ namespace {
 
 using namespace philox_detail;
 
-// Two numbers a block, and some blocks at once, so that the loops vectorize. Few are made one by one: the same bits.
+// Two numbers per block, several blocks at once, so that the loops vectorize. A few numbers are made one block at a
+// time, with the same bits.
 template <int blocks, class Transform>
 HONE_INLINE void fill_blocks(Words counter, std::uint64_t key, std::span<double> out, Transform transform) {
   std::uint32_t word[4][blocks];

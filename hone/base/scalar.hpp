@@ -26,7 +26,7 @@ HONE_INLINE double sigmoid(double a) { return a >= 0 ? 1 / (1 + std::exp(-a)) : 
 inline constexpr double softplus_shift = 1e-4;
 HONE_INLINE double modified_softplus(double a) { return softplus_shift + softplus(a - softplus_shift); }
 
-// log Σ exp(x_i); −∞ for an empty span and where every x_i is −∞.
+// log Σ exp(x_i); −∞ for an empty span or if every x_i is −∞.
 inline double log_sum_exp(std::span<const double> x) {
   const double top = x.empty() ? -infinity : *std::max_element(x.begin(), x.end());
   if (top == -infinity) return top;

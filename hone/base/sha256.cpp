@@ -65,7 +65,7 @@ void Sha256::update(std::span<const std::uint8_t> bytes) {
 std::string Sha256::hex() {
   const std::uint64_t bits = 8 * length_;
   const std::array<std::uint8_t, 64> padding = {0x80};
-  update(std::span(padding).first(1 + (119 - pending_) % 64));  // so that 8 bytes are left in the block
+  update(std::span(padding).first(1 + (119 - pending_) % 64));  // leaves 8 bytes of the block
   std::array<std::uint8_t, 8> length;
   for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<std::uint8_t>(bits >> (56 - 8 * i));
   update(length);

@@ -6,10 +6,10 @@
 
 namespace hone {
 
-// The candidate that is spelled most like `word`, capital letters as small ones, or nothing where none is near.
+// The candidate whose spelling is closest to `word`, ignoring case; empty if none is close.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-// "; did you mean 'X'?" for the nearest candidate, or nothing.
+// "; did you mean 'X'?" with the nearest candidate, or empty.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
 // "a, b, c"

@@ -1,37 +1,37 @@
 #include "hone/engine/config.hpp"
 
-#include <string>
-
 #include "hone/base/error.hpp"
+#include "hone/base/format.hpp"
+#include "hone/base/given.hpp"
+#include "hone/latent/decoder.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
+namespace {
 
-Density ModelConfig::density() const {
-  switch (kind) {
-    case ModelKind::vae:
-    case ModelKind::logistic_mf:
-      return Density::bernoulli;
-    case ModelKind::gaussian_mf:
-      return Density::gaussian;
-    case ModelKind::poisson_mf:
-      return Density::poisson;
-  }
-  throw Error("unknown model");
+// The engines make one draw per datum. They also replace the objective's baselines, so those do not count.
+void check_draws(const Objective& given_objective) {
+  const std::unique_ptr<Objective> objective = given_objective.clone();
+  objective->use_baselines([](Term) { return make_baseline(BaselineKind::none, 0); });
+  if (objective->least_draws() > 1)
+    throw KeyError("objective", detail::format("needs at least {} draws per datum, and the engines make one",
+                                               objective->least_draws()));
+}
+
+}  // namespace
+
+Gradients trajectory_gradients(Precision precision) {
+  return precision == Precision::bf16_trajectory ? Gradients::bf16 : Gradients::exact;
 }
 
 void check(const TrainConfig& config) {
-  const KernelConfig& kernel = config.kernel;
-  if (config.model.kind != ModelKind::vae && !config.model.hidden.empty())
-    throw KeyError("hidden", "matrix factorization has no hidden layers");
-  if (config.model.kind == ModelKind::vae && config.model.hidden.empty())
-    throw KeyError("hidden", "a vae needs at least one hidden layer; without any it is logistic-mf");
+  const Kernel& kernel = given(config.kernel, "kernel");
+  check_draws(given(config.objective, "objective"));
+  check(config.model);
   if (config.batch < 1) throw KeyError("batch", "must be at least 1");
-  if (kernel.kind == KernelKind::hmc && kernel.leapfrog_jitter >= kernel.leapfrog)
-    throw KeyError("leapfrog_jitter", "must be below leapfrog, which is " + std::to_string(kernel.leapfrog));
   if (config.precision != Precision::bf16_trajectory) return;
-  if (kernel.kind == KernelKind::random_walk)
-    throw KeyError("precision", "bf16-trajectory is for kernels that use gradients, and random-walk uses none");
+  if (!wants_gradient(kernel.wants()))
+    throw KeyError("precision", "bf16-trajectory is for kernels that use gradients, and this one uses none");
   try {
     kernels_of<Bf16>();
   } catch (const InputError& error) {
@@ -45,8 +45,12 @@ void check(const TrainConfig& config, EngineKind engine) {
     throw KeyError("precision",
                    "tf32 is for the cuda engine; the cpu engine takes float32, float64 or bf16-trajectory");
   if (engine != EngineKind::cuda) return;
-  if (config.kernel.kind != KernelKind::hmc)
-    throw KeyError("kernel", "the cuda engine runs hmc; mala and random-walk are for the cpu engine");
+  const HmcConfig* hmc = config.kernel->as_hmc();
+  if (!hmc || hmc->step_sizes != StepSizes::fixed)
+    throw KeyError("kernel", "the cuda engine runs hmc with one step size; other kernels are for the cpu engine");
+  if (!config.objective->terms())
+    throw KeyError("objective",
+                   "the cuda engine runs kl, hoffman, vcd and li2017; other objectives are for the cpu engine");
   if (config.precision == Precision::float64 || config.precision == Precision::bf16_trajectory)
     throw KeyError("precision", "the cuda engine takes tf32 or float32; the others are for the cpu engine");
 }

@@ -16,7 +16,7 @@ std::vector<double> log_weights(const ProposalDraws& draws, int proposal) {
   return weights;
 }
 
-// Every draw weighed against the equal mixture of the proposals in use, of which each made the same number of draws.
+// Weighs every draw against the equal mixture of the proposals in use; each made the same number of draws.
 std::vector<double> mixture_weights(const std::array<ProposalDraws, proposal_count>& draws,
                                     const std::array<bool, proposal_count>& used) {
   std::vector<double> weights, density;
@@ -43,11 +43,11 @@ void check(const EvaluationConfig& config) {
 
 void check(const AnnealingTask& task, int data) {
   check(task.config);
-  if (task.points && *task.points < 1) throw InputError("an annealing needs at least one point");
+  if (task.points && *task.points < 1) throw InputError("annealing needs at least one point");
   if (static_cast<std::int64_t>(data) * task.config.chains > 0xFFFF'FFFFll)
-    throw InputError("an annealing can have at most 4,294,967,295 chains, those of all data counted");
+    throw InputError("annealing can have at most 4,294,967,295 chains over all data");
   if (task.backward() && task.posterior_draws.cols() != data)
-    throw std::logic_error("an annealing backward needs one draw a datum");
+    throw std::logic_error("backward annealing needs one draw per datum");
 }
 
 PointEvaluation combine(const std::array<ProposalDraws, proposal_count>& draws,

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "hone/base/error.hpp"
-#include "hone/engine/engine.hpp"
+#include "hone/base/random.hpp"
+#include "hone/engine/engines.hpp"
 
 namespace hone {
 namespace {
@@ -22,7 +24,7 @@ class PermutedMinibatches final : public Minibatches {
   }
 
  private:
-  void shuffle(std::uint32_t epoch) {  // Fisher and Yates
+  void shuffle(std::uint32_t epoch) {  // Fisher–Yates
     epoch_ = epoch;
     order_.resize(data_);
     uniform_.resize(data_);

@@ -1,32 +1,36 @@
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <string>
+#include <variant>
+#include <vector>
 
-#include "hone/base/error.hpp"
-#include "hone/engine/engine.hpp"
-#include "hone/latent/parameters.hpp"
+#include "hone/base/statistics.hpp"
 
 namespace hone {
 
-// Parameters with the optimizer's moments, in one order; RMSProp has no first moments.
-template <class Real>
-struct TrainedParameters {
-  std::span<const Tensor> tensors;
-  std::span<Real> values, first, second;
+/// A named array of numbers, last index fastest.
+struct NamedArray {
+  std::string name;                                              ///< the array's name
+  std::vector<std::int64_t> shape;                               ///< its dimensions
+  std::variant<std::vector<float>, std::vector<double>> values;  ///< its numbers
 };
 
-// The arrays of a state, by name. Taking throws InputError where one is missing or of another size or type.
-template <class Real>
-void add_parameters(TrainState& state, const TrainedParameters<Real>& parameters);
-template <class Real>
-void take_parameters(const TrainState& state, const TrainedParameters<Real>& parameters);
+/// Everything that training depends on. An engine of either kind that restores it continues as if training had never
+/// stopped.
+struct TrainState {
+  std::uint32_t iteration = 0;     ///< iterations made so far
+  double step_size = 0;            ///< the kernel's step size
+  std::vector<NamedArray> arrays;  ///< parameters, the optimizer's moments, control variates
+};
 
-std::string baseline_name(Term term);  // of a term's control variate
-void add_array(TrainState& state, const std::string& name, std::span<const double> values);
-void take_array(const TrainState& state, const std::string& name, std::span<double> values);
-
-// What ends a run whose parameters, or whose log p(x, z), are no longer finite.
-Error not_finite(const std::string& what, std::uint32_t iteration);
+/// Moments over iterations of what each iteration estimates as a mean over its minibatch, and counts.
+struct TrainMetrics {
+  Moments elbo;                         ///< ELBO per datum
+  Moments vcd;                          ///< VCD per datum
+  Moments acceptance;                   ///< acceptance probability
+  std::int64_t rejected_nonfinite = 0;  ///< proposals
+  std::int64_t dropped_draws = 0;       ///< z0 outside the support
+};
 
 }  // namespace hone

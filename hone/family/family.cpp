@@ -1,5 +1,6 @@
 #include "hone/family/family.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "hone/base/error.hpp"
@@ -20,6 +21,15 @@ Family::Family(int dimension) : dimension_(dimension) {
 void Family::add_slice(std::string name, Role role, std::size_t size) {
   slices_.push_back({std::move(name), role, parameters_.size(), size});
   parameters_.resize(parameters_.size() + size);
+}
+
+void Family::log_weights(std::span<double> out) const {
+  if (components() > 1) throw std::logic_error("a family of several components must know their weights");
+  std::fill(out.begin(), out.end(), 0.0);
+}
+
+void Family::set_log_weights(std::span<const double>) {
+  if (components() > 1) throw std::logic_error("a family of several components must take weights");
 }
 
 void Family::add_component_score(const Draws&, std::span<const double>, std::span<double>) const {}

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "hone/tensor/triangular.hpp"
 #include "hone/tensor/vectors.hpp"
 
 namespace hone {
@@ -21,8 +22,8 @@ struct Scratch {
   std::span<double> u, v;
 };
 
-// q for so many points: where its Cholesky factor is diagonal, as after a change of coordinates, by its standard
-// deviations alone, which costs D operations a point instead of D² / 2. The memory is the thread's.
+// The cheapest form of q for this number of points. If its Cholesky factor is diagonal, as after a change of
+// coordinates, the standard deviations suffice: D operations per point instead of D² / 2. The memory is the thread's.
 Normal simplest(const Normal& q, int points) {
   thread_local std::vector<double> sd;
   if (q.covariance == Covariance::diagonal || points < 16) return q;
@@ -133,6 +134,13 @@ void GaussianFamily::project() { floor_scale(covariance_, scale()); }
 std::vector<std::size_t> GaussianFamily::positive_parameters() const {
   std::vector<std::size_t> result;
   append_positive(covariance_, dimension(), static_cast<std::size_t>(dimension()), result);
+  return result;
+}
+
+std::optional<LocationScale> GaussianFamily::standardize() {
+  LocationScale result{covariance_, {mean().begin(), mean().end()}, {scale().begin(), scale().end()}};
+  std::ranges::fill(mean(), 0.0);
+  set_isotropic(covariance_, 1, scale());
   return result;
 }
 

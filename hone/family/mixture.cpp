@@ -5,6 +5,8 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 
@@ -86,6 +88,10 @@ void MixtureFamily::log_weights(std::span<double> out) const {
   const auto logit = parameters().last(components_);
   const double total = log_sum_exp(logit);
   for (std::size_t k = 0; k < out.size(); ++k) out[k] = logit[k] - total;
+}
+
+void MixtureFamily::set_log_weights(std::span<const double> log_weight) {
+  std::ranges::copy(log_weight, logits().begin());
 }
 
 void MixtureFamily::draw(const RandomSource& random, std::uint32_t iteration, Draws& draws,
@@ -177,6 +183,33 @@ std::vector<std::size_t> MixtureFamily::positive_parameters() const {
   for (std::size_t k = 0; k < static_cast<std::size_t>(components_); ++k)
     append_positive(covariance_, dimension(), k * stride() + static_cast<std::size_t>(dimension()), result);
   return result;
+}
+
+// By the mean of the mixture and the Cholesky factor of the covariance within its components.
+std::optional<LocationScale> MixtureFamily::standardize() {
+  if (covariance_ != Covariance::full) return std::nullopt;
+  const int d = dimension();
+  Matrix<double> covariance(d, d);
+  std::vector<double> weight(components_), mean(d);
+  log_weights(weight);
+  for (int k = 0; k < components_; ++k) {
+    const Normal component = normal(k);
+    const double w = std::exp(weight[k]);
+    for (int i = 0; i < d; ++i) {
+      mean[i] += w * component.mean[i];
+      for (int j = 0; j <= i; ++j)
+        for (int l = 0; l <= j; ++l)
+          covariance(i, j) += w * component.scale[packed(i, l)] * component.scale[packed(j, l)];
+    }
+  }
+  const std::vector<double> lower = cholesky(covariance);
+  for (int k = 0; k < components_; ++k) {
+    const std::span<double> centre = this->mean(k), factor = scale(k);
+    for (std::size_t i = 0; i < centre.size(); ++i) centre[i] -= mean[i];
+    solve_lower(lower, centre, centre);
+    copy(divide_lower(lower, factor), factor);
+  }
+  return LocationScale{Covariance::full, mean, lower};
 }
 
 void MixtureFamily::moments(std::span<double> mean, std::span<double> sd) const {

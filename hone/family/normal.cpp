@@ -5,6 +5,7 @@
 
 #include "hone/base/scalar.hpp"
 #include "hone/family/family.hpp"
+#include "hone/tensor/triangular.hpp"
 #include "hone/tensor/vectors.hpp"
 
 namespace hone {

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cmath>
 
+#include "hone/assess/q_checks.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/family/mixture.hpp"
 #include "hone/fit/q_geometry.hpp"
+#include "hone/target/whitened.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
@@ -57,8 +59,7 @@ void CheckedFitter::fit() {
   say("searching from the starts");
   const auto observe = [this](const PosteriorFit&, const Stage* stage) {
     if (stage)
-      say(detail::format("{}, {} iterations, q changed by {:.2g}", stage->objective == ObjectiveKind::kl ? "kl" : "vcd",
-                         stage->iterations, stage->change));
+      say(detail::format("{}, {} iterations, q changed by {:.2g}", stage->objective, stage->iterations, stage->change));
   };
   try {
     result_.fit = fit_posterior(target_, config, observe);
@@ -76,7 +77,7 @@ void CheckedFitter::fit() {
 // A mixture's weights from importance weights under it, where these are of use: how many starts reached a mode says
 // nothing.
 void CheckedFitter::set_masses() {
-  auto& mixture = dynamic_cast<MixtureFamily&>(*result_.fit.q.family);
+  Family& mixture = *result_.fit.q.family;
   const WhitenedTarget whitened(target_, result_.fit.q.whitening);
   const PhiloxSource random(seed(part_masses));
   constexpr int draws = 2000;
@@ -90,7 +91,8 @@ void CheckedFitter::set_masses() {
   if (!(weights.k_hat < 0.7)) return;
   std::vector<double> mass(mixture.components(), 1e-6);
   for (int i = 0; i < draws; ++i) mass[component[i]] += std::exp(weights.log_weight[i]);
-  for (int k = 0; k < mixture.components(); ++k) mixture.logits()[k] = std::log(mass[k]);
+  for (double& m : mass) m = std::log(m);
+  mixture.set_log_weights(mass);
 }
 
 // The ELBO of q over z, from a few draws.
@@ -124,11 +126,12 @@ void CheckedFitter::place(const std::function<void(std::uint32_t, std::span<doub
 }
 
 // Super-chains begin at draws of the starts' own approximations, where these are not far worse than q; the others at
-// draws of q, half as wide again. At least eight, and two a mode.
+// draws of q, half as wide again. At least eight, and two per mode of a mixture.
 SuperStarts CheckedFitter::super_starts() {
   const PosteriorFit& fit = result_.fit;
   const int d = target_.dimension();
-  const bool mixture = fit.q.family->components() > 1;
+  // One component per mode. A family of the caller's own is not told of the modes, whatever its components.
+  const bool mixture = fit.q.kind == QKind::mixture && fit.modes > 1;
   const double least = elbo_of_q() - negligible_mass;
   std::vector<std::vector<std::size_t>> own(mixture ? fit.modes : 1);
   for (std::size_t k = 0; k < fit.starts.size(); ++k) {
@@ -290,6 +293,7 @@ void CheckedFitter::compare() {
   f.dimension = target_.dimension();
   f.starts = static_cast<int>(result_.fit.starts.size());
   f.modes = result_.fit.modes;
+  f.component_per_mode = q.kind == QKind::mixture;
   f.fit_converged = result_.fit.converged;
   f.coordinate_names = posterior_.coordinate_names();
   f.chains = r.checks;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "hone/base/error.hpp"
+#include "hone/base/given.hpp"
 
 namespace hone {
 namespace {
@@ -16,26 +18,27 @@ int at_least_one(int value, const char* what) {
 
 }  // namespace
 
-Fit::Fit(const Target& target, Family& family, const FitConfig& config, const RandomSource& random)
+Fit::Fit(const Target& target, Family& family, const FitConfig& config, const RandomSource& random,
+         std::unique_ptr<Optimizer> optimizer)
     : target_(target),
       family_(family),
       random_(random),
       team_(at_least_one(config.threads, "the number of threads")),
-      refiner_(config.kernel, config.refine, team_),
-      objective_(make_objective(config.objective, family)),
-      analytic_(analytic_entropy(config.objective.entropy, family)),
-      optimizer_(config.optimizer, family),
+      refiner_(given(config.kernel, "kernel"), config.refine, team_),
+      objective_(given(config.objective, "objective").clone()),
+      analytic_(objective_->analytic(family)),
+      optimizer_(optimizer ? std::move(optimizer) : make_optimizer(config.optimizer, family)),
       evidence_(family.dimension(), family.components(),
-                at_least_one(config.draws_per_iteration, "the number of draws an iteration")),
+                at_least_one(config.draws_per_iteration, "the number of draws per iteration")),
       ascent_(family.parameters().size()),
       least_acceptance_(config.least_acceptance),
       most_dropped_(config.most_dropped) {
   if (target.dimension() != family.dimension())
     throw InputError("the target has dimension " + std::to_string(target.dimension()) + " and the family " +
                      std::to_string(family.dimension()));
-  if (uses_baseline(config.objective) && config.objective.baseline == BaselineKind::leave_one_out &&
-      config.draws_per_iteration < 2)
-    throw InputError("the leave-one-out baseline needs at least 2 draws an iteration");
+  if (config.draws_per_iteration < objective_->least_draws())
+    throw InputError("the objective needs at least " + std::to_string(objective_->least_draws()) +
+                     " draws per iteration");
 }
 
 const FitStep& Fit::step() {
@@ -55,7 +58,7 @@ const FitStep& Fit::step() {
   }
   std::ranges::fill(ascent_, 0.0);
   objective_->add_ascent(family_, evidence_, ascent_);
-  optimizer_.step(family_, ascent_, iteration - static_cast<std::uint32_t>(skipped_steps_));
+  optimizer_->step(family_, ascent_, iteration - static_cast<std::uint32_t>(skipped_steps_));
   check_finite();
   return last_;
 }

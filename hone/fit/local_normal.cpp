@@ -8,6 +8,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/optim/lbfgs.hpp"
+#include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
 
 namespace hone {

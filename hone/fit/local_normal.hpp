@@ -2,37 +2,20 @@
 
 #include <vector>
 
-#include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
-#include "hone/target/whitened.hpp"
+#include "hone/fit/posterior_fit.hpp"
+#include "hone/target/target.hpp"
 
 namespace hone {
 
 // Which matrices L a Gaussian q = N(m, L Lᵀ) may have.
 enum class Shape { diagonal, dense, low_rank };
 
-// What one search found: the best local Gaussian approximation along its way, by a rough estimate of the ELBO. Not
-// simply the one at its end: a posterior may have no mode (a funnel's density grows without bound in its neck).
-struct LocalNormal {
-  Whitening whitening;        // of the approximation: z = m + L e, e ~ N(0, I)
-  double elbo;                // of the approximation, from few draws
-  std::vector<double> start;  // where the search began
-  std::vector<double> end;    // where it ended
-  double value;               // log p there
-  bool converged;
-};
-
 struct StartConfig {
   int starts = 8;
   double radius = 2;  // starts are uniform on [−radius, radius] in every coordinate
   Shape shape = Shape::dense;
-};
-
-// A posterior without a point of finite density, as far as the starts saw.
-class NowhereFinite : public InputError {
- public:
-  using InputError::InputError;
 };
 
 // One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite

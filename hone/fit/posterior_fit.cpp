@@ -5,17 +5,19 @@
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/base/given.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/family/gaussian.hpp"
-#include "hone/family/mixture.hpp"
 #include "hone/fit/fit.hpp"
+#include "hone/fit/local_normal.hpp"
 #include "hone/fit/q_geometry.hpp"
 #include "hone/mcmc/refine.hpp"
+#include "hone/objective/kl.hpp"
+#include "hone/target/whitened.hpp"
 
 namespace hone {
 namespace {
 
-constexpr double settled = 0.005;  // a stage that changes q by less than this a dimension is the last one
+constexpr double settled = 0.005;  // a stage that changes q by less than this per dimension is the last one
 
 // How stages of an objective grow: iterations double from `first`, at most `count` stages.
 struct Schedule {
@@ -24,7 +26,7 @@ struct Schedule {
   double rate;       // of the first stage, in one dimension; falls with 1/√D and with the stages
   double most_rate;  // and, where the gradient is noisy, with 1/D: at most this over D
 };
-constexpr Schedule kl_schedule{64, 7, 0.2, infinity}, vcd_schedule{64, 4, 0.1, 0.4};
+constexpr Schedule kl_schedule{64, 7, 0.2, infinity}, objective_schedule{64, 4, 0.1, 0.4};
 
 Shape shape_of(QKind kind) {
   if (kind == QKind::gaussian) return Shape::diagonal;
@@ -33,15 +35,16 @@ Shape shape_of(QKind kind) {
 
 void check(const Target& target, const PosteriorFitConfig& config) {
   if (target.dimension() < 1) throw InputError("the posterior has no parameters: there is nothing to fit");
-  if (config.objective != ObjectiveKind::vcd && config.objective != ObjectiveKind::kl)
-    throw InputError("a posterior is fitted by vcd or kl");
-  if (config.draws_per_iteration < 2) throw InputError("a fit needs at least 2 draws an iteration");
+  given(config.kernel, "kernel");
+  if (config.own_family ? config.family != QKind::automatic : config.family == QKind::own)
+    throw InputError("a family of your own needs own_family, with family left automatic");
+  if (config.draws_per_iteration < 2) throw InputError("a fit needs at least 2 draws per iteration");
   if (config.threads < 1) throw InputError("the number of threads must be at least 1");
   const bool full = config.family == QKind::gaussian_full || config.family == QKind::gaussian_curvature ||
                     config.family == QKind::mixture;
   if (full && target.dimension() > 10 * most_full_dimensions)
     throw InputError("a full covariance in " + std::to_string(target.dimension()) +
-                     " dimensions is too large; use gaussian or auto");
+                     " dimensions is too large; use independent coordinates or the automatic choice");
 }
 
 class PosteriorFitter {
@@ -52,8 +55,8 @@ class PosteriorFitter {
   PosteriorFit run() {
     begin();
     if (observe_) report(nullptr);
-    bool settled_down = run_stages(ObjectiveKind::kl, kl_schedule);
-    if (config_.objective == ObjectiveKind::vcd) settled_down = run_stages(ObjectiveKind::vcd, vcd_schedule);
+    bool settled_down = run_stages(by_kl_, kl_schedule);
+    if (config_.objective) settled_down = run_stages(config_.objective, objective_schedule);
     result_.converged = settled_down;
     result_.gradients = target_.count();
     return std::move(result_);
@@ -63,8 +66,8 @@ class PosteriorFitter {
   void begin();
   void choose_modes();
   bool separated(const LocalNormal& a, const LocalNormal& b) const;
-  bool run_stages(ObjectiveKind objective, const Schedule& schedule);
-  void run_stage(Stage& stage, double rate);
+  bool run_stages(const std::shared_ptr<const Objective>& objective, const Schedule& schedule);
+  void run_stage(const std::shared_ptr<const Objective>& objective, Stage& stage, double rate);
   double first_step_size(const Target& whitened);
   void check_runaway(const QMotion& motion);
 
@@ -81,6 +84,8 @@ class PosteriorFitter {
 
   CountedTarget target_;
   const PosteriorFitConfig& config_;
+  // The path's gradient of f alone: no noise where q = p.
+  std::shared_ptr<const Objective> by_kl_ = std::make_shared<Kl>(KlConfig{.entropy = Entropy::sampled});
   const FitObserver& observe_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   PosteriorFit result_;
@@ -110,8 +115,11 @@ void PosteriorFitter::begin() {
     sharpen(target_, random, best.back());
   }
   std::ranges::stable_sort(best, [&](const LocalNormal& a, const LocalNormal& b) { return better(b, a); });
-  if (config_.family == QKind::automatic && kind == QKind::gaussian_full && result_.modes > 1) kind = QKind::mixture;
-  start_q(best, result_.q);
+  if (config_.own_family)
+    kind = QKind::own;
+  else if (config_.family == QKind::automatic && kind == QKind::gaussian_full && result_.modes > 1)
+    kind = QKind::mixture;
+  start_q(best, config_.own_family, result_.q);
 }
 
 // Whether log p dips on the straight way between two modes.
@@ -146,12 +154,12 @@ void PosteriorFitter::choose_modes() {
   result_.modes = static_cast<int>(representative.size());
 }
 
-bool PosteriorFitter::run_stages(ObjectiveKind objective, const Schedule& schedule) {
+bool PosteriorFitter::run_stages(const std::shared_ptr<const Objective>& objective, const Schedule& schedule) {
   std::uint32_t iterations = schedule.first;
   for (int i = 0; i < schedule.count && !spent(); ++i, iterations *= 2) {
-    Stage stage{objective, iterations, 0};
+    Stage stage{objective->name(), iterations, 0};
     const double d = target_.dimension();
-    run_stage(stage, std::min(schedule.rate / std::sqrt(d), schedule.most_rate / d) / std::sqrt(i + 1.0));
+    run_stage(objective, stage, std::min(schedule.rate / std::sqrt(d), schedule.most_rate / d) / std::sqrt(i + 1.0));
     result_.stages.push_back(stage);
     if (observe_) report(&result_.stages.back());
     if (stage.skipped == 0 && stage.change < settled * target_.dimension() && i > 0) return true;
@@ -168,19 +176,17 @@ double PosteriorFitter::first_step_size(const Target& whitened) {
   chains.z = draws.z;
   whitened.evaluate(chains.z, Want::both, chains.value, chains.gradient);
   Team team(config_.threads);
-  return find_step_size(whitened, config_.kernel, chains, 0.5, config_.acceptance, random, team);
+  return find_step_size(whitened, *config_.kernel, chains, 0.5, config_.acceptance, random, team);
 }
 
-void PosteriorFitter::run_stage(Stage& stage, double rate) {
-  const bool refines = stage.objective == ObjectiveKind::vcd;
+void PosteriorFitter::run_stage(const std::shared_ptr<const Objective>& objective, Stage& stage, double rate) {
   const PhiloxSource random(derived_seed(config_.seed, ++stage_index_));
   const WhitenedTarget whitened(target_, result_.q.whitening);
   FitConfig fit_config;
-  fit_config.objective.kind = stage.objective;
-  fit_config.objective.entropy = Entropy::sampled;  // the path's gradient of f alone: no noise where q = p
-  fit_config.objective.baseline = BaselineKind::leave_one_out;
+  fit_config.objective = objective;
   fit_config.kernel = config_.kernel;
-  fit_config.refine = {config_.steps, Adapt::between, refines ? first_step_size(whitened) : 1, config_.acceptance};
+  fit_config.refine = {config_.steps, Adapt::between, objective->refines() ? first_step_size(whitened) : 1,
+                       config_.acceptance};
   fit_config.refine.gain = 0.02;
   fit_config.optimizer = {OptimizerKind::adam, rate, rate, 0.1 * rate, 1, 0, PositiveSteps::logarithmic, 0};
   fit_config.draws_per_iteration = config_.draws_per_iteration;

@@ -3,24 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
 #include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
-
-// R⁻¹ S for packed lower triangular R and S
-std::vector<double> divide_lower(std::span<const double> r, std::span<const double> s, int d) {
-  std::vector<double> result(s.size()), column(d);
-  for (int j = 0; j < d; ++j) {
-    for (int i = 0; i < d; ++i) column[i] = i < j ? 0 : s[packed(i, j)];
-    solve_lower(r, column, column);
-    for (int i = j; i < d; ++i) result[packed(i, j)] = column[i];
-  }
-  return result;
-}
 
 // KL(N(0, I) ‖ q) + KL(q ‖ N(0, I)) for q = N(μ, L Lᵀ): the determinants cancel
 double symmetrised_kl(const Normal& q) {
@@ -41,31 +32,50 @@ double symmetrised_kl(const Normal& q) {
   return 0.5 * sum;
 }
 
-double symmetrised_kl(MixtureFamily& now, std::span<const double> before, const RandomSource& random) {
+bool is_standard(const Normal& q) {
+  std::vector<double> identity(q.scale.size());
+  set_isotropic(q.covariance, 1, identity);
+  return std::ranges::all_of(q.mean, [](double x) { return x == 0; }) && std::ranges::equal(q.scale, identity);
+}
+
+// By draws of both sides.
+double sampled_change(Family& q, std::span<const double> before, std::span<const double> now,
+                      const RandomSource& random) {
   constexpr int draws_each = 400;
-  MixtureFamily old = now;
-  copy(before, old.parameters());
   double sum = 0;
-  for (const auto& [from, to] : {std::pair{&now, &old}, std::pair{&old, &now}}) {
-    Draws draws(from->dimension(), from->components(), draws_each);
-    from->draw(random, assessment_iteration, draws);
+  for (const auto& [from, to] : {std::pair{now, before}, std::pair{before, now}}) {
+    Draws draws(q.dimension(), q.components(), draws_each);
     std::vector<double> here(draws.count()), there(draws.count());
-    from->log_density(draws.z, Want::value, here, {});
-    to->log_density(draws.z, Want::value, there, {});
+    copy(from, q.parameters());
+    q.draw(random, assessment_iteration, draws);
+    q.log_density(draws.z, Want::value, here, {});
+    copy(to, q.parameters());
+    q.log_density(draws.z, Want::value, there, {});
     for (int i = 0; i < draws.count(); ++i) sum += draws.weight[i] * (here[i] - there[i]);
   }
   return std::max(0.0, sum);
 }
 
-void measure_motion(const FittedQ& q, const Whitening& after, QMotion& motion) {
-  const int d = q.whitening.dimension();
-  motion.growth = motion.shift = 0;
-  motion.coordinate = 0;
+// Symmetrised KL between q and the q of parameters `before`: exact where that is the standard normal, and q a Gaussian.
+double change_since(Family& q, std::span<const double> before, const RandomSource& random) {
+  const std::vector<double> now(q.parameters().begin(), q.parameters().end());
+  if (q.has_analytic_entropy() && q.component(0)) {
+    copy(before, q.parameters());
+    const bool standard = is_standard(*q.component(0));
+    copy(now, q.parameters());
+    if (standard) return symmetrised_kl(*q.component(0));
+  }
+  const double change = sampled_change(q, before, now, random);
+  copy(now, q.parameters());
+  return change;
+}
+
+// Growth and shift of every coordinate, measured by the old sd.
+template <class Growth, class Shift>
+void find_largest(int dimension, Growth&& growth_of, Shift&& shift_of, QMotion& motion) {
   double most = -1;
-  for (int i = 0; i < d; ++i) {
-    const double sd = std::sqrt(q.whitening.variance(i));
-    const double growth = 0.5 * std::log(after.variance(i)) - std::log(sd);
-    const double shift = std::abs(after.mean()[i] - q.whitening.mean()[i]) / sd;
+  for (int i = 0; i < dimension; ++i) {
+    const double growth = growth_of(i), shift = shift_of(i);
     motion.growth = std::max(motion.growth, growth);
     motion.shift = std::max(motion.shift, shift);
     if (growth + shift <= most) continue;
@@ -74,36 +84,25 @@ void measure_motion(const FittedQ& q, const Whitening& after, QMotion& motion) {
   }
 }
 
-// The mean of the mixture and the Cholesky factor of the covariance within its components.
-void within(const MixtureFamily& q, std::vector<double>& mean, std::vector<double>& lower) {
-  const int d = q.dimension();
-  Matrix<double> covariance(d, d);
-  std::vector<double> weight(q.components());
-  q.log_weights(weight);
-  mean.assign(d, 0.0);
-  for (int k = 0; k < q.components(); ++k) {
-    const Normal component = q.normal(k);
-    const double w = std::exp(weight[k]);
-    for (int i = 0; i < d; ++i) {
-      mean[i] += w * component.mean[i];
-      for (int j = 0; j <= i; ++j)
-        for (int l = 0; l <= j; ++l)
-          covariance(i, j) += w * component.scale[packed(i, l)] * component.scale[packed(j, l)];
-    }
-  }
-  lower = cholesky(covariance);
+void measure_motion(const Whitening& before, const Whitening& after, QMotion& motion) {
+  const auto sd = [&](int i) { return std::sqrt(before.variance(i)); };
+  find_largest(
+      before.dimension(), [&](int i) { return 0.5 * std::log(after.variance(i)) - std::log(sd(i)); },
+      [&](int i) { return std::abs(after.mean()[i] - before.mean()[i]) / sd(i); }, motion);
 }
 
-void rewhiten_mixture(FittedQ& q, MixtureFamily& family, Whitening& after) {
-  std::vector<double> mean, lower;
-  within(family, mean, lower);
-  after = q.whitening.then_lower(mean, lower);
-  for (int k = 0; k < family.components(); ++k) {
-    const std::span<double> centre = family.mean(k), scale = family.scale(k);
-    for (std::size_t i = 0; i < centre.size(); ++i) centre[i] -= mean[i];
-    solve_lower(lower, centre, centre);
-    copy(divide_lower(lower, scale, family.dimension()), scale);
-  }
+// Of a q that keeps its coordinates, by its moments over e.
+void measure_motion(Family& q, std::span<const double> before, QMotion& motion) {
+  const int d = q.dimension();
+  std::vector<double> mean(d), sd(d), old_mean(d), old_sd(d);
+  const std::vector<double> now(q.parameters().begin(), q.parameters().end());
+  q.moments(mean, sd);
+  copy(before, q.parameters());
+  q.moments(old_mean, old_sd);
+  copy(now, q.parameters());
+  find_largest(
+      d, [&](int i) { return std::log(sd[i] / old_sd[i]); },
+      [&](int i) { return std::abs(mean[i] - old_mean[i]) / old_sd[i]; }, motion);
 }
 
 }  // namespace
@@ -113,10 +112,16 @@ std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t part) {
   return static_cast<std::uint64_t>(word[0]) << 32 | word[1];
 }
 
-void start_q(std::span<const LocalNormal> modes, FittedQ& q) {
+void start_q(std::span<const LocalNormal> modes, const FamilyMaker& own, FittedQ& q) {
   const LocalNormal& best = modes.front();
   const int d = best.whitening.dimension();
   q.whitening = best.whitening;
+  if (own) {
+    q.family = own(d);
+    if (!q.family || q.family->dimension() != d)
+      throw InputError("own_family must make a family of the posterior's dimension, " + std::to_string(d));
+    return;
+  }
   if (q.kind != QKind::mixture) {
     q.family =
         std::make_unique<GaussianFamily>(d, q.kind == QKind::gaussian_full ? Covariance::full : Covariance::diagonal);
@@ -127,7 +132,7 @@ void start_q(std::span<const LocalNormal> modes, FittedQ& q) {
   for (int k = 0; k < mixture->components(); ++k) {
     const Whitening& mode = modes[k].whitening;
     q.whitening.to_e(mode.mean(), mixture->mean(k));
-    copy(divide_lower(root, mode.packed_lower(), d), mixture->scale(k));
+    copy(divide_lower(root, mode.packed_lower()), mixture->scale(k));
     mixture->logits()[k] = modes[k].elbo - best.elbo;
   }
   q.family = std::move(mixture);
@@ -135,19 +140,19 @@ void start_q(std::span<const LocalNormal> modes, FittedQ& q) {
 
 QMotion rewhiten(FittedQ& q, std::span<const double> before, const RandomSource& random) {
   QMotion motion{};
-  Whitening after = q.whitening;
-  if (auto* mixture = dynamic_cast<MixtureFamily*>(q.family.get())) {
-    motion.change = symmetrised_kl(*mixture, before, random);
-    rewhiten_mixture(q, *mixture, after);
-  } else {
-    auto& gaussian = dynamic_cast<GaussianFamily&>(*q.family);
-    motion.change = symmetrised_kl(gaussian.normal());  // `before` is the standard normal
-    after = gaussian.covariance() == Covariance::full ? q.whitening.then_lower(gaussian.mean(), gaussian.scale())
-                                                      : q.whitening.then_diagonal(gaussian.mean(), gaussian.scale());
-    std::ranges::fill(gaussian.mean(), 0.0);
-    set_isotropic(gaussian.covariance(), 1, gaussian.scale());
+  Family& family = *q.family;
+  motion.change = change_since(family, before, random);
+  const std::optional<LocationScale> own = family.standardize();
+  if (!own) {
+    measure_motion(family, before, motion);
+    return motion;
   }
-  measure_motion(q, after, motion);
+  if (own->covariance == Covariance::full && !q.whitening.is_dense())
+    throw InputError("in more than " + std::to_string(most_dense_dimensions) +
+                     " dimensions a family can give up a diagonal scale alone");
+  Whitening after = own->covariance == Covariance::full ? q.whitening.then_lower(own->mean, own->scale)
+                                                        : q.whitening.then_diagonal(own->mean, own->scale);
+  measure_motion(q.whitening, after, motion);
   q.whitening = std::move(after);
   return motion;
 }

@@ -12,20 +12,19 @@ namespace hone {
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t part);
 
 // Sets up q's coordinates and family from local approximations, the best one first: a mixture takes one component of
-// each, weighted by their ELBOs; other kinds the first alone.
-void start_q(std::span<const LocalNormal> modes, FittedQ& q);
+// each, weighted by their ELBOs; other kinds, and the family that `own` makes, the first alone.
+void start_q(std::span<const LocalNormal> modes, const FamilyMaker& own, FittedQ& q);
 
 // How far q moved in a stage, in units of the coordinates that the stage had.
 struct QMotion {
-  double change;   // symmetrised KL; of a mixture by 400 draws of each side
+  double change;   // symmetrised KL; of a Gaussian exact, else by 400 draws of each side
   double growth;   // largest logarithm of a standard deviation's ratio
   double shift;    // largest shift of a mean
   int coordinate;  // of z: where sd or mean changed most, measured by the old sd
 };
 
-// Compares q with the one of parameters `before` in the same coordinates, then takes q's own scale for new coordinates:
-// a Gaussian becomes standard normal there; a mixture is whitened by the covariance within its components. q(z) itself
-// stays the same.
+// Compares q with the one of parameters `before` in the same coordinates, then takes q's own location and scale for new
+// coordinates, as Family::standardize has them. q(z) itself stays the same.
 QMotion rewhiten(FittedQ& q, std::span<const double> before, const RandomSource& random);
 
 }  // namespace hone

@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-// A vector of D numbers for the whitened point or its preconditioned form; grown once a thread.
+// D numbers of scratch memory per thread: 0 for the whitened point, 1 for its preconditioned form.
 template <int which>
 std::span<double> scratch(int dimension) {
   thread_local std::vector<double> storage;
@@ -103,7 +103,7 @@ void AmortizedFamily::add_draw_score(const Draws& draws, std::span<const double>
   for_data(draws.count(), [&](int c) {
     const std::span<double> v = scratch<1>(dimension());
     const Normal q = normal(c);
-    q.precondition(draws.noise.column(c), v);  // a draw comes whitened
+    q.precondition(draws.noise.column(c), v);  // the noise is the whitened draw
     gradient_of(c, gradient).add_score(coefficient[c], q, draws.noise.column(c), v);
   });
 }

@@ -6,10 +6,10 @@
 
 namespace hone {
 
-// The q of a minibatch: a diagonal Gaussian for every datum, whose means and standard deviations an encoder has written
-// into parameters(). Column c of a batch of points belongs to datum c, so every batch has count() columns. Every draw
-// weighs 1: values and gradients are sums over the minibatch, not means. Data are independent of each other, so a team,
-// where there is one, shares them out; it must outlive the family and its copies.
+// The q of a minibatch: one diagonal Gaussian per datum. An encoder writes the means and standard deviations into
+// parameters(). Column c of a batch of points belongs to datum c, so every batch has count() columns. Every draw has
+// weight 1: values and gradients are sums over the minibatch, not means. If there is a team, its threads share the
+// data; it must outlive the family and its copies.
 class AmortizedFamily final : public Family {
  public:
   AmortizedFamily(int dimension, int count, Team* team = nullptr);
@@ -18,7 +18,7 @@ class AmortizedFamily final : public Family {
   MatrixView<double> mean() { return split(parameters()).mean; }  // (D, n)
   MatrixView<double> sd() { return split(parameters()).sd; }      // (D, n)
 
-  // The means' and the standard deviations' part of the parameters or of a gradient, (D, n) each.
+  // The parameters, or a gradient, as means and standard deviations, (D, n) each.
   struct Halves {
     MatrixView<double> mean, sd;
   };
@@ -38,7 +38,8 @@ class AmortizedFamily final : public Family {
   double log_normalizer(int draw) const override { return normal(draw).log_normalizer(); }
   void add_entropy_gradient(std::span<const double> coefficient, std::span<double> gradient) const override;
   void project() override {}  // an encoder's standard deviations are positive
-  void moments(std::span<double> mean, std::span<double> sd) const override;  // of the equal mixture over the data
+  void moments(std::span<double> mean,
+               std::span<double> sd) const override;  // of the mixture of all data, equally weighted
 
  private:
   template <class Do>

@@ -25,7 +25,7 @@ int checked_size(std::size_t values, ImageShape shape) {
   return static_cast<int>(values / pixels);
 }
 
-// The numbers of every byte's eight bits, lowest first.
+// For each byte, its eight bits as numbers, lowest first.
 template <class T>
 constexpr auto byte_table() {
   std::array<std::array<T, 8>, 256> table{};

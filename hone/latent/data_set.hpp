@@ -11,39 +11,47 @@
 
 namespace hone {
 
+/// The shape of an image.
 struct ImageShape {
-  int rows = 1;
-  int cols = 1;
+  int rows = 1;  ///< height
+  int cols = 1;  ///< width
+  /// rows · cols
   int pixels() const { return rows * cols; }
 };
 
-// Data held in memory as small as their values allow, and expanded to numbers a minibatch at a time. A datum is an
-// image, row after row; data that are not images are images of one row.
+/// Data in the most compact form that their values allow, expanded to numbers one minibatch at a time. A datum is an
+/// image, row by row; data that are not images count as images of one row.
 class DataSet {
  public:
   DataSet() = default;
 
-  // Throw InputError where the values do not make up whole data. `values` are (size, pixels), last index fastest.
+  /// `values` are (size, pixels), last index fastest. Throw InputError unless they make up whole data.
   DataSet(BitRows bits, ImageShape shape);
-  DataSet(std::vector<std::uint8_t> values, ImageShape shape, double scale);  // a byte stands for byte · scale
+  DataSet(std::vector<std::uint8_t> values, ImageShape shape, double scale);  ///< a byte stands for byte · scale
+  /// Data from values (size, pixels), last index fastest. Throws InputError if they are not whole data.
   DataSet(std::vector<float> values, ImageShape shape);
+  /// Data from values (size, pixels), last index fastest. Throws InputError if they are not whole data.
   DataSet(std::vector<double> values, ImageShape shape);
 
+  /// Number of data.
   int size() const { return size_; }
+  /// Values per datum.
   int dimension() const { return size_ == 0 ? 0 : shape_.pixels(); }
+  /// The shape of a datum.
   ImageShape shape() const { return shape_; }
-  bool binary() const { return bits() != nullptr; }  // kept as bits, so every value is 0 or 1
-  std::size_t memory() const;                        // bytes
+  bool binary() const { return bits() != nullptr; }  ///< stored as bits: every value is 0 or 1
+  std::size_t memory() const;                        ///< bytes
 
-  // Writes the data named by `indices` as columns: out is (dimension, indices.size()). An index may come twice.
-  // T is float or double. Throws InputError where a shape or an index does not fit.
+  /// Writes the data at `indices`, which may repeat, as columns: out is (dimension, indices.size()). T is float or
+  /// double. Throws InputError if a shape or an index does not fit.
   template <class T>
   void expand(std::span<const int> indices, MatrixView<T> out) const;
 
-  DataSet slice(int begin, int end) const;  // a copy of the data [begin, end)
+  DataSet slice(int begin, int end) const;  ///< a copy of the data [begin, end)
 
-  // What the data are kept as; null where they are kept otherwise.
+  /// The stored form; null if the data are stored in another one.
   const BitRows* bits() const { return std::get_if<BitRows>(&values_); }
+  /// The bytes that hold the data; null if they are kept otherwise.
   const std::vector<std::uint8_t>* bytes() const { return std::get_if<std::vector<std::uint8_t>>(&values_); }
 
  private:
@@ -55,7 +63,13 @@ class DataSet {
   int size_ = 0;
 };
 
-// The same data as bits where every value is exactly 0 or 1; otherwise as it was.
+/// Stores the data as bits if every value is exactly 0 or 1; otherwise returns them unchanged.
 DataSet packed_if_binary(DataSet data);
+
+/// Data that a model generated, with the latent z of each datum: an exact draw from its posterior.
+struct SimulatedData {
+  Matrix<double> z;  ///< (D, data)
+  DataSet data;      ///< the generated data
+};
 
 }  // namespace hone

@@ -12,8 +12,11 @@ namespace {
 
 NetworkConfig network_of(const DecoderConfig& config) {
   const bool centred = config.density == Density::gaussian;
-  return {config.latent, config.hidden, config.pixels, config.activation,
-          centred ? Intercept::none : Intercept::learned};
+  return {.inputs = config.latent,
+          .hidden = config.hidden,
+          .outputs = config.pixels,
+          .activation = config.activation,
+          .intercept = centred ? Intercept::none : Intercept::learned};
 }
 
 // ∇ log p(x | z) + ∇ log N(z; 0, I)

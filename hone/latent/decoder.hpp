@@ -13,22 +13,22 @@ namespace hone {
 
 struct DecoderConfig {
   int latent = 1;
-  std::vector<int> hidden;  // none: matrix factorization
+  std::vector<int> hidden;  // empty: matrix factorization
   int pixels = 1;
   Activation activation = Activation::relu;
-  Density density = Density::bernoulli;  // a Gaussian's intercepts are held at 0
+  Density density = Density::bernoulli;  // a Gaussian has no intercepts
 };
 
-// How ∇_z log p(x, z) is computed: in the numbers of the decoder, or by bf16 products (floats only).
+// How ∇_z log p(x, z) is computed: in the decoder's own precision, or with bf16 products (float decoders only).
 enum class Gradients { exact, bf16 };
 
-// A latent-variable model: x | z ~ density(network(z)), z ~ N(0, I). Parameters are tensors "decoder.…" of
-// `parameters`, which must outlive it. Products are of Real; points, values and gradients in z are doubles, and so are
-// the sums of values. Const functions may be called from several threads.
+// A latent-variable model: x | z ~ density(network(z)), z ~ N(0, I). Its parameters are the tensors "decoder.…" of
+// `parameters`, which must outlive it. Products are computed in Real; points, gradients in z, values and their sums are
+// doubles. Const functions may be called from several threads.
 template <class Real>
 class Decoder {
  public:
-  // Throws InputError where `gradients` asks for bf16 and there is none.
+  // Throws InputError if `gradients` is bf16 and the CPU has no bf16 products, or Real is double.
   Decoder(const DecoderConfig& config, Parameters<Real>& parameters, Gradients gradients = Gradients::exact);
 
   int latent() const { return config_.latent; }
@@ -36,10 +36,10 @@ class Decoder {
   const DecoderConfig& config() const { return config_; }
 
   void initialize(const RandomSource& random) { network_.initialize(random); }
-  void pack(int part = 0, int parts = 1);  // whenever the parameters have changed; threads share it out
+  void pack(int part = 0, int parts = 1);  // call after the parameters change; thread i of n packs part i
 
-  // log p(x, z) for every column of z (D, n), column c with the datum datum[c] of the minibatch. Values are always
-  // exact. With Gradients::bf16 the decoder must have been made for it.
+  // log p(x, z) for each column of z (D, n), where column c goes with datum[c] of the minibatch. Values are always
+  // exact. Gradients::bf16 needs a decoder that was constructed with it.
   struct Points {
     MatrixView<const double> z;
     const Minibatch<Real>& data;
@@ -48,13 +48,13 @@ class Decoder {
   void log_joint(const Points& points, Want want, std::span<double> value, MatrixView<double> gradient,
                  Gradients gradients = Gradients::exact) const;
 
-  // The natural parameters of x for every column of z (D, n): (pixels, n).
+  // The natural parameters of x for each column of z (D, n): out is (pixels, n).
   void outputs(MatrixView<const double> z, MatrixView<double> out) const;
-  // E[x | z] for every column of z (D, n): out is (pixels, n).
+  // E[x | z] for each column of z (D, n): out is (pixels, n).
   void mean(MatrixView<const double> z, MatrixView<double> out) const;
 
-  // ∇ log p(x | z) in the parameters, in two steps: every thread records columns of its own, then takes its part of the
-  // sum over all columns. The tape must have been prepared for points.z.cols() columns.
+  // The gradient of log p(x | z) with respect to the parameters, in two steps: each thread records its own columns,
+  // then computes its part of the sum over all columns. Prepare the tape for points.z.cols() columns first.
   void prepare(Tape<Real>& tape, int columns) const { tape.prepare(network_.config(), columns); }
   void record(const Points& points, int begin, int end, Tape<Real>& tape) const;
   void sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const {

@@ -6,7 +6,11 @@ namespace hone {
 namespace {
 
 NetworkConfig network_of(const EncoderConfig& config) {
-  return {config.pixels, config.hidden, config.latent, config.activation, Intercept::learned};
+  return {.inputs = config.pixels,
+          .hidden = config.hidden,
+          .outputs = config.latent,
+          .activation = config.activation,
+          .intercept = Intercept::learned};
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ struct EncoderTape {
   Tape<Real> mean, sd;
 };
 
-// q(z | x) = N(μ(x), diag σ(x)²) by two separate networks, σ = modified_softplus(a). Parameters are the tensors
-// "mean.…" and "sd.…" of `parameters`. Const functions may be called from several threads, on columns of their own.
+// q(z | x) = N(μ(x), diag σ(x)²) from two separate networks, σ = modified_softplus(a). Its parameters are the tensors
+// "mean.…" and "sd.…" of `parameters`. Several threads may call const functions, each on its own columns.
 template <class Real>
 class AmortizedGaussian {
  public:
@@ -30,16 +30,16 @@ class AmortizedGaussian {
   const EncoderConfig& config() const { return config_; }
 
   void initialize(const RandomSource& random);
-  void pack(int part = 0, int parts = 1);  // whenever the parameters have changed; threads share it out
+  void pack(int part = 0, int parts = 1);  // call after the parameters change; thread i of n packs part i
 
-  // Shapes a tape for data (pixels, n), which must stay where they are until the tape is used up.
+  // Shapes a tape for data (pixels, n), which must outlive its use.
   void prepare(EncoderTape<Real>& tape, BatchView<const Real> data) const;
 
   // μ and σ (D, n) of the data in columns [begin, end)
   void forward(EncoderTape<Real>& tape, int begin, int end, MatrixView<double> mean, MatrixView<double> sd) const;
 
-  // From d objective / dμ and d objective / dσ (D, n) of the columns [begin, end); then every thread makes its part of
-  // the sum over all columns, the gradient of q's parameters.
+  // Backpropagates d objective / dμ and d objective / dσ (D, n) for the columns [begin, end). Then each thread computes
+  // its part of the sum over all columns: the gradient of q's parameters.
   void backward(EncoderTape<Real>& tape, int begin, int end, MatrixView<const double> mean,
                 MatrixView<const double> sd) const;
   void sum_gradient(const EncoderTape<Real>& tape, int part, int parts, std::span<Real> gradient) const;

@@ -7,16 +7,16 @@
 
 namespace hone {
 
-// log p(x, z) of the data of a minibatch: one posterior a datum, all with the same decoder.
+// log p(x, z) for a minibatch: one posterior per datum, all with the same decoder.
 template <class Real>
 class LatentTarget final : public Target {
  public:
-  // The decoder must outlive the target and be packed. With Gradients::bf16 all gradients are made of bf16 products,
-  // those that come with an (exact) value too: all kicks of a trajectory are by one function, so that it is reversible.
+  // The decoder must be packed and outlive the target. With Gradients::bf16 all gradients come from bf16 products, even
+  // those requested with an (exact) value: a trajectory is reversible only if one function makes all its kicks.
   explicit LatentTarget(const Decoder<Real>& decoder, Gradients gradients = Gradients::exact)
       : decoder_(decoder), gradients_(gradients) {}
 
-  // Column c of the minibatch, which must outlive its use, is datum first_datum + c. Not while others evaluate.
+  // Column c of the minibatch is datum first_datum + c. The minibatch must outlive its use. Not thread-safe.
   void set_data(const Minibatch<Real>& data, std::uint32_t first_datum = 0);
 
   int dimension() const override { return decoder_.latent(); }

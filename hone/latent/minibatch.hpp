@@ -11,7 +11,7 @@
 
 namespace hone {
 
-// Some data as the products want them: one datum a column, expanded once, before the chains move.
+// Data in the layout of the matrix products: one datum per column, expanded once before the chains move.
 template <class Real>
 class Minibatch {
  public:
@@ -22,7 +22,7 @@ class Minibatch {
   int count() const { return pixels_.cols(); }
   BatchView<const Real> view() const { return pixels_.view(); }
 
-  // log p(x | z) without what depends on z: − Σ log x! of a Poisson, else 0
+  // The part of log p(x | z) that does not depend on z: − Σ log x! for a Poisson, otherwise 0
   double constant(std::uint32_t column) const { return constant_[column]; }
 
   template <class T>
@@ -30,7 +30,7 @@ class Minibatch {
     for (std::size_t i = 0; i < datum.size(); ++i) pixels_(static_cast<int>(i), column) = static_cast<Real>(datum[i]);
     constant_[column] = 0;
     if (density_ != Density::poisson) return;
-    int sign = 0;  // lgamma itself writes a global one
+    int sign = 0;  // lgamma would write a global variable
     for (const T x : datum) constant_[column] -= ::lgamma_r(static_cast<double>(x) + 1, &sign);
   }
 

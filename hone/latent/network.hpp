@@ -21,17 +21,17 @@ struct NetworkConfig {
   Intercept intercept = Intercept::learned;
 };
 
-// What a network's layers hold for a batch: one column a chain or datum. Threads may work on columns of their own.
+// The values of a network's layers for a batch: one column per chain or datum. Each thread may work on its own columns.
 template <class Element>
 struct Tape {
-  // Shapes the tape for a network; memory is kept where it suffices.
+  // Shapes the tape for a network; reuses its memory if that is large enough.
   void prepare(const NetworkConfig& config, int columns);
   int columns() const { return input.cols(); }
 
-  BatchView<const Element> input;  // (inputs, n), of own_input unless the caller has it elsewhere
+  BatchView<const Element> input;  // (inputs, n); own_input unless the caller stores it elsewhere
   Batch<Element> own_input;
-  std::vector<Batch<Element>> value;  // of every layer: act(a), and a of the output layer
-  std::vector<Batch<Element>> delta;  // d objective / da of every layer
+  std::vector<Batch<Element>> value;  // per layer: act(a); for the output layer, a
+  std::vector<Batch<Element>> delta;  // per layer: d objective / da
   Batch<Sum<Element>> input_delta;
 };
 
@@ -41,15 +41,15 @@ class LayerStack {
  public:
   using Real = Sum<Element>;
 
-  // `directions` of the first layer: forward where no gradient in the inputs is needed.
+  // `directions` is for the first layer: forward if no gradient in the inputs is needed.
   LayerStack(const NetworkConfig& config, Directions directions);
 
   int depth() const { return static_cast<int>(layers_.size()); }
   PackedLayer<Element>& layer(int index) { return layers_[index]; }
 
   void forward(Tape<Element>& tape, int begin, int end) const;  // input → value, all layers
-  // input → the delta of the output layer, where the outputs are natural parameters of `data` (of whose datum only
-  // [begin, end) is read), and value[c] += log p of column begin + c; either may be left out.
+  // The outputs are the natural parameters of `data`, of whose datum only [begin, end) is read. Depending on `want`,
+  // writes the delta of the output layer and adds log p of column begin + c to value[c].
   void forward_residual(Tape<Element>& tape, int begin, int end, Density density, const DataColumns<Real>& data,
                         Want want, std::span<double> value) const;
   void backward(Tape<Element>& tape, int begin, int end) const;        // delta of the output layer → all deltas
@@ -66,24 +66,24 @@ class LayerStack {
 template <class Real>
 class Network {
  public:
-  // Tensors are called NAME.weight[l] and NAME.bias[l], l = 0 next to the inputs. Throws InputError where a width is
-  // not positive.
+  // Its tensors are NAME.weight[l] and NAME.bias[l]; layer 0 is next to the inputs. Throws InputError if a width is not
+  // positive.
   Network(const NetworkConfig& config, const std::string& name, Directions directions, Parameters<Real>& parameters);
 
   const NetworkConfig& config() const { return config_; }
   const LayerStack<Real>& layers() const { return layers_; }
 
-  // The authors' start: N(0, 1) over the root of the layer's width for hidden layers, N(0, 1) for the output layer, and
-  // 0.01 N(0, 1) for a network without hidden layers. Every tensor has a stream of its own.
+  // The authors' start: N(0, 1) divided by the square root of the layer's width for hidden layers, N(0, 1) for the
+  // output layer, 0.01 N(0, 1) for a network without hidden layers. Each tensor has its own stream of random numbers.
   void initialize(const RandomSource& random);
 
-  // To be called whenever the parameters have changed; threads share it out as part i of n.
+  // Call after the parameters change; thread i of n packs part i.
   void pack(int part = 0, int parts = 1) { pack_into(layers_, part, parts); }
   template <class Element>
   void pack_into(LayerStack<Element>& layers, int part, int parts) const;
 
-  // gradient of the network's parameters = Σ over the columns of the tape, whose deltas are known. Threads share it out
-  // as part i of n; the bits do not depend on n.
+  // The gradient of the network's parameters: the sum over the columns of a tape whose deltas are known. Thread i of n
+  // computes part i; the bits do not depend on n.
   void sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace hone {
 
-// A matrix of parameters: (rows, cols), row after row. Weights have one row an input unit; a bias is one row.
+// A matrix of parameters (rows, cols), row by row. Weights have one row per input unit; a bias is one row.
 struct Tensor {
   std::string name;
   std::size_t offset;
@@ -17,8 +17,8 @@ struct Tensor {
   std::size_t size() const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols); }
 };
 
-// All parameters of a model and of its q in one flat vector with named tensors. A gradient is a span of the same size
-// and order.
+// All parameters of a model and its q: one flat vector, divided into named tensors. A gradient has the same size and
+// order.
 template <class Real>
 class Parameters {
  public:
@@ -34,7 +34,7 @@ class Parameters {
   std::span<const Real> values() const { return values_; }
   std::size_t size() const { return values_.size(); }
 
-  // The numbers of one tensor in the parameters, or in a gradient of theirs.
+  // One tensor's numbers in the parameters or in a gradient.
   std::span<Real> of(int tensor) { return of(tensor, std::span<Real>(values_)); }
   std::span<const Real> of(int tensor) const { return of(tensor, std::span<const Real>(values_)); }
   template <class T>

@@ -6,6 +6,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/planted.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/mcmc/step_size.hpp"
 #include "hone/tensor/vectors.hpp"
 
 namespace hone {
@@ -15,10 +16,9 @@ double kinetic_energy(std::span<const double> momentum) { return 0.5 * dot(momen
 
 }  // namespace
 
-Hmc::Hmc(int leapfrog, int jitter, StepSizes step_sizes)
-    : leapfrog_(leapfrog), jitter_(jitter), step_sizes_(step_sizes) {
-  if (leapfrog < 1) throw InputError("the number of leapfrog steps must be at least 1");
-  if (jitter < 0 || jitter >= leapfrog)
+Hmc::Hmc(const HmcConfig& config) : config_(config) {
+  if (config.leapfrog < 1) throw InputError("the number of leapfrog steps must be at least 1");
+  if (config.jitter < 0 || config.jitter >= config.leapfrog)
     throw InputError("the jitter of the leapfrog steps must be at least 0 and below their number");
 }
 
@@ -58,12 +58,12 @@ void Hmc::reserve(int dimension, int count) {
 void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
   const int count = chains.count();
   std::iota(order_.begin(), order_.begin() + count, 0);
-  std::fill_n(length_.begin(), count, leapfrog_);
-  if (jitter_ == 0) return;
+  std::fill_n(length_.begin(), count, config_.leapfrog);
+  if (config_.jitter == 0) return;
   for (int chain = 0; chain < count; ++chain) {
     double uniform = 0;
     move.random.uniforms({Purpose::leapfrog, move.iteration, chains.datum(chain), move.step}, {&uniform, 1});
-    length_[chain] = jittered(leapfrog_, jitter_, uniform);
+    length_[chain] = jittered(config_.leapfrog, config_.jitter, uniform);
   }
   std::sort(order_.begin(), order_.begin() + count,
             [this](int a, int b) { return length_[a] != length_[b] ? length_[a] > length_[b] : a < b; });
@@ -72,7 +72,7 @@ void Hmc::order_by_length(const Move& move, const ChainsView& chains) {
 
 void Hmc::choose_step_sizes(const Move& move, const ChainsView& chains) {
   std::fill_n(step_size_.begin(), chains.count(), move.step_size);
-  if (step_sizes_ == StepSizes::fixed) return;
+  if (config_.step_sizes == StepSizes::fixed) return;
   constexpr int halvings = 10;
   constexpr auto total = [] {
     double sum = 0;
@@ -104,7 +104,7 @@ void Hmc::integrate(const Target& target, int count) {
   const MatrixView<double> position = position_, slope = slope_, momentum = momentum_;
   // to += part · ε · from for the trajectories [begin, end)
   const auto add_steps = [&](double part, MatrixView<const double> from, MatrixView<double> to, int begin, int end) {
-    if (step_sizes_ == StepSizes::fixed)
+    if (config_.step_sizes == StepSizes::fixed)
       add_scaled(part * step_size_[0], from.columns(begin, end).flat(), to.columns(begin, end).flat());
     else
       for (int i = begin; i < end; ++i) add_scaled(part * step_size_[i], from.column(i), to.column(i));

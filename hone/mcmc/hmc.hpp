@@ -2,26 +2,39 @@
 
 #include <vector>
 
-#include "hone/base/clones.hpp"
 #include "hone/mcmc/kernel.hpp"
 
 namespace hone {
 
-// Leapfrog steps of a trajectory, uniform on leapfrog − jitter … leapfrog + jitter: on both engines.
-HONE_INLINE int jittered(int leapfrog, int jitter, double uniform) {
-  return leapfrog - jitter + static_cast<int>(uniform * (2 * jitter + 1));
-}
+/// Which step sizes a trajectory takes.
+enum class StepSizes {
+  fixed,  ///< ε
+  varied,  ///< each chain's own ε / 2^j with P(j) ∝ 1 / (j + 1)², j = 0 … 10, whatever its place: still reversible.
+           ///< Chains in places too stiff for ε are stuck for a while only, at the price of shorter trajectories now
+           ///< and then
+};
 
-// Hamiltonian Monte Carlo with the identity mass matrix and fresh momenta at every step. A trajectory of L leapfrog
-// steps costs L gradients, since the gradient at the accepted point is kept. With jitter every chain draws its own
-// number of steps, uniform on L − jitter … L + jitter, independently of where it stands: still reversible, and the
-// resonances of a fixed length are gone.
+/// The settings of HMC.
+struct HmcConfig {
+  int leapfrog = 5;  ///< leapfrog steps L, at least 1
+  int jitter = 0;    ///< each chain's number of steps is uniform on L − jitter … L + jitter; 0 ≤ jitter < L
+  StepSizes step_sizes = StepSizes::fixed;  ///< fixed or varied
+};
+
+/// Hamiltonian Monte Carlo with the identity mass matrix and fresh momenta at every step. A trajectory of L leapfrog
+/// steps costs L gradients, since the gradient at the accepted point is kept. With jitter every chain draws its own
+/// number of steps, uniform on L − jitter … L + jitter, independently of where it stands: still reversible, and the
+/// resonances of a fixed length are gone.
 class Hmc final : public Kernel {
  public:
-  explicit Hmc(int leapfrog, int jitter = 0, StepSizes step_sizes = StepSizes::fixed);  // 0 ≤ jitter < leapfrog
+  explicit Hmc(const HmcConfig& config = {});  ///< InputError where there can be no such trajectories
 
+  std::unique_ptr<Kernel> clone() const override { return std::make_unique<Hmc>(config_); }
   Want wants() const override { return Want::both; }
   void step(const Target& target, const Move& move, const ChainsView& chains) override;
+  double default_acceptance() const override { return 0.7; }  ///< as in the authors' code for the toys
+  double evaluations_per_step() const override { return config_.leapfrog; }
+  const HmcConfig* as_hmc() const override { return &config_; }
 
  private:
   void step_block(const Target& target, const Move& move, const ChainsView& chains);
@@ -31,9 +44,7 @@ class Hmc final : public Kernel {
   void start(const Move& move, const ChainsView& chains);
   void integrate(const Target& target, int count);
 
-  int leapfrog_;
-  int jitter_;
-  StepSizes step_sizes_;
+  HmcConfig config_;
   // The trajectories, longest first, so that those still under way are the first columns.
   std::vector<int> order_;            // trajectory → chain
   std::vector<std::uint32_t> datum_;  // trajectory → datum

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hone/base/error.hpp"
 #include "hone/base/planted.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/mcmc/hmc.hpp"
-#include "hone/mcmc/mala.hpp"
-#include "hone/mcmc/random_walk.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 
@@ -42,30 +39,6 @@ void metropolis(const Proposal& proposal, const Move& move, const ChainsView& ch
   copy(proposal.z, chains.z.column(chain));
   if (!proposal.gradient.empty()) copy(proposal.gradient, chains.gradient.column(chain));
   chains.value[chain] = proposal.value;
-}
-
-std::unique_ptr<Kernel> make_kernel(const KernelConfig& config) {
-  switch (config.kind) {
-    case KernelKind::hmc:
-      return std::make_unique<Hmc>(config.leapfrog, config.leapfrog_jitter, config.step_sizes);
-    case KernelKind::mala:
-      return std::make_unique<Mala>();
-    case KernelKind::random_walk:
-      return std::make_unique<RandomWalk>();
-  }
-  throw Error("unknown kernel");
-}
-
-double default_acceptance(KernelKind kind) {
-  switch (kind) {
-    case KernelKind::hmc:
-      return 0.7;
-    case KernelKind::mala:
-      return 0.54;
-    case KernelKind::random_walk:
-      return 0.4;
-  }
-  throw Error("unknown kernel");
 }
 
 }  // namespace hone

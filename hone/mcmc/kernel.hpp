@@ -11,85 +11,82 @@
 
 namespace hone {
 
-// What became of a chain's proposal. A proposal where the target is not finite is a counted rejection. A chain that
-// stands outside the support (its value is −∞) never moves and counts nowhere.
+/// What became of a chain's proposal. A proposal where the target is not finite is a counted rejection. A chain that
+/// stands outside the support (its value is −∞) never moves and counts nowhere.
 enum class Outcome : std::uint8_t { rejected, accepted, nonfinite, outside };
 
-// Some of a batch of chains, with the target's value and gradient where they stand.
+/// Some of a batch of chains, with the target's value and gradient where they stand.
 struct ChainsView {
-  MatrixView<double> z;          // (D, n)
-  std::span<double> value;       // log p(x, z)
-  MatrixView<double> gradient;   // (D, n)
-  std::span<double> acceptance;  // probability with which the last proposal was to be accepted
-  std::span<Outcome> outcome;    // of the last proposal
-  std::uint32_t first_datum;     // column c moves by the random numbers, and in the posterior, of datum first_datum + c
+  MatrixView<double> z;          ///< (D, n)
+  std::span<double> value;       ///< log p(x, z)
+  MatrixView<double> gradient;   ///< (D, n)
+  std::span<double> acceptance;  ///< probability with which the last proposal was to be accepted
+  std::span<Outcome> outcome;    ///< of the last proposal
+  std::uint32_t first_datum;  ///< column c moves by the random numbers, and in the posterior, of datum first_datum + c
 
+  /// n
   int count() const { return z.cols(); }
+  /// The datum whose random numbers move a chain.
   std::uint32_t datum(int chain) const { return first_datum + static_cast<std::uint32_t>(chain); }
+  /// The chains [begin, end).
   ChainsView range(int begin, int end) const;
 };
 
+/// A batch of chains that owns its memory.
 struct Chains {
+  /// `count` chains of one dimension, all zeros.
   Chains(int dimension, int count);
+  /// All chains; column c has the random numbers of datum first_datum + c.
   ChainsView view(std::uint32_t first_datum = 0);
 
-  Matrix<double> z;
-  std::vector<double> value;
-  Matrix<double> gradient;
-  std::vector<double> acceptance;
-  std::vector<Outcome> outcome;
+  Matrix<double> z;                ///< the points (D, n)
+  std::vector<double> value;       ///< log p(x, z) at the points
+  Matrix<double> gradient;         ///< its gradient (D, n)
+  std::vector<double> acceptance;  ///< acceptance probabilities of the last proposals
+  std::vector<Outcome> outcome;    ///< outcomes of the last proposals
 };
 
-// Which random numbers and which step size a step uses.
+/// Which random numbers and which step size a step uses.
 struct Move {
-  const RandomSource& random;
-  std::uint32_t iteration;
-  std::uint32_t step;
-  double step_size;
+  const RandomSource& random;  ///< source of the random numbers
+  std::uint32_t iteration;     ///< names the random numbers
+  std::uint32_t step;          ///< names the random numbers
+  double step_size;            ///< ε of HMC, δ of MALA and random walk
 };
 
-// An MCMC transition that leaves the target invariant. It owns scratch memory: one kernel a thread.
+struct HmcConfig;
+
+/// An MCMC transition that leaves the target invariant. It owns scratch memory: one kernel per thread, cloned from the
+/// one that a caller gives.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // What must be known of the target where the chains stand before the first step; steps keep it up to date.
+  /// The same transition with scratch memory of its own.
+  virtual std::unique_ptr<Kernel> clone() const = 0;
+  /// What must be known of the target where the chains stand before the first step; steps keep it up to date.
   virtual Want wants() const = 0;
 
-  // Moves every chain once and says what became of the proposals.
+  /// Moves every chain once and says what became of the proposals.
   virtual void step(const Target& target, const Move& move, const ChainsView& chains) = 0;
+
+  /// A good value of RefineConfig::acceptance for this kernel. The caller sets it: a Refiner does not ask the kernel.
+  virtual double default_acceptance() const { return 0.57; }
+  /// How often a step evaluates the target for a chain, in the mean.
+  virtual double evaluations_per_step() const { return 1; }
+  /// The settings where the kernel is HMC: engines that execute it themselves (cuda) need them. Null: another kernel.
+  virtual const HmcConfig* as_hmc() const { return nullptr; }
 };
 
-// Where a chain may go: the gradient may be empty.
+/// Where a chain may go: the gradient may be empty.
 struct Proposal {
-  double log_ratio;
-  double value;
-  std::span<const double> z, gradient;
+  double log_ratio;                  ///< log of the Metropolis ratio
+  double value;                      ///< log p(x, z) at the proposal
+  std::span<const double> z;         ///< the proposed point
+  std::span<const double> gradient;  ///< the gradient there; may be empty
 };
 
-// Moves the chain with probability min(1, exp(log_ratio)); a log_ratio that is not a number, or a non-finite value,
-// rejects. Fills the chain's acceptance and outcome.
+/// Moves the chain with probability min(1, exp(log_ratio)); a log_ratio that is not a number, or a non-finite value,
+/// rejects. Fills the chain's acceptance and outcome.
 void metropolis(const Proposal& proposal, const Move& move, const ChainsView& chains, int chain);
-
-enum class KernelKind { hmc, mala, random_walk };
-
-// Which step sizes a trajectory of hmc takes.
-enum class StepSizes {
-  fixed,   // ε
-  varied,  // each chain's own ε / 2^j with P(j) ∝ 1 / (j + 1)², j = 0 … 10, whatever its place: still reversible.
-           // Chains in places too stiff for ε are stuck for a while only, at the price of shorter trajectories now and
-           // then
-};
-
-struct KernelConfig {
-  KernelKind kind = KernelKind::hmc;
-  int leapfrog = 5;         // hmc: leapfrog steps L
-  int leapfrog_jitter = 0;  // hmc: each chain's number of steps is uniform on L − jitter … L + jitter
-  StepSizes step_sizes = StepSizes::fixed;  // hmc
-};
-
-std::unique_ptr<Kernel> make_kernel(const KernelConfig& config);
-
-// The acceptance that the step size of a kernel aims at, as in the authors' code for the toys.
-double default_acceptance(KernelKind kind);
 
 }  // namespace hone

@@ -4,11 +4,13 @@
 
 namespace hone {
 
-// Random-walk Metropolis: z' = z + √δ ξ, δ the step size. It needs no gradients and keeps none.
+/// Random-walk Metropolis: z' = z + √δ ξ, δ the step size. It needs no gradients and keeps none.
 class RandomWalk final : public Kernel {
  public:
+  std::unique_ptr<Kernel> clone() const override { return std::make_unique<RandomWalk>(); }
   Want wants() const override { return Want::value; }
   void step(const Target& target, const Move& move, const ChainsView& chains) override;
+  double default_acceptance() const override { return 0.4; }  ///< as in the authors' code for the toys
 
  private:
   Matrix<double> position_;

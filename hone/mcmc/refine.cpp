@@ -5,22 +5,25 @@
 #include <stdexcept>
 
 #include "hone/base/error.hpp"
+#include "hone/mcmc/step_size.hpp"
 
 namespace hone {
 
 StepSizeController::StepSizeController(double step_size, double acceptance, double gain)
-    : step_size_(step_size), rule_{step_size, acceptance, gain} {
+    : step_size_(step_size), start_(step_size), acceptance_(acceptance), gain_(gain) {
   if (!(gain >= 0 && gain < 1)) throw InputError("the gain of the step size must lie in [0, 1)");
   if (!(step_size > 0) || !std::isfinite(step_size)) throw InputError("the step size must be positive");
   if (!(acceptance > 0 && acceptance < 1)) throw InputError("the acceptance to aim at must lie between 0 and 1");
 }
 
-void StepSizeController::update(double acceptance) { step_size_ = rule_.next(step_size_, acceptance); }
+void StepSizeController::update(double acceptance) {
+  step_size_ = StepSizeRule(start_, acceptance_, gain_).next(step_size_, acceptance);
+}
 
-Refiner::Refiner(const KernelConfig& kernel, const RefineConfig& config, Team& team)
+Refiner::Refiner(const Kernel& kernel, const RefineConfig& config, Team& team)
     : config_(config), controller_(config.step_size, config.acceptance, config.gain), team_(team) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
-  for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(make_kernel(kernel));
+  for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(kernel.clone());
 }
 
 Refinement Refiner::refine(const Target& target, const ChainsView& chains, int group, std::uint32_t iteration,
@@ -60,7 +63,7 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
   }
 }
 
-double find_step_size(const Target& target, const KernelConfig& kernel, const Chains& chains, double step_size,
+double find_step_size(const Target& target, const Kernel& kernel, const Chains& chains, double step_size,
                       double acceptance, const RandomSource& random, Team& team) {
   std::uint32_t trial = 0;
   const auto accepted_at = [&](double size) {

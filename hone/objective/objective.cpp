@@ -1,34 +1,6 @@
 #include "hone/objective/objective.hpp"
 
-#include "hone/base/error.hpp"
-#include "hone/objective/kl.hpp"
-#include "hone/objective/li2017.hpp"
-#include "hone/objective/vcd.hpp"
-
 namespace hone {
-
-std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family,
-                                          const BaselineFactory& baselines) {
-  const BaselineFactory make =
-      baselines ? baselines : [&](Term) { return make_baseline(config.baseline, config.baseline_decay); };
-  switch (config.kind) {
-    case ObjectiveKind::kl:
-      return std::make_unique<KlObjective>(config, family, make);
-    case ObjectiveKind::hoffman:
-      return std::make_unique<HoffmanObjective>(config, family, make);
-    case ObjectiveKind::vcd:
-      return std::make_unique<VcdObjective>(config, family, make);
-    case ObjectiveKind::li2017:
-      return std::make_unique<Li2017Objective>();
-  }
-  throw Error("unknown objective");
-}
-
-bool uses_baseline(const ObjectiveConfig& config) {
-  if (config.kind == ObjectiveKind::li2017) return false;
-  return config.first_term == FirstTerm::score ||
-         (config.kind == ObjectiveKind::vcd && config.estimator == Estimator::full);
-}
 
 double elbo_estimate(const Family& family, const Evidence& evidence, bool analytic) {
   double sum = 0, weight = 0;

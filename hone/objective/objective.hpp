@@ -2,49 +2,84 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "hone/objective/baseline.hpp"
 #include "hone/objective/evidence.hpp"
-#include "hone/objective/terms.hpp"
 
 namespace hone {
 
-enum class ObjectiveKind { kl, hoffman, vcd, li2017 };
+/// The terms of −∇VCD = ∇E_q[f] − ∇E_q(t)[f].
+enum class Term { first, second };
 
-struct ObjectiveConfig {
-  ObjectiveKind kind = ObjectiveKind::vcd;
-  double alpha = 1;                                   // vcd: appendix 2's α, in [0, 1]
-  Estimator estimator = Estimator::full;              // vcd
-  FirstTerm first_term = FirstTerm::reparameterized;  // kl and vcd
-  Entropy entropy = Entropy::automatic;               // kl and vcd
-  BaselineKind baseline = BaselineKind::global;
-  double baseline_decay = 0.9;  // γ
+/// How ∇_θ E_q[f] is estimated.
+enum class FirstTerm { reparameterized, score };
+
+/// Whether the score at z0 of eq. gradient_term2 is kept, or dropped as the paper allows for large t.
+enum class Estimator { full, large_t };
+
+/// Whether E_q[−log q] and its gradient are exact (a Gaussian; appendix 3, the authors' choice) or sampled at z0.
+enum class Entropy { automatic, analytic, sampled };
+
+/// Whether `entropy` means the analytic form for this family; an InputError where it asks for one that there is not.
+bool analytic_entropy(Entropy entropy, const Family& family);
+
+class FirstTermGradient;   // terms.hpp
+class SecondTermGradient;  // terms.hpp
+
+/// An objective as a sum of the paper's terms, for engines that execute it themselves (cuda).
+struct ObjectiveTerms {
+  bool refines = false;                               ///< whether the model learns at z_t
+  bool first = true;                                  ///< + ∇E_q[f], eq. gradient_term1, estimated by …
+  FirstTerm first_term = FirstTerm::reparameterized;  ///< the estimator of ∇E_q[f]
+  Entropy entropy = Entropy::automatic;               ///< exact or sampled entropy of q
+  bool start_score = false;    ///< − α (f(z_t) − C) ∇ log q(z0): eq. gradient_term2, second term
+  bool refined_score = false;  ///< + α ∇ log q(z_t): eq. gradient_term2, first term
+  double alpha = 1;            ///< the factor on both scores
+
+  /// Whether the first term is estimated by the score.
+  bool score_first() const { return first && first_term == FirstTerm::score; }
+  /// Whether a term needs a control variate.
+  bool uses_baseline() const { return score_first() || start_score; }
 };
 
-// Which gradient θ follows. Owns no parameters, but its control variate learns from iteration to iteration.
+/// Makes the baseline of a term; asked for only by terms that use one.
+using BaselineFactory = std::function<std::unique_ptr<Baseline>(Term)>;
+
+/// Which gradient θ follows. Owns no parameters, but its control variate learns from iteration to iteration: a fit
+/// works on a clone of the objective that a caller gives.
 class Objective {
  public:
   virtual ~Objective() = default;
-  virtual bool refines() const = 0;  // whether it reads z_t
-  // Adds the direction that θ is to move in: the gradient of minus the objective.
+  /// The same objective, which has learned nothing yet.
+  virtual std::unique_ptr<Objective> clone() const = 0;
+  virtual std::string name() const { return "own objective"; }  ///< in messages
+
+  virtual bool refines() const = 0;  ///< whether it needs z_t: without it no chain is run
+  /// Adds the direction that θ is to move in: the gradient of minus the objective.
   virtual void add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) = 0;
-  virtual double baseline() const { return 0; }  // C of the second term, where it is one number
+
+  /// Whether E_q[log q] is exact rather than sampled at z0 (a Gaussian q; appendix 3), in the gradient and in the
+  /// estimates of a fit. Then ∇_z log q at z0 is not computed. Throws InputError where the family has no such form.
+  virtual bool analytic(const Family&) const { return false; }
+  virtual int least_draws() const { return 1; }  ///< per component of q and iteration, with its present baselines
+
+  virtual double baseline() const { return 0; }  ///< C of the second term, where it is one number
+  /// Replaces the baselines of its terms: who trains a q per datum has a baseline per datum. To be called before the
+  /// first batch. An objective with a control variate of its own need not listen.
+  virtual void use_baselines(const BaselineFactory&) {}
+
+  /// None: the objective is not a sum of the paper's terms.
+  virtual std::optional<ObjectiveTerms> terms() const { return std::nullopt; }
 };
 
-// Makes the baseline of a term, asked for only by terms that use one; by default the one that the configuration names.
-using BaselineFactory = std::function<std::unique_ptr<Baseline>(Term)>;
-
-std::unique_ptr<Objective> make_objective(const ObjectiveConfig& config, const Family& family,
-                                          const BaselineFactory& baselines = {});
-
-// Whether the objective has a score-function term, and so a baseline.
-bool uses_baseline(const ObjectiveConfig& config);
-
-// One iteration's estimates of the ELBO (eq. elbo) and of the VCD (eq. new_divergence_rearranged; always for α = 1):
-// means by weight; NaN where no draw is left. `analytic`: appendix 3's form, with E_q[log q] exact
-// (eq2:objective_simplified).
+/// One iteration's estimates of the ELBO (eq. elbo) and of the VCD (eq. new_divergence_rearranged; always for α = 1):
+/// means by weight; NaN where no draw is left. `analytic`: appendix 3's form, with E_q[log q] exact
+/// (eq2:objective_simplified).
 double elbo_estimate(const Family& family, const Evidence& evidence, bool analytic);
+/// One iteration's estimate of the VCD; see elbo_estimate.
 double vcd_estimate(const Family& family, const Evidence& evidence, bool analytic);
 
 }  // namespace hone

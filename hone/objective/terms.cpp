@@ -7,27 +7,25 @@ namespace hone {
 
 bool analytic_entropy(Entropy entropy, const Family& family) {
   if (entropy == Entropy::analytic && !family.has_analytic_entropy())
-    throw InputError("the entropy of a mixture has no analytic form; use sampled");
+    throw InputError("the entropy of this family has no analytic form; use sampled");
   return entropy != Entropy::sampled && family.has_analytic_entropy();
 }
-
-FirstTermGradient::FirstTermGradient(FirstTerm kind, bool analytic, std::unique_ptr<Baseline> baseline)
-    : kind_(kind), analytic_(analytic), baseline_(std::move(baseline)) {}
 
 void FirstTermGradient::add(const Family& family, const Evidence& evidence, std::span<double> gradient) {
   coefficient_.resize(evidence.draws.count());
   value_.resize(evidence.draws.count());
+  const bool analytic = analytic_entropy(entropy_, family);
   if (kind_ == FirstTerm::score)
-    add_score(family, evidence, gradient);
+    add_score(family, evidence, analytic, gradient);
   else
-    add_reparameterized(family, evidence, gradient);
+    add_reparameterized(family, evidence, analytic, gradient);
 }
 
-void FirstTermGradient::add_reparameterized(const Family& family, const Evidence& evidence,
+void FirstTermGradient::add_reparameterized(const Family& family, const Evidence& evidence, bool analytic,
                                             std::span<double> gradient) {
   const Draws& draws = evidence.draws;
   const std::span<const double> weight(draws.weight);
-  if (analytic_) {  // E_q[log p] by its path, the entropy exactly
+  if (analytic) {  // E_q[log p] by its path, the entropy exactly
     family.add_pathwise(draws, evidence.grad_p0, weight, gradient);
     family.add_entropy_gradient(weight, gradient);
     return;
@@ -42,26 +40,25 @@ void FirstTermGradient::add_reparameterized(const Family& family, const Evidence
   family.add_component_score(draws, coefficient_, gradient);  // eq2:mixture_grad_elbo_wk
 }
 
-void FirstTermGradient::add_score(const Family& family, const Evidence& evidence, std::span<double> gradient) {
+void FirstTermGradient::add_score(const Family& family, const Evidence& evidence, bool analytic,
+                                  std::span<double> gradient) {
   const Draws& draws = evidence.draws;
   // E_q[(f − C) ∇ log q]; the analytic form samples log p alone and adds the entropy's gradient
-  for (int i = 0; i < draws.count(); ++i) value_[i] = analytic_ ? evidence.log_p0[i] : evidence.f0(i);
+  for (int i = 0; i < draws.count(); ++i) value_[i] = analytic ? evidence.log_p0[i] : evidence.f0(i);
   baseline_->centre(draws, value_, coefficient_);
   for (int i = 0; i < draws.count(); ++i) coefficient_[i] *= draws.weight[i];
   family.add_draw_score(draws, coefficient_, gradient);
-  if (analytic_) family.add_entropy_gradient(draws.weight, gradient);
+  if (analytic) family.add_entropy_gradient(draws.weight, gradient);
 }
-
-SecondTermGradient::SecondTermGradient(Estimator estimator, bool analytic, std::unique_ptr<Baseline> baseline)
-    : estimator_(estimator), analytic_(analytic), baseline_(std::move(baseline)) {}
 
 void SecondTermGradient::add(const Family& family, const Evidence& evidence, double alpha, std::span<double> gradient) {
   const Draws& draws = evidence.draws;
   coefficient_.resize(draws.count());
   value_.resize(draws.count());
   if (estimator_ == Estimator::full && !planted(Fault::score_term_dropped)) {
+    const bool analytic = analytic_entropy(entropy_, family);
     for (int i = 0; i < draws.count(); ++i)  // f without its constant is appendix 3's g
-      value_[i] = analytic_ ? evidence.ft(i) - family.log_normalizer(i) : evidence.ft(i);
+      value_[i] = analytic ? evidence.ft(i) - family.log_normalizer(i) : evidence.ft(i);
     baseline_->centre(draws, value_, coefficient_);
     const double sign = planted(Fault::score_term_sign) ? 1 : -1;
     for (int i = 0; i < draws.count(); ++i) coefficient_[i] *= sign * alpha * draws.weight[i];

@@ -6,37 +6,23 @@
 
 #include "hone/objective/baseline.hpp"
 #include "hone/objective/evidence.hpp"
+#include "hone/objective/objective.hpp"
 
 namespace hone {
-
-// The terms of −∇VCD = ∇E_q[f] − ∇E_q(t)[f].
-enum class Term { first, second };
-
-// How ∇_θ E_q[f] is estimated.
-enum class FirstTerm { reparameterized, score };
-
-// Whether the score at z0 of eq. gradient_term2 is kept, or dropped as the paper allows for large t.
-enum class Estimator { full, large_t };
-
-// Whether E_q[−log q] and its gradient are exact (a Gaussian; appendix 3, the authors' choice) or sampled at z0.
-enum class Entropy { automatic, analytic, sampled };
-
-// Whether `entropy` means the analytic form for this family; an InputError where it asks for one that there is not.
-bool analytic_entropy(Entropy entropy, const Family& family);
 
 // The gradient of E_q[f], eq. gradient_term1.
 class FirstTermGradient {
  public:
-  // The baseline serves FirstTerm::score alone and may else be none.
-  FirstTermGradient(FirstTerm kind, bool analytic, std::unique_ptr<Baseline> baseline);
+  FirstTermGradient(FirstTerm kind, Entropy entropy) : kind_(kind), entropy_(entropy) {}
+  void use(std::unique_ptr<Baseline> baseline) { baseline_ = std::move(baseline); }  // FirstTerm::score needs one
   void add(const Family& family, const Evidence& evidence, std::span<double> gradient);
 
  private:
-  void add_reparameterized(const Family& family, const Evidence& evidence, std::span<double> gradient);
-  void add_score(const Family& family, const Evidence& evidence, std::span<double> gradient);
+  void add_reparameterized(const Family& family, const Evidence& evidence, bool analytic, std::span<double> gradient);
+  void add_score(const Family& family, const Evidence& evidence, bool analytic, std::span<double> gradient);
 
   FirstTerm kind_;
-  bool analytic_;
+  Entropy entropy_;
   std::unique_ptr<Baseline> baseline_;
   std::vector<double> coefficient_, value_;
   Matrix<double> slope_;
@@ -45,14 +31,14 @@ class FirstTermGradient {
 // The gradient of −E_q(t)[f], eq. gradient_term2 with the control variate.
 class SecondTermGradient {
  public:
-  // The baseline serves Estimator::full alone and may else be none.
-  SecondTermGradient(Estimator estimator, bool analytic, std::unique_ptr<Baseline> baseline);
+  SecondTermGradient(Estimator estimator, Entropy entropy) : estimator_(estimator), entropy_(entropy) {}
+  void use(std::unique_ptr<Baseline> baseline) { baseline_ = std::move(baseline); }  // Estimator::full needs one
   void add(const Family& family, const Evidence& evidence, double alpha, std::span<double> gradient);
   double baseline() const { return baseline_ ? baseline_->value() : 0; }
 
  private:
   Estimator estimator_;
-  bool analytic_;
+  Entropy entropy_;
   std::unique_ptr<Baseline> baseline_;
   std::vector<double> coefficient_, value_;
 };

@@ -1,21 +1,41 @@
 #include "hone/objective/vcd.hpp"
 
 #include "hone/base/error.hpp"
+#include "hone/objective/terms.hpp"
 
 namespace hone {
 
-VcdObjective::VcdObjective(const ObjectiveConfig& config, const Family& family, const BaselineFactory& baselines)
-    : alpha_(config.alpha),
-      first_(config.first_term, analytic_entropy(config.entropy, family),
-             config.first_term == FirstTerm::score ? baselines(Term::first) : nullptr),
-      second_(config.estimator, analytic_entropy(config.entropy, family),
-              config.estimator == Estimator::full ? baselines(Term::second) : nullptr) {
-  if (!(alpha_ >= 0 && alpha_ <= 1)) throw InputError("alpha must lie in [0, 1]");
+Vcd::Vcd(const VcdConfig& config)
+    : config_(config),
+      first_(std::make_unique<FirstTermGradient>(config.first_term, config.entropy)),
+      second_(std::make_unique<SecondTermGradient>(config.estimator, config.entropy)) {
+  if (!(config.alpha >= 0 && config.alpha <= 1)) throw InputError("alpha must lie in [0, 1]");
+  use_baselines([&config](Term) { return make_baseline(config.baseline, config.baseline_decay); });
+  if (terms()->uses_baseline()) least_draws_ = least_draws_of(config.baseline);
 }
 
-void VcdObjective::add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) {
-  first_.add(family, evidence, gradient);
-  second_.add(family, evidence, alpha_, gradient);
+Vcd::~Vcd() = default;
+
+double Vcd::baseline() const { return second_->baseline(); }
+
+void Vcd::add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) {
+  first_->add(family, evidence, gradient);
+  second_->add(family, evidence, config_.alpha, gradient);
+}
+
+void Vcd::use_baselines(const BaselineFactory& make) {
+  if (config_.first_term == FirstTerm::score) first_->use(make(Term::first));
+  if (config_.estimator == Estimator::full) second_->use(make(Term::second));
+  least_draws_ = 1;
+}
+
+std::optional<ObjectiveTerms> Vcd::terms() const {
+  return ObjectiveTerms{.refines = true,
+                        .first_term = config_.first_term,
+                        .entropy = config_.entropy,
+                        .start_score = config_.estimator == Estimator::full,
+                        .refined_score = true,
+                        .alpha = config_.alpha};
 }
 
 }  // namespace hone

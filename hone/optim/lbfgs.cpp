@@ -21,8 +21,8 @@ struct Point {
   double value = -infinity;
 };
 
-// A step length that gains enough (Armijo) and leaves less slope than there was (weak Wolfe), by doubling and
-// bisection; −∞ counts as too far. Says whether `next` is better than `here`.
+// Finds a step length that gains enough (Armijo) and reduces the directional derivative (weak Wolfe), by doubling and
+// bisection. −∞ counts as too far. Returns whether `next` is better than `here`.
 bool line_search(const Target& target, const Point& here, std::span<const double> direction, double step, Point& next) {
   const double slope = dot(here.gradient, direction);
   double low = 0, high = infinity;
@@ -50,8 +50,8 @@ bool line_search(const Target& target, const Point& here, std::span<const double
 
 InverseHessian::InverseHessian(int dimension, int history) : history_(history), alpha_(dimension, 1.0) {}
 
-// The diagonal follows every pair (the diagonal BFGS update of the inverse, as Gilbert and Lemaréchal), so that
-// coordinates of very different scales are known before there are pairs for all of them.
+// Every pair updates the diagonal (the diagonal BFGS update of the inverse, as in Gilbert and Lemaréchal), so that the
+// scales of all coordinates are known before there are pairs for all of them.
 void InverseHessian::update_diagonal(std::span<const double> s, std::span<const double> y) {
   double a = 0, c = 0;
   const double b = dot(s, y);
@@ -152,7 +152,7 @@ SearchResult maximize(const Target& target, std::span<const double> start, const
     if (!(dot(direction, here.gradient) > 0)) break;  // a stationary point, or rounding
     const double length = first ? std::min(1.0, 1 / std::sqrt(dot(here.gradient, here.gradient))) : 1;
     if (!line_search(target, here, direction, length, next)) {
-      if (fresh) break;  // not even along a fresh estimate
+      if (fresh) break;  // no progress even with a fresh estimate
       inverse = InverseHessian(target.dimension(), config.history);
       first = fresh = true;
       continue;
@@ -172,7 +172,7 @@ SearchResult maximize(const Target& target, std::span<const double> start, const
   result.z = std::move(here.z);
   result.gradient = std::move(here.gradient);
   result.value = here.value;
-  // A search that cannot climb any more from a fresh estimate stands at a maximum, as far as rounding lets us see.
+  // A search that makes no progress from a fresh estimate is at a maximum, to rounding.
   if (result.iterations < config.iterations && !result.converged && fresh) result.converged = true;
   return result;
 }

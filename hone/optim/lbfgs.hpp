@@ -10,10 +10,11 @@
 
 namespace hone {
 
+// Limits of a search.
 struct LbfgsConfig {
   int history = 10;         // pairs (s, y) that are kept
   int iterations = 500;     // at most
-  double tolerance = 1e-9;  // stops where an iteration gains less than this times (1 + |log p|)
+  double tolerance = 1e-9;  // stops if an iteration gains less than this times (1 + |log p|)
 };
 
 // The limited-memory estimate of −(∇² log p)⁻¹: H0 = diag(α), corrected by the pairs s = Δz, y = −Δ∇log p.
@@ -21,7 +22,7 @@ class InverseHessian {
  public:
   InverseHessian(int dimension, int history);
 
-  // Takes a pair in if the curvature sᵀy is safely positive; says whether it did.
+  // Adds a pair if the curvature sᵀy is safely positive; returns whether it did.
   bool add(std::span<const double> s, std::span<const double> y);
   void multiply(std::span<const double> x, std::span<double> hx) const;  // spans must differ
   std::span<const double> diagonal() const { return alpha_; }
@@ -42,7 +43,7 @@ class InverseHessian {
   std::vector<std::vector<double>> s_, y_;  // oldest first
 };
 
-// Where a search stands after an iteration: all that a local approximation of log p needs.
+// The state of a search after an iteration: everything that a local approximation of log p needs.
 struct SearchPoint {
   std::span<const double> z;
   double value;
@@ -54,11 +55,11 @@ struct SearchResult {
   std::vector<double> z, gradient;
   double value = 0;
   int iterations = 0;
-  bool converged = false;  // gains became small; not where the iterations ran out or log p grows without bound
+  bool converged = false;  // gains became small; false if the iterations ran out or log p grows without bound
 };
 
-// Climbs log p from z, where it must be finite. Regions of −∞ are walls: steps into them are shortened. `visit` sees
-// every point reached and may end the search by returning false.
+// Maximises log p from z, where it must be finite. Steps into regions of −∞ are shortened. `visit` is called at every
+// point reached and may end the search by returning false.
 SearchResult maximize(const Target& target, std::span<const double> z, const LbfgsConfig& config,
                       const std::function<bool(const SearchPoint&)>& visit = {});
 

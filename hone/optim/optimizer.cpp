@@ -4,13 +4,15 @@
 #include <bit>
 #include <cmath>
 #include <type_traits>
+#include <vector>
 
 #include "hone/base/error.hpp"
+#include "hone/optim/update.hpp"
 
 namespace hone {
 namespace {
 
-// Whether the exponent says ∞ or NaN: integers, whose sums may be reordered into vectors.
+// Whether x is ∞ or NaN, by its exponent: integer operations may be reordered, so loops over them vectorize.
 template <class Real>
 HONE_INLINE auto nonfinite_bits(Real x) {
   using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
@@ -19,7 +21,7 @@ HONE_INLINE auto nonfinite_bits(Real x) {
   return static_cast<Bits>(((std::bit_cast<Bits>(x) >> shift) & exponent) == exponent);
 }
 
-// θ_i += step(i) over a range; whether all are finite then
+// θ_i += step(i) over a range; returns whether all are finite afterwards
 template <class Real, class Step>
 HONE_INLINE bool move(const Elements& range, Real* theta, Step step) {
   decltype(nonfinite_bits(Real())) bad = 0;
@@ -66,7 +68,25 @@ HONE_CLONES bool adam_update(const Elements& range, double rate, const AdamCorre
   return adam(range, rate, correction, arrays);
 }
 
-Optimizer::Optimizer(const OptimizerConfig& config, const Family& family)
+namespace {
+
+// RMSProp or Adam with one learning rate per role.
+class RoleOptimizer final : public Optimizer {
+ public:
+  RoleOptimizer(const OptimizerConfig& config, const Family& family);
+  void step(Family& family, std::span<const double> ascent, std::uint32_t iteration) override;
+
+ private:
+  double rate(Role role) const;
+  void update(const Elements& range, double eta, std::span<const double> ascent, std::uint32_t iteration,
+              std::span<double> theta);
+
+  OptimizerConfig config_;
+  std::vector<std::size_t> logarithmic_;  // parameters that move by their logarithm, ascending
+  std::vector<double> first_, second_;    // Adam's moments; RMSProp's G is second_
+};
+
+RoleOptimizer::RoleOptimizer(const OptimizerConfig& config, const Family& family)
     : config_(config), first_(family.parameters().size()), second_(family.parameters().size()) {
   if (config.positive == PositiveSteps::logarithmic) logarithmic_ = family.positive_parameters();
   std::ranges::sort(logarithmic_);
@@ -75,7 +95,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, const Family& family)
   if (!(config.decay > 0 && config.decay <= 1)) throw InputError("the decay of the rates must lie in (0, 1]");
 }
 
-double Optimizer::rate(Role role) const {
+double RoleOptimizer::rate(Role role) const {
   switch (role) {
     case Role::location:
       return config_.rate_location;
@@ -87,8 +107,8 @@ double Optimizer::rate(Role role) const {
   throw Error("unknown role");
 }
 
-void Optimizer::update(const Elements& range, double eta, std::span<const double> ascent, std::uint32_t iteration,
-                       std::span<double> theta) {
+void RoleOptimizer::update(const Elements& range, double eta, std::span<const double> ascent, std::uint32_t iteration,
+                           std::span<double> theta) {
   const UpdateArrays<double> arrays{ascent, first_, second_, theta};
   if (config_.kind == OptimizerKind::rmsprop)
     rmsprop_update(range, eta, iteration == 1, arrays);
@@ -96,7 +116,7 @@ void Optimizer::update(const Elements& range, double eta, std::span<const double
     adam_update(range, eta, AdamCorrection(iteration), arrays);
 }
 
-void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32_t iteration) {
+void RoleOptimizer::step(Family& family, std::span<const double> ascent, std::uint32_t iteration) {
   const double decayed = decay_factor(config_.decay, config_.decay_every, iteration);
   const AdamCorrection correction(iteration);
   const std::span<double> theta = family.parameters();
@@ -111,14 +131,20 @@ void Optimizer::step(Family& family, std::span<const double> ascent, std::uint32
       i = until;
       if (i == end) break;
       ++positive;
-      const double slope = ascent[i] * theta[i];  // d/d log θ = θ d/dθ
+      const double gradient = ascent[i] * theta[i];  // d/d log θ = θ d/dθ
       const double move = config_.kind == OptimizerKind::rmsprop
-                              ? rmsprop_step(eta, slope, iteration == 1, second_[i])
-                              : adam_step(eta, slope, correction, first_[i], second_[i]);
+                              ? rmsprop_step(eta, gradient, iteration == 1, second_[i])
+                              : adam_step(eta, gradient, correction, first_[i], second_[i]);
       theta[i] *= std::exp(move);
     }
   }
   family.project();
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const Family& family) {
+  return std::make_unique<RoleOptimizer>(config, family);
 }
 
 }  // namespace hone

@@ -1,89 +1,49 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
-#include "hone/base/clones.hpp"
 #include "hone/family/family.hpp"
 
 namespace hone {
 
-enum class OptimizerKind { rmsprop, adam };
+/// The optimizers that the library has.
+enum class OptimizerKind {
+  rmsprop,  ///< the paper's: θ ← θ + η g / (1 + √G), G a running mean of g²
+  adam,     ///< Kingma and Ba (2015)
+};
 
-// How a positive parameter moves: itself, or by its logarithm, so that it stays positive and steps are relative.
-enum class PositiveSteps { linear, logarithmic };
+/// How a positive parameter moves.
+enum class PositiveSteps {
+  linear,       ///< like any other parameter
+  logarithmic,  ///< by its logarithm: it stays positive, and steps are relative
+};
 
+/// Learning rates and their decay.
 struct OptimizerConfig {
-  OptimizerKind kind = OptimizerKind::rmsprop;
-  double rate_location = 0.01;
-  double rate_scale = 0.005;
-  double rate_weight = 0.001;
-  double decay = 0.9;                // every rate is multiplied by this …
-  std::uint32_t decay_every = 2000;  // … after so many iterations; 0: never
-  PositiveSteps positive = PositiveSteps::linear;
-  std::uint32_t weights_from = 0;  // weights stand still up to and including this iteration
+  OptimizerKind kind = OptimizerKind::rmsprop;     ///< which optimizer
+  double rate_location = 0.01;                     ///< learning rate of parameters with Role::location
+  double rate_scale = 0.005;                       ///< of Role::scale
+  double rate_weight = 0.001;                      ///< of Role::weight
+  double decay = 0.9;                              ///< every rate is multiplied by this …
+  std::uint32_t decay_every = 2000;                ///< … each time this many iterations have passed; 0: never
+  PositiveSteps positive = PositiveSteps::linear;  ///< how positive parameters move
+  std::uint32_t weights_from = 0;                  ///< weights stay fixed up to and including this iteration
 };
 
-// The factor by which rates have decayed in an iteration (counted from 1).
-HONE_INLINE double decay_factor(double decay, std::uint32_t every, std::uint32_t iteration) {
-  return every == 0 ? 1 : std::pow(decay, (iteration - 1) / every);  // whole intervals behind us
-}
-
-// Element by element updates of the paper's RMSProp and of Adam; both ascend.
-//   RMSProp: G ← 0.9 G + 0.1 g² (at the first iteration G = g²); θ ← θ + η g / (1 + √G)
-template <class Real>
-HONE_INLINE Real rmsprop_step(Real rate, Real gradient, bool first, Real& g) {
-  const Real squared = gradient * gradient;
-  g = first ? squared : Real(0.9) * g + Real(0.1) * squared;
-  return rate * gradient / (1 + std::sqrt(g));
-}
-
-// What Adam divides its moments by in an iteration.
-struct AdamCorrection {
-  HONE_INLINE AdamCorrection(double first_moment, double second_moment) : first(first_moment), second(second_moment) {}
-  HONE_INLINE explicit AdamCorrection(std::uint32_t iteration)
-      : first(1 - std::pow(0.9, iteration)), second(1 - std::pow(0.999, iteration)) {}
-  double first, second;
-};
-template <class Real>
-HONE_INLINE Real adam_step(Real rate, Real gradient, const AdamCorrection& correction, Real& first, Real& second) {
-  first = Real(0.9) * first + Real(0.1) * gradient;
-  second = Real(0.999) * second + Real(0.001) * gradient * gradient;
-  return rate * (first / Real(correction.first)) / (std::sqrt(second / Real(correction.second)) + Real(1e-8));
-}
-
-// The same for a range of elements that share a rate. Returns whether all θ are finite afterwards.
-struct Elements {  // [begin, end)
-  std::size_t begin, end;
-};
-template <class Real>
-struct UpdateArrays {
-  std::span<const Real> gradient;
-  std::span<Real> first, second, theta;  // RMSProp has no first moments
-};
-bool rmsprop_update(const Elements& range, float rate, bool first, const UpdateArrays<float>& arrays);
-bool rmsprop_update(const Elements& range, double rate, bool first, const UpdateArrays<double>& arrays);
-bool adam_update(const Elements& range, float rate, const AdamCorrection& correction,
-                 const UpdateArrays<float>& arrays);
-bool adam_update(const Elements& range, double rate, const AdamCorrection& correction,
-                 const UpdateArrays<double>& arrays);
-
-// Moves a family's parameters along a gradient, with one learning rate a role.
+/// Moves a family's parameters along a gradient. It may keep moments of past gradients, so each fit has its own.
 class Optimizer {
  public:
-  Optimizer(const OptimizerConfig& config, const Family& family);
-  void step(Family& family, std::span<const double> ascent, std::uint32_t iteration);
+  virtual ~Optimizer() = default;
 
- private:
-  double rate(Role role) const;
-  void update(const Elements& range, double eta, std::span<const double> ascent, std::uint32_t iteration,
-              std::span<double> theta);
-
-  OptimizerConfig config_;
-  std::vector<std::size_t> logarithmic_;  // parameters that move by their logarithm, ascending
-  std::vector<double> first_, second_;    // Adam's moments; RMSProp's G is second_
+  /// Moves θ one step in the direction `ascent`, a gradient with respect to family.parameters(), and projects it back
+  /// into its domain. Iterations count from 1.
+  virtual void step(Family& family, std::span<const double> ascent, std::uint32_t iteration) = 0;
 };
+
+/// The optimizer that `config` names, for a family with as many parameters as this one. Throws InputError if a rate or
+/// the decay is impossible.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const Family& family);
 
 }  // namespace hone

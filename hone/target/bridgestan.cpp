@@ -1,5 +1,3 @@
-#include "hone/target/bridgestan.hpp"
-
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "hone/base/file.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/target/stan.hpp"
 
 namespace hone {
 namespace {
@@ -26,7 +25,7 @@ namespace fs = std::filesystem;
 struct Model;      // BridgeStan's bs_model
 struct Generator;  // and bs_rng
 
-// BridgeStan's functions, as far as they are used. A bool is one byte, as in C++.
+// The functions of BridgeStan that are used here. A bool is one byte, as in C++.
 struct Interface {
   Model* (*model_construct)(const char* data, unsigned seed, char** error);
   void (*model_destruct)(Model*);
@@ -54,7 +53,7 @@ void find(void* handle, const fs::path& library, const char* name, F& function) 
   function = reinterpret_cast<F>(symbol);
 }
 
-// Only version 2 has the interface above; version 1 has some of the functions' names but no version to ask for.
+// Only version 2 has the interface above. Version 1 shares some function names but cannot be asked for its version.
 void check_version(void* handle, const fs::path& library) {
   const void* const major = dlsym(handle, "bs_major_version");
   const bool bridgestan =
@@ -71,12 +70,12 @@ void check_version(void* handle, const fs::path& library) {
                        library.string(), version));
 }
 
-// The library is never closed: threads that called it own memory which its code frees when they end.
+// The library is never closed: its code frees the memory of threads that called it, when they end.
 Interface open_library(const fs::path& library) {
   std::error_code error;
   if (!fs::is_regular_file(library, error))
     throw InputError(detail::format("{}: there is no such file; expected a compiled model (.so)", library.string()));
-  // With a slash in its name the file itself is meant, not one of the system's libraries.
+  // A slash in the name makes dlopen load the file itself, not one of the system's libraries.
   void* const handle = dlopen(fs::absolute(library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     throw InputError(detail::format("{}: cannot be loaded as a shared library: {}", library.string(), dlerror()));
@@ -99,7 +98,7 @@ Interface open_library(const fs::path& library) {
   return f;
 }
 
-// "mu,theta.1,theta.2" in pieces; nothing gives no piece.
+// Splits "mu,theta.1,theta.2"; an empty text has no pieces.
 std::vector<std::string> split(std::string_view list) {
   std::vector<std::string> names;
   while (!list.empty()) {
@@ -110,8 +109,8 @@ std::vector<std::string> split(std::string_view list) {
   return names;
 }
 
-// The model's own words in a message such as "log_density() failed with exception: …". Up to 2.6 BridgeStan's message
-// about a model that cannot be made holds all of its data as well.
+// The model's own words in a message such as "log_density() failed with exception: …". Up to version 2.6, BridgeStan's
+// message about a model that cannot be constructed contains all of its data as well.
 std::string_view own_words(std::string_view message, std::string_view data) {
   constexpr std::string_view construction = "construct(", mark = ") failed with exception: ";
   const bool repeats = message.starts_with(construction) && message.substr(construction.size()).starts_with(data);
@@ -119,7 +118,7 @@ std::string_view own_words(std::string_view message, std::string_view data) {
   return end == std::string_view::npos ? message : message.substr(end + mark.size());
 }
 
-// A message that the library allocated, if it did.
+// A message that the library may have allocated.
 class Message {
  public:
   explicit Message(const Interface& f) : f_(f) {}
@@ -141,13 +140,13 @@ class Message {
   char* text_ = nullptr;
 };
 
-// One for all libraries without thread support: their tapes may be one and the same variable to the loader.
+// One lock for all libraries without thread support: the loader may give them the same tape.
 std::mutex& one_at_a_time() {
   static std::mutex mutex;
   return mutex;
 }
 
-// A seed for generated quantities that is a function of the point (FNV-1a over its bits).
+// A seed for generated quantities that is a function of the point alone (FNV-1a over its bits).
 unsigned seed_of(std::span<const double> z) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const double x : z) {
@@ -163,7 +162,7 @@ class BridgeStanPosterior final : public Posterior {
     static std::atomic<std::uint64_t> models{0};
     serial_ = ++models;
     const std::string text = data.empty() ? "" : read_data(data);
-    // Building without thread support cannot be asked for before there is a model, so the lock is always taken here.
+    // Whether the library supports threads is known only once there is a model, so the lock is always taken here.
     const std::lock_guard lock(one_at_a_time());
     Message ignored(f_), message(f_);
     f_.set_print_callback([](const char*, std::size_t) {}, ignored.slot());
@@ -215,7 +214,7 @@ class BridgeStanPosterior final : public Posterior {
       prepare_thread(z.column(chain));
       Message message(f_);
       double result = -infinity;
-      // propto false: constants stay; jacobian true: the density is one of the unconstrained coordinates.
+      // propto false: keep constants; jacobian true: the density of the unconstrained coordinates.
       const int status = wants_gradient(want)
                              ? f_.log_density_gradient(model_, false, true, z.column(chain).data(), &result,
                                                        gradient.column(chain).data(), message.slot())
@@ -259,19 +258,19 @@ class BridgeStanPosterior final : public Posterior {
     return threads_ ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(one_at_a_time());
   }
 
-  // Up to BridgeStan 2.6.1 only the gradient makes a thread's tape, so that each thread must begin with one.
+  // Up to BridgeStan 2.6.1 only a gradient creates a thread's tape, so each thread must compute one first.
   void prepare_thread(std::span<const double> z) const {
     thread_local std::vector<std::uint64_t> prepared;
     if (std::find(prepared.begin(), prepared.end(), serial_) != prepared.end()) return;
     Message message(f_);
     double ignored = 0;
-    std::vector<double> slope(z.size());
-    f_.log_density_gradient(model_, false, true, z.data(), &ignored, slope.data(), message.slot());
+    std::vector<double> gradient(z.size());
+    f_.log_density_gradient(model_, false, true, z.data(), &ignored, gradient.data(), message.slot());
     prepared.push_back(serial_);
   }
 
-  // Parameters and, as asked for, what is made of them; what is not asked for becomes NaN. False where the model
-  // throws.
+  // Writes the parameters and, if asked for, transformed parameters and generated quantities; the others become NaN.
+  // Returns false if the model throws.
   bool write(std::span<const double> z, std::span<double> natural, bool transformed, bool generated,
              Generator* generator) const {
     std::fill(natural.begin(), natural.end(), NAN);
@@ -294,7 +293,7 @@ class BridgeStanPosterior final : public Posterior {
   std::uint64_t serial_ = 0;  // tells models apart for prepare_thread
   bool threads_ = false;      // the library was built with STAN_THREADS
   std::vector<std::string> names_, coordinates_;
-  std::size_t parameters_ = 0, transformed_ = 0;  // names without transformed parameters; and with, but not generated
+  std::size_t parameters_ = 0, transformed_ = 0;  // counts of names without transformed parameters, and with them
   mutable std::atomic<bool> complained_{false};
   mutable std::mutex complaint_mutex_;
   mutable std::string complaint_;

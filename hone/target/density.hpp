@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,24 +12,25 @@
 #include <vector>
 
 #include "hone/base/error.hpp"
-#include "hone/base/scalar.hpp"
 #include "hone/target/posterior.hpp"
 #include "hone/target/target.hpp"
 
 namespace hone {
 
-// A user's own density: takes a point, writes the gradient of the log density there, returns the log density.
-// It may be called from several threads at once; an exception means that the point lies outside the support.
+/// A density of your own: takes a point, writes the gradient of the log density there and returns the log density. It
+/// may be called from several threads at once. An exception means that the point lies outside the support.
 template <class F>
 concept LogDensity = requires(const F& f, std::span<const double> z, std::span<double> gradient) {
   { f(z, gradient) } -> std::convertible_to<double>;
 };
 
-// Any such callable as a target:
-//   DensityTarget target(2, [](std::span<const double> z, std::span<double> gradient) { … });
+/// Such a callable as a target:
+///
+///     DensityTarget target(2, [](std::span<const double> z, std::span<double> gradient) { … });
 template <LogDensity F>
 class DensityTarget final : public Target {
  public:
+  /// Throws InputError if the dimension is not positive.
   DensityTarget(int dimension, F density) : dimension_(dimension), density_(std::move(density)) {
     if (dimension < 1) throw InputError("the dimension of a density must be at least 1");
   }
@@ -36,7 +39,7 @@ class DensityTarget final : public Target {
  protected:
   void compute(MatrixView<const double> z, Want want, std::span<double> value,
                MatrixView<double> gradient) const override {
-    // The callable always writes a gradient. The memory is taken out while in use: a density may call another one.
+    // The callable always writes a gradient. The memory is moved out while in use: a density may call another one.
     thread_local std::vector<double> spare;
     std::vector<double> unwanted;
     if (!wants_gradient(want)) {
@@ -44,12 +47,12 @@ class DensityTarget final : public Target {
       unwanted.resize(dimension_);
     }
     for (int chain = 0; chain < z.cols(); ++chain) {
-      const std::span<double> slope = wants_gradient(want) ? gradient.column(chain) : std::span<double>(unwanted);
-      double result = -infinity;
+      const std::span<double> at_chain = wants_gradient(want) ? gradient.column(chain) : std::span<double>(unwanted);
+      double result = -std::numeric_limits<double>::infinity();
       try {
-        result = density_(z.column(chain), slope);
+        result = density_(z.column(chain), at_chain);
       } catch (const std::exception&) {
-        std::fill(slope.begin(), slope.end(), 0.0);
+        std::fill(at_chain.begin(), at_chain.end(), 0.0);
       }
       if (wants_value(want)) value[chain] = result;
     }
@@ -61,19 +64,19 @@ class DensityTarget final : public Target {
   F density_;
 };
 
-// Writes the natural-scale values of a point z, transformed parameters included. Safe to call from several threads;
-// an exception means that there are none at this point.
+/// A callable that writes the natural-scale values of a point z, transformed parameters included. It may be called from
+/// several threads at once. An exception means that the point has no such values.
 template <class C>
 concept Constrain = requires(const C& c, std::span<const double> z, std::span<double> natural) {
   c(z, natural);
 };
 
-// What make_posterior makes.
+/// The posterior that make_posterior makes.
 template <LogDensity F, Constrain C>
 class DensityPosterior final : public Posterior {
  public:
-  // `coordinates` names the D entries of z, `names` what `to_natural` writes, of which the first `parameters` are
-  // parameters proper.
+  /// `coordinates` names the D entries of z, `names` the values that `to_natural` writes. The first `parameters` of
+  /// them are the model's parameters. Throws InputError if there are no names, or fewer than parameters.
   DensityPosterior(F density, C to_natural, std::vector<std::string> coordinates, std::vector<std::string> names,
                    std::size_t parameters)
       : target_(static_cast<int>(coordinates.size()), std::move(density)),
@@ -111,16 +114,18 @@ class DensityPosterior final : public Posterior {
   std::size_t parameters_;
 };
 
-// A posterior of a density over all of R^D whose coordinates are the parameters themselves, one name each.
+/// The posterior of a density over all of R^D whose coordinates are the parameters themselves, one name each.
 template <LogDensity F>
 std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> names) {
-  const auto same = [](std::span<const double> z, std::span<double> natural) { copy(z, natural); };
+  const auto same = [](std::span<const double> z, std::span<double> natural) {
+    std::copy(z.begin(), z.end(), natural.begin());
+  };
   const std::size_t count = names.size();
   return std::make_unique<DensityPosterior<F, decltype(same)>>(std::move(density), same, names, names, count);
 }
 
-// A posterior of a density over unconstrained coordinates (the logarithm of the transform's Jacobian is part of it),
-// with natural-scale values that `constrain` computes.
+/// The posterior of a density over unconstrained coordinates, with natural-scale values that `constrain` computes. The
+/// density includes the log Jacobian of the transform.
 template <LogDensity F, Constrain C>
 std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> coordinates,
                                           std::vector<std::string> names, C constrain) {
@@ -129,7 +134,7 @@ std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> co
                                                   std::move(names), count);
 }
 
-// The same where only the first `parameters` of the names are parameters proper.
+/// The same if only the first `parameters` of the names are the model's parameters.
 template <LogDensity F, Constrain C>
 std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> coordinates,
                                           std::vector<std::string> names, C constrain, std::size_t parameters) {

@@ -9,20 +9,20 @@
 
 namespace hone {
 
-// A posterior over unconstrained coordinates z in R^D, with its parameters on their natural scale.
+/// A posterior over unconstrained coordinates z in R^D, with its parameters on their natural scale.
 class Posterior : public Target {
  public:
-  // Names of the natural-scale values, transformed parameters included, in Stan's CSV form: "mu", "theta.1", "K.2.3".
+  /// Names of the natural-scale values, transformed parameters included, in Stan's CSV form: "mu", "theta.1", "K.2.3".
   virtual const std::vector<std::string>& names() const = 0;
-  // Natural-scale values of one point z (D): writes names().size() values. Throws Error where the model does;
-  // values may be NaN.
+  /// Writes the names().size() natural-scale values of one point z (D). They may be NaN. Throws Error if the model
+  /// throws.
   virtual void constrain(std::span<const double> z, std::span<double> natural) const = 0;
-  // Names of the unconstrained coordinates (D).
+  /// Names of the unconstrained coordinates (D).
   virtual const std::vector<std::string>& coordinate_names() const = 0;
-  // How many of names() are parameters proper (they come first); the rest are transformed parameters and generated
-  // quantities.
+  /// How many of names() are the model's parameters. They come first; transformed parameters and generated quantities
+  /// follow.
   virtual std::size_t parameter_count() const = 0;
-  // What the model said when it first refused a point; empty where it has not, or says nothing.
+  /// The model's message when it first rejected a point; empty if it has not, or gave none.
   virtual std::string complaint() const { return {}; }
 };
 

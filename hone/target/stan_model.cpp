@@ -1,5 +1,3 @@
-#include "hone/target/stan_model.hpp"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include "hone/base/format.hpp"
 #include "hone/base/process.hpp"
 #include "hone/base/sha256.hpp"
+#include "hone/target/stan.hpp"
 #include "hone/target/stan_source.hpp"
 #include "hone/target/stan_translator.hpp"
 
@@ -27,7 +26,7 @@ std::string variable(const char* name, const char* otherwise = "") {
   return value && *value ? value : otherwise;
 }
 
-// A checksum of texts that no other list of texts has.
+// A checksum of a list of texts; different lists have different checksums.
 std::string key_of(const std::vector<std::string>& texts) {
   Sha256 sum;
   for (const std::string& text : texts) {
@@ -37,7 +36,7 @@ std::string key_of(const std::vector<std::string>& texts) {
   return sum.hex().substr(0, 24);
 }
 
-// Held while something is made under a name, so that one process makes it and others wait.
+// A lock on a name: while one process makes the file, the others wait.
 class MakingLock {
  public:
   explicit MakingLock(const fs::path& path) : descriptor_(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
@@ -49,14 +48,16 @@ class MakingLock {
   ~MakingLock() { ::close(descriptor_); }
   MakingLock(const MakingLock&) = delete;
   MakingLock& operator=(const MakingLock&) = delete;
-  bool held() const { return held_; }  // not on a file system without locks: all make it, and the last one placed stays
+  bool held() const {
+    return held_;
+  }  // false on a file system without locks: then every process makes the file, and the last one stays
 
  private:
   int descriptor_;
   bool held_ = false;
 };
 
-// A folder beside `made` to make it in, removed with everything in it.
+// A temporary work folder in the folder of `made`, removed at the end with everything in it.
 class WorkFolder {
  public:
   explicit WorkFolder(const fs::path& made) {
@@ -65,7 +66,7 @@ class WorkFolder {
       throw Error(detail::format("{}: no folder can be made there", made.parent_path().string()));
     path_ = name;
   }
-  // Of processes that were killed while they made the same.
+  // Removes the work folders of processes that were killed.
   static void remove_left(const fs::path& made) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(made.parent_path(), ignored))
@@ -88,7 +89,7 @@ void tell(const StanOptions& options, const std::string& text) {
   if (options.progress) options.progress(text);
 }
 
-// The last lines of what a compiler said.
+// The last lines of a compiler's output.
 std::string end_of(const std::string& output) {
   std::size_t from = output.size();
   for (int lines = 0; from > 0 && lines < 30; --from)
@@ -117,7 +118,7 @@ fs::path cache_of(const StanOptions& options) {
   return cache;
 }
 
-// Makes `made` by make(work folder) unless it is there; make returns the finished file inside that folder.
+// Makes `made` unless it exists: make(work folder) returns the finished file inside that folder.
 template <class Make>
 void make_once(const fs::path& made, Make&& make) {
   if (fs::exists(made)) return;
@@ -131,8 +132,8 @@ void make_once(const fs::path& made, Make&& make) {
   place_file(aside, made);
 }
 
-// By BridgeStan's own makefile, in the work folder: nothing is written beside the user's program. Messages, also those
-// of the running model, call the program by its name: the work folder will be gone.
+// Compiles with BridgeStan's own makefile in the work folder, so that nothing is written next to the user's program.
+// Messages, including those of the running model, name the program itself, since the work folder will be gone.
 fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& program, const StanSource& source,
                                const fs::path& work) {
   const std::string name = c_name(program);
@@ -140,7 +141,7 @@ fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& progr
   const std::string flags = detail::format("STANCFLAGS={} --filename-in-msg={}.stan", variable("STANCFLAGS"),
                                            name);  // BridgeStan may add to it
   const auto make = [&](const fs::path& file) {
-    // A make that hone itself runs under passes nothing on: its flags are not for BridgeStan.
+    // If hone itself runs under make, that make's flags are not passed on to BridgeStan.
     const Finished finished = run_program({"env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", flags, "make",
                                            "--silent", "-C", bridgestan.string(), "STAN_THREADS=true", file.string()});
     if (finished.status == program_not_found)
@@ -185,7 +186,7 @@ std::vector<std::string> compile_words(const StanTools& tools, const std::string
   return words;
 }
 
-// By Stan's translator in R, and our own wrapper, which is compiled once for all models.
+// Compiles with Stan's translator in R and our own wrapper, which is compiled once for all models.
 fs::path compile_with_rstan(const fs::path& program, const StanSource& source, const StanOptions& options) {
   const StanTools tools = find_stan_tools();
   const std::string compiler = variable("CXX", "g++");

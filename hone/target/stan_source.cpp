@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file that a line includes: #include name, <name> or "name"; empty where the line is no such line.
+// The file that a line includes: #include name, <name> or "name"; empty if it is not such a line.
 std::string included_name(std::string_view line) {
   const auto skip_blanks = [&] {
     while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
@@ -87,7 +87,7 @@ class Includer {
   StanSource source_;
 };
 
-// A piece of a program: a word, a sign, or what stands between (blanks, comments, strings are words of no name).
+// A token of a program: a word, a sign, or what is between them (blanks, comments, strings).
 struct Token {
   enum Kind { word, sign, blank, text } kind;
   std::string content;
@@ -179,7 +179,7 @@ class Rewriter {
   static bool is_one_of(const Token& token, std::string_view signs) {
     return token.kind == Token::sign && signs.find(token.content) != std::string_view::npos;
   }
-  // The next token that is not blank, from i on; tokens_.size() where there is none.
+  // The next token that is not blank, from i on; tokens_.size() if there is none.
   std::size_t solid(std::size_t i) const {
     while (i < tokens_.size() && tokens_[i].kind == Token::blank) ++i;
     return i;
@@ -187,8 +187,8 @@ class Rewriter {
   bool sign_at(std::size_t i, std::string_view sign) const { return i < tokens_.size() && is(tokens_[i], sign); }
   bool word_at(std::size_t i) const { return i < tokens_.size() && tokens_[i].kind == Token::word; }
 
-  // What follows the bracket that opens at i, past the one that closes it; tokens_.size() + 1 where none does.
-  // Inside < > other angles do not nest: Stan wants comparisons there in parentheses.
+  // The token after the bracket that closes the one at i; tokens_.size() + 1 if it is not closed. Inside < > other
+  // angles do not nest: Stan requires parentheses around comparisons there.
   std::size_t closed(std::size_t i) const {
     const bool angle = is(tokens_[i], "<");
     int depth = 0;
@@ -207,7 +207,7 @@ class Rewriter {
     for (std::size_t i = range.first; i < range.second; ++i) text += lower(tokens_[i]);
     return text;
   }
-  // A word as 2.21 has it.
+  // A word as Stan 2.21 spells it.
   static std::string lower(const Token& token) {
     std::string text = token.content;
     if (token.kind == Token::word && (text.ends_with("_lupdf") || text.ends_with("_lupmf")))
@@ -216,9 +216,9 @@ class Rewriter {
   }
   void emit() { output_ += lower(tokens_[at_++]); }
 
-  // A type with what belongs to it: [array[dims]] type [<bounds>] [sizes]. False where there is none at i.
+  // A type with its attributes: [array[dims]] type [<bounds>] [sizes]. Returns false if there is none at i.
   struct Type {
-    Range dims{0, 0};  // inside array[…], brackets included; empty where it is no array
+    Range dims{0, 0};  // inside array[…], brackets included; empty if it is not an array
     Range type{0, 0};  // the rest
     std::size_t end = 0;
   };
@@ -245,7 +245,7 @@ class Rewriter {
     return true;
   }
 
-  // type name [dims] [= value] {, name [dims] [= value]} ;  → one statement a name, with array's dims after it
+  // type name [dims] [= value] {, name [dims] [= value]} ;  → one statement per name, with the array's dims after it
   bool declaration() {
     Type type;
     if (!read_type(at_, type)) return false;
@@ -269,7 +269,7 @@ class Rewriter {
     return true;
   }
 
-  // Line breaks stay where they are, but for those inside a moved or repeated piece: they stay in its first place.
+  // Line breaks keep their places. Those inside a moved or repeated piece stay where it first stood.
   void write(const Type& type, const std::vector<Range>& names) {
     const std::string kind = joined(type.type), dims = joined(type.dims);
     output_ += breaks_before(type) + kind;

@@ -47,8 +47,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// Two things that 2.21's translation lacks: the line of an error is a thread's own, and data of size zero are accepted
-// whatever the number of their dimensions ([] for a matrix without rows).
+// Patches two things in the translation of Stan 2.21: each thread gets its own line number for errors, and data of size
+// zero are accepted whatever their number of dimensions ([] for a matrix without rows).
 std::string mended(std::string code) {
   replace_all(code, "static int current_statement_begin__;", "static thread_local int current_statement_begin__;");
   replace_all(code, "context__.validate_dims(", "hone_check_dims(context__, ");
@@ -66,7 +66,7 @@ static void hone_check_dims(const stan::io::var_context& data, const std::string
   return code;
 }
 
-// What R says besides the translator's own words.
+// Removes R's own output around the translator's message.
 std::string without_noise(const std::string& output) {
   std::string text;
   for (std::size_t at = 0; at < output.size();) {
@@ -134,7 +134,7 @@ InputError translation_failure(const fs::path& program, const StanSource& source
 std::string translate_stan(const StanTools& tools, const fs::path& program, const StanSource& source,
                            const std::string& text, const fs::path& work) {
   write_file(work / "program.stan", text);
-  // R's own libraries and the one found, not a user's with perhaps another Stan in it.
+  // Only R's own libraries and the one found: a user's library may contain another Stan.
   const std::string script = detail::format(
       ".libPaths(commandArgs(TRUE)[1])\n"
       "code <- rstan::stanc('program.stan', model_name = '{}', obfuscate_model_name = FALSE)$cppcode\n"

@@ -71,7 +71,7 @@ void GaussianTarget::compute(MatrixView<const double> z, Want want, std::span<do
 MixtureTarget::MixtureTarget(std::vector<double> weights, std::vector<GaussianTarget> components)
     : log_weights_(std::move(weights)), components_(std::move(components)) {
   if (components_.empty() || log_weights_.size() != components_.size())
-    throw InputError("a mixture needs one weight a component");
+    throw InputError("a mixture needs one weight per component");
   double total = 0;
   for (double& weight : log_weights_) {
     if (!(weight > 0)) throw InputError("the weights of a mixture must be positive");
@@ -80,7 +80,8 @@ MixtureTarget::MixtureTarget(std::vector<double> weights, std::vector<GaussianTa
   }
   if (std::abs(total - 1) > 1e-12) throw InputError("the weights of a mixture must add up to 1");
   for (const GaussianTarget& component : components_)
-    if (component.dimension() != dimension()) throw InputError("the components of a mixture must have one dimension");
+    if (component.dimension() != dimension())
+      throw InputError("the components of a mixture must have the same dimension");
 }
 
 double MixtureTarget::at(std::span<const double> z, std::span<double> gradient) const {

@@ -15,7 +15,7 @@ class GaussianTarget final : public Target {
   GaussianTarget(std::vector<double> mean, const Matrix<double>& covariance);
   int dimension() const override { return static_cast<int>(mean_.size()); }
 
-  // log density at one point; fills the gradient unless it is empty
+  // The log density at one point; writes the gradient unless it is empty.
   double at(std::span<const double> z, std::span<double> gradient) const;
 
  protected:
@@ -45,7 +45,7 @@ class MixtureTarget final : public Target {
   std::vector<GaussianTarget> components_;
 };
 
-// The banana of the paper's Table 1 of toys: (z1, z2 + z1² + 1) is Gaussian with unit variances and correlation 0.9.
+// The banana of the paper's table of toys: (z1, z2 + z1² + 1) is Gaussian with unit variances and correlation 0.9.
 class BananaTarget final : public Target {
  public:
   BananaTarget();

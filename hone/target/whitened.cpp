@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hone/base/scalar.hpp"
+#include "hone/tensor/triangular.hpp"
 #include "hone/tensor/vectors.hpp"
 
 namespace hone {
@@ -41,8 +42,8 @@ void Whitening::set_dense(std::span<const double> packed_lower) {
     for (int j = 0; j <= i; ++j) lower_(i, j) = upper_(j, i) = packed_lower[packed(i, j)];
     log_det_ += std::log(lower_(i, i));
   }
-  lower_panels_ = TriangularPanels(Triangle::lower, lower_);
-  upper_panels_ = TriangularPanels(Triangle::upper, upper_);
+  lower_panels_ = std::make_shared<const TriangularPanels>(Triangle::lower, lower_);
+  upper_panels_ = std::make_shared<const TriangularPanels>(Triangle::upper, upper_);
 }
 
 void Whitening::low_rank_product(std::span<double> x, bool inverse) const {
@@ -55,7 +56,7 @@ void Whitening::low_rank_product(std::span<double> x, bool inverse) const {
 void Whitening::multiply(std::span<const double> e, std::span<double> z) const {
   const std::size_t d = mean_.size();
   if (is_dense()) {
-    lower_panels_.multiply({e.data(), dimension(), 1}, {z.data(), dimension(), 1});
+    lower_panels_->multiply({e.data(), dimension(), 1}, {z.data(), dimension(), 1});
     return;
   }
   for (std::size_t i = 0; i < d; ++i) z[i] = b_[i] * e[i];
@@ -84,15 +85,15 @@ void Whitening::to_e(std::span<const double> z, std::span<double> e) const {
   for (std::size_t i = 0; i < d; ++i) e[i] /= b_[i];
 }
 
-void Whitening::pull_back(std::span<const double> slope_z, std::span<double> slope_e) const {
+void Whitening::pull_back(std::span<const double> gradient_z, std::span<double> gradient_e) const {
   const std::size_t d = mean_.size();
   if (is_dense()) {
-    upper_panels_.multiply({slope_z.data(), dimension(), 1}, {slope_e.data(), dimension(), 1});
+    upper_panels_->multiply({gradient_z.data(), dimension(), 1}, {gradient_e.data(), dimension(), 1});
     return;
   }
-  for (std::size_t i = 0; i < d; ++i) slope_e[i] = a_[i] * slope_z[i];
-  low_rank_product(slope_e, false);
-  for (std::size_t i = 0; i < d; ++i) slope_e[i] *= b_[i];
+  for (std::size_t i = 0; i < d; ++i) gradient_e[i] = a_[i] * gradient_z[i];
+  low_rank_product(gradient_e, false);
+  for (std::size_t i = 0; i < d; ++i) gradient_e[i] *= b_[i];
 }
 
 void Whitening::to_z(MatrixView<const double> e, MatrixView<double> z) const {
@@ -100,17 +101,17 @@ void Whitening::to_z(MatrixView<const double> e, MatrixView<double> z) const {
     for (int c = 0; c < e.cols(); ++c) to_z(e.column(c), z.column(c));
     return;
   }
-  lower_panels_.multiply(e, z);
+  lower_panels_->multiply(e, z);
   for (int c = 0; c < e.cols(); ++c)
     for (std::size_t i = 0; i < mean_.size(); ++i) z.column(c)[i] += mean_[i];
 }
 
-void Whitening::pull_back(MatrixView<const double> slope_z, MatrixView<double> slope_e) const {
+void Whitening::pull_back(MatrixView<const double> gradient_z, MatrixView<double> gradient_e) const {
   if (is_dense()) {
-    upper_panels_.multiply(slope_z, slope_e);
+    upper_panels_->multiply(gradient_z, gradient_e);
     return;
   }
-  for (int c = 0; c < slope_z.cols(); ++c) pull_back(slope_z.column(c), slope_e.column(c));
+  for (int c = 0; c < gradient_z.cols(); ++c) pull_back(gradient_z.column(c), gradient_e.column(c));
 }
 
 Matrix<double> Whitening::factor() const {
@@ -179,15 +180,15 @@ std::vector<double> Whitening::packed_lower() const {
 
 void WhitenedTarget::compute(MatrixView<const double> e, Want want, std::span<double> value,
                              MatrixView<double> gradient) const {
-  // The memory is taken out while in use: the target may itself be a whitened one.
+  // The memory is moved out while in use: the target may itself be a whitened one.
   thread_local std::vector<double> spare;
   std::vector<double> storage = std::exchange(spare, {});
   const auto size = static_cast<std::size_t>(e.rows()) * static_cast<std::size_t>(e.cols());
   storage.resize(2 * size);
-  const MatrixView<double> z(storage.data(), e.rows(), e.cols()), slope(storage.data() + size, e.rows(), e.cols());
+  const MatrixView<double> z(storage.data(), e.rows(), e.cols()), gradient_z(storage.data() + size, e.rows(), e.cols());
   whitening_.to_z(e, z);
-  target_.evaluate(z, want, value, wants_gradient(want) ? slope : MatrixView<double>{});
-  if (wants_gradient(want)) whitening_.pull_back(slope, gradient);
+  target_.evaluate(z, want, value, wants_gradient(want) ? gradient_z : MatrixView<double>{});
+  if (wants_gradient(want)) whitening_.pull_back(gradient_z, gradient);
   spare = std::move(storage);
 }
 

@@ -7,11 +7,11 @@
 
 namespace hone {
 
-// Rows of a batch operand are rounded up to whole vectors of every instruction level.
+// The rows of a batch, rounded up to whole vectors of every instruction level.
 inline constexpr int padded(int rows) { return (rows + 15) / 16 * 16; }
 
-// Columns of `rows` numbers, padded(rows) apart. The padding belongs to whoever may write the columns, holds finite
-// numbers, and no result depends on it.
+// Columns of `rows` numbers that start padded(rows) apart. Whoever writes a column may write its padding. The padding
+// holds finite numbers, and no result depends on it.
 template <class T>
 class BatchView {
  public:
@@ -33,14 +33,14 @@ class BatchView {
   int cols_ = 0;
 };
 
-// Owns a batch operand. It starts as zeros, padding included.
+// Owns a batch. It starts as zeros, padding included.
 template <class T>
 class Batch {
  public:
   Batch() = default;
   Batch(int rows, int cols) { resize(rows, cols); }
 
-  // Memory is kept where it suffices, and then holds what it held.
+  // Keeps its memory, and what it holds, if that is large enough.
   void resize(int rows, int cols) {
     const std::size_t size = static_cast<std::size_t>(padded(rows)) * static_cast<std::size_t>(cols);
     if (size > capacity_) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What follows a sum of products, vector by vector: activations, their slopes, likelihoods. Included by kernel.hpp,
-// and bound by what is said there.
+// What follows a sum of products, vector by vector: activations, their derivatives, likelihoods. Included by
+// kernel.hpp; the rules stated there hold here too.
 
 #include "hone/tensor/product.hpp"
 
@@ -20,7 +20,7 @@ typename S::V lane_by_lane(typename S::V x, F f) {
   return S::load(lane);
 }
 
-// exp(x); x is brought into the range of normal floats.
+// exp(x), with x clamped to the range of normal floats.
 template <class S>
 inline typename S::V exp(typename S::V x) {
   using V = typename S::V;
@@ -28,7 +28,7 @@ inline typename S::V exp(typename S::V x) {
     return lane_by_lane<S>(x, [](double v) { return __builtin_exp(v); });
   } else {
     constexpr float log2_e = 1.44269504f;
-    constexpr float to_integer = 12582912.0f;  // 1.5 · 2²³: a sum with it is whole, and its last bits are the integer
+    constexpr float to_integer = 12582912.0f;  // 1.5 · 2²³: adding it rounds to an integer, held in the last bits
     x = S::max(S::set(-87.0f), S::min(S::set(88.0f), x));
     const V shifted = S::fma(x, S::set(log2_e), S::set(to_integer));
     const V f = S::fma(x, S::set(log2_e), S::set(to_integer) - shifted);  // in [−½, ½]
@@ -120,7 +120,7 @@ void map(const Product<typename S::Element>& product, const Range& range, const 
   }
 }
 
-// y = a · slope(h)
+// y = a · act'(·), computed from h
 template <class S, class Slope>
 void map_slope(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums,
                Slope slope) {

@@ -10,9 +10,9 @@
 namespace hone::kernel {
 
 template <class S>
-inline constexpr int panel_rows = S::vectors* S::lanes;  // of a whole panel; panels stand one below the other
+inline constexpr int panel_rows = S::vectors* S::lanes;  // of a whole panel; panels follow one below the other
 
-// The last panel is as narrow as whole vectors and, where the level has half vectors, one of those allow.
+// The last panel is as narrow as whole vectors, and one half vector if the level has those, allow.
 template <class S>
 int panel_width(int rows_left) {
   if (rows_left >= panel_rows<S>) return panel_rows<S>;
@@ -21,7 +21,7 @@ int panel_width(int rows_left) {
   return full + (rest == 0 ? 0 : S::half > 0 && rest <= S::half ? S::half : S::lanes);
 }
 
-// Few rows below the last whole vector are not worth a vector of their own: each is multiplied along k instead.
+// A few rows below the last whole vector are not worth a vector: each is multiplied along k instead.
 template <class S>
 int dot_rows(int rows) {
   const int rest = rows % S::lanes;
@@ -118,7 +118,7 @@ void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
     for (int n = 0; n < N; ++n) sum[n] = S::fma(factor, x(n, k), sum[n]);
   }
   for (int n = 0; n < N; ++n) {
-    if (whole < depth)  // what lies beyond x may be anything
+    if (whole < depth)  // anything may lie beyond x
       sum[n] = S::fma(S::load_elements(a + whole), S::first(x(n, whole), depth - whole), sum[n]);
     c[n * panel_rows<S>] = static_cast<typename S::Real>(static_cast<double>(*operands.bias) + S::sum(sum[n]));
   }
@@ -131,7 +131,8 @@ MultiplyBlock<S> dots(int columns) {
   return multiply_dots<S, N>;
 }
 
-// Calls on_block(begin, end) on ranges of at most S::columns that cover [begin, end) and differ by one at most.
+// Calls on_block(begin, end) on ranges of at most S::columns that cover [begin, end). Their sizes differ by at most
+// one.
 template <class S, class OnBlock>
 void for_blocks(int begin, int end, OnBlock on_block) {
   const int count = end - begin;
@@ -216,8 +217,8 @@ void pack_step(const Packing<typename S::Element>& packing, int row, int width, 
           S::element(i < left && k + d < packing.depth ? from[(i - inside) * unit + d * next] : 0);
 }
 
-// Panel after panel, and in a panel step after step: S::depth numbers of every row. Then row after row those for dots.
-// Of everything, a part takes its share of the steps.
+// Panel after panel, and step after step within a panel: S::depth numbers of every row. Then, row after row, the rows
+// for dot products. Each part packs its share of the steps.
 template <class S>
 void pack(const Packing<typename S::Element>& packing, typename S::Element* packed) {
   const int steps = (packing.depth + S::depth - 1) / S::depth;
@@ -231,7 +232,7 @@ void pack(const Packing<typename S::Element>& packing, typename S::Element* pack
   for (int row = panels_end; row < packing.units; ++row) pack_steps(row, 1, dot_length<S>(packing.depth) / S::depth);
 }
 
-// Enough independent sums to hide the latency of the instruction, and nothing else.
+// Just enough independent sums to hide the latency of the instruction.
 inline constexpr int peak_sums = 12;
 
 template <class S>

@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "hone/tensor/batch.hpp"
+#include "hone/tensor/layer_kinds.hpp"
 #include "hone/tensor/matrix.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
 
-enum class Activation { linear, relu, tanh, softplus };
-
-// Which products a layer will be asked for.
+// Which products a layer must be able to compute.
 enum class Directions { forward, both };
 
 // The data that the last layer is compared with: column c of a batch belongs to column datum[c] of `data`.
@@ -22,11 +21,9 @@ struct DataColumns {
   std::span<const std::uint32_t> datum;
 };
 
-enum class Density { bernoulli, gaussian, poisson };
-
 // A fully connected layer with its weights packed for the kernels of one instruction level. Element is float, double,
-// or Bf16 (weights and activations of 16 bits, sums of floats). Weights are (in, out), one row an input unit; a batch
-// has one chain a column. Const functions may be called from several threads, on columns of their own.
+// or Bf16 (weights and activations of 16 bits, sums in float). Weights are (in, out), one row per input unit; a batch
+// has one chain per column. Several threads may call const functions at once, each on its own columns.
 template <class Element>
 class PackedLayer {
  public:
@@ -37,14 +34,14 @@ class PackedLayer {
   int inputs() const { return inputs_; }
   int outputs() const { return outputs_; }
 
-  // To be called whenever the weights have changed. An empty bias is zero. Threads share it out as part i of n.
+  // Call it whenever the weights have changed. An empty bias is zero. Threads share the work as part i of n.
   void pack(std::span<const Real> weights, std::span<const Real> bias, int part = 0, int parts = 1);
 
   // y = act(Wᵀ x + b)
   void forward(BatchView<const Element> x, Activation activation, BatchView<Element> y) const;
 
-  // residual = d log p(data | a) / da for a = Wᵀ x + b, and value[c] += Σ log p(data | a); what is empty is not
-  // computed. A Poisson's value lacks − log x!.
+  // residual = d log p(data | a) / da for a = Wᵀ x + b, and value[c] += Σ log p(data | a). An empty output is not
+  // computed. A Poisson's value omits − log x!.
   void forward_residual(BatchView<const Element> x, Density density, const DataColumns<Real>& data,
                         BatchView<Element> residual, std::span<double> value) const;
 
@@ -63,7 +60,7 @@ class PackedLayer {
 };
 
 // weights (in, out) = Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order,
-// so a row's bits do not depend on how rows are shared out.
+// so a row's bits do not depend on how threads share the rows.
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
                      SimdLevel level = simd_level());

@@ -39,7 +39,7 @@ struct Avx512 {
   }
   static V reciprocal(V x) {
     const V guess = _mm512_rcp14_ps(x);
-    return _mm512_mul_ps(guess, _mm512_fnmadd_ps(x, guess, set(2)));  // one step of Newton's
+    return _mm512_mul_ps(guess, _mm512_fnmadd_ps(x, guess, set(2)));  // one Newton step
   }
   static V add_to_exponent(V x, V shifted) {
     return _mm512_castsi512_ps(

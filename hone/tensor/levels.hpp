@@ -2,7 +2,7 @@
 
 #include "hone/tensor/product.hpp"
 
-// The kernels of every instruction level that this build holds; simd.hpp chooses among them.
+// The kernels of every instruction level in this build; simd.hpp chooses among them.
 namespace hone::kernel {
 
 extern const Kernels<float> portable_kernels;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -8,20 +7,30 @@
 
 namespace hone {
 
-// Columns of contiguous numbers that somebody else owns. A batch of points is (D, n): one chain a column.
+/// A matrix that somebody else owns, stored column after column. A batch of points is (D, n): one chain per column.
 template <class T>
 class MatrixView {
  public:
+  /// A view of nothing, (0, 0).
   MatrixView() = default;
+  /// `data` holds rows · cols numbers.
   MatrixView(T* data, int rows, int cols) : data_(data), rows_(rows), cols_(cols) {}
+  /// The same view, read only.
   operator MatrixView<const T>() const requires(!std::is_const_v<T>) { return {data_, rows_, cols_}; }
 
+  /// Length of a column.
   int rows() const { return rows_; }
+  /// Number of columns.
   int cols() const { return cols_; }
+  /// The first number.
   T* data() const { return data_; }
+  /// One element.
   T& operator()(int row, int col) const { return data_[offset(col) + static_cast<std::size_t>(row)]; }
+  /// One column.
   std::span<T> column(int col) const { return {data_ + offset(col), static_cast<std::size_t>(rows_)}; }
+  /// All numbers, column after column.
   std::span<T> flat() const { return {data_, offset(cols_)}; }
+  /// The columns [begin, end).
   MatrixView columns(int begin, int end) const { return {data_ + offset(begin), rows_, end - begin}; }
 
  private:
@@ -32,22 +41,35 @@ class MatrixView {
   int cols_ = 0;
 };
 
+/// A matrix that owns its numbers, stored column after column.
 template <class T>
 class Matrix {
  public:
+  /// An empty matrix, (0, 0).
   Matrix() = default;
+  /// A matrix of zeros.
   Matrix(int rows, int cols)
       : values_(static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols)), rows_(rows), cols_(cols) {}
 
+  /// Length of a column.
   int rows() const { return rows_; }
+  /// Number of columns.
   int cols() const { return cols_; }
+  /// One element.
   T& operator()(int row, int col) { return view()(row, col); }
+  /// One element.
   const T& operator()(int row, int col) const { return view()(row, col); }
+  /// The whole matrix as a view; matrices also convert to views.
   MatrixView<T> view() { return {values_.data(), rows_, cols_}; }
+  /// The same, read only.
   MatrixView<const T> view() const { return {values_.data(), rows_, cols_}; }
+  /// view()
   operator MatrixView<T>() { return view(); }
+  /// view()
   operator MatrixView<const T>() const { return view(); }
+  /// One column.
   std::span<T> column(int col) { return view().column(col); }
+  /// One column.
   std::span<const T> column(int col) const { return view().column(col); }
 
  private:
@@ -55,9 +77,5 @@ class Matrix {
   int rows_ = 0;
   int cols_ = 0;
 };
-
-inline void copy(std::span<const double> from, std::span<double> to) {
-  std::copy(from.begin(), from.end(), to.begin());
-}
 
 }  // namespace hone

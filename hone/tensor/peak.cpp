@@ -11,10 +11,10 @@ double measure(const Kernels<Element>& kernels) {
   using Clock = std::chrono::steady_clock;
   constexpr int runs = 200;
   constexpr double run_seconds =
-      0.0005;  // shorter than a time slice, so that on a busy machine some run is undisturbed
+      0.0005;  // shorter than a time slice, so that some runs are undisturbed on a busy machine
   long rounds = 10'000;
   double best = 0;
-  volatile double sink = 0;  // the sums must be made
+  volatile double sink = 0;  // keeps the compiler from dropping the sums
   for (int run = 0; run < runs; ++run) {
     const auto start = Clock::now();
     sink = sink + kernels.fused_multiply_adds(rounds);

@@ -5,7 +5,7 @@
 
 namespace hone {
 
-// A number of which only the upper 16 bits of a float are kept. Sums of products of such numbers are floats.
+// The upper 16 bits of a float. Sums of products of such numbers are floats.
 struct Bf16 {
   std::uint16_t bits;
 };
@@ -15,7 +15,7 @@ static inline Bf16 to_bf16(float x) {
   std::uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
   const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  const std::uint32_t quiet = (bits >> 16) | 0x40u;  // not a number, and stays so
+  const std::uint32_t quiet = (bits >> 16) | 0x40u;  // a NaN stays one
   return {static_cast<std::uint16_t>((bits & 0x7FFF'FFFFu) > 0x7F80'0000u ? quiet : rounded)};
 }
 
@@ -30,24 +30,24 @@ struct SumOf<Bf16> {
 template <class Element>
 using Sum = typename SumOf<Element>::Type;
 
-// What becomes of a = (weights · x + bias) before it is stored.
+// What is done to a = (weights · x + bias) before it is stored.
 enum class Finish {
   linear,
   sum,  // a itself, unrounded, in Product::sum
   relu,
   tanh,
   softplus,
-  slope_relu,  // a · act'(·), told from h, the value of the activation
+  slope_relu,  // a · act'(·), computed from h, the value of the activation
   slope_tanh,
   slope_softplus,
-  bernoulli,  // residual d log p(x | a) / da of a datum x with natural parameter a; on demand log p(x | a)
+  bernoulli,  // residual d log p(x | a) / da of a datum x with natural parameter a; log p(x | a) if wanted
   gaussian,   // variance gaussian_variance
   poisson,    // rate by the modified softplus; log p without − log x!
 };
 
 inline constexpr double gaussian_variance = 0.01;
 
-// The kernels below see raw pointers; layer.hpp is what others call. Columns are `stride` elements apart and may be
+// The kernels below take raw pointers; other code calls layer.hpp. Columns start `stride` elements apart and may be
 // read and written up to padded(rows): see batch.hpp.
 template <class Element>
 struct Product {
@@ -61,16 +61,16 @@ struct Product {
   Element* y;  // (M, n)
   std::size_t y_stride;
   Finish finish = Finish::linear;
-  Sum<Element>* sum = nullptr;  // Finish::sum: (M, n), as far apart as y, which may then be none
-  const Element* h = nullptr;   // slope_*: (M, n), as far apart as y
+  Sum<Element>* sum = nullptr;  // Finish::sum: (M, n), with the stride of y; y may then be null
+  const Element* h = nullptr;   // slope_*: (M, n), with the stride of y
   // bernoulli, gaussian, poisson: column c of y belongs to column datum[c] of data.
   const Sum<Element>* data = nullptr;
   std::size_t data_stride = 0;
   const std::uint32_t* datum = nullptr;
-  double* value = nullptr;  // where wanted: value[c] += Σ log p(x | a)
+  double* value = nullptr;  // unless null: value[c] += Σ log p(x | a)
 };
 
-// gradient (in, out), one row an input unit, = Σ_c x_c dy_cᵀ for the rows [begin, end)
+// gradient (in, out), one row per input unit, = Σ_c x_c dy_cᵀ for the rows [begin, end)
 template <class Real>
 struct OuterProduct {
   int units;      // out
@@ -83,8 +83,8 @@ struct OuterProduct {
   Real* gradient;
 };
 
-// A matrix as a kernel wants it packed: element (unit, k) stands at from[unit * unit_stride + k * depth_stride]. One of
-// the strides is 1.
+// A matrix to be packed for a kernel: element (unit, k) is from[unit * unit_stride + k * depth_stride]. One of the
+// strides is 1.
 template <class Element>
 struct Packing {
   int units;
@@ -92,11 +92,11 @@ struct Packing {
   const Sum<Element>* from;
   std::size_t unit_stride;
   std::size_t depth_stride;
-  int part = 0, parts = 1;  // threads share the work out
+  int part = 0, parts = 1;  // threads share the work
 };
 
-// One instruction level's kernels. All are free of side effects but for what their arguments name. A column's result
-// depends on that column alone, bit for bit: not on its place in the batch and not on the number of columns.
+// The kernels of one instruction level. They write only what their arguments name. A column's result depends on that
+// column alone, bit for bit: not on its place in the batch and not on the number of columns.
 template <class Element>
 struct Kernels {
   std::size_t (*packed_size)(int units, int depth);

@@ -13,14 +13,14 @@ std::string_view name_of(SimdLevel level);
 bool supported(SimdLevel level);  // by this build and this CPU
 
 // The highest level supported, or the one that the environment variable HONE_SIMD names (portable, avx2 or avx512).
-// Read once. Throws InputError where HONE_SIMD names something else or a level that is not supported.
+// Read once. Throws InputError if HONE_SIMD names something else or a level that is not supported.
 SimdLevel simd_level();
 
-// Whether Bf16 products can be had: AVX512-BF16, at level avx512.
+// Whether Bf16 products are available: AVX512-BF16, at level avx512.
 bool supports_bf16(SimdLevel level = simd_level());
 
-// The kernels for a kind of number; of a level where there are several. Doubles have the portable ones alone. For Bf16,
-// InputError where the CPU has no such products or the level is forced lower.
+// The kernels for a type of number at a level. Doubles have only portable kernels, whatever the level. For Bf16, throws
+// InputError if the CPU has no such products or a lower level was forced.
 template <class Element>
 const Kernels<Element>& kernels_of(SimdLevel level = simd_level());
 template <>

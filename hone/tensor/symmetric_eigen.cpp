@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "hone/base/clones.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
@@ -47,7 +48,7 @@ SymmetricEigen symmetric_eigen(Matrix<double> a) {
         const double c = 1 / std::sqrt(1 + tangent * tangent), s = c * tangent;
         const double at_p = a(p, p) - tangent * a(p, q), at_q = a(q, q) + tangent * a(p, q);
         rotate_columns(a, p, q, c, s);
-        for (int i = 0; i < n; ++i) {  // rows as columns; the corners by themselves
+        for (int i = 0; i < n; ++i) {  // rows mirror columns; the corners are set below
           a(p, i) = a(i, p);
           a(q, i) = a(i, q);
         }

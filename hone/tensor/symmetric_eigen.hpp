@@ -8,10 +8,10 @@ namespace hone {
 
 struct SymmetricEigen {
   std::vector<double> value;  // descending
-  Matrix<double> vector;      // one a column, of length one
+  Matrix<double> vector;      // one per column, of length 1
 };
 
-// Of a symmetric matrix, by Jacobi's rotations: for some hundreds of rows.
+// Eigenvalues and eigenvectors of a symmetric matrix by Jacobi rotations; suitable for up to a few hundred rows.
 SymmetricEigen symmetric_eigen(Matrix<double> matrix);
 
 }  // namespace hone

@@ -19,8 +19,8 @@ constexpr std::size_t rows = TriangularPanels::rows;
 using Rows = double __attribute__((vector_size(rows * sizeof(double))));
 using Panel = TriangularPanels::Panel;
 
-// Rows of M x_c in P panels next to each other, for vectors c = 0 … C − 1, which share what is read of M. Sums run over
-// the columns upwards, whatever P and C are: so do the bits.
+// Rows of M x_c in P adjacent panels, for vectors c = 0 … C − 1, which share each read of M. Sums run over the columns
+// in ascending order whatever P and C are, so the bits are always the same.
 template <int P, int C>
 HONE_INLINE void multiply_panels(const double* m, const Panel* panel, const double* x, double* y, std::size_t d) {
   Rows sum[P][C] = {};
@@ -54,7 +54,8 @@ HONE_INLINE void multiply_few(const double* m, std::span<const Panel> panels, co
   for (; k < panels.size(); ++k) multiply_panels<1, C>(m, &panels[k], x, y, d);
 }
 
-// A sum waits for the one before: four side by side, of four vectors or, for the last one or two, of several panels.
+// Additions depend on each other, so four sums run side by side: of four vectors or, for the last few, of several
+// panels.
 HONE_CLONES void multiply_some(const double* m, std::span<const Panel> panels, const double* x, double* y,
                                std::size_t d, std::size_t count) {
   const std::size_t by_fours = count / 4 * 4;
@@ -86,7 +87,7 @@ TriangularPanels::TriangularPanels(Triangle triangle, MatrixView<const double> m
   }
 }
 
-// A few vectors at a time, so that they stay near while M passes by.
+// A few vectors at a time, so that they stay in the cache while M is read.
 void TriangularPanels::multiply(MatrixView<const double> x, MatrixView<double> y) const {
   constexpr std::size_t at_once = 32;
   const auto count = static_cast<std::size_t>(x.cols());
@@ -96,7 +97,7 @@ void TriangularPanels::multiply(MatrixView<const double> x, MatrixView<double> y
 }
 
 void multiply_lower(std::span<const double> lower, std::span<const double> x, std::span<double> y) {
-  for (std::size_t i = x.size(); i-- > 0;)  // from the last row, so that y may be x
+  for (std::size_t i = x.size(); i-- > 0;)  // from the last row up, so that y may be x
     y[i] = dot(row_of(lower, i, i + 1), x.first(i + 1));
 }
 
@@ -106,10 +107,22 @@ void solve_lower(std::span<const double> lower, std::span<const double> b, std::
 
 void solve_lower_transposed(std::span<const double> lower, std::span<const double> b, std::span<double> x) {
   if (x.data() != b.data()) copy(b, x);
-  for (std::size_t i = x.size(); i-- > 0;) {  // x_i is known once all rows below have been taken out
+  for (std::size_t i = x.size(); i-- > 0;) {  // x_i is known once all rows below have been subtracted
     x[i] /= lower[packed(i, i)];
     add_scaled(-x[i], row_of(lower, i, i), x.first(i));
   }
+}
+
+std::vector<double> divide_lower(std::span<const double> r, std::span<const double> s) {
+  std::size_t d = 0;
+  while (packed_size(d) < s.size()) ++d;
+  std::vector<double> result(s.size()), column(d);
+  for (std::size_t j = 0; j < d; ++j) {
+    for (std::size_t i = 0; i < d; ++i) column[i] = i < j ? 0 : s[packed(i, j)];
+    solve_lower(r, column, column);
+    for (std::size_t i = j; i < d; ++i) result[packed(i, j)] = column[i];
+  }
+  return result;
 }
 
 std::vector<double> cholesky(MatrixView<const double> matrix) {

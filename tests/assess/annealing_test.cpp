@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "hone/assess/annealing_parts.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 
@@ -62,7 +63,7 @@ TEST(Annealing, AnotherTemperatureIsThatOfTheSameLikelihood) {
   constexpr double likelihood = -123.4, slope = 5.6, z = 0.7, prior = -1.2;
   const Retemper change{0.3, 0.8};
   EXPECT_NEAR(change.value(0.3 * likelihood + prior, prior), 0.8 * likelihood + prior, 1e-12);
-  EXPECT_NEAR(change.slope(0.3 * slope - z, z), 0.8 * slope - z, 1e-12);
+  EXPECT_NEAR(change.gradient(0.3 * slope - z, z), 0.8 * slope - z, 1e-12);
   EXPECT_NEAR(change.log_likelihood(0.3 * likelihood + prior, prior), likelihood, 1e-11);
   EXPECT_EQ(change.value(-infinity, prior), -infinity);
 }

@@ -8,9 +8,12 @@
 #include <functional>
 #include <numbers>
 
+#include "hone/assess/q_checks.hpp"
+#include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/target/density.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone {
 namespace {
@@ -148,7 +151,7 @@ TEST(Verdict, HeavyTail) {
 TEST(Verdict, AChainThatDoesNotMove) {
   Plan plan{2, 0, 0.5, quick(500)};
   plan.config.step_size = 50;  // every proposal is thrown back: the VCD is zero, q's sd half the truth
-  plan.config.kernel = {KernelKind::hmc, 5, 4, StepSizes::fixed};
+  plan.config.kernel = test::hmc({5, 4});
   const Assessed a = assess(standard_normal, plan);
   EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
   EXPECT_NEAR(a.findings.at.back().vcd.mean, 0, 1e-12);
@@ -157,14 +160,14 @@ TEST(Verdict, AChainThatDoesNotMove) {
 // Five leapfrog steps of exactly half a turn: accepted always, large jumps, and z_t = −z0.
 TEST(Verdict, AMirrorAtTheResonance) {
   Plan plan{2, 0, 0.5, quick(500)};
-  plan.config.kernel = {KernelKind::hmc, 5, 0, StepSizes::fixed};
+  plan.config.kernel = test::hmc({5, 0});
   plan.config.step_size = 2 * std::sin(std::numbers::pi / 10);  // leapfrog's own frequency: cos(π/5) = 1 − ε²/2
   const Assessed a = assess(standard_normal, plan);
   EXPECT_GT(a.findings.at.front().acceptance, 0.999);
   EXPECT_NEAR(a.findings.at.front().jump, 2, 4 * 2 / std::sqrt(500.0));
   EXPECT_NEAR(a.findings.at.back().vcd.mean, 0, 1e-6);
   EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
-  EXPECT_TRUE(a.says("remember"));
+  EXPECT_TRUE(a.says("still depend"));
 }
 
 TEST(Verdict, TheNeckOfAFunnelWithTooLargeAStep) {
@@ -181,7 +184,7 @@ TEST(Verdict, TheNeckOfAFunnelWithTooLargeAStep) {
   };
   Plan plan{6, 0, 1.5, quick(1000)};
   plan.config.step_size = 0.8;
-  plan.config.kernel = {KernelKind::hmc, 5, 4, StepSizes::fixed};
+  plan.config.kernel = test::hmc({5, 4});
   const Assessed a = assess(funnel, plan);
   EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
 }
@@ -223,6 +226,34 @@ TEST(Verdict, RegionsWithoutDensityAreCountedAndSurvived) {
   Moments mean;
   for (int i = 0; i < refined.count(); ++i) mean.add(refined.zt(0, i));
   EXPECT_NEAR(mean.mean(), std::sqrt(2 / std::numbers::pi), 4 * mean.estimate().se);
+}
+
+// A q of several components covers the modes only if it has one for each of them.
+TEST(Verdict, ModesNeedAComponentEach) {
+  Findings f;
+  f.dimension = 1;
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .acceptance = 0.8, .proposals = 100, .bfmi = 1};
+  f.q.mode_mass = f.q.q_weight = {0.5, 0.5};
+  for (const int modes : {1, 2})
+    for (const bool each : {false, true}) {
+      f.modes = modes;
+      f.component_per_mode = each;
+      const Verdict expected = modes == 1 || each ? Verdict::use_q : Verdict::trust_neither;
+      EXPECT_EQ(judge(f, {}).verdict, expected) << modes << " modes";
+    }
+}
+
+TEST(RefinedDraws, RefusesStartsThatDoNotFit) {
+  const DensityTarget target(2, Density(standard_normal));
+  const GaussianFamily q(2, Covariance::full);
+  const auto refuse = [&](const SuperStarts& starts) {
+    EXPECT_THROW(refine_draws(target, q, starts, quick(100)), InputError);
+  };
+  refuse({Matrix<double>(2, 8), {}});
+  refuse({Matrix<double>(3, 8), std::vector<int>(8, 0)});
+  refuse({Matrix<double>(2, 8), std::vector<int>(7, 0)});
+  refuse({Matrix<double>(2, 2), {-1, -1}});
+  refuse({Matrix<double>(2, 3), {0, 0, 1}});
 }
 
 TEST(RefinedDraws, SameBitsForOneAndTwoThreads) {

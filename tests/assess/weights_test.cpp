@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "hone/assess/exchange.hpp"
+#include "hone/assess/importance.hpp"
 #include "hone/assess/nested_rhat.hpp"
-#include "hone/assess/psis.hpp"
+#include "hone/assess/pareto.hpp"
 #include "hone/base/random.hpp"
 #include "hone/base/scalar.hpp"
 

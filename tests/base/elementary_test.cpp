@@ -11,7 +11,7 @@
 namespace hone {
 namespace {
 
-// Numbers in (0, 1] with both ends and the places where ranges meet.
+// Numbers in (0, 1], including both ends and the borders between ranges.
 std::vector<double> units() {
   std::vector<double> u(200'000);
   PhiloxSource(5).uniforms({Purpose::accept}, u);

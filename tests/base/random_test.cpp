@@ -72,7 +72,7 @@ TEST(PhiloxSource, ASequenceDoesNotDependOnHowMuchOfItIsAsked) {
   source.normals({Purpose::start}, shorter);
   source.normals({Purpose::start}, longer);
   for (std::size_t i = 0; i < shorter.size(); ++i) EXPECT_EQ(shorter[i], longer[i]);
-  std::vector<double> most(203);  // however numbers are made, many at once or one by one
+  std::vector<double> most(203);  // the same numbers, drawn many at once or one by one
   source.normals({Purpose::start}, most);
   for (std::size_t size = 1; size < most.size(); ++size) {
     std::vector<double> some(size);
@@ -97,7 +97,7 @@ TEST(PhiloxSource, NormalsAreBoxAndMullers) {
   }
 }
 
-// The bits of an instruction level are those of every other, and stay what they are.
+// Every instruction level gives the same bits, and they never change.
 TEST(PhiloxSource, BitsOfTheNormals) {
   std::vector<double> x(100'000);
   PhiloxSource(7).normals({Purpose::draw}, x);

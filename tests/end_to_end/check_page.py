@@ -29,7 +29,7 @@ SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clie
 
 
 class Browser:
-    """Commands and events of a Chromium of its own."""
+    """Sends commands to its own Chromium and receives events."""
 
     def __init__(self, program):
         self.folder = tempfile.TemporaryDirectory(prefix="hone-chromium-", ignore_cleanup_errors=True)
@@ -126,7 +126,7 @@ def pixels_of(png):
 
 
 def fault_of_picture(png):
-    """What is wrong with how a figure looks: nothing but ground, or ink that does not stand out from it."""
+    """Faults in how a figure looks: only background, or ink that hardly differs from it."""
     _, _, pixels = pixels_of(png)
     counts = collections.Counter(pixels)
     ground = counts.most_common(1)[0][0]

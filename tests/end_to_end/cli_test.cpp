@@ -1,4 +1,4 @@
-// The program as a user meets it in a terminal.
+// The program as a user runs it in a terminal.
 
 #include <unistd.h>
 
@@ -29,10 +29,15 @@ TEST_F(Program, HelpListsTheSubcommandsAndEveryFlag) {
 }
 
 TEST_F(Program, BadFlagsAreRefusedByName) {
-  expect_refused("", "subcommand");
+  expect_refused("", "hone: missing subcommand");
+  expect_refused("", "Fit q to your own posterior");  // the help lists the subcommands
+  expect_refused("data", "Download and verify data sets");
+  expect_refused("reproduce", "All experiments above");
+  expect_refused("toy --out x --rate-decay 0", "expected a number above 0 and at most 1");
+  expect_refused("toy --out x --seed x", "expected an integer from 0 to 1000000000000000000");
   expect_refused("toys", "unknown argument 'toys'; did you mean 'toy'?");
   expect_refused("toy --stepz 3", "unknown argument '--stepz'; did you mean '--steps'?");
-  expect_refused("toy --out x --steps", "--steps");
+  expect_refused("toy --out x --steps", "hone: --steps needs a value\nSee 'hone toy --help'.");
   expect_refused("toy --out x --target bananna",
                  "--target: 'bananna' is not allowed; expected one of gaussian, mixture, banana; "
                  "did you mean 'banana'?");
@@ -55,9 +60,10 @@ TEST_F(Program, BadFlagsAreRefusedByName) {
   expect_refused("toy --out x --entropy analytic --family mixture", "--entropy");
   expect_refused("toy --out x --leapfrog 3 --leapfrog-jitter 3",
                  "--leapfrog-jitter: must be below leapfrog, which is 3");
-  expect_refused("toy --out x --objective kl --alpha 0.5", "--alpha: is for objective vcd alone");
-  expect_refused("toy --out x --components 3", "--components: is for a mixture q alone");
-  expect_refused("toy --out x --adapt off --acceptance 0.5", "--acceptance: is for a step size that adapts");
+  expect_refused("toy --out x --objective kl --alpha 0.5", "--alpha: only objective vcd uses it; leave it out");
+  expect_refused("toy --out x --components 3", "--components: only a mixture q uses it; leave it out");
+  expect_refused("toy --out x --adapt off --acceptance 0.5",
+                 "--acceptance: only a step size that adapts uses it; leave it out");
   expect_refused("toy --out x --objective VCD", "did you mean 'vcd'?");
   expect_refused("toy --out x --config missing.toml", "missing.toml");
 }
@@ -95,10 +101,10 @@ TEST_F(Program, AToyWritesAWholeRunFolder) {
   EXPECT_EQ(outcome.out, read_file(folder.path() / "run" / "summary.json"));
   for (const char* name : {"config.toml", "metrics.csv", "figures/contours.csv", "figures/contours.gp"})
     EXPECT_TRUE(fs::exists(folder.path() / "run" / name)) << name;
-  // the folder is taken now
+  // the folder is now in use
   const Outcome again = hone("toy --iterations 500 --out run");
   EXPECT_EQ(again.code, 2);
-  EXPECT_NE(again.err.find("run: the folder holds something already"), std::string::npos);
+  EXPECT_NE(again.err.find("run: the folder is not empty"), std::string::npos);
   EXPECT_EQ(outcome.out, read_file(folder.path() / "run" / "summary.json"));
 }
 

@@ -49,7 +49,7 @@ TEST_F(FitProgram, FitsWritesAndJudges) {
   EXPECT_EQ(judged["reasons"], s["reasons"]);
   const std::string verdict = s["verdict"];
   EXPECT_EQ(check.code, verdict == "use-q" ? 0 : verdict == "use-refined" ? 10 : 11);
-  // The log of an exponential is skew: no Gaussian q is within a millionth, and any is within everything.
+  // The log of an exponential variable is skewed: no Gaussian q passes a tiny tolerance, and any q passes a huge one.
   if (verdict != "trust-neither") {
     EXPECT_EQ(hone("check run --tolerance-vcd 1e-9").code, 10);
     EXPECT_EQ(hone("check run --tolerance-mean 1e9 --tolerance-sd 1e9 --tolerance-vcd 1e9").code, 0);
@@ -96,7 +96,7 @@ TEST_F(FitProgram, WhatCannotBeWrittenIsRefusedBeforeTheFit) {
     EXPECT_EQ(outcome.err.find("gradients"), std::string::npos) << outcome.err;  // no progress: nothing was fitted
     EXPECT_EQ(std::distance(std::filesystem::recursive_directory_iterator(folder.path()), {}), 2);
   };
-  refused("--out used", "used: the folder holds something already");
+  refused("--out used", "used: the folder is not empty");
   refused("--out used/file", "file is a file");
   refused("--out used/file/deep", "used/file/deep");
   refused("--out run --warm-start-out used/file", "used/file");
@@ -113,7 +113,7 @@ TEST_F(FitProgram, CheckRefusesOtherRuns) {
   };
   refused("mkdir other && \"$HONE\" check other", "no summary.json");
   refused("echo '{}' > other/summary.json && \"$HONE\" check other", "not the summary of a 'hone fit'");
-  refused("echo 'hello' > other/summary.json && \"$HONE\" check other", "not JSON");
+  refused("echo 'hello' > other/summary.json && \"$HONE\" check other", "not a JSON object");
   refused("\"$HONE\" check other/summary.json", "is a file; expected the folder");
   refused("\"$HONE\" check other --tolerance-mean -1",
           "--tolerance-mean: '-1' is not allowed; expected a number above 0");
@@ -121,7 +121,7 @@ TEST_F(FitProgram, CheckRefusesOtherRuns) {
   refused("\"$HONE\" check other --tolerance-vcd much", "--tolerance-vcd");
 }
 
-// Whatever is missing or of another kind or length: a verdict where it does not matter, else a refusal by name.
+// If an entry is missing or of another type or length: a verdict if it does not matter, else an error that names it.
 TEST_F(FitProgram, CheckSurvivesADamagedRun) {
   ASSERT_EQ(hone("fit " + model + " --budget 20000 --draws 100 --objective kl --quiet --out run").code, 0);
   const Json whole = summary("run");
@@ -146,6 +146,31 @@ TEST_F(FitProgram, CheckSurvivesADamagedRun) {
   damaged["checks"].erase("widest");
   write_file(folder.path() / "run" / "summary.json", damaged.dump());
   EXPECT_EQ(hone("check run").err, "hone: run/summary.json: not the summary of a 'hone fit': key 'widest' not found\n");
+  damaged = whole;
+  damaged["tolerances"]["sd"] = "text";
+  write_file(folder.path() / "run" / "summary.json", damaged.dump());
+  EXPECT_EQ(hone("check run").err,
+            "hone: run/summary.json: not the summary of a 'hone fit': an entry has the wrong type: it must be number, "
+            "but is string\n");
+}
+
+// Once chance is removed, the narrowest direction may be wide and the widest narrow: neither is reported then.
+TEST_F(FitProgram, CheckNamesTheWorstDirectionOnlyIfThereIsOne) {
+  ASSERT_EQ(hone("fit " + model + " --budget 20000 --draws 100 --objective kl --quiet --out run").code, 0);
+  const Json whole = summary("run");
+  const auto printed = [&](double narrow, double wide) {
+    Json changed = whole;
+    changed["checks"]["narrowest"][0]["sd_ratio"] = narrow;
+    changed["checks"]["widest"][0]["sd_ratio"] = wide;
+    write_file(folder.path() / "run" / "summary.json", changed.dump());
+    const std::string out = hone("check run").out;
+    const auto begin = out.find("worst direction: ");
+    return begin == std::string::npos ? "" : out.substr(begin, out.find(" along", begin) - begin);
+  };
+  EXPECT_EQ(printed(0.8, 0.5), "worst direction: q's sd is 0.80 times the refined sd (chance removed)");
+  EXPECT_EQ(printed(1.9, 1.2), "worst direction: q's sd is 1.20 times the refined sd (chance removed)");
+  EXPECT_EQ(printed(0.8, 1.5), "worst direction: q's sd is 1.50 times the refined sd (chance removed)");
+  EXPECT_EQ(printed(1.1, 0.9), "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "hone/base/file.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone::test {
@@ -21,7 +22,7 @@ class Program : public testing::Test {
   // Runs `hone ARGUMENTS` in the test's folder.
   Outcome hone(const std::string& arguments) const { return shell("\"$HONE\" " + arguments); }
 
-  // Runs a script there, which knows the program as $HONE.
+  // Runs a shell script there; $HONE is the program.
   Outcome shell(const std::string& script) const {
     const std::string command = "cd '" + folder.path().string() + "' && HONE='" HONE_PROGRAM "' && { " + script +
                                 "\n} >stdout.txt 2>stderr.txt </dev/null";
@@ -33,7 +34,7 @@ class Program : public testing::Test {
     return outcome;
   }
 
-  // A refused command: exit code 2, the message holds `part`, nothing was written.
+  // Expects a refusal: exit code 2, a message that contains `part`, nothing written.
   void expect_refused(const std::string& arguments, const std::string& part) const {
     const Outcome outcome = hone(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;

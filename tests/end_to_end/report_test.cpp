@@ -20,7 +20,7 @@ class ReportProgram : public Program {
 
   std::string page(const std::string& name) const { return read_file(folder.path() / name); }
 
-  // A page that the check must find fault with, and what it must say.
+  // A page in which the check must find a fault, and the message it must print.
   void expect_fault(const std::string& body, const std::string& part) const {
     write_file(folder.path() / "bad.html", "<!DOCTYPE html><meta name=viewport content='width=device-width'>" + body);
     const Outcome outcome = shell(check + std::string("--figures 1 bad.html"));
@@ -87,10 +87,10 @@ TEST_F(ReportProgram, DamagedFoldersAreNamedAndTheRestIsReported) {
       shell("mkdir bad && echo '{\"target' > bad/summary.json && \"$HONE\" report good bad nowhere");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "report.html\n");
-  for (const char* part : {"hone: bad: not the folder of a hone toy, train or fit", "summary.json: no JSON object",
-                           "hone: nowhere: there is no such folder"})
+  for (const char* part : {"hone: bad: not a readable folder of hone toy, train or fit",
+                           "summary.json: not a JSON object", "hone: nowhere: no such folder"})
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-  EXPECT_NE(page("report.html").find("nowhere: there is no such folder"), std::string::npos);
+  EXPECT_NE(page("report.html").find("nowhere: no such folder"), std::string::npos);
 }
 
 TEST_F(ReportProgram, WithoutGnuplotThePageIsWrittenAndSaysSo) {
@@ -103,8 +103,8 @@ TEST_F(ReportProgram, WithoutGnuplotThePageIsWrittenAndSaysSo) {
 }
 
 TEST_F(ReportProgram, BadInputIsRefused) {
-  expect_refused("report", "run is required");
-  expect_refused("report nowhere", "nowhere: there is no such folder");
+  expect_refused("report", "missing argument: run");
+  expect_refused("report nowhere", "nowhere: no such folder");
   expect_refused("report nowhere --out page.html", "nothing can be reported on");
   const Outcome help = hone("report --help");
   for (const char* part : {"RUN", "--out", "report.html", "Example"}) EXPECT_NE(help.out.find(part), std::string::npos);

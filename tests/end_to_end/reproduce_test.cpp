@@ -1,4 +1,4 @@
-// hone reproduce as a user meets it: everything at the smallest scale, stopped and killed on the way.
+// hone reproduce as a user runs it: everything at the smallest scale, with stops and kills.
 
 #include "tests/end_to_end/program.hpp"
 
@@ -24,14 +24,13 @@ TEST_F(Reproduce, BadFlagsAreRefusedByName) {
   expect_refused("reproduce fig1 --threads x", "--threads");
   expect_refused("reproduce fig1 --scale huge", "--scale: 'huge' is not allowed; expected smoke, short or full");
   expect_refused("reproduce claims --scale smoke --engine gpu", "--engine: 'gpu' is not allowed");
-  expect_refused("reproduce claims --scale smoke --cells 'vae-*' --quiet", "--cells: no cell fits 'vae-*'");
+  expect_refused("reproduce claims --scale smoke --cells 'vae-*' --quiet", "--cells: no cell matches 'vae-*'");
   expect_refused("reproduce fig1 --stop-after 0", "--stop-after");
   expect_refused("reproduce fig1 --engine cpu", "--engine");  // nothing is trained there
 }
 
 TEST_F(Reproduce, EverythingAtTheSmallestScale) {
-  if (!has("fashion-mnist"))
-    GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
+  if (!has("fashion-mnist")) GTEST_SKIP() << "Fashion-MNIST is missing (Debian: apt-get install dataset-fashion-mnist)";
   const bool mnist = has("mnist");
   const Outcome listed = hone("reproduce all --scale smoke --out r --dry-run");
   EXPECT_EQ(listed.code, 0) << listed.err;
@@ -47,14 +46,14 @@ TEST_F(Reproduce, EverythingAtTheSmallestScale) {
     EXPECT_TRUE(contains(first.out, title)) << title;
   EXPECT_TRUE(contains(first.out, "| lmf | fashion | vcd | -121.11 | -"));
   EXPECT_EQ(contains(first.out, "| vae | mnist | vcd | -95.86 | no data |"), !mnist);
-  EXPECT_EQ(contains(first.err, "data set 'mnist' is not found"), !mnist);
+  EXPECT_EQ(contains(first.err, "data set 'mnist' was not found"), !mnist);
   for (const char* name :
        {"fig1.md", "table1.md", "table1.csv", "fig2.md", "fig3.md", "claims.md", "provenance.txt", "figures/fig2.csv",
         "figures/fig2.gp", "figures/fig3.csv", "figures/fig3.gp", "cells/vae-fashion-kl-8-seed1/summary.json"})
     EXPECT_TRUE(fs::exists(folder.path() / "r" / name)) << name;
   EXPECT_TRUE(contains(read_file(folder.path() / "r/table1.md"), "hone reproduce all --scale smoke"));
 
-  const Outcome again = hone("reproduce all --scale smoke --out r --quiet");  // nothing is left to do
+  const Outcome again = hone("reproduce all --scale smoke --out r --quiet");  // nothing left to do
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.out, first.out);
   EXPECT_EQ(again.err, "");
@@ -64,8 +63,7 @@ TEST_F(Reproduce, EverythingAtTheSmallestScale) {
 }
 
 TEST_F(Reproduce, KilledOrStoppedAnywhereItGivesTheSameTable) {
-  if (!has("fashion-mnist"))
-    GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
+  if (!has("fashion-mnist")) GTEST_SKIP() << "Fashion-MNIST is missing (Debian: apt-get install dataset-fashion-mnist)";
   const std::string command = "reproduce table1 --scale smoke --seeds 2 --cells 'lmf-fashion-*' --quiet --out ";
   const Outcome whole = hone(command + "whole");
   EXPECT_EQ(whole.code, 0) << whole.err;
@@ -73,7 +71,7 @@ TEST_F(Reproduce, KilledOrStoppedAnywhereItGivesTheSameTable) {
       "\"$HONE\" " + command +
       "killed & pid=$!\nuntil ls killed/cells/$cell*/$file >/dev/null 2>&1 || ! kill -0 $pid; do sleep 0.01; done\n"
       "kill -KILL $pid; wait $pid";
-  EXPECT_EQ(shell("cell=lmf-fashion-kl file=config.toml\n" + kill).code, 137);                  // in training
+  EXPECT_EQ(shell("cell=lmf-fashion-kl file=config.toml\n" + kill).code, 137);                  // during training
   EXPECT_EQ(shell("cell=lmf-fashion-hoffman file=checkpoint.safetensors\n" + kill).code, 137);  // between the seeds
   EXPECT_EQ(shell("cell=lmf-fashion-vcd-8-seed2 file=summary.json\n" + kill).code, 137);        // before evaluation
   const Outcome killed = hone(command + "killed");
@@ -84,13 +82,12 @@ TEST_F(Reproduce, KilledOrStoppedAnywhereItGivesTheSameTable) {
   const Outcome timed =
       hone("reproduce table1 --scale smoke --seeds 2 --cells 'lmf-fashion-*' --stop-after 1 --out stopped");
   EXPECT_EQ(timed.code, 142) << timed.err;
-  EXPECT_TRUE(contains(timed.err, "the time is up; the same command goes on")) << timed.err;
+  EXPECT_TRUE(contains(timed.err, "the time is up; the same command continues")) << timed.err;
   EXPECT_EQ(hone(command + "stopped").out, whole.out);
 }
 
 TEST_F(Reproduce, WhatIsDamagedIsNamedAndTheRestIsDone) {
-  if (!has("fashion-mnist"))
-    GTEST_SKIP() << "Fashion-MNIST is not here (Debian: apt-get install dataset-fashion-mnist)";
+  if (!has("fashion-mnist")) GTEST_SKIP() << "Fashion-MNIST is missing (Debian: apt-get install dataset-fashion-mnist)";
   const std::string command = "reproduce table1 --scale smoke --cells 'lmf-fashion-*' --out r";
   const Outcome whole = hone(command);
   ASSERT_EQ(whole.code, 0) << whole.err;
@@ -98,14 +95,14 @@ TEST_F(Reproduce, WhatIsDamagedIsNamedAndTheRestIsDone) {
     return folder.path() / "r/cells" / ("lmf-fashion-" + objective + "-8-seed1");
   };
   const auto cut = [](const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 2); };
-  cut(cell("kl") / "summary.json");  // made again from the checkpoint
-  cut(cell("vcd") / "config.toml");  // whose run this is nobody knows
+  cut(cell("kl") / "summary.json");  // is written again from the checkpoint
+  cut(cell("vcd") / "config.toml");  // unknown run
   fs::remove(cell("hoffman") / "summary.json");
-  cut(cell("hoffman") / "checkpoint.safetensors");  // and it has no other
+  cut(cell("hoffman") / "checkpoint.safetensors");  // its only checkpoint
   const Outcome damaged = hone(command);
   EXPECT_EQ(damaged.code, 2);
   for (const char* part : {"lmf-fashion-vcd-8-seed1/config.toml", "lmf-fashion-hoffman-8-seed1/checkpoint.safetensors",
-                           "damaged: 1", "a damaged folder can be removed"})
+                           "damaged: 1", "remove a damaged folder"})
     EXPECT_TRUE(contains(damaged.err, part)) << part << "\n" << damaged.err;
   const auto row = [](const std::string& text, const std::string& start) {
     const auto begin = text.find(start);

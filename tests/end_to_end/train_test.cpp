@@ -1,4 +1,4 @@
-// hone train, eval and bench as a user meets them: also killed, stopped and out of space.
+// hone train, eval and bench as a user runs them, including kills, stops and a full disk.
 
 #include <nlohmann/json.hpp>
 
@@ -65,7 +65,7 @@ TEST_F(Train, EveryKeyIsDocumented) {
   EXPECT_GT(keys, 35);
 }
 
-// Configurations that several objectives share carry such keys along: a remark, no error.
+// Configurations shared by several objectives may have such keys: a note, not an error.
 TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
   const auto remarks = [this](const std::string& options) {
     return hone("train c.toml --iterations 1 --set hidden=3 --set steps=3 --set adapt=between " + options).err;
@@ -80,7 +80,8 @@ TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
       << "a run's own configuration has every key";
 }
 
-// The authors' initial weights put deviations of q at their floor: in the first iterations every training is lost.
+// The authors' initial weights put standard deviations of q at their floor, so q is left behind in the first
+// iterations.
 TEST_F(Train, SaysWhenQDoesNotFollow) {
   const std::string words = "q was left behind";
   EXPECT_NE(hone("train c.toml --out a").out.find(words), std::string::npos);
@@ -102,13 +103,13 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
                     "bad.toml:3: hidden: matrix factorization has no hidden layers");
   expect_bad_config("leapfrog_jitter = 5", "bad.toml:2: leapfrog_jitter: must be below leapfrog, which is 5");
   expect_bad_config("\nbinarization = \"threshold\"",
-                    "bad.toml:3: binarization: the data of synthetic are bits already");
+                    "bad.toml:3: binarization: the data of synthetic are already bits");
   expect_bad_config("batch = 6000", "bad.toml:2: batch: 6000 is more than the 5000 training data");
-  expect_bad_config("objective = \"kl\"\nalpha = 0.5", "bad.toml:3: alpha: is for objective vcd alone");
+  expect_bad_config("objective = \"kl\"\nalpha = 0.5", "bad.toml:3: alpha: only objective vcd uses it; leave it out");
   expect_bad_config("model = \"VAE\"", "did you mean 'vae'?");
   expect_bad_config("latent = {}", "bad.toml:2: latent: a table is not allowed; expected an integer");
   expect_bad_config("engine = \"gpu\"", "expected one of auto, cpu");
-  expect_error("train", 2, "config is required");
+  expect_error("train", 2, "missing argument: config");
   expect_error("train missing.toml", 2, "missing.toml");
   expect_error("train c.toml --set latnet=3", 2, "--set latnet: there is no key 'latnet'; did you mean 'latent'?");
   expect_error("train c.toml --set latent", 2, "expected key=value");
@@ -141,7 +142,7 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   const auto with_evaluation = nlohmann::json::parse(read(run + "/summary.json"));
   EXPECT_EQ(with_evaluation["test_log_likelihood"], nlohmann::json::parse(evaluated.out));
   const Outcome table = hone("eval " + run + " --samples 50 --points 20 --proposals 1,3");
-  EXPECT_NE(table.out.find("no lower bound"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("not a lower bound"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("equal mixture"), std::string::npos);
   EXPECT_NE(table.out.find("± standard error over data"), std::string::npos);
   const Outcome one = hone("eval " + run + " --samples 50 --points 1");
@@ -153,8 +154,8 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   const Outcome annealed = hone("eval " + run + " --points 20 --ais-only --ais-steps 20 --ais-chains 3 --ais-check 5");
   EXPECT_EQ(annealed.code, 0) << annealed.err;
   EXPECT_NE(annealed.out.find("annealed, from the prior"), std::string::npos) << annealed.out;
-  EXPECT_NE(annealed.out.find("20 temperatures, 3 chains a datum"), std::string::npos) << annealed.out;
-  EXPECT_NE(annealed.out.find("on 5 data of the model itself: at least"), std::string::npos) << annealed.out;
+  EXPECT_NE(annealed.out.find("20 temperatures, 3 chains per datum"), std::string::npos) << annealed.out;
+  EXPECT_NE(annealed.out.find("on 5 data simulated from the model: at least"), std::string::npos) << annealed.out;
   EXPECT_EQ(annealed.out.find("equal mixture"), std::string::npos) << annealed.out;
   const Outcome with_ais = hone("eval " + run + " --samples 50 --points 20 --ais --ais-steps 20 --json");
   const auto after = nlohmann::json::parse(with_ais.out);
@@ -227,11 +228,11 @@ TEST_F(Train, ACutCheckpointAndAnotherModelAreNamed) {
   const std::string good = checkpoint("run");
   write("run/checkpoint.safetensors", good.substr(0, good.size() - 1));
   expect_error("train c.toml --out run --resume", 0,
-               "the one before is good: run/checkpoint.previous.safetensors, iteration 150");
+               "the previous one is good: run/checkpoint.previous.safetensors, iteration 150");
   EXPECT_EQ(checkpoint("run"), good);
   write("run/checkpoint.safetensors", "");
   write("run/checkpoint.previous.safetensors", "no");
-  expect_error("train c.toml --out run --resume", 2, "no good checkpoint:\nrun/checkpoint.safetensors: cut short");
+  expect_error("train c.toml --out run --resume", 2, "no good checkpoint:\nrun/checkpoint.safetensors: truncated");
   expect_error("eval run", 2, "no good checkpoint");
 }
 

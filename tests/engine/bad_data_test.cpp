@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "hone/base/error.hpp"
-#include "hone/engine/engine.hpp"
+#include "hone/engine/cpu/cpu_engine.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone {
 namespace {
@@ -30,10 +31,10 @@ TEST(Engine, ADatumWhereTheModelIsNotFiniteLeavesTheGradient) {
   for (int i = 0; i < 80; ++i) counts.push_back(i % 3);
   counts.back() = 1e306;  // the logarithm of its factorial overflows
   const DataSet data(std::move(counts), {1, 4});
-  for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd}) {
+  for (const test::SomeObjective& objective : {test::by_kl(), test::by_hoffman(), test::by_vcd()}) {
     TrainConfig config = small_gaussian();
     config.model.kind = ModelKind::poisson_mf;
-    config.objective.kind = objective;
+    config.objective = objective;
     const auto engine = make_cpu_engine(config, data, {});
     TrainMetrics metrics;
     engine->train(20, metrics);

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "tests/engine/support.hpp"
+#include "tests/support/methods.hpp"
 #include "tests/support/replay.hpp"
 
 namespace hone::test {
@@ -40,7 +41,7 @@ void expect_close(std::span<const double> ours, const json& theirs, const std::s
   for (std::size_t i = 0; i < ours.size(); ++i) expect_close(ours[i], expected[i], what);
 }
 
-// The order of use: the noise of z0, then for each HMC step the momenta and the uniforms; one row a datum.
+// The order of use: the noise of z0, then for each HMC step the momenta and the uniforms; one row per datum.
 ReplaySource recorded(const json& replay, bool refines) {
   std::vector<json> calls;
   for (const json& call : replay["draws"])
@@ -82,7 +83,7 @@ void for_tensors(const json& parameters, Do&& work) {
   }
 }
 
-TrainConfig config_of(const json& replay, ObjectiveKind objective) {
+TrainConfig config_of(const json& replay, const SomeObjective& objective) {
   const bool vae = replay["init"]["vae"].size() > 1;
   TrainConfig config;
   config.model = {vae ? ModelKind::vae : ModelKind::logistic_mf,
@@ -90,7 +91,7 @@ TrainConfig config_of(const json& replay, ObjectiveKind objective) {
                   vae ? std::vector{4, 5} : std::vector<int>{},
                   {4, 5},
                   Activation::relu};
-  config.objective.kind = objective;
+  config.objective = objective;
   config.shared_until = 3;
   config.refine = {5, Adapt::inside, 0.5 / 3, 0.9, 3};
   config.batch = batch;
@@ -99,7 +100,7 @@ TrainConfig config_of(const json& replay, ObjectiveKind objective) {
   return config;
 }
 
-// What an iteration of ours is compared in.
+// The quantities of an iteration that are compared.
 struct Observed {
   std::vector<double> log_p0, refined_value, zt;
   std::vector<bool> accepted;
@@ -128,9 +129,7 @@ class GoldenModels : public testing::TestWithParam<std::tuple<const char*, const
  protected:
   void SetUp() override {
     const auto [model, name] = GetParam();
-    objective_ = std::string(name) == "kl"        ? ObjectiveKind::kl
-                 : std::string(name) == "hoffman" ? ObjectiveKind::hoffman
-                                                  : ObjectiveKind::vcd;
+    objective_ = objective_named(name);
     std::ifstream file(std::string(HONE_SOURCE_DIR "/tests/golden/") + model + "-" + name + ".json");
     replay_ = json::parse(file);
   }
@@ -156,7 +155,7 @@ class GoldenModels : public testing::TestWithParam<std::tuple<const char*, const
   }
 
   void compare(const json& step, const Observed& observed, const TrainMetrics& metrics, Engine& engine) const {
-    const bool refines = objective_ != ObjectiveKind::kl, vcd = objective_ == ObjectiveKind::vcd;
+    const bool refines = objective_->refines(), vcd = objective_->name() == "vcd";
     const std::string output = config_of(replay_, objective_).model.hidden.empty() ? "[0]" : "[2]";
     expect_close(observed.log_p0, step["logpxz"], "logpxz");
     expect_close(metrics.elbo.mean(), step["ELBO"], "ELBO");
@@ -176,13 +175,13 @@ class GoldenModels : public testing::TestWithParam<std::tuple<const char*, const
     for (int c = 0; c < batch; ++c) EXPECT_EQ(observed.accepted[c], step["acc"][c].back() == 1);
   }
 
-  ObjectiveKind objective_ = ObjectiveKind::kl;
+  SomeObjective objective_;
   json replay_;
 };
 
 TEST_P(GoldenModels, AgreesAtEveryStep) {
   const DataSet data = binary_data(flat(replay_["data"]), 6);
-  const ReplaySource random = recorded(replay_, objective_ != ObjectiveKind::kl);
+  const ReplaySource random = recorded(replay_, objective_->refines());
   Observed observed;
   const auto engine = start(data, random, observed);
   ASSERT_EQ(replay_["trace"].size(), 6u);

@@ -11,6 +11,7 @@
 #include "hone/base/statistics.hpp"
 #include "tests/engine/support.hpp"
 #include "tests/support/differences.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone::test {
 namespace {
@@ -23,7 +24,7 @@ const std::vector<std::vector<double>> rows = {{1, 0, 1, 1}, {0, 1, 0, 0}};
 TrainConfig config_of() {
   TrainConfig config;
   config.model = {ModelKind::vae, 1, {hidden}, {2}, Activation::tanh};
-  config.kernel.leapfrog = leapfrog;
+  config.kernel = hmc({leapfrog});
   config.refine = {steps, Adapt::off, step_size, 0.9, -1};
   config.batch = batch;
   config.shared_until = 5;

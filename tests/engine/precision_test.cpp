@@ -8,6 +8,7 @@
 #include "hone/base/error.hpp"
 #include "hone/tensor/simd.hpp"
 #include "tests/engine/support.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone::test {
 namespace {
@@ -21,11 +22,11 @@ DataSet made_up_data() {
   return binary_data(values, pixels);
 }
 
-TrainConfig config_of(ObjectiveKind kind, Precision precision, ModelKind model = ModelKind::vae) {
+TrainConfig config_of(const SomeObjective& objective, Precision precision, ModelKind model = ModelKind::vae) {
   TrainConfig config;
   config.model = {
       model, 3, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
-  config.objective.kind = kind;
+  config.objective = objective;
   config.shared_until = 10;
   config.refine = {4, Adapt::inside, 0.05, 0.9, -1};
   config.batch = 37;
@@ -33,8 +34,7 @@ TrainConfig config_of(ObjectiveKind kind, Precision precision, ModelKind model =
   return config;
 }
 
-const std::vector<ObjectiveKind> objectives = {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd,
-                                               ObjectiveKind::li2017};
+const std::vector<SomeObjective> objectives = {by_kl(), by_hoffman(), by_vcd(), by_li2017()};
 
 std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& config, const DataSet& data) {
   std::map<std::string, std::vector<double>> gradient;
@@ -55,16 +55,16 @@ std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& con
 TEST(EnginePrecision, FloatAgainstDouble) {
   const DataSet data = made_up_data();
   for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
-    for (const ObjectiveKind kind : objectives) {
-      const auto exact = first_gradient(config_of(kind, Precision::float64, model), data);
-      const auto rounded = first_gradient(config_of(kind, Precision::float32, model), data);
+    for (const SomeObjective& objective : objectives) {
+      const auto exact = first_gradient(config_of(objective, Precision::float64, model), data);
+      const auto rounded = first_gradient(config_of(objective, Precision::float32, model), data);
       for (const auto& [name, values] : exact) {
         double largest = 0, error = 0;
         for (std::size_t i = 0; i < values.size(); ++i) {
           largest = std::max(largest, std::abs(values[i]));
           error = std::max(error, std::abs(values[i] - rounded.at(name)[i]));
         }
-        EXPECT_LT(error, 1e-4 * largest) << name << ", objective " << static_cast<int>(kind);
+        EXPECT_LT(error, 1e-4 * largest) << name << ", objective " << objective->name();
       }
     }
 }
@@ -83,9 +83,9 @@ TEST(EngineThreads, SameBits) {
   std::vector<Precision> precisions = {Precision::float32, Precision::float64};
   if (supports_bf16()) precisions.push_back(Precision::bf16_trajectory);
   for (const Precision precision : precisions)
-    for (const ObjectiveKind kind : objectives)
+    for (const SomeObjective& objective : objectives)
       for (const OptimizerKind optimizer : {OptimizerKind::rmsprop, OptimizerKind::adam}) {
-        TrainConfig config = config_of(kind, precision);
+        TrainConfig config = config_of(objective, precision);
         config.optimizer = optimizer;
         const TrainState one = trained(config, data, 1);
         for (const int threads : {2, 3}) {
@@ -97,13 +97,12 @@ TEST(EngineThreads, SameBits) {
 // Stopped before and after the control variates separate (iteration 10), with either optimizer.
 TEST(EngineState, GoesOnAsIfItHadNeverStopped) {
   const DataSet data = made_up_data();
-  for (const ObjectiveKind kind : objectives)
+  for (const char* name : {"kl", "hoffman", "vcd", "li2017"})
     for (const OptimizerKind optimizer : {OptimizerKind::rmsprop, OptimizerKind::adam})
       for (const LatentBaseline baseline : {LatentBaseline::local, LatentBaseline::global}) {
-        TrainConfig config = config_of(kind, Precision::float32);
+        TrainConfig config = config_of(objective_named(name, {.first_term = FirstTerm::score}), Precision::float32);
         config.optimizer = optimizer;
         config.baseline = baseline;
-        if (kind != ObjectiveKind::li2017) config.objective.first_term = FirstTerm::score;
         TrainMetrics metrics;
         const auto whole = make_cpu_engine(config, data, {});
         whole->train(15, metrics);
@@ -121,7 +120,7 @@ TEST(EngineState, GoesOnAsIfItHadNeverStopped) {
 // What a restored engine would go without is missed.
 TEST(EngineState, AMissingArrayIsNamed) {
   const DataSet data = made_up_data();
-  TrainConfig config = config_of(ObjectiveKind::vcd, Precision::float32);
+  TrainConfig config = config_of(by_vcd(), Precision::float32);
   config.optimizer = OptimizerKind::adam;
   const auto engine = make_cpu_engine(config, data, {});
   const TrainState whole = engine->save();

@@ -8,6 +8,7 @@
 #include "hone/base/scalar.hpp"
 #include "hone/base/statistics.hpp"
 #include "tests/engine/support.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone::test {
 namespace {
@@ -22,10 +23,10 @@ DataSet two_kinds(int count) {
   return binary_data(values, pixels);
 }
 
-TrainConfig small(ObjectiveKind objective) {
+TrainConfig small(const SomeObjective& objective) {
   TrainConfig config;
   config.model = {ModelKind::logistic_mf, 1, {}, {5}, Activation::relu};
-  config.objective.kind = objective;
+  config.objective = objective;
   config.refine.steps = 4;
   config.batch = 10;
   config.rate_mean = config.rate_scale = config.rate_model = 0.02;
@@ -51,7 +52,7 @@ double error_of(const Matrix<double>& found, const Matrix<double>& data) {
 }
 
 TEST(Reconstruct, TellsTheDataApart) {
-  for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::hoffman, ObjectiveKind::vcd}) {
+  for (const SomeObjective& objective : {by_kl(), by_hoffman(), by_vcd()}) {
     const TrainConfig config = small(objective);
     const Trained trained(config);
     const Reconstructions made = reconstruct(config, trained.state, trained.data, trained.data, 8);
@@ -67,7 +68,7 @@ TEST(Reconstruct, TellsTheDataApart) {
 }
 
 TEST(Reconstruct, IsAFunctionOfItsArguments) {
-  const TrainConfig config = small(ObjectiveKind::vcd);
+  const TrainConfig config = small(by_vcd());
   const Trained trained(config);
   const Reconstructions one = reconstruct(config, trained.state, trained.data, trained.data, 8),
                         again = reconstruct(config, trained.state, trained.data, trained.data, 8);
@@ -84,7 +85,7 @@ TEST(Reconstruct, GaussianMeansAreOnTheScaleOfTheData) {
   for (int n = 0; n < 30; ++n)
     for (int p = 0; p < pixels; ++p) values.push_back(7 + 0.1 * p + 0.3 * (n % 3 - 1));
   const DataSet data(values, ImageShape{1, pixels});
-  TrainConfig config = small(ObjectiveKind::kl);
+  TrainConfig config = small(by_kl());
   config.model.kind = ModelKind::gaussian_mf;
   const auto engine = make_cpu_engine(config, data, {});
   TrainMetrics metrics;
@@ -95,7 +96,7 @@ TEST(Reconstruct, GaussianMeansAreOnTheScaleOfTheData) {
 }
 
 TEST(Reconstruct, RefusesTheStateOfAnotherModel) {
-  const TrainConfig config = small(ObjectiveKind::vcd);
+  const TrainConfig config = small(by_vcd());
   const Trained trained(config);
   TrainConfig other = config;
   other.model.latent = 2;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "hone/engine/cpu/cpu_engine.hpp"
 #include "hone/engine/cpu/iteration.hpp"
-#include "hone/engine/engine.hpp"
 
 namespace hone::test {
 

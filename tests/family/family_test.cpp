@@ -4,9 +4,11 @@
 #include <memory>
 
 #include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
 #include "hone/base/statistics.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
+#include "hone/tensor/triangular.hpp"
 #include "tests/support/differences.hpp"
 
 namespace hone {
@@ -109,17 +111,12 @@ TEST_P(Families, PathwiseAgreesWithDifferences) {
 TEST_P(Families, DrawScoreAgreesWithDifferences) {
   const auto joint = [&](int c) {
     const int k = draws.component_of(c);
-    double log_weight = 0;
-    const auto* mixture = dynamic_cast<const MixtureFamily*>(q.get());
-    const Normal normal = mixture ? mixture->normal(k) : dynamic_cast<const GaussianFamily&>(*q).normal();
-    if (mixture) {
-      std::vector<double> all(q->components());
-      mixture->log_weights(all);
-      log_weight = all[k];
-    }
+    const Normal normal = q->component(k).value();
+    std::vector<double> log_weight(q->components());
+    q->log_weights(log_weight);
     std::vector<double> u(q->dimension());
     normal.whiten(draws.z.column(c), u);
-    double sum = log_weight - normal.log_normalizer();
+    double sum = log_weight[k] - normal.log_normalizer();
     for (const double x : u) sum -= 0.5 * x * x;
     return sum;
   };
@@ -129,6 +126,36 @@ TEST_P(Families, DrawScoreAgreesWithDifferences) {
     for (int c = 0; c < draws.count(); ++c) sum += coefficient[c] * joint(c);
     return sum;
   });
+}
+
+// q over z is q over e and the change of coordinates.
+TEST_P(Families, StandardizingLeavesTheDensityWhatItWas) {
+  std::vector<double> before(draws.count()), after(draws.count());
+  q->log_density(draws.z, Want::value, before, {});
+  const std::vector<double> theta(q->parameters().begin(), q->parameters().end());
+  const std::optional<LocationScale> own = q->standardize();
+  if (!own) {
+    EXPECT_TRUE(std::ranges::equal(theta, q->parameters()));
+    return;
+  }
+  const Normal change{own->covariance, own->mean, own->scale};
+  Matrix<double> e(q->dimension(), draws.count());
+  for (int c = 0; c < draws.count(); ++c) change.whiten(draws.z.column(c), e.column(c));
+  q->log_density(e, Want::value, after, {});
+  const double log_det = change.log_normalizer() - 0.5 * q->dimension() * log_two_pi;
+  for (int c = 0; c < draws.count(); ++c) EXPECT_NEAR(after[c] - log_det, before[c], 1e-10);
+  EXPECT_TRUE(q->components() > 1 || q->component(0)->mean[0] == 0);
+}
+
+TEST_P(Families, WeightsComeBack) {
+  std::vector<double> weight(q->components()), found(q->components());
+  for (int k = 0; k < q->components(); ++k) weight[k] = 0.3 * k;
+  q->set_log_weights(weight);
+  q->log_weights(found);
+  double sum = 0;
+  for (const double w : found) sum += std::exp(w);
+  EXPECT_NEAR(sum, 1, 1e-12);
+  for (int k = 0; k < q->components(); ++k) EXPECT_NEAR(found[k] - found[0], weight[k], 1e-12);
 }
 
 TEST_P(Families, EntropyGradientAgreesWithDifferences) {

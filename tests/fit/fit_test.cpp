@@ -13,6 +13,7 @@
 #include "hone/family/mixture.hpp"
 #include "hone/target/density.hpp"
 #include "hone/target/toys.hpp"
+#include "tests/support/methods.hpp"
 
 // Counts every allocation of this program.
 namespace {
@@ -34,10 +35,10 @@ std::atomic<long> allocations = 0;
 namespace hone {
 namespace {
 
-FitConfig config_of(ObjectiveKind objective, KernelKind kernel = KernelKind::hmc) {
+FitConfig config_of(const test::SomeObjective& objective, const test::SomeKernel& kernel = test::hmc()) {
   FitConfig config;
-  config.objective.kind = objective;
-  config.kernel.kind = kernel;
+  config.objective = objective;
+  config.kernel = kernel;
   config.refine.adapt = Adapt::inside;
   return config;
 }
@@ -49,11 +50,8 @@ TEST(Fit, AllocatesNothingWithThreadsManyDrawsAndJitter) {
     for (const FirstTerm first_term : {FirstTerm::reparameterized, FirstTerm::score}) {
       MixtureFamily q(2, 2, Covariance::full);
       q.mean(1)[0] = -1;
-      FitConfig config = config_of(ObjectiveKind::vcd);
-      config.objective.baseline = baseline;
-      config.objective.first_term = first_term;
+      FitConfig config = config_of(test::by_vcd({.first_term = first_term, .baseline = baseline}), test::hmc({5, 3}));
       config.refine.adapt = Adapt::between;
-      config.kernel.leapfrog_jitter = 3;
       config.draws_per_iteration = 6;
       config.threads = 2;
       Fit fit(*target, q, config, random);
@@ -67,8 +65,8 @@ TEST(Fit, AllocatesNothingWithThreadsManyDrawsAndJitter) {
 TEST(Fit, AllocatesNothingAfterTheFirstStep) {
   const PhiloxSource random(1);
   for (const Toy toy : {Toy::gaussian, Toy::mixture, Toy::banana})
-    for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd, ObjectiveKind::li2017})
-      for (const KernelKind kernel : {KernelKind::hmc, KernelKind::mala, KernelKind::random_walk})
+    for (const test::SomeObjective& objective : {test::by_kl(), test::by_vcd(), test::by_li2017()})
+      for (const test::SomeKernel& kernel : {test::hmc(), test::mala(), test::random_walk()})
         for (const Covariance covariance : {Covariance::diagonal, Covariance::full}) {
           const auto target = make_toy(toy);
           GaussianFamily gaussian(2, covariance);
@@ -88,9 +86,8 @@ std::vector<double> fitted(int threads, std::uint64_t seed) {
   const auto target = make_toy(Toy::banana);
   MixtureFamily q(2, 3, Covariance::full);
   for (int k = 0; k < 3; ++k) q.mean(k)[0] = k - 1;
-  FitConfig config = config_of(ObjectiveKind::vcd);
+  FitConfig config = config_of(test::by_vcd(), test::hmc({5, 2}));
   config.draws_per_iteration = 5;
-  config.kernel.leapfrog_jitter = 2;
   config.threads = threads;
   const PhiloxSource random(seed);
   Fit fit(*target, q, config, random);
@@ -113,7 +110,7 @@ TEST(Fit, ADrawOutsideTheSupportLeavesTheGradient) {
     gradient[0] = -z[0];
     return -0.5 * z[0] * z[0];
   });
-  for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd, ObjectiveKind::li2017})
+  for (const test::SomeObjective& objective : {test::by_kl(), test::by_vcd(), test::by_li2017()})
     for (const int draws : {1, 8}) {
       GaussianFamily q(1, Covariance::diagonal);
       FitConfig config = config_of(objective);
@@ -122,7 +119,7 @@ TEST(Fit, ADrawOutsideTheSupportLeavesTheGradient) {
       Fit fit(target, q, config, random);
       for (int i = 0; i < 500; ++i) fit.step();
       EXPECT_GT(fit.dropped_draws(), 10);
-      if (objective != ObjectiveKind::kl) {
+      if (objective->refines()) {
         EXPECT_GT(fit.rejected_nonfinite(), 10);
       }
       for (const double parameter : q.parameters()) EXPECT_TRUE(std::isfinite(parameter));
@@ -143,7 +140,7 @@ TEST(Fit, DrawsOutsideTheSupportLeaveTheStepSizeAlone) {
       for (const double constant : {0.0, -1000.0}) {
         const auto target = half_normal(constant);
         GaussianFamily q(1, Covariance::diagonal);
-        FitConfig config = config_of(ObjectiveKind::vcd);
+        FitConfig config = config_of(test::by_vcd());
         config.refine.adapt = adapt;
         config.draws_per_iteration = draws;
         config.optimizer.rate_location = config.optimizer.rate_scale = 0;
@@ -181,11 +178,56 @@ TEST(Fit, ABatchWithADroppedDrawIsTheBatchWithoutIt) {
     end_refinement(evidence);
     q.log_density(evidence.refined.z, Want::value, evidence.log_qt, {});
     std::vector<double> result(2);
-    make_objective({.entropy = Entropy::sampled, .baseline = BaselineKind::none}, q)->add_ascent(q, evidence, result);
+    Vcd({.entropy = Entropy::sampled, .baseline = BaselineKind::none}).add_ascent(q, evidence, result);
     return result;
   };
   const auto with = gradient(not_there, noise), without = gradient(everywhere, {0.5, -1});
   for (int i = 0; i < 2; ++i) EXPECT_NEAR(with[i], without[i], 1e-12);
+}
+
+// One configuration serves several fits: each learns on a clone.
+TEST(Fit, LeavesTheGivenObjectiveAlone) {
+  const auto target = make_toy(Toy::gaussian);
+  const PhiloxSource random(3);
+  const FitConfig config = config_of(test::by_vcd());
+  std::vector<double> parameters[2];
+  for (auto& kept : parameters) {
+    GaussianFamily q(2, Covariance::full);
+    Fit fit(*target, q, config, random);
+    for (int i = 0; i < 50; ++i) fit.step();
+    kept.assign(q.parameters().begin(), q.parameters().end());
+    EXPECT_NE(fit.baseline(), 0);
+  }
+  EXPECT_EQ(parameters[0], parameters[1]);
+  EXPECT_EQ(config.objective->baseline(), 0);
+}
+
+// Follows the draws' own mean: reads nothing but z0 and what is known there.
+class TowardsTheMode final : public Objective {
+ public:
+  std::unique_ptr<Objective> clone() const override { return std::make_unique<TowardsTheMode>(); }
+  bool refines() const override { return false; }
+  void add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) override {
+    EXPECT_NE(evidence.grad_q0(0, 0), 0);  // sampled unless the objective says otherwise
+    family.add_pathwise(evidence.draws, evidence.grad_p0, evidence.draws.weight, gradient);
+  }
+};
+
+// Without an entropy q shrinks onto the mode.
+TEST(Fit, FollowsAnObjectiveOfTheCallersOwn) {
+  const auto target = make_toy(Toy::gaussian);
+  const PhiloxSource random(3);
+  GaussianFamily q(2, Covariance::diagonal);
+  q.mean()[0] = 1;
+  FitConfig config = config_of(std::make_shared<TowardsTheMode>());
+  config.draws_per_iteration = 16;
+  Fit fit(*target, q, config, random);
+  for (int i = 0; i < 5000; ++i) fit.step();
+  EXPECT_EQ(fit.step().acceptance, 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_LT(std::abs(q.mean()[i]), 0.05);
+    EXPECT_LT(q.scale()[i], 0.01);
+  }
 }
 
 TEST(Fit, StopsWithAClearErrorWhenAParameterIsNoLongerFinite) {
@@ -194,7 +236,7 @@ TEST(Fit, StopsWithAClearErrorWhenAParameterIsNoLongerFinite) {
     return 0.0;
   });
   GaussianFamily q(1, Covariance::diagonal);
-  FitConfig config = config_of(ObjectiveKind::kl);
+  FitConfig config = config_of(test::by_kl());
   config.optimizer.rate_location = 1e308;
   const PhiloxSource random(1);
   Fit fit(target, q, config, random);
@@ -219,9 +261,11 @@ TEST(Fit, RefusesImpossibleConfigurations) {
   refuses(narrow, [](FitConfig&) {});
   refuses(q, [](FitConfig& c) { c.draws_per_iteration = 0; });
   refuses(q, [](FitConfig& c) { c.threads = 0; });
-  refuses(q, [](FitConfig& c) { c.objective.alpha = 1.5; });
-  refuses(q, [](FitConfig& c) { c.objective.baseline = BaselineKind::leave_one_out; });
-  refuses(mixture, [](FitConfig& c) { c.objective.entropy = Entropy::analytic; });
+  refuses(q, [](FitConfig& c) { c.objective = test::by_vcd({.baseline = BaselineKind::leave_one_out}); });
+  refuses(mixture, [](FitConfig& c) { c.objective = test::by_vcd({.entropy = Entropy::analytic}); });
+  refuses(q, [](FitConfig& c) { c.objective = nullptr; });
+  refuses(q, [](FitConfig& c) { c.kernel = nullptr; });
+  EXPECT_THROW(Vcd({.alpha = 1.5}), InputError);
 }
 
 }  // namespace

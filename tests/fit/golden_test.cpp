@@ -11,6 +11,7 @@
 #include "hone/family/mixture.hpp"
 #include "hone/fit/fit.hpp"
 #include "hone/target/toys.hpp"
+#include "tests/support/methods.hpp"
 #include "tests/support/replay.hpp"
 
 namespace hone {
@@ -57,11 +58,11 @@ test::ReplaySource recorded_kl(const json& draws, std::size_t first, int compone
   return source;
 }
 
-FitConfig paper_settings(ObjectiveKind objective) {
+FitConfig paper_settings(const test::SomeObjective& objective) {
   FitConfig config;
-  config.objective.kind = objective;
+  config.objective = objective;
   config.refine = {3, Adapt::inside, 0.25, 0.7};
-  config.optimizer.weights_from = objective == ObjectiveKind::kl ? 1000 : 0;
+  config.optimizer.weights_from = objective->refines() ? 0 : 1000;
   return config;
 }
 
@@ -86,7 +87,7 @@ TEST_P(GoldenGaussian, AgreesAtEveryStep) {
     const json& trace = replay_[vcd ? "trace_vcd" : "trace_kl"];
     const auto random =
         vcd ? recorded_vcd(replay_["draws"], 1, 20) : recorded_kl(replay_["draws"], replay_["n_draws_vcd"], 1, 20);
-    Fit fit(*target, q, paper_settings(vcd ? ObjectiveKind::vcd : ObjectiveKind::kl), random);
+    Fit fit(*target, q, paper_settings(vcd ? test::by_vcd() : test::by_kl()), random);
     ASSERT_EQ(trace.size(), 20u);
     for (const json& step : trace) {
       const FitStep& result = fit.step();
@@ -120,7 +121,7 @@ TEST_P(GoldenMixture, AgreesAtEveryStep) {
     const json& trace = replay_[vcd ? "trace_vcd" : "trace_kl"];
     const auto random =
         vcd ? recorded_vcd(replay_["draws"], 2, 20) : recorded_kl(replay_["draws"], replay_["n_draws_vcd"], 2, 20);
-    Fit fit(*target, q, paper_settings(vcd ? ObjectiveKind::vcd : ObjectiveKind::kl), random);
+    Fit fit(*target, q, paper_settings(vcd ? test::by_vcd() : test::by_kl()), random);
     ASSERT_EQ(trace.size(), 20u);
     for (const json& step : trace) {
       const FitStep& result = fit.step();

@@ -14,7 +14,10 @@
 #include "hone/fit/fit.hpp"
 #include "hone/fit/q_geometry.hpp"
 #include "hone/target/density.hpp"
+#include "hone/target/whitened.hpp"
+#include "hone/tensor/vectors.hpp"
 #include "tests/support/differences.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone {
 namespace {
@@ -40,14 +43,14 @@ auto scaled_gaussian(int d, double rho) {
 TEST(FitPosterior, NoTuningOverScalesAndCorrelations) {
   constexpr int d = 7;
   const DensityTarget target(d, scaled_gaussian(d, 0.9));
-  for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
+  for (const bool vcd : {false, true}) {
     PosteriorFitConfig config;
-    config.objective = objective;
+    if (!vcd) config.objective = nullptr;
     const PosteriorFit fit = fit_posterior(target, config);
     EXPECT_TRUE(fit.converged);
     EXPECT_EQ(fit.modes, 1);
     // KL's gradient has no noise where q = p; VCD's has that of some thousand draws
-    const double tolerance = objective == ObjectiveKind::kl ? 0.01 : 0.1;
+    const double tolerance = vcd ? 0.1 : 0.01;
     for (int i = 0; i < d; ++i) {
       const double scale = std::pow(10.0, -3 + 6.0 * i / (d - 1));
       EXPECT_NEAR(fit.q.whitening.mean()[i] / scale, 3, tolerance) << i;
@@ -60,7 +63,7 @@ TEST(FitPosterior, IndependentCoordinatesAndLowRank) {
   constexpr int d = 7;
   const DensityTarget target(d, scaled_gaussian(d, 0.6));
   PosteriorFitConfig config;
-  config.objective = ObjectiveKind::kl;
+  config.objective = nullptr;
   config.family = QKind::gaussian;
   const PosteriorFit independent = fit_posterior(target, config);
   EXPECT_TRUE(independent.q.whitening.is_diagonal());
@@ -79,7 +82,7 @@ TEST(FitPosterior, CorrelationsByCurvature) {
   for (const int d : {7, 301}) {
     const DensityTarget target(d, scaled_gaussian(d, 0.9));
     PosteriorFitConfig config;
-    config.objective = ObjectiveKind::kl;
+    config.objective = nullptr;
     config.starts = 2;
     config.family = d == 7 ? QKind::gaussian_curvature : QKind::automatic;
     const PosteriorFit fit = fit_posterior(target, config);
@@ -92,6 +95,97 @@ TEST(FitPosterior, CorrelationsByCurvature) {
       EXPECT_NEAR(std::sqrt(fit.q.whitening.variance(i)) / scale, 1, 0.02) << i;
     }
   }
+}
+
+// A Gaussian by another name, that may give up its location and scale, or keep them.
+class OwnGaussian final : public Family {
+ public:
+  OwnGaussian(int dimension, bool gives_up) : Family(dimension), inner_(dimension, Covariance::full), gives_(gives_up) {
+    for (const Slice& slice : inner_.slices()) add_slice(slice.name, slice.role, slice.size);
+    copy(inner_.parameters(), parameters());
+  }
+  void draw(const RandomSource& random, std::uint32_t iteration, Draws& draws, std::uint32_t first) const override {
+    inner().draw(random, iteration, draws, first);
+  }
+  void log_density(MatrixView<const double> z, Want want, std::span<double> value,
+                   MatrixView<double> gradient) const override {
+    inner().log_density(z, want, value, gradient);
+  }
+  void add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
+                    std::span<double> gradient) const override {
+    inner().add_pathwise(draws, dz, coefficient, gradient);
+  }
+  void add_score(MatrixView<const double> z, std::span<const double> coefficient,
+                 std::span<double> gradient) const override {
+    inner().add_score(z, coefficient, gradient);
+  }
+  void project() override { floor_scale(Covariance::full, parameters().subspan(dimension())); }
+  std::vector<std::size_t> positive_parameters() const override { return inner_.positive_parameters(); }
+  void moments(std::span<double> mean, std::span<double> sd) const override { inner().moments(mean, sd); }
+  std::optional<LocationScale> standardize() override {
+    if (!gives_) return std::nullopt;
+    GaussianFamily now = inner();
+    const auto result = now.standardize();
+    copy(now.parameters(), parameters());
+    return result;
+  }
+
+ private:
+  GaussianFamily inner() const {
+    GaussianFamily result = inner_;
+    copy(parameters(), result.parameters());
+    return result;
+  }
+  GaussianFamily inner_;
+  bool gives_;
+};
+
+TEST(CheckedFit, FitsAFamilyOfTheCallersOwn) {
+  const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 1'000'000;
+  config.draws = 1000;
+  for (const bool gives_up : {true, false}) {
+    config.fit.own_family = [gives_up](int dimension) { return std::make_unique<OwnGaussian>(dimension, gives_up); };
+    const CheckedFit fit = fit_and_check(*posterior, config);
+    EXPECT_EQ(fit.fit.q.kind, QKind::own);
+    EXPECT_EQ(fit.judgement.verdict, Verdict::use_q);
+    const double scales[] = {1e-3, 1, 1e3};
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_NEAR(fit.parameters[i].q_mean / scales[i], 3, 0.15) << i;
+      EXPECT_NEAR(fit.parameters[i].q_sd / scales[i], 1, 0.15) << i;
+    }
+    double mean[3], sd[3];  // over the coordinates of the fit
+    fit.fit.q.family->moments(mean, sd);
+    EXPECT_EQ(gives_up, mean[0] == 0 && sd[0] == 1);
+  }
+}
+
+// Which is as the library's own where it is the same one, but for the measure of its changes.
+TEST(FitPosterior, AFamilyOfTheCallersOwnMovesAsTheLibrarys) {
+  const DensityTarget target(3, scaled_gaussian(3, 0.5));
+  PosteriorFitConfig config;
+  config.budget.gradients = 2000;
+  const PosteriorFit usual = fit_posterior(target, config);
+  config.own_family = [](int dimension) { return std::make_unique<OwnGaussian>(dimension, true); };
+  const PosteriorFit own = fit_posterior(target, config);
+  EXPECT_TRUE(std::ranges::equal(usual.q.whitening.mean(), own.q.whitening.mean()));
+  ASSERT_EQ(usual.stages.size(), own.stages.size());
+  EXPECT_NEAR(usual.stages[0].change, own.stages[0].change, 0.2 * usual.stages[0].change + 0.01);
+}
+
+TEST(FitPosterior, RefusesFamiliesThatDoNotFit) {
+  const DensityTarget target(2, scaled_gaussian(2, 0.5));
+  PosteriorFitConfig config;
+  config.family = QKind::own;
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+  config.own_family = [](int dimension) { return std::make_unique<OwnGaussian>(dimension + 1, true); };
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+  config.family = QKind::automatic;
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+  config.own_family = nullptr;
+  config.kernel = nullptr;
+  EXPECT_THROW(fit_posterior(target, config), InputError);
 }
 
 TEST(FitPosterior, SameBitsForOneAndTwoThreads) {
@@ -166,6 +260,11 @@ TEST(CheckedFit, ModesGetTheirMassFromImportanceWeights) {
   EXPECT_NE(fit.judgement.verdict, Verdict::trust_neither);
   config.fit.family = QKind::gaussian_full;  // one Gaussian cannot stand for both
   EXPECT_EQ(fit_and_check(*posterior, config).judgement.verdict, Verdict::trust_neither);
+  config.fit.family = QKind::automatic;  // nor can components that know of one mode only
+  config.fit.own_family = [](int dimension) { return std::make_unique<MixtureFamily>(dimension, 3, Covariance::full); };
+  const CheckedFit own = fit_and_check(*posterior, config);
+  EXPECT_FALSE(own.findings.component_per_mode);
+  EXPECT_EQ(own.judgement.verdict, Verdict::trust_neither);
 }
 
 TEST(CheckedFit, SameBitsForOneAndTwoThreads) {
@@ -251,11 +350,10 @@ TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
   const Whitening whitening = Whitening::dense({2.5}, std::vector<double>{0.9});
   const WhitenedTarget whitened(target, whitening);
   FitConfig config;
-  config.objective.entropy = Entropy::sampled;
-  config.objective.baseline = BaselineKind::leave_one_out;
-  config.kernel = {KernelKind::hmc, 5, 4, StepSizes::varied};
+  config.objective = test::by_vcd({.entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out});
+  config.kernel = test::hmc({5, 4, StepSizes::varied});
   config.refine = {2, Adapt::off, 0.4, 0.8};
-  config.optimizer = {OptimizerKind::adam, 0, 0, 0, 1, 0, PositiveSteps::logarithmic, 0};  // θ stands still
+  config.optimizer = {OptimizerKind::adam, 0, 0, 0, 1, 0, PositiveSteps::logarithmic, 0};  // θ does not move
   config.draws_per_iteration = 16;
   GaussianFamily q(1, Covariance::full);
   const PhiloxSource random(3);

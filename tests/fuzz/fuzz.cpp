@@ -1,4 +1,4 @@
-// One program a reader: HONE_FUZZ_READER names it.
+// One program per reader: HONE_FUZZ_READER names it.
 #include <cstddef>
 
 #include "tests/fuzz/readers.hpp"

@@ -11,7 +11,7 @@
 
 namespace hone::fuzz {
 
-// Each reads whatever it is given: an InputError is a good answer, anything else that is thrown is not.
+// Each reads any input. Throwing InputError is fine; throwing anything else is a bug.
 template <class Read>
 void try_to(Read read, std::span<const std::uint8_t> bytes) {
   try {

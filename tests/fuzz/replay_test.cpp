@@ -1,4 +1,4 @@
-// What the fuzzers begin with, and mutations of it, for machines without libFuzzer.
+// Runs the fuzzers' seed corpus and mutations of it, for machines without libFuzzer.
 #include <gtest/gtest.h>
 
 #include <filesystem>

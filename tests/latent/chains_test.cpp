@@ -7,6 +7,7 @@
 #include "hone/base/scalar.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "tests/latent/support.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone::test {
 namespace {
@@ -20,7 +21,7 @@ Chains start(const LatentTarget<float>& target, const Matrix<double>& z) {
   return chains;
 }
 
-Chains refined(const Model<float>& model, const KernelConfig& kernel, int threads) {
+Chains refined(const Model<float>& model, const Kernel& kernel, int threads) {
   Chains chains = start(model.target, model.z);
   Team team(threads);
   Refiner refiner(kernel, {4, Adapt::inside, 0.05, 0.9}, team);
@@ -28,17 +29,15 @@ Chains refined(const Model<float>& model, const KernelConfig& kernel, int thread
   return chains;
 }
 
-const std::vector<KernelConfig> kernels = {{KernelKind::hmc, 5, 0},
-                                           {KernelKind::hmc, 5, 3},  // jitter permutes the columns
-                                           {KernelKind::mala, 5, 0},
-                                           {KernelKind::random_walk, 5, 0}};
+const std::vector<SomeKernel> kernels = {hmc({5, 0}), hmc({5, 3}),  // jitter permutes the columns
+                                         mala(), random_walk()};
 
 TEST(LatentChains, TheBitsDoNotDependOnTheNumberOfThreads) {
   const Model<float> model(vae);
-  for (const KernelConfig& kernel : kernels) {
-    const Chains one = refined(model, kernel, 1);
+  for (const SomeKernel& kernel : kernels) {
+    const Chains one = refined(model, *kernel, 1);
     for (const int threads : {2, 3}) {
-      const Chains several = refined(model, kernel, threads);
+      const Chains several = refined(model, *kernel, threads);
       EXPECT_EQ(one.value, several.value);
       EXPECT_TRUE(std::ranges::equal(one.z.view().flat(), several.z.view().flat()));
     }
@@ -48,9 +47,9 @@ TEST(LatentChains, TheBitsDoNotDependOnTheNumberOfThreads) {
 
 TEST(LatentChains, AColumnMovesInThePosteriorOfItsDatum) {
   const Model<float> model(vae);
-  for (const KernelConfig& kernel : kernels) {
+  for (const SomeKernel& kernel : kernels) {
     Team team(1);
-    Refiner together(kernel, {4, Adapt::off, 0.05, 0.9}, team);
+    Refiner together(*kernel, {4, Adapt::off, 0.05, 0.9}, team);
     Chains chains = start(model.target, model.z);
     together.refine(model.target, chains.view(), batch, 1, PhiloxSource(5));
     for (const int c : {0, 1, 17, batch - 1}) {
@@ -63,7 +62,7 @@ TEST(LatentChains, AColumnMovesInThePosteriorOfItsDatum) {
       std::ranges::copy(model.z.column(c), chain.z.column(0).begin());
       const std::vector<std::uint32_t> datum = {static_cast<std::uint32_t>(c)};
       target.evaluate(chain.z, Want::both, chain.value, chain.gradient, datum);
-      Refiner alone(kernel, {4, Adapt::off, 0.05, 0.9}, team);
+      Refiner alone(*kernel, {4, Adapt::off, 0.05, 0.9}, team);
       alone.refine(target, chain.view(static_cast<std::uint32_t>(c)), 1, 1, PhiloxSource(5));
       EXPECT_EQ(chain.value[0], chains.value[c]);
       EXPECT_TRUE(std::ranges::equal(chain.z.column(0), chains.z.column(c)));

@@ -11,6 +11,7 @@
 #include "hone/mcmc/refine.hpp"
 #include "hone/target/density.hpp"
 #include "hone/target/toys.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone {
 namespace {
@@ -24,19 +25,16 @@ struct Batch {
   Chains chains;
 };
 
-const KernelConfig kernels[] = {{KernelKind::hmc, 5, 0},
-                                {KernelKind::hmc, 5, 4},
-                                {KernelKind::hmc, 5, 4, StepSizes::varied},
-                                {KernelKind::mala, 0, 0},
-                                {KernelKind::random_walk, 0, 0}};
+const test::SomeKernel kernels[] = {test::hmc({5, 0}), test::hmc({5, 4}), test::hmc({5, 4, StepSizes::varied}),
+                                    test::mala(), test::random_walk()};
 
 // A kernel keeps value and gradient of where the chains stand up to date.
 TEST(Kernels, KeepValueAndGradientOfThePoint) {
   const auto target = make_toy(Toy::banana);
   const PhiloxSource random(4);
-  for (const KernelConfig& config : kernels) {
+  for (const test::SomeKernel& given : kernels) {
     Batch batch(*target, 50);
-    const auto kernel = make_kernel(config);
+    const auto kernel = given->clone();
     for (std::uint32_t step = 0; step < 5; ++step) kernel->step(*target, {random, 1, step, 0.3}, batch.chains.view());
     std::vector<double> value(50);
     Matrix<double> gradient(2, 50);
@@ -67,7 +65,7 @@ TEST(Kernels, TheEnergyMovesByTheMomentaAlone) {
   });
   const PhiloxSource random(4);
   Batch batch(target, count);
-  const auto kernel = make_kernel({KernelKind::hmc, 10, 4});
+  const auto kernel = std::make_unique<Hmc>(HmcConfig{10, 4});
   std::vector<double> energy(count), momentum(d);
   Moments jump, energies, log_p;
   for (std::uint32_t step = 0; step < burn_in + kept; ++step) {
@@ -90,11 +88,11 @@ TEST(Kernels, TheEnergyMovesByTheMomentaAlone) {
 TEST(Kernels, AChainDoesNotDependOnItsNeighbours) {
   const auto target = make_toy(Toy::mixture);
   const PhiloxSource random(4);
-  for (const KernelConfig& config : kernels)
+  for (const test::SomeKernel& given : kernels)
     for (const int count : {12, 5000}) {  // many: more than one block of hmc
       Batch together(*target, count), apart(*target, count);
-      make_kernel(config)->step(*target, {random, 1, 0, 0.3}, together.chains.view());
-      const auto kernel = make_kernel(config);
+      given->clone()->step(*target, {random, 1, 0, 0.3}, together.chains.view());
+      const auto kernel = given->clone();
       for (int i = 0; i < count; ++i) kernel->step(*target, {random, 1, 0, 0.3}, apart.chains.view().range(i, i + 1));
       for (int i = 0; i < count; ++i) {
         EXPECT_EQ(together.chains.z(0, i), apart.chains.z(0, i));
@@ -123,7 +121,7 @@ TEST(Hmc, ATrajectoryOfLStepsCostsLGradientsAndOneValue) {
   const CountingTarget target;
   Batch batch(target, 7);
   target.values = target.gradients = 0;
-  Hmc kernel(5);
+  Hmc kernel({5});
   kernel.step(target, {PhiloxSource(1), 1, 0, 0.3}, batch.chains.view());
   EXPECT_EQ(target.gradients, 7 * 5);
   EXPECT_EQ(target.values, 7);
@@ -134,7 +132,7 @@ TEST(Hmc, JitteredLengthsAreUniform) {
   constexpr int count = 20000;
   Batch batch(target, count);
   target.values = target.gradients = 0;
-  Hmc kernel(5, 4);  // 1 … 9: mean 5, variance 60 / 9
+  Hmc kernel({5, 4});  // 1 … 9: mean 5, variance 60 / 9
   kernel.step(target, {PhiloxSource(1), 1, 0, 0.3}, batch.chains.view());
   EXPECT_EQ(target.values, count);
   EXPECT_NEAR(target.gradients / double(count), 5, 4 * std::sqrt(60.0 / 9 / count));
@@ -152,7 +150,7 @@ TEST(Hmc, VariedStepSizesLeaveTheTargetInvariant) {
   for (double& x : chains.z.view().flat()) x = std::log(-std::log(x));
   target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
   const Matrix<double> start = chains.z;
-  Hmc kernel(5, 4, StepSizes::varied);
+  Hmc kernel({5, 4, StepSizes::varied});
   for (std::uint32_t step = 0; step < 3; ++step) kernel.step(target, {PhiloxSource(9), 1, step, 0.9}, chains.view());
   const auto expect_same = [&](auto&& h) {
     double sum = 0, squares = 0;
@@ -178,7 +176,7 @@ TEST(Hmc, VariedStepSizesFreeStuckChains) {
   for (const StepSizes sizes : {StepSizes::fixed, StepSizes::varied}) {
     Batch batch(stiff, 200, 0.05);
     const Matrix<double> start = batch.chains.z;
-    Hmc kernel(5, 4, sizes);
+    Hmc kernel({5, 4, sizes});
     for (std::uint32_t step = 0; step < 100; ++step)
       kernel.step(stiff, {PhiloxSource(2), 1, step, 2}, batch.chains.view());
     int moved = 0;
@@ -195,7 +193,7 @@ TEST(FindStepSize, GivesTheAcceptanceThatItAimsAt) {
   const auto target = make_toy(Toy::banana);
   Batch batch(*target, 4000);
   Team team(2);
-  const KernelConfig kernel{KernelKind::hmc, 5, 4};
+  const Hmc kernel({5, 4});
   for (const double begin : {1e-3, 30.0}) {
     const double size = find_step_size(*target, kernel, batch.chains, begin, 0.8, PhiloxSource(5), team);
     Refiner refiner(kernel, {1, Adapt::off, size, 0.8}, team);
@@ -212,7 +210,7 @@ TEST(Hmc, AFullTurnReturnsToTheStart) {
   const Matrix<double> start = batch.chains.z;
   const int length = 12;
   const double step_size = 2 * std::sin(std::numbers::pi / length);
-  Hmc kernel(length);
+  Hmc kernel({length});
   kernel.step(target, {PhiloxSource(1), 1, 0, step_size}, batch.chains.view());
   for (int i = 0; i < 20; ++i) {
     EXPECT_NEAR(batch.chains.z(0, i), start(0, i), 1e-12);
@@ -230,9 +228,9 @@ TEST(Kernels, ANonFiniteProposalIsACountedRejection) {
     return 0.0;
   });
   Team team(1);
-  for (const KernelConfig& config : kernels) {
+  for (const test::SomeKernel& given : kernels) {
     Batch batch(walls, 200, 0.2);
-    Refiner refiner(config, {6, Adapt::off, 0.7, 0.7}, team);
+    Refiner refiner(*given, {6, Adapt::off, 0.7, 0.7}, team);
     const Refinement result = refiner.refine(walls, batch.chains.view(), 200, 1, PhiloxSource(9));
     EXPECT_GT(result.nonfinite, 100);
     for (int i = 0; i < 200; ++i) EXPECT_LE(std::abs(batch.chains.z(0, i)), 1);
@@ -242,12 +240,12 @@ TEST(Kernels, ANonFiniteProposalIsACountedRejection) {
 TEST(Refiner, TwoThreadsGiveTheSameBits) {
   const auto target = make_toy(Toy::banana);
   for (const Adapt adapt : {Adapt::inside, Adapt::between, Adapt::off})
-    for (const KernelConfig& config : kernels) {
+    for (const test::SomeKernel& given : kernels) {
       std::vector<Matrix<double>> results;
       std::vector<double> step_sizes;
       for (const int threads : {1, 2, 3}) {
         Team team(threads);
-        Refiner refiner(config, {4, adapt, 0.25, 0.7}, team);
+        Refiner refiner(*given, {4, adapt, 0.25, 0.7}, team);
         Batch batch(*target, 23);
         for (std::uint32_t it = 1; it <= 3; ++it) refiner.refine(*target, batch.chains.view(), 23, it, PhiloxSource(5));
         results.push_back(batch.chains.z);
@@ -260,11 +258,66 @@ TEST(Refiner, TwoThreadsGiveTheSameBits) {
     }
 }
 
+// z → −z: leaves a symmetric target invariant, and says how many of it there are.
+class Mirror final : public Kernel {
+ public:
+  explicit Mirror(int* clones) : clones_(clones) {}
+  std::unique_ptr<Kernel> clone() const override {
+    ++*clones_;
+    return std::make_unique<Mirror>(clones_);
+  }
+  Want wants() const override { return Want::value; }
+  void step(const Target&, const Move&, const ChainsView& chains) override {
+    for (int c = 0; c < chains.count(); ++c) {
+      for (double& x : chains.z.column(c)) x = -x;
+      chains.acceptance[c] = 1;
+      chains.outcome[c] = Outcome::accepted;
+    }
+  }
+
+ private:
+  int* clones_;
+};
+
+TEST(Refiner, RunsAKernelOfTheCallersOwnAClonePerThread) {
+  const CountingTarget target;
+  for (const int threads : {1, 3}) {
+    Batch batch(target, 20);
+    const Matrix<double> start = batch.chains.z;
+    int clones = 0;
+    Team team(threads);
+    Refiner refiner(Mirror(&clones), {3, Adapt::off, 0.1, 0.7}, team);
+    EXPECT_EQ(clones, threads);
+    EXPECT_EQ(refiner.wants(), Want::value);
+    const Refinement result = refiner.refine(target, batch.chains.view(), 20, 1, PhiloxSource(1));
+    EXPECT_EQ(result.acceptance, 1);
+    EXPECT_EQ(result.proposals, 60);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(batch.chains.z(0, i), -start(0, i));
+  }
+}
+
+// A clone of a kernel that has moved chains is the kernel that has not: scratch memory carries nothing over.
+TEST(Kernels, ACloneGivesTheSameBits) {
+  const auto target = make_toy(Toy::banana);
+  const PhiloxSource random(4);
+  for (const test::SomeKernel& given : kernels) {
+    const auto used = given->clone();
+    Batch other(*target, 70), first(*target, 31), second(*target, 31);
+    used->step(*target, {random, 9, 0, 0.2}, other.chains.view());
+    used->clone()->step(*target, {random, 1, 0, 0.3}, first.chains.view());
+    used->step(*target, {random, 1, 0, 0.3}, second.chains.view());
+    EXPECT_TRUE(std::ranges::equal(first.chains.z.view().flat(), second.chains.z.view().flat()));
+    EXPECT_EQ(first.chains.value, second.chains.value);
+    EXPECT_EQ(used->wants(), given->wants());
+    EXPECT_EQ(used->evaluations_per_step(), given->as_hmc() ? given->as_hmc()->leapfrog : 1);
+  }
+}
+
 TEST(Refiner, TheStepSizeFindsTheAcceptanceItAimsAt) {
   const auto target = make_toy(Toy::gaussian);
   Team team(1);
   for (const Adapt adapt : {Adapt::inside, Adapt::between}) {
-    Refiner refiner({}, {3, adapt, 0.05, 0.7}, team);
+    Refiner refiner(Hmc(), {3, adapt, 0.05, 0.7}, team);
     Batch batch(*target, 40);
     double acceptance = 0;
     for (std::uint32_t it = 1; it <= 3000; ++it) {
@@ -280,7 +333,7 @@ TEST(Refiner, OffAndOneInsideStepLeaveTheStepSizeAlone) {
   const auto target = make_toy(Toy::gaussian);
   Team team(1);
   Batch batch(*target, 4);
-  Refiner off({}, {3, Adapt::off, 0.05, 0.7}, team), single({}, {1, Adapt::inside, 0.05, 0.7}, team);
+  Refiner off(Hmc(), {3, Adapt::off, 0.05, 0.7}, team), single(Hmc(), {1, Adapt::inside, 0.05, 0.7}, team);
   off.refine(*target, batch.chains.view(), 4, 1, PhiloxSource(5));
   single.refine(*target, batch.chains.view(), 4, 1, PhiloxSource(5));
   EXPECT_EQ(off.step_size(), 0.05);
@@ -289,11 +342,11 @@ TEST(Refiner, OffAndOneInsideStepLeaveTheStepSizeAlone) {
 
 TEST(Refiner, RefusesImpossibleSettings) {
   Team team(1);
-  EXPECT_THROW(Refiner({}, {0, Adapt::off, 0.1, 0.7}, team), InputError);
-  EXPECT_THROW(Refiner({}, {3, Adapt::off, 0, 0.7}, team), InputError);
-  EXPECT_THROW(Refiner({}, {3, Adapt::off, 0.1, 1}, team), InputError);
-  EXPECT_THROW(Refiner({KernelKind::hmc, 0, 0}, {}, team), InputError);
-  EXPECT_THROW(Refiner({KernelKind::hmc, 5, 5}, {}, team), InputError);
+  EXPECT_THROW(Refiner(Hmc(), {0, Adapt::off, 0.1, 0.7}, team), InputError);
+  EXPECT_THROW(Refiner(Hmc(), {3, Adapt::off, 0, 0.7}, team), InputError);
+  EXPECT_THROW(Refiner(Hmc(), {3, Adapt::off, 0.1, 1}, team), InputError);
+  EXPECT_THROW(Hmc({0, 0}), InputError);
+  EXPECT_THROW(Hmc({5, 5}), InputError);
 }
 
 }  // namespace

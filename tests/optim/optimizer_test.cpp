@@ -5,8 +5,12 @@
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/base/random.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
+#include "hone/fit/fit.hpp"
+#include "hone/optim/update.hpp"
+#include "hone/target/density.hpp"
 
 namespace hone {
 namespace {
@@ -72,7 +76,7 @@ TEST(Decay, ActsAfterWholeIntervals) {
   EXPECT_EQ(decay_factor(0.9, 0, 4001), 1);
 }
 
-TEST(Optimizer, UsesOneRateARoleAndHoldsWeights) {
+TEST(Optimizer, UsesOneRatePerRoleAndHoldsWeights) {
   OptimizerConfig config;
   config.rate_location = 0.2;
   config.rate_scale = 0.04;
@@ -81,12 +85,12 @@ TEST(Optimizer, UsesOneRateARoleAndHoldsWeights) {
   MixtureFamily q(1, 2, Covariance::diagonal);
   const std::vector<double> before(q.parameters().begin(), q.parameters().end());
   const std::vector<double> ones(before.size(), 1.0);
-  Optimizer optimizer(config, q);
-  optimizer.step(q, ones, 1);
+  const auto optimizer = make_optimizer(config, q);
+  optimizer->step(q, ones, 1);
   EXPECT_NEAR(q.mean(0)[0] - before[0], 0.1, 1e-12);  // η / (1 + 1)
   EXPECT_NEAR(q.scale(1)[0] - before[3], 0.02, 1e-12);
   EXPECT_EQ(q.logits()[0], before[4]);
-  optimizer.step(q, ones, 2);
+  optimizer->step(q, ones, 2);
   EXPECT_NEAR(q.logits()[0] - before[4], 0.003, 1e-12);
 }
 
@@ -95,8 +99,8 @@ TEST(Optimizer, ScalesMoveByTheirLogarithms) {
   OptimizerConfig config{.rate_location = 0.2, .rate_scale = 0.2, .positive = PositiveSteps::logarithmic};
   GaussianFamily q(2, Covariance::full);
   q.scale()[0] = 3;
-  Optimizer optimizer(config, q);
-  optimizer.step(q, std::vector<double>{1, 1, 2, 1, -5}, 1);
+  const auto optimizer = make_optimizer(config, q);
+  optimizer->step(q, std::vector<double>{1, 1, 2, 1, -5}, 1);
   EXPECT_NEAR(q.mean()[0], 0.1, 1e-12);
   EXPECT_NEAR(q.scale()[0], 3 * std::exp(0.2 * 6 / (1 + 6)), 1e-12);
   EXPECT_NEAR(q.scale()[1], 0.1, 1e-12);
@@ -105,9 +109,40 @@ TEST(Optimizer, ScalesMoveByTheirLogarithms) {
 
 TEST(Optimizer, RefusesImpossibleRates) {
   const MixtureFamily q(1, 2, Covariance::diagonal);
-  EXPECT_THROW(Optimizer({.rate_scale = -1}, q), InputError);
-  EXPECT_THROW(Optimizer({.decay = 0}, q), InputError);
-  EXPECT_THROW(Optimizer({.rate_location = std::nan("")}, q), InputError);
+  EXPECT_THROW(make_optimizer({.rate_scale = -1}, q), InputError);
+  EXPECT_THROW(make_optimizer({.decay = 0}, q), InputError);
+  EXPECT_THROW(make_optimizer({.rate_location = std::nan("")}, q), InputError);
+}
+
+// A caller's own optimizer: plain gradient ascent.
+class PlainAscent final : public Optimizer {
+ public:
+  explicit PlainAscent(double rate, int& steps) : rate_(rate), steps_(steps) {}
+  void step(Family& family, std::span<const double> ascent, std::uint32_t) override {
+    for (std::size_t i = 0; i < ascent.size(); ++i) family.parameters()[i] += rate_ * ascent[i];
+    family.project();
+    ++steps_;
+  }
+
+ private:
+  double rate_;
+  int& steps_;
+};
+
+TEST(Optimizer, CanBeTheCallersOwn) {
+  const DensityTarget target(1, [](std::span<const double> z, std::span<double> gradient) {
+    gradient[0] = 3 - z[0];
+    return -0.5 * (z[0] - 3) * (z[0] - 3);
+  });
+  GaussianFamily q(1, Covariance::diagonal);
+  const PhiloxSource random(1);
+  int steps = 0;
+  FitConfig config;
+  config.draws_per_iteration = 20;
+  Fit fit(target, q, config, random, std::make_unique<PlainAscent>(0.1, steps));
+  for (int i = 0; i < 200; ++i) fit.step();
+  EXPECT_EQ(steps, 200);
+  EXPECT_NEAR(q.mean()[0], 3, 0.3);
 }
 
 }  // namespace

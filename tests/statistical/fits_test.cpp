@@ -1,4 +1,4 @@
-// The fits of Figure 1, and the closed forms that they tend to.
+// The fits of Figure 1, and the closed forms they converge to.
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "hone/family/gaussian.hpp"
 #include "hone/fit/fit.hpp"
 #include "hone/target/toys.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 struct Recipe {
   FitConfig config;
   int iterations = 20000;
-  int average = 0;                 // over the last so many iterations; 0: the last value
+  int average = 0;                 // how many of the last iterations to average; 0: the last value
   std::vector<double> start_mean;  // empty: a draw of N(0, I)
 };
 
@@ -45,9 +46,9 @@ Fitted fit_gaussian(Toy toy, const Recipe& run, std::uint64_t seed) {
   return result;
 }
 
-FitConfig paper(ObjectiveKind objective) {
+FitConfig paper(const test::SomeObjective& objective) {
   FitConfig config;
-  config.objective.kind = objective;
+  config.objective = objective;
   config.refine.adapt = Adapt::inside;
   return config;
 }
@@ -66,8 +67,8 @@ TEST(Fits, TheVcdIsWiderThanTheKlOnAllThreeTargets) {
     for (const std::uint64_t seed : {1, 2, 3}) {
       // on the mixture both start in the larger mode, so that both stay there
       const std::vector<double> start = toy == Toy::mixture ? std::vector<double>{-2, -2} : std::vector<double>{};
-      const Fitted kl = fit_gaussian(toy, {paper(ObjectiveKind::kl), 20000, 4000, start}, seed);
-      const Fitted vcd = fit_gaussian(toy, {paper(ObjectiveKind::vcd), 20000, 4000, start}, seed);
+      const Fitted kl = fit_gaussian(toy, {paper(test::by_kl()), 20000, 4000, start}, seed);
+      const Fitted vcd = fit_gaussian(toy, {paper(test::by_vcd()), 20000, 4000, start}, seed);
       EXPECT_GT(vcd.sd[0], kl.sd[0]) << "target " << static_cast<int>(toy) << ", seed " << seed;
       EXPECT_GT(vcd.sd[1], kl.sd[1]) << "target " << static_cast<int>(toy) << ", seed " << seed;
     }
@@ -80,7 +81,7 @@ constexpr double precision = 1 / (1 - 0.95 * 0.95);
 constexpr double remaining_bias = 0.001;
 
 TEST(Fits, KlConvergesToItsClosedForm) {
-  Recipe run{paper(ObjectiveKind::kl), 12000, 6000, {}};
+  Recipe run{paper(test::by_kl()), 12000, 6000, {}};
   run.config.draws_per_iteration = 64;
   const Estimate sd = sd_over_seeds(run);
   std::printf("kl, 64 draws: sd %.4f ± %.4f, closed form %.4f\n", sd.mean, sd.se, 1 / std::sqrt(precision));
@@ -89,7 +90,7 @@ TEST(Fits, KlConvergesToItsClosedForm) {
 }
 
 TEST(Fits, VcdWithManyStepsConvergesToTheSymmetrisedKl) {
-  Recipe run{paper(ObjectiveKind::vcd), 8000, 4000, {}};
+  Recipe run{paper(test::by_vcd()), 8000, 4000, {}};
   run.config.draws_per_iteration = 64;
   run.config.refine.steps = 20;
   run.config.refine.adapt = Adapt::between;
@@ -100,10 +101,10 @@ TEST(Fits, VcdWithManyStepsConvergesToTheSymmetrisedKl) {
   EXPECT_LT(sd.se, 0.01 * sd.mean);
 }
 
-// With one draw an iteration the paper's RMSProp has a bias of its own: the authors' code gives about 0.33 and 0.57.
+// With one draw per iteration the paper's RMSProp adds a bias: the authors' code gives about 0.33 and 0.57.
 TEST(Fits, ThePapersSettingsGiveTheAuthorsFigures) {
-  const Estimate kl = sd_over_seeds({paper(ObjectiveKind::kl), 20000, 0, {}});
-  const Estimate vcd = sd_over_seeds({paper(ObjectiveKind::vcd), 20000, 0, {}});
+  const Estimate kl = sd_over_seeds({paper(test::by_kl()), 20000, 0, {}});
+  const Estimate vcd = sd_over_seeds({paper(test::by_vcd()), 20000, 0, {}});
   std::printf("paper's settings: kl sd %.4f ± %.4f, vcd sd %.4f ± %.4f\n", kl.mean, kl.se, vcd.mean, vcd.se);
   EXPECT_NEAR(kl.mean, 0.33, 0.02);
   EXPECT_NEAR(vcd.mean, 0.57, 0.04);

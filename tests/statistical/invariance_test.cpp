@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "tests/support/methods.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace hone::test {
@@ -11,13 +12,13 @@ namespace {
 
 struct Setting {
   const char* name;
-  KernelConfig kernel;
+  SomeKernel kernel;
   double good[3], bad[3];  // step sizes for each toy: a sensible one, and one whose proposals are mostly rejected
 };
-const Setting settings[] = {{"hmc", {KernelKind::hmc, 5, 0}, {0.3, 0.5, 0.25}, {0.45, 1.25, 0.5}},
-                            {"hmc_jittered", {KernelKind::hmc, 5, 4}, {0.3, 0.5, 0.25}, {0.48, 1.3, 0.55}},
-                            {"mala", {KernelKind::mala, 0, 0}, {0.07, 0.5, 0.07}, {0.3, 2.5, 0.5}},
-                            {"random_walk", {KernelKind::random_walk, 0, 0}, {0.1, 0.5, 0.1}, {8, 16, 8}}};
+const Setting settings[] = {{"hmc", hmc({5, 0}), {0.3, 0.5, 0.25}, {0.45, 1.25, 0.5}},
+                            {"hmc_jittered", hmc({5, 4}), {0.3, 0.5, 0.25}, {0.48, 1.3, 0.55}},
+                            {"mala", mala(), {0.07, 0.5, 0.07}, {0.3, 2.5, 0.5}},
+                            {"random_walk", random_walk(), {0.1, 0.5, 0.1}, {8, 16, 8}}};
 
 class InvarianceOf : public testing::TestWithParam<std::tuple<Setting, Toy>> {};
 
@@ -33,7 +34,7 @@ TEST_P(InvarianceOf, HoldsWithAdaptationOffAndBetween) {
       const Invariance result = check_invariance(toy, check);
       EXPECT_LT(worst(result.deviations), 4) << "step size " << check.step_size << describe(result.deviations);
       EXPECT_LT(largest_relative_se(result.deviations), 0.01) << describe(result.deviations);
-      if (adapt == Adapt::between) continue;  // there the step size finds its way
+      if (adapt == Adapt::between) continue;  // the step size recovers by itself
       EXPECT_GT(result.acceptance, good ? 0.5 : 0.02) << "step size " << check.step_size;
       EXPECT_LT(result.acceptance, good ? 1 : 0.4) << "step size " << check.step_size;
     }
@@ -49,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(All, InvarianceOf,
                                           testing::Values(Toy::gaussian, Toy::mixture, Toy::banana)),
                          name_of);
 
-// Adapting inside a refinement makes the kernel depend on the chains that it moves. The error is there, and small:
+// Adapting inside a refinement makes the kernel depend on the chains that it moves. The error is small:
 // docs/math.md gives the figures that this test prints.
 TEST(AdaptInside, HasASmallError) {
   for (const int batch : {1, 64}) {

@@ -1,4 +1,4 @@
-// Limits where the answer is known in closed form, and what the control variate does and does not change.
+// Limits where the answer is known in closed form, and what the control variate changes and what it does not.
 
 #include <gtest/gtest.h>
 
@@ -10,12 +10,13 @@
 #include "hone/family/mixture.hpp"
 #include "hone/fit/fit.hpp"
 #include "hone/target/density.hpp"
+#include "tests/support/methods.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace hone::test {
 namespace {
 
-FitConfig still(ObjectiveConfig objective, int steps = 3, int draws = 64) {
+FitConfig still(const SomeObjective& objective, int steps = 3, int draws = 64) {
   FitConfig config;
   config.objective = objective;
   config.refine = {steps, Adapt::off, 0.3, 0.7};
@@ -24,7 +25,7 @@ FitConfig still(ObjectiveConfig objective, int steps = 3, int draws = 64) {
   return config;
 }
 
-// Mean and variance over iterations of every element of the gradient, θ held still.
+// Mean and variance over iterations of every element of the gradient, with θ fixed.
 std::vector<Moments> gradient_moments(const Target& target, Family& q, const FitConfig& config, int iterations,
                                       int settle = 0, std::uint64_t seed = 8) {
   const PhiloxSource random(seed);
@@ -58,7 +59,7 @@ TEST(Limits, TheGradientVanishesWhereQIsTheTarget) {
   q.mean()[0] = 0.5;
   q.scale()[0] = 0.7;
   for (const Entropy entropy : {Entropy::analytic, Entropy::sampled})
-    for (const auto& moments : gradient_moments(target, q, still({.entropy = entropy}), 20000)) {
+    for (const auto& moments : gradient_moments(target, q, still(by_vcd({.entropy = entropy})), 20000)) {
       EXPECT_NEAR(moments.mean(), 0, 4 * moments.estimate().se);
       EXPECT_LT(moments.estimate().se, 0.005);
     }
@@ -73,7 +74,7 @@ TEST(Limits, AnExactKernelGivesTheSymmetrisedKl) {
   const double a = 0.36, b = 0.81, shift = 0.49;
   const double symmetrised = 0.5 * (a / b + b / a - 2 + shift * (1 / a + 1 / b));
   DivergenceConfig config;
-  config.kernel = {KernelKind::hmc, 5, 4};
+  config.kernel = hmc({5, 4});
   config.steps = 40;
   config.step_size = 0.35;
   config.draws = 200'000;
@@ -91,7 +92,7 @@ TEST(Limits, TheVcdIsNotNegative) {
         for (const int t : {1, 3}) {
           q.mean()[0] = mean;
           q.scale()[0] = sd;
-          const Divergence value = estimate_divergence(*world.target, q, {{}, t, 0.3, 20'000, 1}, PhiloxSource(6));
+          const Divergence value = estimate_divergence(*world.target, q, {hmc(), t, 0.3, 20'000, 1}, PhiloxSource(6));
           EXPECT_GT(value.vcd.mean, -4 * value.vcd.se) << mean << " " << sd;
         }
 }
@@ -102,14 +103,14 @@ TEST(Limits, AlphaInterpolatesBetweenKlAndVcd) {
   const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
   for (const double alpha : {0.0, 0.5, 1.0}) {
     GradientCheck check;
-    check.objective.alpha = alpha;
+    check.objective = by_vcd({.alpha = alpha});
     const auto deviations = gradient_deviations(world, q, oracle, check);
     EXPECT_LT(worst(deviations), 4) << "alpha " << alpha << describe(deviations);
     EXPECT_LT(largest_relative_se(deviations), 0.01);
   }
   // α = 0 follows KL's gradient draw by draw, not only in the mean
-  const auto zero = gradient_moments(*world.target, *q.family, still({.alpha = 0}), 50);
-  const auto kl = gradient_moments(*world.target, *q.family, still({.kind = ObjectiveKind::kl}), 50);
+  const auto zero = gradient_moments(*world.target, *q.family, still(by_vcd({.alpha = 0})), 50);
+  const auto kl = gradient_moments(*world.target, *q.family, still(by_kl()), 50);
   for (std::size_t j = 0; j < kl.size(); ++j) EXPECT_NEAR(zero[j].mean(), kl[j].mean(), 1e-12);
 }
 
@@ -119,13 +120,13 @@ TEST(Limits, EveryFormOfTheEstimatorHasTheSameMean) {
   const World world = bimodal_world();
   const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
   for (const bool mixture : {false, true})
-    for (const ObjectiveConfig& objective : {
-             ObjectiveConfig{.first_term = FirstTerm::score},
-             ObjectiveConfig{.first_term = FirstTerm::score, .entropy = Entropy::sampled},
-             ObjectiveConfig{.entropy = Entropy::sampled},
-             ObjectiveConfig{.baseline = BaselineKind::leave_one_out},
-             ObjectiveConfig{.kind = ObjectiveKind::kl},
-             ObjectiveConfig{.kind = ObjectiveKind::kl, .first_term = FirstTerm::score},
+    for (const SomeObjective& objective : {
+             by_vcd({.first_term = FirstTerm::score}),
+             by_vcd({.first_term = FirstTerm::score, .entropy = Entropy::sampled}),
+             by_vcd({.entropy = Entropy::sampled}),
+             by_vcd({.baseline = BaselineKind::leave_one_out}),
+             by_kl(),
+             by_kl({.first_term = FirstTerm::score}),
          }) {
       const Approximation q = mixture ? mixture_q() : gaussian_q();
       GradientCheck check;
@@ -136,13 +137,13 @@ TEST(Limits, EveryFormOfTheEstimatorHasTheSameMean) {
     }
 }
 
-// A leave-one-out baseline with few draws is where a wrong choice of the others would bias a mixture's weights most.
+// With few draws, a leave-one-out baseline over the wrong draws would bias a mixture's weights most.
 TEST(Limits, LeaveOneOutIsUnbiasedWithTwoDraws) {
   const World world = bimodal_world();
   const Approximation q = mixture_q();
   const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
   GradientCheck check;
-  check.objective.baseline = BaselineKind::leave_one_out;
+  check.objective = by_vcd({.baseline = BaselineKind::leave_one_out});
   check.draws = 2;
   check.iterations = 600'000;
   const auto deviations = gradient_deviations(world, q, oracle, check);
@@ -150,15 +151,15 @@ TEST(Limits, LeaveOneOutIsUnbiasedWithTwoDraws) {
   EXPECT_LT(largest_relative_se(deviations), 0.01) << describe(deviations);
 }
 
-// In two dimensions, where no oracle reaches: appendix 3's analytic form against the plain one, full covariance.
+// In two dimensions, beyond the oracle: appendix 3's analytic form against the plain one, full covariance.
 TEST(Limits, AnalyticAndSampledEntropyHaveTheSameMean) {
   const auto target = make_toy(Toy::banana);
   GaussianFamily q(2, Covariance::full);
   q.mean()[1] = -1.5;
   const std::vector<double> lower = {0.6, -0.2, 0.9};
   std::ranges::copy(lower, q.scale().begin());
-  const auto analytic = gradient_moments(*target, q, still({.entropy = Entropy::analytic}), 20000, 100);
-  const auto sampled = gradient_moments(*target, q, still({.entropy = Entropy::sampled}), 20000, 100, 9);
+  const auto analytic = gradient_moments(*target, q, still(by_vcd({.entropy = Entropy::analytic})), 20000, 100);
+  const auto sampled = gradient_moments(*target, q, still(by_vcd({.entropy = Entropy::sampled})), 20000, 100, 9);
   expect_same_mean(analytic, sampled);
 }
 
@@ -172,8 +173,8 @@ TEST(Limits, AConstantInLogPChangesNothing) {
   });
   for (const bool mixture : {false, true}) {
     const Approximation q = mixture ? mixture_q() : gaussian_q();
-    const auto plain = gradient_moments(*world.target, *q.family, still({}), 10000, 400);
-    const auto raised = gradient_moments(lifted, *q.family, still({}), 10000, 400);
+    const auto plain = gradient_moments(*world.target, *q.family, still(by_vcd()), 10000, 400);
+    const auto raised = gradient_moments(lifted, *q.family, still(by_vcd()), 10000, 400);
     for (std::size_t j = 0; j < plain.size(); ++j) {
       EXPECT_NEAR(raised[j].mean(), plain[j].mean(), 1e-9 * (1 + std::abs(plain[j].mean())));  // the same numbers
       EXPECT_NEAR(raised[j].variance(), plain[j].variance(), 1e-6 * plain[j].variance());
@@ -190,9 +191,9 @@ TEST(ControlVariate, LeavesTheMeanAloneAndLowersTheVariance) {
   });
   for (const bool mixture : {false, true}) {
     const Approximation q = mixture ? mixture_q() : gaussian_q();
-    const auto none = gradient_moments(lifted, *q.family, still({.baseline = BaselineKind::none}), 20000, 100);
+    const auto none = gradient_moments(lifted, *q.family, still(by_vcd({.baseline = BaselineKind::none})), 20000, 100);
     for (const BaselineKind kind : {BaselineKind::global, BaselineKind::leave_one_out}) {
-      const auto with = gradient_moments(lifted, *q.family, still({.baseline = kind}), 20000, 100);
+      const auto with = gradient_moments(lifted, *q.family, still(by_vcd({.baseline = kind})), 20000, 100);
       expect_same_mean(none, with);
       for (std::size_t j = 0; j < with.size(); ++j) {
         const bool weight = mixture && j >= 4;  // C cancels from a stratified gradient of the weights
@@ -207,9 +208,9 @@ TEST(LargeT, IsBiasedAtSmallTAndRightAtLargeT) {
   const World world = gaussian_world();
   const Approximation q = gaussian_q();
   for (const int t : {1, 30}) {
-    const auto full = gradient_moments(*world.target, *q.family, still({}, t), 5000, 100);
+    const auto full = gradient_moments(*world.target, *q.family, still(by_vcd(), t), 5000, 100);
     const auto large_t =
-        gradient_moments(*world.target, *q.family, still({.estimator = Estimator::large_t}, t), 5000, 100);
+        gradient_moments(*world.target, *q.family, still(by_vcd({.estimator = Estimator::large_t}), t), 5000, 100);
     double largest = 0;
     for (std::size_t j = 0; j < full.size(); ++j)
       largest = std::max(largest, std::abs(full[j].mean() - large_t[j].mean()) /

@@ -1,5 +1,5 @@
-// The one-dimensional quadrature oracle: the exact value of the VCD and the exact gradient, against which the
-// Monte-Carlo value and gradient are held. It is checked here on its own first.
+// The one-dimensional quadrature oracle: the exact value and gradient of the VCD, compared with the
+// Monte-Carlo value and gradient. The oracle itself is checked first.
 
 #include "tests/support/oracle.hpp"
 
@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "hone/assess/divergence.hpp"
+#include "tests/support/methods.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace hone::test {
@@ -16,12 +17,12 @@ namespace {
 struct Setting {
   const char* kernel;
   Move1d move;
-  KernelKind kind;
+  SomeKernel refining;
   double step_size;
 };
-const Setting settings[] = {{"hmc", Move1d::hmc, KernelKind::hmc, 0.3},
-                            {"mala", Move1d::mala, KernelKind::mala, 0.5},
-                            {"random_walk", Move1d::random_walk, KernelKind::random_walk, 1.0}};
+const Setting settings[] = {{"hmc", Move1d::hmc, hmc(), 0.3},
+                            {"mala", Move1d::mala, mala(), 0.5},
+                            {"random_walk", Move1d::random_walk, random_walk(), 1.0}};
 
 double kl(const KernelOracle& oracle, const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> terms(a.size());
@@ -38,7 +39,7 @@ class Oracle : public testing::TestWithParam<std::tuple<Setting, bool>> {
   World world = std::get<1>(GetParam()) ? bimodal_world() : gaussian_world();
   KernelOracle oracle{world.density, setting.move, setting.step_size, 5};
 
-  KernelConfig kernel() const { return {setting.kind, 5, 0}; }
+  SomeKernel kernel() const { return setting.refining; }
 };
 
 TEST_P(Oracle, LeavesTheTargetInvariant) {
@@ -107,7 +108,7 @@ TEST_P(Oracle, MonteCarloGradientAgrees) {
       for (const BaselineKind baseline : {BaselineKind::none, BaselineKind::global}) {
         const Approximation q = mixture ? mixture_q() : gaussian_q();
         GradientCheck check;
-        check.objective.baseline = baseline;
+        check.objective = by_vcd({.baseline = baseline});
         check.kernel = kernel();
         check.step_size = setting.step_size;
         check.steps = t;
@@ -119,7 +120,7 @@ TEST_P(Oracle, MonteCarloGradientAgrees) {
       }
 }
 
-// The standard error is the spread that estimates have from seed to seed (its own relative error is 1 / √600).
+// The standard error equals the spread of estimates over seeds (its own relative error is 1 / √600).
 TEST_P(Oracle, TheStandardErrorIsTheSpreadOverSeeds) {
   for (const Approximation& q : {gaussian_q(), mixture_q()}) {
     Moments value, se;

@@ -1,5 +1,5 @@
-// The statistical tests can fail: each planted fault (hone/base/planted.hpp) is seen by at least one of the checks that
-// the other statistical tests rest on. This program links a copy of the library in which faults can be planted.
+// Shows that the statistical tests can fail: at least one of their checks detects each planted fault
+// (hone/base/planted.hpp). This program links a copy of the library in which faults can be planted.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Verdict examine(Fault fault, Shape shape = Shape::gaussian) {
   const World world = bimodal_world();
   const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
   const Approximation q = shape == Shape::gaussian ? gaussian_q() : mixture_q();
-  GradientCheck gradient;  // one draw an iteration: a control variate that has seen its own draw shows best
+  GradientCheck gradient;  // one draw per iteration shows best that a control variate has seen its own draw
   gradient.draws = 1;
   gradient.iterations = 1'500'000;
   const auto deviations = gradient_deviations(world, q, oracle, gradient);
@@ -34,7 +34,7 @@ Verdict examine(Fault fault, Shape shape = Shape::gaussian) {
   return verdict;
 }
 
-constexpr double seen = 6;  // a fault must stand out further than a sound run ever may (4)
+constexpr double seen = 6;  // a fault must deviate more than the limit for a correct run (4)
 
 TEST(PlantedFaults, NoneIsSeenWhereThereIsNone) {
   const Verdict verdict = examine(Fault::none);
@@ -50,7 +50,7 @@ TEST(PlantedFaults, ScoreTermOfTheWrongSign) { EXPECT_GT(examine(Fault::score_te
 TEST(PlantedFaults, RefinedScoreOfTheWrongSign) { EXPECT_GT(examine(Fault::refined_score_sign).gradient, seen); }
 TEST(PlantedFaults, BaselineUpdatedBeforeUse) { EXPECT_GT(examine(Fault::baseline_after_update).gradient, seen); }
 
-// and in a mixture's stratified terms
+// the same in a mixture's stratified terms
 TEST(PlantedFaults, ScoreTermsOfAMixture) {
   EXPECT_LT(examine(Fault::none, Shape::mixture).gradient, 4);
   EXPECT_GT(examine(Fault::score_term_dropped, Shape::mixture).gradient, seen);

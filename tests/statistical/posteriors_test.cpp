@@ -15,7 +15,7 @@ class Posteriors : public testing::TestWithParam<const char*> {};
 
 CheckedFit fit(const std::string& program) {
   CheckedFitConfig config;
-  if (program == "low_dim_gauss_mix") {  // 0.1 ms a gradient
+  if (program == "low_dim_gauss_mix") {  // 0.1 ms per gradient
     config.draws = 1000;
     config.fit.budget.gradients = 400'000;
   }
@@ -23,7 +23,7 @@ CheckedFit fit(const std::string& program) {
 }
 
 // First and second moments within four standard errors, ours and the reference's together; sds within 7 %, and three
-// standard errors, so that the errors mean something.
+// standard errors, so that the errors are meaningful.
 TEST_P(Posteriors, RefinedDrawsHaveTheReferenceMoments) {
   const CheckedFit checked = fit(GetParam());
   EXPECT_NE(checked.judgement.verdict, Verdict::trust_neither);

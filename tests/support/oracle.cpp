@@ -68,7 +68,7 @@ KernelOracle::Proposal KernelOracle::propose(double z, double p) const {
   const Moved moved = move_ == Move1d::hmc    ? hmc(target_, z, p, step_size_, leapfrog_)
                       : move_ == Move1d::mala ? mala(target_, z, p, step_size_)
                                               : random_walk(target_, z, p, step_size_);
-  const bool inside = std::abs(moved.point) < reach - 2 * spacing_;  // nothing has mass beyond
+  const bool inside = std::abs(moved.point) < reach - 2 * spacing_;  // no mass beyond
   return {moved.point, inside ? moved.accept : 0};
 }
 
@@ -129,7 +129,7 @@ std::vector<double> KernelOracle::propagate(const std::vector<double>& density, 
 
 double KernelOracle::integrate(const std::vector<double>& g) const {
   double sum = 0;
-  for (const double x : g) sum += x;  // what is integrated vanishes at the ends
+  for (const double x : g) sum += x;  // the integrand vanishes at the ends
   return sum * spacing_;
 }
 

@@ -28,7 +28,7 @@ class KernelOracle {
   // Kᵗ g for a function, or grid values
   std::vector<double> apply(std::vector<double> g, int t) const;
   // The density q⁽ᵗ⁾ (eq. def_improved_q) from the density q, both on the grid, by carrying mass: that of q(z) N(p) dz
-  // dp goes to z' as far as it is accepted and stays at z otherwise. It does not use the operator above.
+  // dp goes to z' with the acceptance probability and otherwise stays at z. It does not use the operator above.
   std::vector<double> propagate(const std::vector<double>& density, int t) const;
 
   double integrate(const std::vector<double>& g) const;  // ∫ g dz over the grid

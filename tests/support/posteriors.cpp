@@ -15,7 +15,7 @@ namespace {
 using Data = nlohmann::json;
 using Values = std::vector<double>;
 
-// How a natural-scale parameter x comes from its unconstrained coordinate z.
+// How a natural-scale parameter x is computed from its unconstrained coordinate z.
 enum class Scale {
   real,      // x = z
   positive,  // x = exp(z)
@@ -108,7 +108,7 @@ std::unique_ptr<Posterior> posterior(std::vector<std::string> names, std::vector
   return make_posterior(on_unconstrained(scales, std::move(natural)), names, names, constrain);
 }
 
-// log N(y | mean, sd) without its constant; adds the derivatives by mean and sd to what they point at.
+// log N(y | mean, sd) without its constant; adds the derivatives in mean and sd through the pointers.
 double normal(double y, double mean, double sd, double& by_mean, double& by_sd) {
   const double r = (y - mean) / sd;
   by_mean += r / sd;
@@ -170,7 +170,7 @@ std::unique_ptr<Posterior> eight_schools_noncentered(const Data& data) {
                         constrain, coordinates.size());
 }
 
-// y ~ N(X beta, sigma), the rows of X in `rows`; `prior` adds what else there is in beta and sigma.
+// y ~ N(X beta, sigma), the rows of X in `rows`; `prior` adds the other terms in beta and sigma.
 std::unique_ptr<Posterior> regression(const Values& y, const std::vector<Values>& rows, const Natural& prior) {
   const std::size_t width = rows.front().size();
   std::vector<Scale> scales(width + 1, Scale::real);

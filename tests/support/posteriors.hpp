@@ -11,7 +11,7 @@ namespace hone::test {
 
 // The posteriors of examples/posteriors as hand-written C++ densities over Stan's unconstrained coordinates: positive
 // values by their logarithm, bounded ones by a logit, ordered ones by logarithms of their differences. Names and order
-// are those of the Stan programs beside the data.
+// are those of the Stan programs next to the data.
 struct KnownPosterior {
   std::string program;  // "eight_schools_centered": the Stan program is examples/posteriors/<program>.stan
   std::string folder;   // "eight_schools": examples/posteriors/<folder> holds data.json and reference.json

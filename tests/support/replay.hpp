@@ -10,7 +10,7 @@
 
 namespace hone::test {
 
-// Gives back recorded random numbers: what was recorded for a stream, and a test failure for any other.
+// Replays recorded random numbers. A stream that was not recorded is a test failure.
 class ReplaySource final : public RandomSource {
  public:
   void record(const Stream& stream, std::vector<double> numbers) { numbers_[key(stream)] = std::move(numbers); }

@@ -10,9 +10,9 @@ inline TrainRunConfig tiny_training(std::uint32_t iterations) {
   config.data = "synthetic";
   config.latent = 2;
   config.hidden = {5};
-  config.encoder_hidden = {5};
-  config.batch = 10;
-  config.steps = 2;
+  config.train.model.encoder_hidden = {5};
+  config.train.batch = 10;
+  config.train.refine.steps = 2;
   config.iterations = iterations;
   config.threads = 1;
   return config;

@@ -71,7 +71,7 @@ World gaussian_world() {
 World bimodal_world() {
   const auto left = [](double z) { return 0.4 * std::exp(log_normal(z, -1.2, 0.6)); };
   const auto right = [](double z) { return 0.6 * std::exp(log_normal(z, 1.3, 0.8)); };
-  // Far out the sum underflows; there the right component rules (it is the wider one).
+  // Far out the sum underflows; there the right component dominates (it is the wider one).
   const auto log_p = [=](double z) {
     const double sum = left(z) + right(z);
     return sum > 0 ? std::log(sum) : std::log(0.6) + log_normal(z, 1.3, 0.8);
@@ -111,7 +111,7 @@ Approximation mixture_q() {
 
 namespace {
 
-// The largest of some numbers; what is not a number counts as infinite.
+// The largest of some numbers; NaN counts as infinite.
 template <class Number>
 double largest(const std::vector<Deviation>& deviations, Number number) {
   double result = 0;
@@ -152,7 +152,7 @@ std::vector<Deviation> gradient_deviations(const World& world, const Approximati
     for (std::size_t j = 0; j < moments.size(); ++j) moments[j].add(fit.ascent()[j]);
   }
 
-  const double alpha = check.objective.kind == ObjectiveKind::kl ? 0 : check.objective.alpha;
+  const double alpha = check.objective->refines() ? check.objective->terms()->alpha : 0;
   std::vector<double> theta(q.family->parameters().begin(), q.family->parameters().end());
   std::vector<double> exact;
   double norm = 0;
@@ -177,8 +177,7 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   const PhiloxSource random(check.seed);
   ExactSampler sampler(toy);
   Team team(1);
-  Refiner refiner(check.kernel, {check.steps, check.adapt, check.step_size, default_acceptance(check.kernel.kind)},
-                  team);
+  Refiner refiner(*check.kernel, {check.steps, check.adapt, check.step_size, check.kernel->default_acceptance()}, team);
 
   struct Statistic {
     const char* name;
@@ -202,7 +201,7 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
     chains.z = start;
     target->evaluate(chains.z, Want::both, chains.value, chains.gradient);
     acceptance.add(refiner.refine(*target, chains.view(), check.batch, iteration, random).acceptance);
-    for (Statistic& s : statistics) {  // chains of a batch may be coupled: a batch is one observation
+    for (Statistic& s : statistics) {  // chains in a batch may be coupled, so a batch is one observation
       double shift = 0;
       for (int i = 0; i < check.batch; ++i) {
         shift += (s.of(chains.z.column(i)) - s.of(start.column(i))) / check.batch;
@@ -214,7 +213,7 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   Invariance result;
   result.acceptance = acceptance.mean();
   for (const Statistic& s : statistics) {
-    // A mean is measured in standard deviations; what is positive, in itself.
+    // Errors of a mean are relative to the standard deviation; errors of a positive quantity, to its value.
     const Estimate shift = s.shift.estimate();
     const bool mean = std::string(s.name).starts_with("mean");
     result.deviations.push_back(

@@ -6,6 +6,7 @@
 #include "hone/family/family.hpp"
 #include "hone/fit/fit.hpp"
 #include "hone/target/toys.hpp"
+#include "tests/support/methods.hpp"
 #include "tests/support/oracle.hpp"
 
 namespace hone::test {
@@ -30,7 +31,7 @@ struct Approximation {
 Approximation gaussian_q();  // N(−0.3, 0.6²)
 Approximation mixture_q();   // two components
 
-// How far an estimate lies from what it estimates, in its standard errors; and its relative standard error.
+// How far an estimate is from the truth, in standard errors; and its relative standard error.
 struct Deviation {
   std::string what;
   double errors = 0;
@@ -41,8 +42,8 @@ double largest_relative_se(const std::vector<Deviation>& deviations);
 std::string describe(const std::vector<Deviation>& deviations);
 
 struct GradientCheck {
-  ObjectiveConfig objective;
-  KernelConfig kernel;
+  SomeObjective objective = by_vcd();  // or kl
+  SomeKernel kernel = hmc();
   int steps = 3;
   double step_size = 0.3;
   int iterations = 20000;
@@ -59,7 +60,7 @@ std::vector<Deviation> gradient_deviations(const World& world, const Approximati
 // Starts from exact draws of the target, moves them, and compares E[h(z_t)] with E[h(z_0)] for moments and a tail
 // probability, by paired differences.
 struct InvarianceCheck {
-  KernelConfig kernel;
+  SomeKernel kernel = hmc();
   Adapt adapt = Adapt::off;
   double step_size = 0.3;
   int steps = 3;

@@ -1,5 +1,3 @@
-#include "hone/target/bridgestan.hpp"
-
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "hone/base/file.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/target/stan.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {

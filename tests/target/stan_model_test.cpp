@@ -1,8 +1,6 @@
 // Stan programs, translated and compiled with what is installed. Compiled models stay in HONE_STAN_CACHE, so that only
 // the first run waits for the compiler.
-#include "hone/target/stan_model.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,10 +9,11 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/format.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/target/bridgestan.hpp"
+#include "hone/target/stan.hpp"
 #include "tests/support/posteriors.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -317,11 +316,13 @@ TEST_F(BridgeStanFolder, WhatAKilledProcessLeftIsRemoved) {
 
 TEST_F(BridgeStanFolder, FailuresAreToldAsWhatTheyAre) {
   const Variable level("MAKELEVEL", "1");  // as where a makefile runs hone, whose numbering stays out of messages
-  EXPECT_EQ(refusal([&] { compile("wrong.stan", "nothing\n"); }),
-            fmt::format("{0}/wrong.stan:1: the program cannot be translated by BridgeStan in {0}:\n"
-                        "Syntax error in 'wrong.stan', line 1, column 0\n"
-                        "If the program is right for a newer Stan, set BRIDGESTAN to the folder of a newer BridgeStan.",
-                        fs::canonical(folder_.path()).string()));
+  const std::string folder = fs::canonical(folder_.path()).string();
+  EXPECT_EQ(
+      refusal([&] { compile("wrong.stan", "nothing\n"); }),
+      detail::format("{}/wrong.stan:1: the program cannot be translated by BridgeStan in {}:\n"
+                     "Syntax error in 'wrong.stan', line 1, column 0\n"
+                     "If the program is right for a newer Stan, set BRIDGESTAN to the folder of a newer BridgeStan.",
+                     folder, folder));
   try {
     compile("long.stan", "parameters { nonsense }\n");
     ADD_FAILURE() << "it was compiled";

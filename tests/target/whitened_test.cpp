@@ -10,6 +10,7 @@
 #include "hone/target/density.hpp"
 #include "hone/tensor/symmetric_eigen.hpp"
 #include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
 #include "tests/support/differences.hpp"
 
 namespace hone::test {

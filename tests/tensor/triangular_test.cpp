@@ -45,7 +45,7 @@ TEST(Triangular, ProductsAndSolutionsInEverySize) {
   }
 }
 
-// Panels against the products of single vectors, in every size about theirs; a column's bits are its own.
+// Panels against products of single vectors, at every size around the panel's; a column's bits do not depend on others.
 TEST(Triangular, PanelsOfManyVectors) {
   for (int d = 1; d <= 35; ++d) {
     Matrix<double> lower(d, d), upper(d, d), x(d, 9);

@@ -16,7 +16,7 @@
 namespace hone {
 namespace {
 
-constexpr double seconds_per_gradient = 1e-7;  // of the toy, with all that goes with it
+constexpr double seconds_per_gradient = 1e-7;  // of a toy, with its share of everything else
 
 std::vector<std::uint64_t> seeds_or(const std::vector<std::uint64_t>& seeds, int count) {
   if (!seeds.empty()) return seeds;
@@ -27,7 +27,7 @@ std::vector<std::uint64_t> seeds_or(const std::vector<std::uint64_t>& seeds, int
 
 double toy_seconds(double iterations, int steps) { return iterations * (5.0 * steps + 10) * seconds_per_gradient; }
 
-// A toy whose fit may fail: that is a result too.
+// A toy fit. It may fail, and that is a result too.
 Cell toy_cell(const std::string& id, ToyConfig config) {
   resolve(config);
   const auto run = [config](const RunFolder& folder) {
@@ -43,10 +43,10 @@ Cell toy_cell(const std::string& id, ToyConfig config) {
           toy_seconds(*config.iterations, config.steps) * config.draws_per_iteration};
 }
 
-// The figures of one estimator: the variance of a one-draw gradient, summed over θ, by batches; the mean.
+// What is measured of one gradient estimator with one draw.
 struct GradientFigures {
-  Moments variance;          // of batches
-  std::vector<double> mean;  // of θ's gradient
+  Moments variance;          // summed over θ; one value per batch
+  std::vector<double> mean;  // one value per element of θ
 };
 
 GradientFigures measure_gradient(const GaussianFamily& start, const ObjectiveConfig& objective, int steps,
@@ -56,11 +56,11 @@ GradientFigures measure_gradient(const GaussianFamily& start, const ObjectiveCon
   const auto target = make_toy(Toy::gaussian);
   const PhiloxSource random(1);
   FitConfig config;
-  config.objective = objective;
-  config.refine = {steps, Adapt::off, step_size, 0.7};
-  config.optimizer.rate_location = config.optimizer.rate_scale = 0;  // θ stands still
+  config.objective = make_objective(objective);
+  config.refine = {.steps = steps, .adapt = Adapt::off, .step_size = step_size, .acceptance = 0.7};
+  config.optimizer.rate_location = config.optimizer.rate_scale = 0;  // θ does not move
   Fit fit(*target, q, config, random);
-  for (int i = 0; i < warm_up; ++i) fit.step();  // of the control variate
+  for (int i = 0; i < warm_up; ++i) fit.step();  // warms up the control variate
   GradientFigures figures;
   const std::size_t size = fit.ascent().size();
   std::vector<Moments> all(size);
@@ -87,10 +87,10 @@ void measure_gradients(const std::string& q_name, int steps, int draws, const st
   const bool start = q_name == "start";
   q.mean()[0] = start ? 1 : 0;
   q.mean()[1] = start ? -1 : 0;
-  set_isotropic(Covariance::diagonal, start ? 0.1 : 0.56, q.scale());  // the toy's start; VCD's optimum
+  set_isotropic(Covariance::diagonal, start ? 0.1 : 0.56, q.scale());  // the toy's start, or the optimum of the VCD
   const auto target = make_toy(Toy::gaussian);
-  const RefineConfig aim{steps, Adapt::between, 0.25, 0.7};
-  const double step_size = tuned_step_size(*target, q, {}, aim, PhiloxSource(1));
+  const RefineConfig aim{.steps = steps, .adapt = Adapt::between, .step_size = 0.25, .acceptance = 0.7};
+  const double step_size = tuned_step_size(*target, q, Hmc(), aim, PhiloxSource(1));
   Json json = {{"q", q_name}, {"steps", steps}, {"draws", draws}, {"step_size", step_size}};
   const auto add = [&](const char* name, BaselineKind baseline, Estimator estimator) {
     ObjectiveConfig objective;
@@ -119,7 +119,7 @@ std::vector<ToyRun> alpha_runs(Scale scale, const std::vector<std::uint64_t>& se
         config.objective.alpha = alpha;
         const bool slow = mixing != "mixing";
         config.adapt = slow ? Adapt::off : Adapt::between;
-        if (slow) config.step_size = 0.002;  // a refinement moves by hundredths
+        if (slow) config.step_size = 0.002;  // a refinement moves z by hundredths
         if (mixing == "slow-16") config.draws_per_iteration = 16;
         config.iterations = s.toy_iterations;
         config.seed = seed;
@@ -162,11 +162,11 @@ std::vector<GradientPoint> gradient_points(Scale scale) {
 
 LocalBaselineCells local_baseline_cells(const TrainingChoice& choice, const std::string& data) {
   const ScaleSettings s = settings_of(choice.scale);
-  const auto cell = [&](const std::string& name, std::uint32_t local_from) {
+  const auto cell = [&](const std::string& name, std::uint32_t shared_until) {
     TrainRunConfig config = paper_config("lmf-fashion-vcd");
     config.data = data;
     config.binarization = Binarization::automatic;
-    config.local_from = local_from;
+    config.train.shared_until = shared_until;
     config.iterations = s.claim_training_iterations;
     config.report_every = std::max(1u, config.iterations / 20);
     config.engine = choice.engine;

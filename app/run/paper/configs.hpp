@@ -8,14 +8,14 @@
 
 namespace hone {
 
-// The files of configs/paper, which travel inside the library.
+// The files of configs/paper, which are compiled into the program.
 struct PaperConfig {
   std::string_view name;  // of the file, without .toml
   std::string_view text;
 };
 std::span<const PaperConfig> paper_configs();
 
-// One of them, read, not resolved. InputError where there is none of the name.
+// One of them, read but not resolved. Throws InputError if there is none with this name.
 TrainRunConfig paper_config(const std::string& name);
 
 }  // namespace hone

@@ -10,9 +10,9 @@ namespace {
 constexpr int data_count = 2000;
 constexpr int paper_test_points = 10000;
 constexpr double enough_seconds = 0.1;
-constexpr double loading_seconds = 0.5;  // of the data, before a training or an evaluation
+constexpr double loading_seconds = 0.5;  // time to load the data before training or evaluating
 
-// What the time of an iteration depends on.
+// The settings that the time of an iteration depends on.
 std::string kind_of(const TrainRunConfig& given, int runs) {
   TrainRunConfig config = given;
   const Settings settings = train_settings(config);
@@ -33,13 +33,13 @@ double Pace::seconds_per_iteration(const TrainRunConfig& config, int runs) {
   if (const auto found = known_.find(kind); found != known_.end()) return found->second * runs / together;
   std::vector<std::uint64_t> seeds;
   for (int i = 1; i <= together; ++i) seeds.push_back(static_cast<std::uint64_t>(i));
-  const auto engines = make_engine_group(config.engine, engine_config(config), data_, seeds, *config.threads);
+  const auto engine = make_engine(config.engine, config.train, data_, {.seeds = seeds, .threads = *config.threads});
   std::vector<TrainMetrics> ignored(seeds.size());
-  engines->train(1, ignored);
+  engine->train(1, ignored);
   double each = 0;
   for (std::uint32_t count = 1;; count *= 2) {
     const Stopwatch watch;
-    engines->train(count, ignored);
+    engine->train(count, ignored);
     each = watch.seconds() / count;
     if (each * count > enough_seconds) break;
   }
@@ -48,19 +48,18 @@ double Pace::seconds_per_iteration(const TrainRunConfig& config, int runs) {
 }
 
 double Pace::evaluation_seconds(const TrainingCell& cell) {
-  const TrainRunConfig& config = cell.config;
+  const TrainConfig& train = cell.config.train;
   const EvaluationConfig& evaluation = *cell.evaluation;
-  const TrainConfig train = engine_config(config);
-  const double rate = iteration_flops(train, data_.dimension()).all() / seconds_per_iteration(config, 1);
-  double pass = 0;  // through the decoder, of one point
-  int below = *config.latent;
-  std::vector<int> widths = *config.hidden;
+  const double rate = iteration_flops(train, data_.dimension()).all() / seconds_per_iteration(cell.config, 1);
+  double pass = 0;  // FLOPs of one point through the decoder
+  int below = train.model.latent;
+  std::vector<int> widths = train.model.hidden;
   widths.push_back(data_.dimension());
   for (const int width : widths) {
     pass += 2.0 * below * width;
     below = width;
   }
-  double chain = 2.0 * (evaluation.burn_in + evaluation.kept) * config.kernel.leapfrog;
+  double chain = 2.0 * (evaluation.burn_in + evaluation.kept) * cell.config.kernel.leapfrog;
   if (cell.annealing) chain += 2.0 * cell.annealing->steps * cell.annealing->leapfrog * cell.annealing->chains;
   const double draws = static_cast<double>(proposal_count) * evaluation.samples;
   return evaluation.points.value_or(paper_test_points) * pass * (chain + draws) / rate;

@@ -9,16 +9,17 @@
 
 namespace hone {
 
-// How long things will take here, about: a few iterations on synthetic data are timed, once for each kind that is asked
-// for. An evaluation's time follows from its FLOPs at the rate that those iterations reached.
+// Estimates how long things will take on this machine. It times a few iterations on synthetic data, once per kind of
+// configuration. An evaluation's time follows from its FLOPs at the rate that those iterations reached.
 class Pace {
  public:
   Pace();
 
-  double seconds_per_iteration(const TrainRunConfig& config, int runs);  // of all runs, on a resolved configuration
+  // For a resolved configuration: the time of one iteration of all runs.
+  double seconds_per_iteration(const TrainRunConfig& config, int runs);
   double evaluation_seconds(const TrainingCell& cell);
 
-  // Of what is left to do.
+  // For what is left to do.
   double seconds(const TrainingCell& cell, const TrainingState& state);
 
  private:

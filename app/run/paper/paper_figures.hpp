@@ -7,7 +7,7 @@
 namespace hone {
 
 // Table 1 of the paper (tab:results_llh): the test log-likelihood of two models on two data sets by three objectives,
-// each after 400,000 iterations, by the best of three proposals for each datum.
+// after 400,000 iterations each, with the best of three proposals per datum.
 struct PaperCell {
   std::string model, data, objective;  // as a configuration names them
   double log_likelihood;

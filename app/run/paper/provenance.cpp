@@ -4,7 +4,7 @@
 
 #include "app/run/provenance.hpp"
 #include "hone/base/file.hpp"
-#include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/engine/engines.hpp"
 
 namespace hone {
 

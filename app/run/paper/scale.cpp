@@ -7,7 +7,7 @@
 namespace hone {
 
 ScaleSettings settings_of(Scale scale) {
-  ScaleSettings s{};  // with the paper's evaluation, of all test data
+  ScaleSettings s{};  // starts with the paper's evaluation on all test data
   switch (scale) {
     case Scale::smoke:
       s.evaluation.samples = 100;

@@ -24,7 +24,7 @@ double paper_figure(const TrainRunConfig& config) {
 TrainingCell cell_of(const std::string& name, int steps, std::uint32_t iterations, const TrainingChoice& choice) {
   const ScaleSettings scale = settings_of(choice.scale);
   TrainRunConfig config = paper_config(name);
-  if (config.objective.kind != ObjectiveKind::kl) config.steps = steps;
+  if (make_objective(config.objective)->refines()) config.train.refine.steps = steps;
   config.iterations = iterations;
   config.engine = choice.engine;
   config.threads = choice.threads;
@@ -34,8 +34,11 @@ TrainingCell cell_of(const std::string& name, int steps, std::uint32_t iteration
     seeds.resize(scale.seeds);
     std::iota(seeds.begin(), seeds.end(), std::uint64_t{1});
   }
-  return {training_cell_id(name, steps, iterations), config, seeds, scale.evaluation,
-          steps == usual_steps ? scale.annealing : std::nullopt};
+  return {.id = training_cell_id(name, steps, iterations),
+          .config = config,
+          .seeds = seeds,
+          .evaluation = scale.evaluation,
+          .annealing = steps == usual_steps ? scale.annealing : std::nullopt};
 }
 
 }  // namespace
@@ -55,7 +58,8 @@ std::vector<Table1Row> table1_rows(const TrainingChoice& choice) {
       for (const std::string objective : {"kl", "hoffman", "vcd"}) {
         const std::string name = fmt::format("{}-{}-{}", model, data, objective);
         const TrainingCell cell = cell_of(name, usual_steps, iterations, choice);
-        rows.push_back({model, data, objective, paper_figure(cell.config), cell});
+        rows.push_back(
+            {.model = model, .data = data, .objective = objective, .paper = paper_figure(cell.config), .cell = cell});
       }
   return rows;
 }
@@ -65,12 +69,12 @@ std::vector<Fig2Point> fig2_points(const TrainingChoice& choice) {
   std::vector<Fig2Point> points;
   for (const std::string data : {"mnist", "fashion"}) {
     const TrainingCell level = cell_of("vae-" + data + "-kl", usual_steps, iterations, choice);
-    points.push_back({data, {}, paper_figure(level.config), level});
+    points.push_back({.data = data, .steps = {}, .paper = paper_figure(level.config), .cell = level});
     for (const int steps : paper_steps) {
       const TrainingCell cell = cell_of("vae-" + data + "-vcd", steps, iterations, choice);
       std::optional<double> paper;
       if (steps == usual_steps) paper = paper_figure(cell.config);
-      points.push_back({data, steps, paper, cell});
+      points.push_back({.data = data, .steps = steps, .paper = paper, .cell = cell});
     }
   }
   return points;

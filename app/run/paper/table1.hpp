@@ -9,16 +9,16 @@
 
 namespace hone {
 
-// What every experiment that trains is run with.
+// Options of all experiments that train.
 struct TrainingChoice {
   Scale scale = Scale::brief;
-  std::vector<std::uint64_t> seeds = {};  // none: as many as the scale has
+  std::vector<std::uint64_t> seeds = {};  // empty: as many as the scale has
   EngineKind engine = EngineKind::automatic;
   int threads = 1;
 };
 
-// "vae-mnist-vcd", "vae-fashion-vcd-t4", "lmf-mnist-kl-3000": the name of the paper's configuration, t where it is not
-// the paper's 8, the iterations where they are not the paper's 400,000.
+// "vae-mnist-vcd", "vae-fashion-vcd-t4", "lmf-mnist-kl-3000": the name of the paper's configuration, then t and the
+// iterations if they differ from the paper's 8 and 400,000.
 std::string training_cell_id(const std::string& config_name, int steps, std::uint32_t iterations);
 
 // The paper's Table 1 (tab:results_llh): two models, two data sets, three objectives.
@@ -33,7 +33,7 @@ std::vector<Table1Row> table1_rows(const TrainingChoice& choice);
 struct Fig2Point {
   std::string data;
   std::optional<int> steps;     // none: the level of KL
-  std::optional<double> paper;  // where Table 1 has the figure; the others are in the picture alone
+  std::optional<double> paper;  // if Table 1 has the figure; the paper only draws the others
   TrainingCell cell;
 };
 std::vector<Fig2Point> fig2_points(const TrainingChoice& choice);

@@ -39,12 +39,12 @@ double quantile(std::vector<double> values, double probability) {
 
 std::vector<Timing> time_in_turns(const std::vector<TrainRunConfig>& configs, const DataSet& data,
                                   std::uint32_t iterations, const std::atomic<int>* stop) {
-  std::vector<std::unique_ptr<EngineGroup>> engines;
+  std::vector<std::unique_ptr<Engine>> engines;
   std::vector<Timing> timings(configs.size());
   const std::uint32_t block = std::max(1u, iterations / blocks);
   TrainMetrics ignored;
   for (const TrainRunConfig& config : configs) {
-    engines.push_back(make_engine_group(config.engine, engine_config(config), data, {1}, *config.threads));
+    engines.push_back(make_engine(config.engine, config.train, data, {.seeds = {1}, .threads = *config.threads}));
     engines.back()->train(std::max(2u, block), {&ignored, 1});
   }
   for (std::uint32_t made = 0; made < iterations; made += block) {
@@ -61,13 +61,13 @@ std::vector<Timing> time_in_turns(const std::vector<TrainRunConfig>& configs, co
 
 std::vector<Fig3Point> fig3_points(Scale scale, const TimingOptions& options) {
   const std::uint32_t iterations = settings_of(scale).fig3_iterations;
-  const bool device = cuda_support().missing.empty();
+  const std::string no_device = cuda_support().missing;
   std::vector<Fig3Point> points;
   for (const EngineKind kind : {EngineKind::cpu, EngineKind::cuda})
     for (const std::string data : {"mnist", "fashion"})
       for (const int steps : paper_steps) {
         TrainRunConfig config = paper_config("vae-" + data + "-vcd");
-        config.steps = steps;
+        config.train.refine.steps = steps;
         config.engine = kind;
         config.threads = 1;
         resolve(config);
@@ -75,14 +75,15 @@ std::vector<Fig3Point> fig3_points(Scale scale, const TimingOptions& options) {
         const std::string text =
             fmt::format("# timed: {} iterations\n{}", iterations, train_settings(config).to_toml());
         const auto run = [=](const RunFolder& folder) { time_point(config, text, iterations, options, folder); };
-        const bool here = kind == EngineKind::cpu || device;
-        const double seconds = here && options.pace ? options.pace->seconds_per_iteration(config, 1) * iterations : 0;
-        points.push_back({data,
-                          engine,
-                          config.data,
-                          steps,
-                          here,
-                          {fmt::format("fig3-{}-{}-t{}", data, engine, steps), text, run, seconds}});
+        Fig3Point point{.data = data,
+                        .engine = engine,
+                        .data_set = config.data,
+                        .steps = steps,
+                        .no_device = kind == EngineKind::cpu ? "" : no_device,
+                        .cell = {.id = fmt::format("fig3-{}-{}-t{}", data, engine, steps), .config = text, .run = run}};
+        if (point.here() && options.pace)
+          point.cell.seconds = options.pace->seconds_per_iteration(config, 1) * iterations;
+        points.push_back(std::move(point));
       }
   return points;
 }

@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A run's summary.json; empty where there is none, and no object where it is damaged. InputError where the run has
-// other settings than the cell.
+// A run's summary.json: empty if there is none, not an object if it is damaged. Throws InputError if the run and the
+// cell have different settings.
 Json summary_of(const fs::path& folder, const TrainingCell& cell, std::uint64_t seed) {
   if (const fs::path config = folder / "config.toml"; fs::exists(config)) {
     TrainRunConfig wanted = cell.config;
-    wanted.seed = seed;
+    wanted.train.seed = seed;
     check_identity(config, identity_of(read_train_config(config, *wanted.threads)), identity_of(wanted));
   }
   const fs::path path = folder / "summary.json";
@@ -37,7 +37,7 @@ std::uint32_t iterations_made(const Json& summary) {
   return std::isnan(made) ? 0 : static_cast<std::uint32_t>(made);
 }
 
-// The evaluation in a summary, if it is the one that the cell asks for.
+// The evaluation in a summary, if it is the one that the cell requests.
 const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
   if (!summary.is_object() || !cell.evaluation) return nullptr;
   const auto found = summary.find("test_log_likelihood");
@@ -48,7 +48,7 @@ const Json* evaluation_of(const Json& summary, const TrainingCell& cell) {
   return number(*found, "points") == points ? &*found : nullptr;
 }
 
-// Whether that evaluation has the annealing that the cell asks for besides.
+// Whether that evaluation includes the annealing that the cell requests.
 bool annealed(const Json& evaluation, const TrainingCell& cell) {
   if (!cell.annealing) return true;
   const auto ais = evaluation.find("ais");
@@ -75,8 +75,8 @@ TrainingState state_of(const fs::path& experiment, const TrainingCell& cell) {
     const std::uint32_t made = iterations_made(summary);
     if (made > cell.config.iterations)
       throw InputError(
-          fmt::format("{}: has made {} iterations already, and {} are asked for; name another folder by "
-                      "--out",
+          fmt::format("{}: has already made {} iterations, more than the {} requested; choose another "
+                      "folder with --out",
                       cell.folder(experiment, seed).string(), made, cell.config.iterations));
     state.damaged += !summary.is_object();
     state.seeds_begun += made > 0;

@@ -13,20 +13,20 @@
 
 namespace hone {
 
-// One setting of a table: a configuration trained with some seeds, side by side where the engine can, and evaluated
-// where that is asked for. Every seed has a run folder of its own.
+// One entry of a table: a configuration trained with several seeds, side by side if the engine can, and evaluated if
+// requested. Each seed has its own run folder.
 struct TrainingCell {
   std::string id;
   TrainRunConfig config;  // resolved, on a known data set; its own seed is not used
   std::vector<std::uint64_t> seeds;
   std::optional<EvaluationConfig> evaluation;
-  std::optional<AnnealingConfig> annealing = {};  // beside the evaluation
+  std::optional<AnnealingConfig> annealing = {};  // in addition to the evaluation
 
   std::filesystem::path folder(const std::filesystem::path& experiment, std::uint64_t seed) const;
 };
 
-// How far a cell is. Read from the summaries of its runs; InputError where a run was made with other settings, or where
-// its config.toml does not say with which. A summary that is no JSON is made again, from the checkpoint.
+// How far a cell has come, according to the summaries of its runs. Throws InputError if a run has other settings or its
+// config.toml cannot be read. A summary that is not JSON is written again from the checkpoint.
 struct TrainingState {
   std::uint64_t iterations_left = 0;  // over all seeds
   int seeds_begun = 0;
@@ -39,18 +39,18 @@ TrainingState state_of(const std::filesystem::path& experiment, const TrainingCe
 
 struct TrainingCellOptions {
   std::filesystem::path data_dir = {};
-  const std::atomic<int>* stop = nullptr;  // not 0: a checkpoint, then Stopped
+  const std::atomic<int>* stop = nullptr;  // not 0: write a checkpoint, then throw Stopped
   std::function<void(const std::string&)> say = {};
   ProgressStyle progress = ProgressStyle::quiet;
 };
 
-// Trains and evaluates what is not done yet. Error, naming them all, where runs have failed; the others are done then.
+// Trains and evaluates what is not done yet. If runs fail, the others are still done, and an Error names all failures.
 void run_cell(const std::filesystem::path& experiment, const TrainingCell& cell, const TrainingCellOptions& options);
 
-// What a run's summary.json says of its evaluation; nothing where it has not been made as the cell asks.
+// The evaluation in a run's summary.json; nothing if it was not made as the cell requests.
 struct TestFigures {
   Estimate best, mixture;
-  std::optional<Estimate> ais;  // annealed importance sampling, where it was made
+  std::optional<Estimate> ais;  // annealed importance sampling, if made
   std::string binarization, engine;
   double seconds = 0;  // of training
   int side_by_side = 1;

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "hone/assess/annealing_parts.hpp"
 #include "hone/base/error.hpp"
 #include "hone/engine/cpu/groups.hpp"
 #include "hone/latent/latent_target.hpp"

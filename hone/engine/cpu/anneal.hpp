@@ -3,13 +3,14 @@
 #include <functional>
 
 #include "hone/base/parallel.hpp"
-#include "hone/engine/cpu/model.hpp"
-#include "hone/engine/engine.hpp"
+#include "hone/base/random.hpp"
+#include "hone/engine/evaluation.hpp"
+#include "hone/latent/model.hpp"
 
 namespace hone {
 
-// Anneals the chains of task.points of `data`, groups of 50 data shared out over the team: a point's result depends
-// neither on the number of points nor on that of threads.
+// Anneals the first task.points of `data`. The team shares the data in groups of 50, and a point's result depends
+// neither on the number of points nor on the number of threads.
 template <class Real>
 std::vector<AnnealedPoint> anneal_points(const Model<Real>& model, const DataSet& data, const AnnealingTask& task,
                                          const RandomSource& random, Team& team,

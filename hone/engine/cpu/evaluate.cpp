@@ -31,7 +31,7 @@ class GroupEvaluator {
                  const RandomSource& random)
       : model_(model), config_(config), chain_(chain), random_(random) {}
 
-  // Of the group's data the wanted ones.
+  // Evaluates the wanted data of a group.
   void evaluate(const DataSet& data, const DataGroup& group, std::span<PointEvaluation> out) {
     Minibatch<Real> minibatch = model_.minibatch(group.count());
     std::vector<int> indices(group.count());
@@ -49,8 +49,10 @@ class GroupEvaluator {
 
   Proposals find_proposals(const Minibatch<Real>& minibatch, const DataGroup& group) const {
     const int latent = model_.decoder().latent(), count = group.count();
-    Proposals p{Matrix<double>(latent, count), Matrix<double>(latent, count), Matrix<double>(latent, count),
-                Matrix<double>(latent, count)};
+    Proposals p{.q_mean = Matrix<double>(latent, count),
+                .q_sd = Matrix<double>(latent, count),
+                .chain_mean = Matrix<double>(latent, count),
+                .chain_sd = Matrix<double>(latent, count)};
     EncoderTape<Real> tape;
     model_.encoder().prepare(tape, minibatch.view());
     model_.encoder().forward(tape, 0, count, p.q_mean, p.q_sd);
@@ -60,7 +62,7 @@ class GroupEvaluator {
     return p;
   }
 
-  // From q's mean: burn_in adapting steps, then `kept` whose moments count.
+  // From q's mean: burn_in steps that adapt the step size, then `kept` steps whose moments count.
   void run_chains(const Minibatch<Real>& minibatch, const DataGroup& group, Proposals& p) const {
     const auto first = static_cast<std::uint32_t>(group.begin);
     LatentTarget<Real> target(model_.decoder(), model_.gradients());
@@ -72,11 +74,17 @@ class GroupEvaluator {
     std::iota(datum.begin(), datum.end(), first);
     target.evaluate(chains.z, Want::both, chains.value, chains.gradient, datum);
     Team alone(1);
-    Refiner adapting(
-        chain_.kernel,
-        {std::max(1, config_.burn_in), Adapt::inside, chain_.step_size, chain_.acceptance, config_.burn_in}, alone);
+    Refiner adapting(chain_.kernel,
+                     {.steps = std::max(1, config_.burn_in),
+                      .adapt = Adapt::inside,
+                      .step_size = chain_.step_size,
+                      .acceptance = chain_.acceptance,
+                      .adapting = config_.burn_in},
+                     alone);
     if (config_.burn_in > 0) adapting.refine(target, chains.view(first), count, assessment_iteration, random_);
-    Refiner still(chain_.kernel, {1, Adapt::off, adapting.step_size(), chain_.acceptance, -1}, alone);
+    Refiner still(chain_.kernel,
+                  {.steps = 1, .adapt = Adapt::off, .step_size = adapting.step_size(), .acceptance = chain_.acceptance},
+                  alone);
     std::vector<Moments> moments(static_cast<std::size_t>(latent) * static_cast<std::size_t>(count));
     for (int step = 1; step <= config_.kept; ++step) {
       still.refine(target, chains.view(first), count, assessment_iteration + static_cast<std::uint32_t>(step), random_);
@@ -112,7 +120,7 @@ class GroupEvaluator {
         model_.decoder().log_joint({z_.view().columns(0, size), minibatch, std::span(column).first(size)}, Want::value,
                                    std::span(draws[j].log_joint).subspan(begin, size), {});
         for (double& value : std::span(draws[j].log_joint).subspan(begin, size))
-          if (!std::isfinite(value)) value = -infinity;  // weighs nothing: the estimate stays a lower bound
+          if (!std::isfinite(value)) value = -infinity;  // no weight: the estimate stays a lower bound
         for (int i = 0; i < proposal_count; ++i)
           if (config_.proposals[i])
             log_density(p.mean(i, point), p.sd(i, point), size,

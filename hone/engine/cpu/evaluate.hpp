@@ -4,21 +4,22 @@
 
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
-#include "hone/engine/cpu/model.hpp"
 #include "hone/engine/evaluation.hpp"
+#include "hone/latent/model.hpp"
+#include "hone/mcmc/kernel.hpp"
 
 namespace hone {
 
-// What the chains that find the proposals start from.
+// The kernel and the starting step size of the chains that find the proposals.
 struct EvaluationChain {
-  KernelConfig kernel;
+  const Kernel& kernel;
   double step_size;
   double acceptance;
 };
 
-// Evaluates the first config.points of `data`. The chains of 50 data share the adaptation of their step size, and the
-// team shares out such chunks; they are always chunks of all of `data`, so that a point's result depends neither on the
-// number of points nor on that of threads.
+// Evaluates the first config.points of `data`. The chains of a group of 50 data adapt one step size, and the team
+// shares these groups. Groups are always cut from all of `data`, so a point's result depends neither on the number of
+// points nor on the number of threads.
 template <class Real>
 std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const DataSet& data,
                                              const EvaluationConfig& config, const EvaluationChain& chain,

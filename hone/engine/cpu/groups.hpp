@@ -9,15 +9,15 @@
 
 namespace hone {
 
-// Of the data [begin, end), which belong together, the first `wanted`.
+// A group of data [begin, end), of which the first `wanted` are needed.
 struct DataGroup {
   int begin, end, wanted;
   int count() const { return end - begin; }
 };
 
-// Shares out the first `wanted` of `data` data, in groups of `size`, over the team. They are always groups of all data,
-// so that a datum's result depends neither on `wanted` nor on the number of threads. Every thread makes its worker
-// and hands it one group after the other; `progress` hears how many data are done.
+// The team shares the first `wanted` of `data` data in groups of `size`. Groups are always cut from all data, so a
+// datum's result depends neither on `wanted` nor on the number of threads. Each thread makes a worker and gives it one
+// group after another; `progress` is told how many data are done.
 template <class MakeWorker>
 void for_groups(Team& team, int size, int data, int wanted, const std::function<void(int)>& progress,
                 MakeWorker&& make_worker) {

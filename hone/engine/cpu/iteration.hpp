@@ -9,14 +9,14 @@
 
 namespace hone {
 
-// One iteration of the cpu engine as an observer sees it: all gradients are known, the parameters have not moved yet.
-// Valid during the call only.
+// One iteration of the cpu engine as an observer sees it: all gradients are known, and the parameters have not moved
+// yet. Valid only during the call.
 struct IterationView {
   const AmortizedFamily& q;         // means and standard deviations of the minibatch
-  const Evidence& evidence;         // z0, z_t and what is known there (log q at z0 where it is needed)
-  std::span<const double> ascent;   // of q's means and standard deviations, (2, D, n)
+  const Evidence& evidence;         // z0, z_t and what is known there (log q at z0 only if needed)
+  std::span<const double> ascent;   // with respect to q's means and standard deviations, (2, D, n)
   std::span<const Tensor> tensors;  // of the parameters
-  std::variant<std::span<const float>, std::span<const double>> gradient;  // of all parameters, ascent
+  std::variant<std::span<const float>, std::span<const double>> gradient;  // with respect to all parameters; ascent
 };
 
 }  // namespace hone

@@ -46,7 +46,7 @@ inline Bytes idx_header(const std::vector<std::uint32_t>& dimensions) {
   return bytes;
 }
 
-// Images with values that count up.
+// Images whose values count up.
 inline Bytes idx_images(std::uint32_t items, std::uint32_t rows, std::uint32_t cols) {
   Bytes bytes = idx_header({items, rows, cols});
   for (std::uint32_t i = 0; i < items * rows * cols; ++i) bytes.push_back(static_cast<std::uint8_t>(7 * i));
@@ -66,7 +66,7 @@ Bytes raw(const std::vector<T>& values) {
   return Bytes(begin, begin + values.size() * sizeof(T));
 }
 
-// What InputError says, or "" where none is thrown.
+// The message of the InputError, or "" if none is thrown.
 template <class Call>
 std::string input_error(Call&& call) {
   try {

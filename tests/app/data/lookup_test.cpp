@@ -15,7 +15,7 @@ namespace {
 using namespace hone::test;
 using ::testing::HasSubstr;
 
-// Sets a variable of the environment (or unsets it) until the end of the scope.
+// Sets (or unsets) an environment variable until the end of the scope.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -85,7 +85,7 @@ TEST_F(Lookup, NotFoundListsPlacesAndCommands) {
   const std::vector<Place> places = {
       {folder_ / "a", "--data-dir"}, {folder_ / "b", "cache"}, {folder_ / "c", "system"}};
   const std::string message = input_error([&] { require_data(tiny(), places); });
-  EXPECT_THAT(message, HasSubstr("data set 'tiny' is not found"));
+  EXPECT_THAT(message, HasSubstr("data set 'tiny' was not found"));
   EXPECT_THAT(message, HasSubstr("a (--data-dir): " + (folder_ / "a/tiny").string() + " lacks test"));
   EXPECT_THAT(message, HasSubstr("b (cache): has no folder tiny"));
   EXPECT_THAT(message, HasSubstr("c (system): no such folder"));
@@ -167,7 +167,7 @@ TEST_F(Lookup, PathsAreReadAsFiles) {
   EXPECT_THAT(input_error([&] { load_data({.name = labels.string()}); }), HasSubstr("expected images"));
 }
 
-// The real files, where this machine has them.
+// The real files, if this machine has them.
 void check_real(const std::string& name, int train, int validation, double lit_low, double lit_high) {
   const DataSetInfo& info = data_set_named(name);
   const auto found = find_data(info, search_places());

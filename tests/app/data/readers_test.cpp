@@ -177,8 +177,8 @@ TEST(Amat, WrongTextsNameTheLine) {
   const auto message = [](std::string_view text, int dimension = 3) {
     return input_error([&] { amat_from(text, dimension); });
   };
-  EXPECT_THAT(message("0 1 1\n0 1\n"), HasSubstr("bits: line 2 (byte 9): expected 3 numbers a line, found 2"));
-  EXPECT_THAT(message("0 1 1\n0 1 0 1\n"), HasSubstr("line 2 (byte 12): expected 3 numbers a line, found more"));
+  EXPECT_THAT(message("0 1 1\n0 1\n"), HasSubstr("bits: line 2 (byte 9): expected 3 numbers per line, found 2"));
+  EXPECT_THAT(message("0 1 1\n0 1 0 1\n"), HasSubstr("line 2 (byte 12): expected 3 numbers per line, found more"));
   EXPECT_THAT(message("0 1 2\n"), HasSubstr("line 1 (byte 4): number 3: expected 0 or 1 and a blank, found '2'"));
   EXPECT_THAT(message("0 11 1\n"), HasSubstr("number 2: expected 0 or 1 and a blank, found '1'"));
   EXPECT_THAT(message(std::string_view("0 \0 1\n", 6)), HasSubstr("found byte 0x00"));
@@ -243,7 +243,7 @@ TEST(Npy, WrongFiles) {
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, -3)}"), HasSubstr("a size from 1"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False}"), HasSubstr("the key 'shape'"));
   EXPECT_THAT(header("{'descr': '<f4', 'descr': '<f4'}"), HasSubstr("each once"));
-  EXPECT_THAT(header("{'descr': '<f4"), HasSubstr("a quoted word that ends"));
+  EXPECT_THAT(header("{'descr': '<f4"), HasSubstr("a quoted word with its closing quote"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2147483647, 2147483647)}"),
               HasSubstr("the header announces"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 1)}"), HasSubstr("expected"));

@@ -20,26 +20,26 @@ namespace hone::test {
 
 struct Request {
   std::string path;
-  std::size_t begin = 0;  // of the range asked for
+  std::size_t begin = 0;  // of the requested range
   bool ranged = false;
   int number = 0;  // of the request, counted from 0
 };
 
-// What a server does with a request; by default it serves the content as a good one does.
+// How the server answers a request; by default it serves the content correctly.
 struct Answer {
   Bytes content = {};
   int status = 200;
   bool knows_ranges = true;
   std::size_t cut_after = std::numeric_limits<std::size_t>::max();  // bytes of the body, then the connection breaks
-  bool stalls = false;                                              // instead of breaking, it falls silent
+  bool stalls = false;                                              // goes silent instead of breaking
   std::size_t piece = 1 << 16;                                      // bytes written at a time,
   int pause_milliseconds = 0;                                       // with this pause after each
   bool tells_length = true;
-  std::size_t shift = 0;      // a range begins this much later than asked
-  std::string location = {};  // of a redirection
+  std::size_t shift = 0;      // a range begins this many bytes later than requested
+  std::string location = {};  // of a redirect
 };
 
-// A web server with one thread and bad manners on demand.
+// A web server with one thread that can misbehave on demand.
 class Server {
  public:
   explicit Server(std::function<Answer(const Request&)> answer) : answer_(std::move(answer)) {

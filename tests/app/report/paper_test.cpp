@@ -10,7 +10,7 @@
 #include "app/report/experiments.hpp"
 #include "app/report/fig3.hpp"
 #include "hone/base/file.hpp"
-#include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/engine/engines.hpp"
 #include "hone/target/toys.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -135,10 +135,10 @@ TEST(Fig3Report, FitsAStraightLine) {
   const std::string text = report_fig3(points, context);
   EXPECT_TRUE(contains(text, "| fashion | cpu | 3 + 2 t | 1.0000 | 0.0 % |")) << text;
   EXPECT_TRUE(contains(text, "| mnist | cpu | 25 | no data | — |")) << text;
-  EXPECT_TRUE(contains(text, "| fashion | cuda | 3 + 2 t | 1.0000 | 0.0 % |")) << text;  // another machine's, perhaps
+  EXPECT_TRUE(contains(text, "| fashion | cuda | 3 + 2 t | 1.0000 | 0.0 % |")) << text;  // perhaps from another machine
   EXPECT_FALSE(contains(text, "No device")) << text;
 
-  plant(folder.path(), points.back().cell, {{"milliseconds", 3}});  // of another version
+  plant(folder.path(), points.back().cell, {{"milliseconds", 3}});  // from another version
   try {
     report_fig3(points, context);
     FAIL();
@@ -179,7 +179,7 @@ TEST(Claims, AMarginIsDecidedByStudentsT) {
   };
   EXPECT_EQ(judged({}), ClaimVerdict::undecided);
   EXPECT_EQ(judged({5}), ClaimVerdict::undecided);
-  EXPECT_EQ(judged({1, 1.2}), ClaimVerdict::undecided);  // 11 standard errors, but of two values
+  EXPECT_EQ(judged({1, 1.2}), ClaimVerdict::undecided);  // 11 standard errors, but only two values
   EXPECT_EQ(judged({1, 1.2, 1.1, 0.9, 1}), ClaimVerdict::holds);
   EXPECT_EQ(judged({-1, -1.2, -1.1, -0.9, -1}), ClaimVerdict::does_not_hold);
   EXPECT_EQ(judged({-1, 1, 0.5, -0.4, 0.1}), ClaimVerdict::undecided);
@@ -189,7 +189,7 @@ TEST(Claims, AMarginIsDecidedByStudentsT) {
   EXPECT_EQ(judge_above(near_one, 2), ClaimVerdict::does_not_hold);
 }
 
-// All cells of the claims, planted: `better` scales what speaks for a claim.
+// Plants results for all cells of the claims; `better` scales the evidence for each claim.
 class PlantedClaims : public testing::Test {
  protected:
   const TrainingChoice choice_{.scale = Scale::brief, .seeds = {1, 2, 3, 4, 5, 6, 7, 8}, .engine = EngineKind::cpu};

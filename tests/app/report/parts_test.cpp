@@ -1,4 +1,4 @@
-// The parts that a report is put together from.
+// The parts of a report.
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "app/report/text.hpp"
 #include "app/report/words.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {
@@ -80,9 +81,10 @@ TEST_F(Csv, ReadsWhatIsWhole) {
   EXPECT_EQ(*table.column("x"), (std::vector<double>{1, 4, 10}));
   EXPECT_TRUE(std::isnan((*table.column("y"))[1]));
   EXPECT_EQ(table.column("w"), nullptr);
-  EXPECT_EQ(table.faults, (std::vector<std::string>{"t.csv, line 5: has 2 cells where 3 are expected; it is left out",
-                                                    "t.csv, line 6: holds something that is no number; it is left out",
-                                                    "t.csv, line 8: is cut off; it is left out"}));
+  EXPECT_EQ(table.faults,
+            (std::vector<std::string>{"t.csv, line 5: has 2 cells; expected 3; it is left out",
+                                      "t.csv, line 6: holds something that is not a number; it is left out",
+                                      "t.csv, line 8: is cut off; it is left out"}));
 }
 
 TEST_F(Csv, KeepsWhatIsWantedAndCountsManyFaults) {
@@ -212,7 +214,7 @@ TEST(PaperTable, SaysThatARunWasShort) {
   EXPECT_EQ(rows[1][1], "−130.50 ± 0.50");
   EXPECT_EQ(rows[1][2], "−124.63");
   EXPECT_EQ(rows[1][3], "−5.87");
-  EXPECT_EQ(rows[1][5], "–");  // how many data is not said
+  EXPECT_EQ(rows[1][5], "–");  // the number of data is not given
   EXPECT_EQ(rows[1][6], "2,500 of 400,000");
 }
 

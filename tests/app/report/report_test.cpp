@@ -78,7 +78,7 @@ TEST_F(Report, OfAToy) {
   for (const char* name : {"elbo", "vcd", "acceptance", "step_size", "contours"})
     for (const char* extension : {".csv", ".gp", ".svg"})
       EXPECT_TRUE(fs::exists(run / "figures" / (std::string(name) + extension))) << name << extension;
-  // Nothing can be fetched, and nothing is asked for.
+  // Nothing can be fetched, and nothing is requested.
   EXPECT_HAS(page, "default-src 'none'");
   for (const std::string attribute : {"src", "href"})
     for (const std::string scheme : {"", "http:", "https:"})
@@ -116,7 +116,7 @@ TEST_F(Report, TestDataThatWereEvaluatedOnTheWayAreACurve) {
   EvaluateOptions options;
   options.importance->samples = 20;
   options.points = 7;
-  evaluate_run(at("run"), options);  // the mean over other data, which does not continue the line
+  evaluate_run(at("run"), options);  // a mean over other data does not continue the line
   EXPECT_HAS(page_of({at("run")}, at_page()), "7 test data");
   EXPECT_EQ(count(csv(), "\n60,"), 2u);
   EXPECT_EQ(count(csv(), "# '"), 2u) << csv();
@@ -130,7 +130,7 @@ TEST_F(Report, ComparesRunsOfSeveralKinds) {
   EXPECT_HAS(page, "hone: 3 runs");
   EXPECT_HAS(page, "<h2>hone toy: gaussian target</h2>");
   EXPECT_HAS(page, "<h2>hone train: vae on synthetic</h2>");
-  EXPECT_HAS(page, "The least VCD has vcd");
+  EXPECT_HAS(page, "vcd has the smallest VCD");
   EXPECT_HAS(page, "<td>kl</td><td>vcd</td>");
   EXPECT_TRUE(fs::exists(at("page_figures") / "elbo.csv"));
   EXPECT_TRUE(fs::exists(at("page_figures") / "elbo_2.csv"));
@@ -179,12 +179,12 @@ TEST_F(Report, NamesWhatIsDamagedAndGoesOn) {
   const std::string page =
       page_of({good, cut, rows, garbage, none, at("nowhere"), good / "config.toml"}, at("page.html"));
   EXPECT_EQ(last.runs, 5);
-  EXPECT_TRUE(told("cut: summary.json: no JSON object"));
+  EXPECT_TRUE(told("cut: summary.json: not a JSON object"));
   EXPECT_TRUE(told("rows: metrics.csv, line 101: is cut off"));
   EXPECT_TRUE(told("garbage: config.toml, line 1"));
   EXPECT_TRUE(told("garbage: metrics.csv: has no column 'iteration'"));
-  EXPECT_TRUE(told("none: summary.json: missing"));
-  EXPECT_TRUE(told("nowhere: there is no such folder"));
+  EXPECT_TRUE(told("none: summary.json is missing"));
+  EXPECT_TRUE(told("nowhere: no such folder"));
   EXPECT_TRUE(told("config.toml: is a file; expected the folder of a run"));
   EXPECT_FALSE(told("good: "));
   EXPECT_HAS(page, "Not everything could be read or drawn");
@@ -198,15 +198,15 @@ TEST_F(Report, ManyRowsAreCondensed) {
   for (int i = 1; i <= 2000; ++i) rows += std::to_string(i) + (i % 2 ? ",1,3\n" : ",3,4\n");
   write_file(run / "metrics.csv", rows);
   const std::string page = page_of({run}, "");
-  EXPECT_HAS(page, "Thin: means over some rows of metrics.csv");
+  EXPECT_HAS(page, "Thin: means over several rows of metrics.csv");
   const CsvTable curve = read_csv_table(run / "figures" / "elbo.csv");
-  EXPECT_EQ(curve.rows(), 666u);  // three rows a point; the first of them is taken for the names of columns
+  EXPECT_EQ(curve.rows(), 666u);  // three rows per point; the first is read as the names of columns
 }
 
-// Whatever becomes of a byte: the page is written, or the folder is refused by name.
+// Whichever byte is damaged, the page is written or the error names the folder.
 TEST_F(Report, SurvivesDamageAnywhere) {
   const std::string path = std::getenv("PATH");
-  ::setenv("PATH", "/nowhere", 1);  // without gnuplot it is fast
+  ::setenv("PATH", "/nowhere", 1);  // faster without gnuplot
   const PhiloxSource random(5);
   const fs::path good = toy("good", ObjectiveKind::kl), hurt = toy("hurt", ObjectiveKind::vcd),
                  trained = training("trained", ObjectiveKind::vcd);
@@ -241,7 +241,7 @@ TEST_F(Report, NamesAnotherVersion) {
   write_file(run / "config.toml", read_file(run / "config.toml") + "\nwarp = 9\n");
   const std::string page = page_of({run}, "");
   EXPECT_TRUE(told("written by hone 7.3.1"));
-  EXPECT_TRUE(told("knows no key 'warp'"));
+  EXPECT_TRUE(told("does not know the key 'warp'"));
   EXPECT_HAS(page, "7.3.1");
   EXPECT_HAS(page, "Fitted by vcd");  // what can be read is reported
 }
@@ -286,8 +286,8 @@ TEST_F(Report, WhereNothingCanBeReportedNothingIsWritten) {
     write_report({{at("empty"), at("nowhere")}, at("page.html")});
     FAIL() << "no exception";
   } catch (const InputError& error) {
-    EXPECT_HAS(std::string(error.what()), "empty: not the folder of a hone toy, train or fit");
-    EXPECT_HAS(std::string(error.what()), "nowhere: there is no such folder");
+    EXPECT_HAS(std::string(error.what()), "empty: not a readable folder of hone toy, train or fit");
+    EXPECT_HAS(std::string(error.what()), "nowhere: no such folder");
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
   EXPECT_THROW(write_report({{toy("run", ObjectiveKind::kl)}, at("no/such/folder.html")}), InputError);

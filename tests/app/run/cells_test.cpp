@@ -44,9 +44,9 @@ TEST(CellList, GoesOnWithWhatIsMissing) {
   run(list, 2);
   EXPECT_EQ(counting.runs, 5);
   run(list);
-  EXPECT_EQ(counting.runs, 5);  // nothing twice
+  EXPECT_EQ(counting.runs, 5);  // nothing runs twice
   run(CellList(path, counting.cells("a = 2\n")));
-  EXPECT_EQ(counting.runs, 10);  // another configuration is another run
+  EXPECT_EQ(counting.runs, 10);  // another configuration runs again
 }
 
 TEST(CellList, RunsADamagedCellAgain) {

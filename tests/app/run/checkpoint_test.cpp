@@ -77,7 +77,7 @@ TEST(Checkpoint, ThePreviousOneIsKeptAndFoundWhereTheNewestIsDamaged) {
   EXPECT_THROW(find_checkpoint(folder.path(), heard.say), InputError);
 }
 
-// A second process sees a whole checkpoint whenever it looks.
+// A second process sees a complete checkpoint at any time.
 TEST(Checkpoint, TheNewestIsThereAtAnyMoment) {
   const test::TemporaryFolder folder;
   write_checkpoint(folder.path(), sample(1));
@@ -94,7 +94,7 @@ TEST(Checkpoint, TheNewestIsThereAtAnyMoment) {
   EXPECT_EQ(missing, 0);
 }
 
-// Killed after the current one got its second name, a run finds one file under both.
+// A run killed just after the hard link was made finds the same file under both names.
 TEST(Checkpoint, BothNamesMayBeOneFile) {
   const test::TemporaryFolder folder;
   write_checkpoint(folder.path(), sample(10));

@@ -11,6 +11,7 @@
 #include "hone/base/file.hpp"
 #include "hone/base/process.hpp"
 #include "hone/base/random.hpp"
+#include "hone/tensor/vectors.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {
@@ -98,14 +99,14 @@ TEST(InferenceData, HasTheSameBitsEachTimeAndLeavesNothingHalfWritten) {
   EXPECT_EQ(files, 2);
 }
 
-// A Python that has Debian's packages: another one may come first in PATH.
+// A Python with Debian's packages; another Python may come first in PATH.
 std::string python() {
   for (const char* program : {"python3", "/usr/bin/python3"})
     if (run_program({program, "-c", "import netCDF4, xarray"}).status == 0) return program;
   throw Error("no Python has netCDF4 and xarray: apt-get install python3-netcdf4 python3-xarray");
 }
 
-// Other people's readers: xarray and netCDF4 for the NetCDF file; ArviZ and CmdStanPy where they are installed.
+// Third-party readers: xarray and netCDF4 for the NetCDF file; ArviZ and CmdStanPy if installed.
 TEST(InferenceData, OtherReadersSeeTheSameNumbers) {
   const test::TemporaryFolder folder;
   const DrawTable refined = some_draws(5), q = some_draws(6);
@@ -156,7 +157,7 @@ TEST(WarmStart, WritesWhatCmdStanReads) {
   EXPECT_EQ(read("metric.json")["inv_metric"], (std::vector<double>{0, 0, 0}));
 }
 
-// As the manual of CmdStan has them: a tuple is an object with keys from 1, a complex number a pair.
+// As in CmdStan's manual: a tuple is an object with keys from 1, a complex number a pair.
 TEST(WarmStart, TuplesAndComplexNumbersAreNestedAsStanReadsThem) {
   const test::TemporaryFolder folder;
   WarmStart start{{"pair:1", "pair:2.1", "pair:2.2", "many.1:1", "many.2:1", "many.1:2", "many.2:2", "z.1.real",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hone/tensor/simd.hpp"
+#include "tests/support/methods.hpp"
 
 namespace hone {
 namespace {
@@ -18,10 +19,10 @@ TEST(IterationFlops, AreThoseOfTheMatrixProducts) {
   config.precision = Precision::bf16_trajectory;
   EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (41 * 2 * pass + 8 * pass + 2 * pass + rest));
   EXPECT_EQ(iteration_flops(config, 784).bf16, 100 * 41 * 2 * pass);
-  config.kernel.kind = KernelKind::mala;
+  config.kernel = test::mala();
   EXPECT_EQ(iteration_flops(config, 784).bf16, 100 * 9 * 2 * pass);
   EXPECT_EQ(iteration_flops(config, 784).exact, 100 * (2 * pass + 8 * pass + rest));
-  config.objective.kind = ObjectiveKind::kl;
+  config.objective = test::by_kl();
   EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (2 * pass + rest));
 }
 
@@ -29,8 +30,8 @@ TEST(IterationBench, Measures) {
   IterationBenchConfig config;
   config.run.latent = 3;
   config.run.hidden = {8};
-  config.run.encoder_hidden = {8};
-  config.run.steps = 2;
+  config.run.train.model.encoder_hidden = {8};
+  config.run.train.refine.steps = 2;
   config.run.threads = 1;
   config.iterations = 18;
   const IterationBench result = bench_iteration(config);
@@ -45,11 +46,11 @@ TEST(IterationBench, Measures) {
   EXPECT_EQ(result.bf16_share, 0);
 }
 
-// A mix of products is held against the peak of such a mix, between those of its parts.
+// A mix of products is compared with the peak of the same mix, which lies between the peaks of its parts.
 TEST(IterationBench, MixesThePeaksOfBf16AndFloat) {
   if (!supports_bf16()) GTEST_SKIP() << "this CPU has no bf16 products";
   IterationBenchConfig config;
-  config.run.precision = Precision::bf16_trajectory;
+  config.run.train.precision = Precision::bf16_trajectory;
   config.run.threads = 1;
   config.iterations = 9;
   const IterationBench result = bench_iteration(config);

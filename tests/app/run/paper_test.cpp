@@ -1,4 +1,4 @@
-// The paper's experiments: which cells there are, how far they are, how long they take.
+// The paper's experiments: their cells, their states, their durations.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST(PaperCells, Figure2SharesTheCellsOfTable1ThatAreTheSame) {
   for (const Fig2Point& point : points) {
     shared += table1.contains(point.cell.id);
     EXPECT_EQ(point.cell.seeds, (std::vector<std::uint64_t>{4, 6}));
-    EXPECT_EQ(point.cell.config.steps, point.steps.value_or(8));
+    EXPECT_EQ(point.cell.config.train.refine.steps, point.steps.value_or(8));
     EXPECT_EQ(point.paper.has_value(), !point.steps || *point.steps == 8);
   }
   EXPECT_EQ(shared, 4);  // t = 8 and KL, of two data sets
@@ -118,7 +118,7 @@ TEST(TrainingCells, GoOnBetweenTrainingAndEvaluation) {
   EXPECT_GT(figures->best.se, 0);
   EXPECT_FALSE(figures->ais);
 
-  const test::TemporaryFolder whole;  // in one go
+  const test::TemporaryFolder whole;  // without a stop
   run_cell(whole.path(), cell, {});
   EXPECT_EQ(test_figures(whole.path(), cell, 2)->best.mean, figures->best.mean);
 
@@ -126,7 +126,7 @@ TEST(TrainingCells, GoOnBetweenTrainingAndEvaluation) {
   more.seeds.push_back(3);
   EXPECT_EQ(state_of(folder.path(), more).iterations_left, 30u);
   EXPECT_EQ(state_of(folder.path(), more).evaluations_left, 1);
-  TrainingCell finer = cell;  // another evaluation is another one
+  TrainingCell finer = cell;  // a different evaluation must be done again
   finer.evaluation->samples = 41;
   EXPECT_EQ(state_of(folder.path(), finer).evaluations_left, 2);
   TrainingCell whole_set = cell;  // part of the test data is not all of them
@@ -136,7 +136,7 @@ TEST(TrainingCells, GoOnBetweenTrainingAndEvaluation) {
   shorter.config.iterations = 29;
   EXPECT_THROW(state_of(folder.path(), shorter), InputError);
   TrainingCell other = cell;
-  other.config.steps = 3;
+  other.config.train.refine.steps = 3;
   EXPECT_THROW(state_of(folder.path(), other), InputError);
 }
 
@@ -157,7 +157,7 @@ TEST(TrainingCells, ADamagedSummaryIsMadeAgain) {
     const auto after = nlohmann::json::parse(read_file(path));
     for (const char* key : {"elbo", "vcd", "iterations", "test_log_likelihood"}) EXPECT_EQ(after[key], before[key]);
   }
-  write_file(cell.folder(folder.path(), 2) / "config.toml", "model = \"va");  // nobody knows what it is
+  write_file(cell.folder(folder.path(), 2) / "config.toml", "model = \"va");  // unreadable
   EXPECT_THROW(state_of(folder.path(), cell), InputError);
 }
 
@@ -228,14 +228,14 @@ TEST(Provenance, IsNotedOnce) {
   const test::TemporaryFolder folder;
   EXPECT_EQ(read_provenance(folder.path()), "");
   note_provenance(folder.path(), "hone 1", "hone reproduce all");
-  note_provenance(folder.path(), "hone 1", "hone reproduce");  // the beginning of another line is not that line
+  note_provenance(folder.path(), "hone 1", "hone reproduce");  // a prefix of another line is a different line
   note_provenance(folder.path(), "hone 1", "hone reproduce all");
   const std::string text = read_provenance(folder.path());
   EXPECT_EQ(std::ranges::count(text, '\n'), 2);
   EXPECT_NE(text.find("threads"), std::string::npos);
 }
 
-// The variance of the one-draw gradient at a q that stands still: small t, enough draws for a sign.
+// The variance of the one-draw gradient at a fixed q: small t, enough draws to know the sign.
 TEST(ClaimCells, GradientsOfAllEstimatorsAreMeasured) {
   const test::TemporaryFolder folder;
   for (const GradientPoint& point : gradient_points(Scale::smoke)) {
@@ -264,8 +264,8 @@ TEST(ClaimCells, HaveNamesOfTheirOwn) {
   add(seconds_points(Scale::smoke, "synthetic", {}));
   EXPECT_EQ(ids.size(), count);
   const LocalBaselineCells local = local_baseline_cells({.scale = Scale::full}, "synthetic");
-  EXPECT_EQ(local.from_start.config.local_from, 0u);
-  EXPECT_EQ(local.shared_first.config.local_from, 3000u);
+  EXPECT_EQ(local.from_start.config.train.shared_until, 0u);
+  EXPECT_EQ(local.shared_first.config.train.shared_until, 3000u);
   EXPECT_NE(local.from_start.id, local.shared_first.id);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""read_draws.py FOLDER: compares fit.nc with draws.csv and draws_q.csv, each read by programs that are not ours."""
+"""read_draws.py FOLDER: compares fit.nc with draws.csv and draws_q.csv, using third-party readers for each."""
 import csv
 import importlib.util
 import math

@@ -31,7 +31,7 @@ std::string error_of(const Bytes& bytes) {
   return "";
 }
 
-// A file with this header and so many bytes of numbers.
+// A file with this header and this many bytes of numbers.
 Bytes file_of(const std::string& header, std::size_t numbers) {
   Bytes bytes(8 + header.size() + numbers);
   const std::uint64_t length = header.size();
@@ -78,7 +78,7 @@ TEST(Safetensors, EveryChangedByteIsRefusedOrHarmless) {
       if (!error.empty()) continue;
       const TensorFile back = from_safetensors(changed, "f");
       const auto offset = static_cast<std::size_t>(sum - bytes.begin());
-      const bool in_name = i >= offset && i < offset + name.size();  // without its name there is no checksum
+      const bool in_name = i >= offset && i < offset + name.size();  // damage to its name removes the checksum
       EXPECT_TRUE(in_name ? !back.notes.contains("sha256") : to_safetensors(back) == bytes) << i;
     }
 }
@@ -89,16 +89,15 @@ TEST(Safetensors, WrongHeadersAreRefusedByName) {
   };
   EXPECT_EQ(error_of(file_of(tensor("F32", "[2]", "[0,8]"), 8)), "");
   EXPECT_EQ(error_of(file_of("{}", 0)), "");
-  EXPECT_EQ(error_of(Bytes(8, 0xff)),
-            "f: the header should have 18446744073709551615 bytes, but the file has 8 in all");
+  EXPECT_EQ(error_of(Bytes(8, 0xff)), "f: the header should have 18446744073709551615 bytes, but the whole file has 8");
   EXPECT_EQ(error_of(file_of("[1]", 0)), "f: the header is not a JSON object");
   EXPECT_EQ(error_of(file_of("{\"a\":", 0)), "f: the header is not a JSON object");
   EXPECT_EQ(error_of(file_of("{\"a\":3}", 0)), "f: tensor 'a': dtype, shape or data_offsets is missing");
   EXPECT_EQ(error_of(file_of("{\"__metadata__\":{\"a\":3}}", 0)), "f: __metadata__: 'a' is not a text");
-  EXPECT_EQ(error_of(file_of(tensor("F16", "[4]", "[0,8]"), 8)), "f: tensor 'a': dtype is none of F32, F64, I64");
+  EXPECT_EQ(error_of(file_of(tensor("F16", "[4]", "[0,8]"), 8)), "f: tensor 'a': dtype is not one of F32, F64, I64");
   EXPECT_EQ(error_of(file_of(tensor("F32", "[9]", "[0,8]"), 8)), "f: tensor 'a': shape is larger than the file");
-  EXPECT_EQ(error_of(file_of(tensor("F32", "[3]", "[0,8]"), 8)), "f: tensor 'a': shape and data_offsets do not fit");
-  EXPECT_EQ(error_of(file_of(tensor("F32", "[1]", "[0,8]"), 8)), "f: tensor 'a': shape and data_offsets do not fit");
+  EXPECT_EQ(error_of(file_of(tensor("F32", "[3]", "[0,8]"), 8)), "f: tensor 'a': shape and data_offsets do not match");
+  EXPECT_EQ(error_of(file_of(tensor("F32", "[1]", "[0,8]"), 8)), "f: tensor 'a': shape and data_offsets do not match");
   EXPECT_EQ(error_of(file_of(tensor("F32", "[-2]", "[0,8]"), 8)), "f: tensor 'a': shape is not a list of sizes");
   EXPECT_EQ(error_of(file_of(tensor("F32", "[2]", "[8,0]"), 8)), "f: tensor 'a': data_offsets lie outside the file");
   EXPECT_EQ(error_of(file_of(tensor("F32", "[2]", "[8,16]"), 8)), "f: tensor 'a': data_offsets lie outside the file");

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {
@@ -46,6 +47,22 @@ std::string error_of(const std::string& key, const std::string& text) {
   return "";
 }
 
+TEST(Settings, BoundsAreDescribedExactly) {
+  double number = 0.5;
+  std::uint64_t seed = 1;
+  Settings s;
+  s.add("closed", number, Bounds{0, 1}, "");
+  s.add("open_low", number, Bounds{0, 1, true}, "");
+  s.add("open_high", number, Bounds{0, 1, false, true}, "");
+  s.add("open", number, Bounds{0, 1, true, true}, "");
+  s.add("seed", seed, Bounds{0, 1e18}, "");
+  std::vector<std::string> takes;
+  for (const Settings::Entry& entry : s.entries()) takes.push_back(entry.takes);
+  EXPECT_EQ(takes, (std::vector<std::string>{"a number from 0 to 1", "a number above 0 and at most 1",
+                                             "a number of at least 0 and below 1", "a number strictly between 0 and 1",
+                                             "an integer from 0 to 1000000000000000000"}));
+}
+
 TEST(Settings, ErrorsNameTheKeyAndWhatIsAllowed) {
   EXPECT_EQ(error_of("count", "0"), "--count: '0' is not allowed; expected an integer, at least 1");
   EXPECT_EQ(error_of("count", "2.5"), "--count: '2.5' is not allowed; expected an integer, at least 1");
@@ -63,7 +80,7 @@ TEST(Settings, ErrorsNameTheKeyAndWhatIsAllowed) {
   EXPECT_EQ(error_of("seed", "-1"), "--seed: '-1' is not allowed; expected an integer, at least 0");
   EXPECT_EQ(error_of("count", "7"), "");
   EXPECT_EQ(error_of("name", ""), "--name: '' is not allowed; expected any text");
-  const std::string list = "expected a list, perhaps empty, of integers from 1 to 1000";
+  const std::string list = "expected a list (may be empty) of integers from 1 to 1000";
   for (const std::string bad : {"0", "1,", ",", "1,,2", "2.5", "1 2", "x", "1001", "[1", "1]"})
     EXPECT_EQ(error_of("widths", bad), "--widths: '" + bad + "' is not allowed; " + list);
 }
@@ -109,7 +126,7 @@ TEST(Settings, AFilesErrorsNameLineAndKey) {
   EXPECT_EQ(file_error("[box]\nsizes = 1.0\n"), "c.toml:2: there is no key 'box.sizes'; did you mean 'box.size'?");
   EXPECT_NE(file_error("count = = 2\n").find("c.toml:1: "), std::string::npos);
   EXPECT_EQ(file_error("widths = 3\n"),
-            "c.toml:1: widths: 3 is not allowed; expected a list, perhaps empty, of integers from 1 to 1000");
+            "c.toml:1: widths: 3 is not allowed; expected a list (may be empty) of integers from 1 to 1000");
   EXPECT_NE(file_error("widths = [3, 2.5]\n").find("c.toml:1: widths: [ 3, 2.5 ] is not allowed"), std::string::npos);
   EXPECT_NE(file_error("widths = [3, 0]\n").find("c.toml:1: widths: '3,0' is not allowed"), std::string::npos);
   EXPECT_NE(file_error("name = 3\n").find("c.toml:1: name: 3 is not allowed; expected any text"), std::string::npos);
@@ -118,7 +135,7 @@ TEST(Settings, AFilesErrorsNameLineAndKey) {
   EXPECT_EQ(file_error("[rate]\n"), "c.toml:1: rate: a table is not allowed; expected a number from 0 to 1");
   EXPECT_EQ(file_error("rate = { x = 1 }\n"), "c.toml:1: there is no key 'rate.x'; did you mean 'rate'?");
   EXPECT_EQ(file_error("[boxes]\n"), "c.toml:1: there is no key 'boxes'");
-  EXPECT_EQ(file_error("[box]\n"), "");  // a table of which nothing is set
+  EXPECT_EQ(file_error("[box]\n"), "");  // an empty table
   EXPECT_EQ(file_error("widths = []\nmore = [7]\nname = \"x\"\n"), "");
   EXPECT_EQ(file_error("count = 2\nrate = 1  # an integer is a number\n"), "");
 }

@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "app/run/run_folder.hpp"
 #include "app/run/train.hpp"
+#include "hone/base/file.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tiny_training.hpp"
 
-// Small trainings, and what makes two of them the same.
+// Small trainings, and how to compare two of them.
 namespace hone::test {
 
 namespace fs = std::filesystem;
@@ -18,9 +20,9 @@ inline TrainRunConfig small() {
   TrainRunConfig config = tiny_training(40);
   config.latent = 3;
   config.hidden = {9};
-  config.encoder_hidden = {8};
-  config.batch = 12;
-  config.local_from = 10;
+  config.train.model.encoder_hidden = {8};
+  config.train.batch = 12;
+  config.train.shared_until = 10;
   config.report_every = 7;
   return config;
 }

@@ -7,6 +7,49 @@
 namespace hone {
 namespace {
 
+// The names in configuration files are those that the objects give themselves, and every kind has one.
+TEST(Methods, HaveOneNameEach) {
+  EXPECT_EQ(objective_names().size(), 4u);
+  for (const auto& [name, kind] : objective_names()) {
+    const auto objective = make_objective({.kind = kind});
+    EXPECT_EQ(objective->name(), name);
+    EXPECT_EQ(objective->clone()->name(), name);
+    EXPECT_EQ(objective->refines(), kind != ObjectiveKind::kl);
+    ASSERT_TRUE(objective->terms());
+    EXPECT_EQ(objective->terms()->refines, objective->refines());
+    EXPECT_EQ(refines(name), objective->refines());
+  }
+  EXPECT_TRUE(refines("of another version"));
+  EXPECT_THROW(name_of(kernel_names(), static_cast<KernelKind>(-1)), Error);
+  EXPECT_EQ(kernel_names().size(), 3u);
+  for (const auto& [name, kind] : kernel_names()) {
+    const auto kernel = make_kernel({kind});
+    EXPECT_EQ(kernel->as_hmc() != nullptr, name == "hmc");
+    EXPECT_EQ(wants_gradient(kernel->wants()), name != "random-walk");
+  }
+  EXPECT_THROW(make_kernel({KernelKind::hmc, 5, 5}), KeyError);
+}
+
+// What an engine reads of an objective is what it was made of.
+TEST(Methods, SettingsReachTheTerms) {
+  ObjectiveConfig config{.alpha = 0.3, .first_term = FirstTerm::score, .entropy = Entropy::sampled};
+  ObjectiveTerms terms = make_objective(config)->terms().value();
+  EXPECT_EQ(terms.alpha, 0.3);
+  EXPECT_TRUE(terms.first && terms.start_score && terms.refined_score && terms.score_first());
+  EXPECT_EQ(terms.entropy, Entropy::sampled);
+  config.estimator = Estimator::large_t;
+  terms = make_objective(config)->terms().value();
+  EXPECT_TRUE(terms.refined_score && !terms.start_score);
+  config.kind = ObjectiveKind::li2017;
+  terms = make_objective(config)->terms().value();
+  EXPECT_TRUE(!terms.first && !terms.start_score && terms.refined_score && !terms.uses_baseline());
+  EXPECT_EQ(terms.alpha, 1);
+  config.kind = ObjectiveKind::kl;
+  config.first_term = FirstTerm::reparameterized;
+  terms = make_objective(config)->terms().value();
+  EXPECT_TRUE(terms.first && !terms.start_score && !terms.refined_score && !terms.uses_baseline());
+}
+
 ToyConfig quick() {
   ToyConfig config;
   config.iterations = 300;

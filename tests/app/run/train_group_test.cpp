@@ -1,4 +1,4 @@
-// Trainings of several seeds, and test data that are evaluated on the way.
+// Trainings of several seeds, and evaluation of test data during training.
 
 #include "app/run/evaluate.hpp"
 #include "tests/app/run/small_training.hpp"
@@ -45,19 +45,19 @@ TEST(TrainTest, RowsAreTheSameHoweverARunCameThere) {
   run(config, parts);
   const std::string rows = test_rows(parts);
   EXPECT_TRUE(test_rows(whole).starts_with(rows));
-  // Stopped in the evaluation at 20: there is a checkpoint, and no row.
+  // Stopped during the evaluation at 20: there is a checkpoint but no row.
   write_file(parts / "test_log_likelihood.csv", rows.substr(0, rows.find("\n20,") + 1));
   config = tested();
   config.iterations = 25;
   config.threads = 2;
   run(config, parts, Resume::yes);
   EXPECT_EQ(test_rows(parts), rows);
-  // Killed after a row that no checkpoint knows of.
+  // Killed after a row that is later than any checkpoint.
   write_file(parts / "test_log_likelihood.csv", rows + "30,60,20,-1,1,-1,1\n");
   run(tested(), parts, Resume::yes);
   EXPECT_EQ(test_rows(parts), test_rows(whole));
   expect_same_run(whole, parts);
-  run(tested(), parts, Resume::yes);  // nothing is left to do
+  run(tested(), parts, Resume::yes);  // nothing left to do
   EXPECT_EQ(test_rows(parts), test_rows(whole));
 }
 
@@ -82,7 +82,7 @@ class TrainGroup : public testing::Test {
   void SetUp() override {
     for (const SeedRun& single : alone_) {
       TrainRunConfig config = small();
-      config.seed = single.seed;
+      config.train.seed = single.seed;
       run(config, single.folder);
     }
   }
@@ -91,7 +91,7 @@ class TrainGroup : public testing::Test {
       expect_same_run(alone_[i].folder, runs[i].folder);
       TrainRunConfig config;
       train_settings(config).read_file(runs[i].folder / "config.toml");
-      EXPECT_EQ(config.seed, runs[i].seed);
+      EXPECT_EQ(config.train.seed, runs[i].seed);
     }
   }
 
@@ -115,13 +115,13 @@ TEST_F(TrainGroup, HasTheBitsOfTheRunsAlone) {
   }
 }
 
-// Runs that stand at different iterations, one of them not begun: whoever is behind catches up first.
+// Runs at different iterations, one of them not started: those behind catch up first.
 TEST_F(TrainGroup, GoesOnFromUnevenCheckpoints) {
   for (const int side_by_side : {1, 2, 3}) {
     const auto runs = seeds_in(folder_.path() / std::to_string(side_by_side), {3, 5, 8});
     for (const auto& [run_index, iterations] : {std::pair(0, 22u), std::pair(2, 10u)}) {
       TrainRunConfig config = small();
-      config.seed = runs[run_index].seed;
+      config.train.seed = runs[run_index].seed;
       config.iterations = iterations;
       run(config, runs[run_index].folder);
     }
@@ -144,7 +144,7 @@ TEST_F(TrainGroup, EveryRunIsTestedWithItsOwnSeed) {
   expect_as_alone(runs);
   for (const SeedRun& single : runs) {
     TrainRunConfig config = tested();
-    config.seed = single.seed;
+    config.train.seed = single.seed;
     const fs::path alone = folder_.path() / ("tested-" + std::to_string(single.seed));
     run(config, alone);
     EXPECT_EQ(test_rows(alone), test_rows(single.folder));
@@ -183,7 +183,7 @@ TEST_F(TrainGroup, BadInputWritesNothing) {
   EXPECT_FALSE(fs::exists(runs[0].folder));
   fs::remove(runs[1].folder / "thesis.txt");
   TrainRunConfig other = small();
-  other.seed = 7;  // another run than the group's second
+  other.train.seed = 7;  // another run than the group's second
   run(other, runs[1].folder);
   EXPECT_THROW(train(small(), runs, {.resume = Resume::yes}), KeyError);
   EXPECT_FALSE(fs::exists(runs[0].folder));

@@ -3,15 +3,15 @@
 #include <numeric>
 
 #include "hone/base/parallel.hpp"
-#include "hone/engine/cpu/model.hpp"
-#include "hone/engine/train_state.hpp"
+#include "hone/engine/state_arrays.hpp"
 #include "hone/latent/latent_target.hpp"
+#include "hone/latent/model.hpp"
 #include "hone/mcmc/refine.hpp"
 
 namespace hone {
 namespace {
 
-// z ~ N(mean, sd²), one stream of random numbers a column.
+// z ~ N(mean, sd²), with one stream of random numbers per column.
 void draw(const RandomSource& random, Purpose purpose, MatrixView<const double> mean, MatrixView<const double> sd,
           MatrixView<double> z) {
   for (int c = 0; c < z.cols(); ++c) {
@@ -32,12 +32,12 @@ double refine(const TrainConfig& config, const TrainState& state, const Model<Re
   target.evaluate(chains.z, Want::both, chains.value, chains.gradient, datum);
   Team alone(1);
   double step_size = state.step_size;
-  if (config.objective.kind == ObjectiveKind::kl)
-    step_size = find_step_size(target, config.kernel, chains, step_size, config.refine.acceptance, random, alone);
+  if (!config.objective->refines())
+    step_size = find_step_size(target, *config.kernel, chains, step_size, config.refine.acceptance, random, alone);
   RefineConfig refinement = config.refine;
   refinement.adapt = Adapt::off;
   refinement.step_size = step_size;
-  return Refiner(config.kernel, refinement, alone)
+  return Refiner(*config.kernel, refinement, alone)
       .refine(target, chains.view(), count, assessment_iteration, random)
       .acceptance;
 }
@@ -45,11 +45,15 @@ double refine(const TrainConfig& config, const TrainState& state, const Model<Re
 template <class Real>
 Reconstructions reconstruct_by(const TrainConfig& config, const TrainState& state, const DataSet& train,
                                const DataSet& data, int count) {
-  Model<Real> model(config, train);
+  check(config);
+  Model<Real> model(config.model, train, trajectory_gradients(config.precision));
   model.check(data);
   std::vector<Real> first(config.optimizer == OptimizerKind::adam ? model.parameters().size() : 0);
   std::vector<Real> second(model.parameters().size());
-  take_parameters<Real>(state, {model.parameters().tensors(), model.parameters().values(), first, second});
+  take_parameters<Real>(state, {.tensors = model.parameters().tensors(),
+                                .values = model.parameters().values(),
+                                .first = first,
+                                .second = second});
   model.pack(0, 1);
 
   const int latent = config.model.latent, pixels = data.dimension();
@@ -63,8 +67,10 @@ Reconstructions reconstruct_by(const TrainConfig& config, const TrainState& stat
   model.encoder().forward(tape, 0, count, mean, sd);
 
   const PhiloxSource random(config.seed);
-  Reconstructions result{Matrix<double>(pixels, count), Matrix<double>(pixels, count), Matrix<double>(pixels, count),
-                         Matrix<double>(pixels, count), 0};
+  Reconstructions result{.data = Matrix<double>(pixels, count),
+                         .from_q = Matrix<double>(pixels, count),
+                         .refined = Matrix<double>(pixels, count),
+                         .samples = Matrix<double>(pixels, count)};
   data.expand(indices, result.data.view());
   Chains chains(latent, count);
   draw(random, Purpose::draw, mean, sd, chains.z);

@@ -1,46 +1,47 @@
 #pragma once
 
-#include <string>
+#include <span>
 #include <vector>
 
-#include "hone/engine/config.hpp"
-#include "hone/engine/engine.hpp"
 #include "hone/latent/data_set.hpp"
 #include "hone/latent/decoder.hpp"
 #include "hone/latent/encoder.hpp"
 #include "hone/latent/minibatch.hpp"
+#include "hone/latent/model_config.hpp"
 #include "hone/latent/parameters.hpp"
 
 namespace hone {
 
-// The networks of a latent-variable model and of its q, on one flat vector of parameters.
+// The networks of a latent-variable model and of its q, with all parameters in one flat vector.
 template <class Real>
 class Model {
  public:
-  // Throws DataError where the data do not fit the model (a Bernoulli wants bits).
-  Model(const TrainConfig& config, const DataSet& train);
+  // `gradients` is how trajectories compute ∇_z log p(x, z). Throws KeyError if the configuration is impossible,
+  // InputError if there are no data, DataError if the data do not suit the likelihood.
+  Model(const ModelConfig& config, const DataSet& train, Gradients gradients = Gradients::exact);
 
-  void check(const DataSet& data) const;  // DataError where other data do not fit
+  void check(const DataSet& data) const;  // throws DataError if other data do not suit the model
 
   void initialize(const RandomSource& random);
-  void pack(int part, int parts);  // after the parameters have changed; threads share it out
+  void pack(int part, int parts);  // call after the parameters change; thread i of n packs part i
 
   Parameters<Real>& parameters() { return parameters_; }
   const Parameters<Real>& parameters() const { return parameters_; }
   const Decoder<Real>& decoder() const { return decoder_; }
   const AmortizedGaussian<Real>& encoder() const { return encoder_; }
-  Gradients gradients() const { return gradients_; }  // that trajectories use
+  Gradients gradients() const { return gradients_; }
 
-  // Columns for so many data, and the data as columns [begin, end) of them, centred where the model wants it.
+  // An empty minibatch; `expand` writes its columns [begin, end) from data[indices[begin, end)], centred for a Gaussian
+  // likelihood.
   Minibatch<Real> minibatch(int columns) const { return {density_, decoder_.pixels(), columns}; }
   void expand(const DataSet& data, std::span<const int> indices, int begin, int end, Minibatch<Real>& out) const;
 
-  // z ~ N(0, I), x ~ p(x | z): data of the model as it is, packed last.
+  // Draws z ~ N(0, I) and x ~ p(x | z) from the packed parameters.
   SimulatedData simulate(const RandomSource& random, int count) const;
-  // E[x | z] for every column of z, (pixels, n), on the data's own scale
+  // E[x | z] for each column of z (D, n), on the scale of the data: out is (pixels, n).
   void mean(MatrixView<const double> z, MatrixView<double> out) const;
 
-  // gaussian-mf: log p(x) of the data in a minibatch's column, exactly
+  // gaussian-mf: the exact log p(x) of one column of a minibatch
   double exact_log_likelihood(const Minibatch<Real>& data, int column) const;
 
  private:
@@ -50,7 +51,7 @@ class Model {
   Decoder<Real> decoder_;
   AmortizedGaussian<Real> encoder_;
   ImageShape shape_;
-  std::vector<double> centre_;  // the training data's mean; empty: none
+  std::vector<double> centre_;  // the mean of the training data; empty unless the likelihood is Gaussian
 };
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-#include "hone/engine/train_state.hpp"
+#include "hone/engine/state_arrays.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ void take(const TrainState& state, const std::string& name, std::span<T> out) {
   std::ranges::copy(*values, out.begin());
 }
 
-// do(name, part) for every array that goes with a tensor
+// use(name, part) for each array that belongs to a tensor
 template <class Real, class Do>
 void for_arrays(const Tensor& tensor, const TrainedParameters<Real>& parameters, Do use) {
   use(tensor.name, parameters.values.subspan(tensor.offset, tensor.size()));

@@ -1,4 +1,4 @@
-#include "hone/engine/cpu/model.hpp"
+#include "hone/latent/model.hpp"
 
 #include <cmath>
 #include <numeric>
@@ -24,7 +24,7 @@ void check_data(Density density, const DataSet& data) {
   }
 }
 
-// Parameters are counted before anything is allocated.
+// Counts the parameters before anything is allocated.
 void check_size(const ModelConfig& model, int pixels) {
   constexpr double most = 5e8;
   const auto count = [](double inputs, const std::vector<int>& hidden, double outputs) {
@@ -53,7 +53,7 @@ std::vector<double> mean_of(const DataSet& data) {
   return mean;
 }
 
-// A draw of x with the natural parameter a, made of a uniform number (of a normal one for a Gaussian).
+// A draw of x with the natural parameter a. `noise` is standard normal for a Gaussian, otherwise uniform on (0, 1).
 double draw_of(Density density, double a, double noise) {
   switch (density) {
     case Density::bernoulli:
@@ -72,24 +72,50 @@ double draw_of(Density density, double a, double noise) {
   return x;
 }
 
-const DataSet& checked(const TrainConfig& config, const DataSet& data) {
+const DataSet& checked(const ModelConfig& config, const DataSet& data) {
   check(config);
   if (data.size() == 0) throw InputError("there are no data to train on");
-  check_data(config.model.density(), data);
-  check_size(config.model, data.dimension());
+  check_data(config.density(), data);
+  check_size(config, data.dimension());
   return data;
 }
 
 }  // namespace
 
+Density ModelConfig::density() const {
+  switch (kind) {
+    case ModelKind::vae:
+    case ModelKind::logistic_mf:
+      return Density::bernoulli;
+    case ModelKind::gaussian_mf:
+      return Density::gaussian;
+    case ModelKind::poisson_mf:
+      return Density::poisson;
+  }
+  throw Error("unknown model");
+}
+
+void check(const ModelConfig& config) {
+  if (config.kind != ModelKind::vae && !config.hidden.empty())
+    throw KeyError("hidden", "matrix factorization has no hidden layers");
+  if (config.kind == ModelKind::vae && config.hidden.empty())
+    throw KeyError("hidden", "a vae needs at least one hidden layer; without any it is logistic-mf");
+}
+
 template <class Real>
-Model<Real>::Model(const TrainConfig& config, const DataSet& train)
-    : density_(config.model.density()),
-      gradients_(config.precision == Precision::bf16_trajectory ? Gradients::bf16 : Gradients::exact),
-      decoder_({config.model.latent, config.model.hidden, checked(config, train).dimension(), config.model.activation,
-                density_},
+Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gradients)
+    : density_(config.density()),
+      gradients_(gradients),
+      decoder_({.latent = config.latent,
+                .hidden = config.hidden,
+                .pixels = checked(config, train).dimension(),
+                .activation = config.activation,
+                .density = density_},
                parameters_, gradients_),
-      encoder_({train.dimension(), config.model.encoder_hidden, config.model.latent, config.model.activation},
+      encoder_({.pixels = train.dimension(),
+                .hidden = config.encoder_hidden,
+                .latent = config.latent,
+                .activation = config.activation},
                parameters_),
       shape_(train.shape()) {
   if (density_ == Density::gaussian) centre_ = mean_of(train);

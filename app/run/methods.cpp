@@ -1,0 +1,76 @@
+#include "app/run/methods.hpp"
+
+#include <fmt/format.h>
+
+#include "hone/base/error.hpp"
+#include "hone/mcmc/mala.hpp"
+#include "hone/mcmc/random_walk.hpp"
+#include "hone/objective/kl.hpp"
+#include "hone/objective/li2017.hpp"
+#include "hone/objective/vcd.hpp"
+
+namespace hone {
+
+const Choices<ObjectiveKind>& objective_names() {
+  static const Choices<ObjectiveKind> names = {{"kl", ObjectiveKind::kl},
+                                               {"hoffman", ObjectiveKind::hoffman},
+                                               {"vcd", ObjectiveKind::vcd},
+                                               {"li2017", ObjectiveKind::li2017}};
+  return names;
+}
+
+Choices<ObjectiveKind> objective_names(std::initializer_list<ObjectiveKind> kinds) {
+  Choices<ObjectiveKind> names;
+  for (const ObjectiveKind kind : kinds) names.emplace_back(name_of(objective_names(), kind), kind);
+  return names;
+}
+
+bool refines(const std::string& objective) {
+  const auto found = std::ranges::find(objective_names(), objective, &std::pair<std::string, ObjectiveKind>::first);
+  return found == objective_names().end() || make_objective({.kind = found->second})->refines();
+}
+
+const Choices<KernelKind>& kernel_names() {
+  static const Choices<KernelKind> names = {
+      {"hmc", KernelKind::hmc}, {"mala", KernelKind::mala}, {"random-walk", KernelKind::random_walk}};
+  return names;
+}
+
+std::shared_ptr<const Objective> make_objective(const ObjectiveConfig& config) {
+  const KlConfig kl{.first_term = config.first_term,
+                    .entropy = config.entropy,
+                    .baseline = config.baseline,
+                    .baseline_decay = config.baseline_decay};
+  switch (config.kind) {
+    case ObjectiveKind::kl:
+      return std::make_shared<Kl>(kl);
+    case ObjectiveKind::hoffman:
+      return std::make_shared<Hoffman>(kl);
+    case ObjectiveKind::vcd:
+      return std::make_shared<Vcd>(VcdConfig{.alpha = config.alpha,
+                                             .estimator = config.estimator,
+                                             .first_term = config.first_term,
+                                             .entropy = config.entropy,
+                                             .baseline = config.baseline,
+                                             .baseline_decay = config.baseline_decay});
+    case ObjectiveKind::li2017:
+      return std::make_shared<Li2017>(config.entropy);
+  }
+  throw Error("unknown objective");
+}
+
+std::shared_ptr<const Kernel> make_kernel(const KernelConfig& config) {
+  switch (config.kind) {
+    case KernelKind::hmc:
+      if (config.leapfrog_jitter >= config.leapfrog)
+        throw KeyError("leapfrog_jitter", fmt::format("must be below leapfrog, which is {}", config.leapfrog));
+      return std::make_shared<Hmc>(HmcConfig{config.leapfrog, config.leapfrog_jitter});
+    case KernelKind::mala:
+      return std::make_shared<Mala>();
+    case KernelKind::random_walk:
+      return std::make_shared<RandomWalk>();
+  }
+  throw Error("unknown kernel");
+}
+
+}  // namespace hone

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "app/run/settings.hpp"
+#include "hone/base/error.hpp"
+#include "hone/mcmc/hmc.hpp"
+#include "hone/objective/objective.hpp"
+
+namespace hone {
+
+// Kernels and objectives as a configuration file names them: one table of names for each, and what makes the object.
+
+enum class ObjectiveKind { kl, hoffman, vcd, li2017 };
+
+struct ObjectiveConfig {
+  ObjectiveKind kind = ObjectiveKind::vcd;
+  double alpha = 1;                                   // vcd: appendix 2's α, in [0, 1]
+  Estimator estimator = Estimator::full;              // vcd
+  FirstTerm first_term = FirstTerm::reparameterized;  // all but li2017
+  Entropy entropy = Entropy::automatic;
+  BaselineKind baseline = BaselineKind::global;
+  double baseline_decay = 0.9;  // γ
+};
+
+std::shared_ptr<const Objective> make_objective(const ObjectiveConfig& config);
+const Choices<ObjectiveKind>& objective_names();                                     // all of them
+Choices<ObjectiveKind> objective_names(std::initializer_list<ObjectiveKind> kinds);  // in this order
+// Whether the objective of this name runs chains. So does one that is not in the table: another version's run.
+bool refines(const std::string& objective);
+
+enum class KernelKind { hmc, mala, random_walk };
+
+struct KernelConfig {
+  KernelKind kind = KernelKind::hmc;
+  int leapfrog = 5;         // hmc: leapfrog steps L
+  int leapfrog_jitter = 0;  // hmc: each chain's number of steps is uniform on L − jitter … L + jitter
+};
+
+std::shared_ptr<const Kernel> make_kernel(const KernelConfig& config);  // KeyError where the jitter is too large
+const Choices<KernelKind>& kernel_names();
+
+template <class E>
+std::string name_of(const Choices<E>& choices, E value) {
+  const auto found = std::ranges::find(choices, value, &std::pair<std::string, E>::second);
+  if (found == choices.end()) throw Error("this value has no name in configuration files");
+  return found->first;
+}
+
+}  // namespace hone

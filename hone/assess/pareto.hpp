@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+namespace hone {
+
+// A generalized Pareto distribution of exceedances over 0: P(X > x) = (1 + k x / σ)^(−1/k).
+struct Pareto {
+  double k;      // shape; moments below 1/k exist
+  double sigma;  // scale
+};
+
+// Fits positive values in ascending order by the method of Zhang and Stephens (2009), with the weak prior of Vehtari et
+// al. (2024), which pulls k towards ½ if there are few values.
+Pareto fit_pareto(std::span<const double> ascending);
+
+}  // namespace hone

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+
+// What a configuration must point to; an InputError that names it where it does not.
+template <class T>
+const T& given(const std::shared_ptr<const T>& pointer, const char* what) {
+  if (!pointer) throw InputError(std::string("the configuration has no ") + what);
+  return *pointer;
+}
+
+}  // namespace hone

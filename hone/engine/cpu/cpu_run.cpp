@@ -1,0 +1,254 @@
+#include "hone/engine/cpu/cpu_run.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numeric>
+
+#include "hone/base/error.hpp"
+#include "hone/base/given.hpp"
+#include "hone/engine/cpu/anneal.hpp"
+#include "hone/engine/cpu/evaluate.hpp"
+#include "hone/optim/update.hpp"
+
+namespace hone {
+namespace {
+
+// What the objective gets of a baseline: the run keeps the baseline itself, whatever the objective does with this.
+class KeptBaseline final : public Baseline {
+ public:
+  explicit KeptBaseline(std::shared_ptr<LocalBaseline> kept) : kept_(std::move(kept)) {}
+  void centre(const Draws& draws, std::span<const double> value, std::span<double> centred) override {
+    kept_->centre(draws, value, centred);
+  }
+
+ private:
+  std::shared_ptr<LocalBaseline> kept_;
+};
+
+}  // namespace
+
+template <class Real>
+CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team, EngineOptions& options)
+    : config_(config),
+      data_(train),
+      philox_(config.seed),
+      random_(options.random ? *options.random : philox_),
+      minibatches_(options.minibatches ? std::move(options.minibatches)
+                                       : permuted_minibatches(train.size(), config.seed)),
+      observe_(std::move(options.observe)),
+      team_(team),
+      model_(config.model, train, trajectory_gradients(config.precision)),
+      minibatch_(model_.minibatch(config.batch)),
+      target_(model_.decoder()),
+      trajectory_(model_.decoder(), model_.gradients()),
+      family_(config.model.latent, config.batch, &team),
+      evidence_(config.model.latent, config.batch,
+                1),  // a component per datum, so that a dropped draw affects no other
+      objective_(given(config.objective, "objective").clone()),
+      analytic_(objective_->analytic(family_)),
+      refiner_(given(config.kernel, "kernel"), config.refine, team),
+      ascent_(family_.parameters().size()),
+      gradient_(model_.parameters().size()),
+      first_(config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0),
+      second_(model_.parameters().size()),
+      indices_(config.batch),
+      columns_(config.batch) {
+  std::iota(columns_.begin(), columns_.end(), 0u);
+  objective_->use_baselines(baselines());
+  model_.initialize(philox_);
+  target_.set_data(minibatch_);
+  trajectory_.set_data(minibatch_);
+}
+
+template <class Real>
+BaselineFactory CpuRun<Real>::baselines() {
+  return [this](Term term) -> std::unique_ptr<Baseline> {
+    if (config_.baseline == LatentBaseline::none) return make_baseline(BaselineKind::none, 0);
+    const bool local = config_.baseline == LatentBaseline::local;
+    std::shared_ptr<LocalBaseline>& kept = local_[baseline_name(term)];
+    if (!kept)
+      kept = std::make_shared<LocalBaseline>(data_.size(), config_.baseline_decay,
+                                             local ? config_.shared_until : assessment_iteration);
+    return std::make_unique<KeptBaseline>(kept);
+  };
+}
+
+template <class Real>
+void CpuRun<Real>::step(TrainMetrics& metrics) {
+  ++iteration_;
+  minibatches_->fill(iteration_, indices_);
+  for (const auto& [name, baseline] : local_) baseline->select(indices_, iteration_);
+  encode();
+  sample();
+  const int dropped = drop_outside_support(evidence_);
+  if (dropped == config_.batch) throw not_finite("log p(x, z)", iteration_ - 1);
+  metrics.dropped_draws += dropped;
+  if (objective_->refines()) {
+    const Refinement refinement = refine();
+    metrics.rejected_nonfinite += refinement.nonfinite;
+    if (refinement.proposals > 0) {  // some draw is inside the support
+      metrics.acceptance.add(refinement.acceptance);
+      metrics.vcd.add(vcd_estimate(family_, evidence_, analytic_));
+    }
+  }
+  if (const double elbo = elbo_estimate(family_, evidence_, analytic_); !std::isnan(elbo)) metrics.elbo.add(elbo);
+  std::ranges::fill(ascent_, 0.0);
+  objective_->add_ascent(family_, evidence_, ascent_);
+  find_gradients();
+  if (observe_)
+    observe_({.q = family_,
+              .evidence = evidence_,
+              .ascent = ascent_,
+              .tensors = model_.parameters().tensors(),
+              .gradient = std::span<const Real>(gradient_)});
+  update();
+}
+
+template <class Real>
+void CpuRun<Real>::encode() {
+  for_columns([&](int begin, int end) { model_.expand(data_, indices_, begin, end, minibatch_); });
+  model_.encoder().prepare(encoder_tape_, minibatch_.view());
+  for_columns(
+      [&](int begin, int end) { model_.encoder().forward(encoder_tape_, begin, end, family_.mean(), family_.sd()); });
+}
+
+template <class Real>
+void CpuRun<Real>::evaluate(const Target& target, const Matrix<double>& z, Want want, std::span<double> value,
+                            MatrixView<double> gradient) {
+  for_columns([&](int begin, int end) {
+    const int size = end - begin;
+    target.evaluate(z.view().columns(begin, end), want, value.empty() ? value : value.subspan(begin, size),
+                    gradient.columns(begin, end), std::span(columns_).subspan(begin, size));
+  });
+}
+
+template <class Real>
+void CpuRun<Real>::sample() {
+  family_.draw(random_, iteration_, evidence_.draws);
+  evaluate(target_, evidence_.draws.z, Want::both, evidence_.log_p0, evidence_.grad_p0);
+  if (analytic_)  // no term has ∇_z log q then
+    family_.log_density(evidence_.draws.z, Want::value, evidence_.log_q0, {});
+  else
+    family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
+}
+
+template <class Real>
+Refinement CpuRun<Real>::refine() {
+  Chains& chains = evidence_.refined;
+  begin_refinement(evidence_);
+  if (model_.gradients() != Gradients::exact)  // a trajectory is reversible only if one function makes all kicks
+    evaluate(trajectory_, chains.z, Want::gradient, {}, chains.gradient);
+  const Refinement result = refiner_.refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
+  end_refinement(evidence_);
+  family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
+  return result;
+}
+
+// The model learns at the refined draws, if there are any; q learns from the objective's gradient with respect to its
+// means and standard deviations.
+template <class Real>
+void CpuRun<Real>::find_gradients() {
+  Matrix<double>& z = objective_->refines() ? evidence_.refined.z : evidence_.draws.z;
+  leave_out_dropped(z);
+  const AmortizedFamily::Halves ascent = family_.split(ascent_);
+  model_.decoder().prepare(decoder_tape_, config_.batch);
+  for_columns([&](int begin, int end) {
+    model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
+    clear_dropped(begin, end);
+    model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
+  });
+  const int parts = team_.threads();
+  team_.for_shares(parts, [&](int part, int, int) {
+    model_.decoder().sum_gradient(decoder_tape_, part, parts, gradient_);
+    model_.encoder().sum_gradient(encoder_tape_, part, parts, gradient_);
+  });
+}
+
+// A dropped draw must not move the model either: its column gets a point where the decoder is finite, and then zero
+// deltas.
+template <class Real>
+void CpuRun<Real>::leave_out_dropped(Matrix<double>& z) {
+  for (int c = 0; c < z.cols(); ++c)
+    if (evidence_.draws.weight[c] == 0) std::ranges::fill(z.column(c), 0.0);
+}
+
+template <class Real>
+void CpuRun<Real>::clear_dropped(int begin, int end) {
+  for (int c = begin; c < end; ++c)
+    if (evidence_.draws.weight[c] == 0)
+      for (auto& delta : decoder_tape_.delta) std::fill_n(delta.view().column(c), delta.rows(), Real(0));
+}
+
+template <class Real>
+double CpuRun<Real>::rate_of(const Tensor& tensor) const {
+  if (tensor.name.starts_with("decoder.")) return config_.rate_model;
+  return tensor.name.starts_with("mean.") ? config_.rate_mean : config_.rate_scale;
+}
+
+template <class Real>
+void CpuRun<Real>::update() {
+  const double decayed = decay_factor(config_.rate_decay, config_.decay_every, iteration_);
+  const AdamCorrection correction(iteration_);
+  const std::span<Real> theta = model_.parameters().values();
+  std::atomic<bool> finite = true;
+  team_.for_shares(static_cast<int>(theta.size()), [&](int begin, int end, int) {
+    for (const Tensor& tensor : model_.parameters().tensors()) {
+      const Elements range{std::max(static_cast<std::size_t>(begin), tensor.offset),
+                           std::min(static_cast<std::size_t>(end), tensor.offset + tensor.size())};
+      if (range.begin >= range.end) continue;
+      const Real rate = static_cast<Real>(decayed * rate_of(tensor));
+      const UpdateArrays<Real> arrays{.gradient = gradient_, .first = first_, .second = second_, .theta = theta};
+      const bool sound = config_.optimizer == OptimizerKind::rmsprop
+                             ? rmsprop_update(range, rate, iteration_ == 1, arrays)
+                             : adam_update(range, rate, correction, arrays);
+      if (!sound) finite = false;
+    }
+  });
+  if (!finite) throw not_finite("a parameter", iteration_);
+  team_.for_shares(team_.threads(), [&](int part, int, int) { model_.pack(part, team_.threads()); });
+}
+
+template <class Real>
+std::vector<PointEvaluation> CpuRun<Real>::evaluate(const DataSet& data, const EvaluationConfig& config,
+                                                    const std::function<void(int)>& progress) {
+  return evaluate_points(model_, data, config, {*config_.kernel, step_size(), config_.refine.acceptance}, random_,
+                         team_, progress);
+}
+
+template <class Real>
+std::vector<AnnealedPoint> CpuRun<Real>::anneal(const DataSet& data, const AnnealingTask& task,
+                                                const std::function<void(int)>& progress) {
+  return anneal_points(model_, data, task, random_, team_, progress);
+}
+
+template <class Real>
+TrainedParameters<Real> CpuRun<Real>::trained() const {  // saving reads them, restoring writes them
+  auto& self = const_cast<CpuRun&>(*this);
+  return {.tensors = model_.parameters().tensors(),
+          .values = self.model_.parameters().values(),
+          .first = self.first_,
+          .second = self.second_};
+}
+
+template <class Real>
+TrainState CpuRun<Real>::save() const {
+  TrainState state{iteration_, refiner_.step_size(), {}};
+  add_parameters<Real>(state, trained());
+  for (const auto& [name, baseline] : local_) add_array(state, name, baseline->values());
+  return state;
+}
+
+template <class Real>
+void CpuRun<Real>::restore(const TrainState& state) {
+  take_parameters<Real>(state, trained());
+  for (const auto& [name, baseline] : local_) take_array(state, name, baseline->values());
+  iteration_ = state.iteration;
+  refiner_.set_step_size(state.step_size);
+  model_.pack(0, 1);
+}
+
+template class CpuRun<float>;
+template class CpuRun<double>;
+
+}  // namespace hone

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hone/base/parallel.hpp"
+#include "hone/base/random.hpp"
+#include "hone/engine/cpu/iteration.hpp"
+#include "hone/engine/engines.hpp"
+#include "hone/engine/state_arrays.hpp"
+#include "hone/latent/amortized_family.hpp"
+#include "hone/latent/latent_target.hpp"
+#include "hone/latent/model.hpp"
+#include "hone/mcmc/refine.hpp"
+#include "hone/objective/local_baseline.hpp"
+#include "hone/objective/objective.hpp"
+
+namespace hone {
+
+// One run of the cpu engine, the readable reference: an iteration is composed of the rooms above. Threads share the
+// columns of the minibatch, and then the elements of the parameters. No sum depends on how many threads there are.
+template <class Real>
+class CpuRun {
+ public:
+  // The run has config.seed. `team` must outlive the run. Takes the minibatches and the observer of `options`, if any.
+  CpuRun(const TrainConfig& config, const DataSet& train, Team& team, EngineOptions& options);
+
+  double step_size() const { return refiner_.step_size(); }
+  void step(TrainMetrics& metrics);  // one iteration; throws Error if a parameter is no longer finite
+  std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
+                                        const std::function<void(int)>& progress);
+  std::vector<AnnealedPoint> anneal(const DataSet& data, const AnnealingTask& task,
+                                    const std::function<void(int)>& progress);
+  SimulatedData simulate(int count) const { return model_.simulate(random_, count); }
+  TrainState save() const;
+  void restore(const TrainState& state);
+
+ private:
+  void encode();
+  void sample();
+  void evaluate(const Target& target, const Matrix<double>& z, Want want, std::span<double> value,
+                MatrixView<double> gradient);
+  Refinement refine();
+  void find_gradients();
+  void leave_out_dropped(Matrix<double>& z);
+  void clear_dropped(int begin, int end);
+  void update();
+  double rate_of(const Tensor& tensor) const;
+  TrainedParameters<Real> trained() const;
+  BaselineFactory baselines();
+  template <class Do>
+  void for_columns(Do&& work) {
+    team_.for_shares(config_.batch, [&](int begin, int end, int) { work(begin, end); });
+  }
+
+  TrainConfig config_;
+  const DataSet& data_;
+  PhiloxSource philox_;
+  const RandomSource& random_;
+  std::unique_ptr<Minibatches> minibatches_;
+  std::function<void(const IterationView&)> observe_;
+  Team& team_;
+  Model<Real> model_;
+  Minibatch<Real> minibatch_;
+  LatentTarget<Real> target_;      // exact
+  LatentTarget<Real> trajectory_;  // what chains move by: with bf16 its gradients are not exact, but its values are
+  AmortizedFamily family_;
+  Evidence evidence_;
+  std::map<std::string, std::shared_ptr<LocalBaseline>> local_;  // by name in checkpoints
+  std::unique_ptr<Objective> objective_;
+  bool analytic_;
+  Refiner refiner_;
+  EncoderTape<Real> encoder_tape_;
+  Tape<Real> decoder_tape_;
+  std::vector<double> ascent_;          // of the minibatch's means and standard deviations
+  std::vector<Real> gradient_;          // of all parameters
+  std::vector<Real> first_, second_;    // the optimizer's moments; RMSProp's G is second_
+  std::vector<int> indices_;            // of the minibatch's data
+  std::vector<std::uint32_t> columns_;  // 0 … batch − 1
+  std::uint32_t iteration_ = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hone/target/posterior.hpp"
+
+namespace hone {
+
+/// How Stan programs are compiled.
+struct StanOptions {
+  std::filesystem::path cache;  ///< folder for compiled models; empty: hone/stan in the user's cache
+  std::function<void(const std::string&)> progress;  ///< told of steps that take seconds; may be empty
+};
+
+/// Compiles a Stan program into a shared library with BridgeStan's C interface, for load_bridgestan, and returns the
+/// library's path. A program that is in the cache is not compiled again. The cache knows it by its text with everything
+/// that it includes, the compiler and Stan's version, not by file names.
+///
+/// If the environment variable BRIDGESTAN names a BridgeStan folder, that is used. Otherwise Debian's r-cran-rstan
+/// translates, and CXX or g++ compiles. If several processes want the same model, one compiles and the others wait.
+/// Throws InputError if the program cannot be read or translated (with the translator's message, file and line), a tool
+/// is missing (with the command that installs it), or there is no folder for the cache.
+std::filesystem::path compile_stan(const std::filesystem::path& program, const StanOptions& options = {});
+
+/// The posterior of a compiled Stan model: a shared library with BridgeStan's C interface, version 2, and its data, a
+/// JSON file (an empty path means no data). The density is normalised: no constants are dropped.
+///
+/// - A point at which the model throws has the value −∞; complaint() keeps the first message.
+/// - Values on the natural scale include transformed parameters and generated quantities. Random numbers in generated
+///   quantities are a function of the point alone, so they do not depend on threads. Transformed parameters or
+///   generated quantities that throw are NaN. If the parameters themselves throw, so does constrain().
+/// - A library built without STAN_THREADS is called by one thread at a time.
+/// - What the model prints is not shown.
+///
+/// The library stays loaded until the program ends. Throws InputError if the file is not a shared library, not
+/// BridgeStan's or of version 1, if the data cannot be read or do not suit the model, and if the model has no
+/// parameters. Messages name the model by `name`, the Stan program that the library was compiled from; if that is
+/// empty, by the library.
+std::unique_ptr<Posterior> load_bridgestan(const std::filesystem::path& library, const std::filesystem::path& data = {},
+                                           const std::filesystem::path& name = {});
+
+}  // namespace hone

@@ -1,0 +1,115 @@
+#include "app/run/train_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include "hone/base/error.hpp"
+#include "tests/support/tiny_training.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(TrainConfig, DefaultsAreThePapers) {
+  TrainRunConfig vae;
+  resolve(vae);
+  EXPECT_EQ(*vae.latent, 10);
+  EXPECT_EQ(*vae.hidden, (std::vector{200, 200}));
+  EXPECT_EQ(*vae.step_size, 0.05);
+  EXPECT_EQ(*vae.acceptance, 0.9);
+  EXPECT_EQ(vae.iterations, 400000u);
+  TrainRunConfig mf;
+  mf.train.model.kind = ModelKind::logistic_mf;
+  resolve(mf);
+  EXPECT_EQ(*mf.latent, 50);
+  EXPECT_TRUE(mf.hidden->empty());
+  mf.hidden = {3};
+  EXPECT_THROW(resolve(mf), InputError);
+}
+
+TEST(TrainConfig, ResolvingWritesWhatWasDerivedOrChosenIntoTheTraining) {
+  TrainRunConfig config;
+  config.train.model.kind = ModelKind::gaussian_mf;
+  resolve(config);
+  EXPECT_EQ(config.train.model.latent, 50);
+  EXPECT_TRUE(config.train.model.hidden.empty());
+  EXPECT_EQ(config.train.refine.step_size, 0.01);
+  EXPECT_EQ(config.train.refine.acceptance, 0.9);
+  config.latent = 4;
+  config.step_size = 0.3;
+  config.acceptance = 0.6;
+  resolve(config);
+  EXPECT_EQ(config.train.model.latent, 4);
+  EXPECT_EQ(config.train.refine.step_size, 0.3);
+  EXPECT_EQ(config.train.refine.acceptance, 0.6);
+}
+
+TEST(TrainConfig, AKeyOfAFileReachesTheTraining) {
+  TrainRunConfig config;
+  train_settings(config).read_text("local_from = 7\nsteps = 5\nseed = 9\nrate_model = 0.25\n", "test");
+  EXPECT_EQ(config.train.shared_until, 7u);
+  EXPECT_EQ(config.train.refine.steps, 5);
+  EXPECT_EQ(config.train.seed, 9u);
+  EXPECT_EQ(config.train.rate_model, 0.25);
+}
+
+TEST(TrainConfig, ThePapersConfigurationsAreTheDefaults) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(HONE_SOURCE_DIR) / "configs/paper")) {
+    TrainRunConfig read, expected;
+    train_settings(read).read_file(entry.path());
+    expected.train.model.kind = read.train.model.kind;
+    expected.data = read.data;
+    expected.binarization = read.binarization;
+    expected.objective.kind = read.objective.kind;
+    resolve(read);
+    resolve(expected);
+    EXPECT_EQ(train_settings(read).to_toml(), train_settings(expected).to_toml()) << entry.path();
+    const std::string name = entry.path().stem();
+    EXPECT_EQ(name.starts_with("vae"), read.train.model.kind == ModelKind::vae);
+    EXPECT_EQ(name.find("fashion") != std::string::npos, read.data == "fashion-mnist");
+    EXPECT_TRUE(name.ends_with(train_settings(read).text("objective")));
+    ++files;
+  }
+  EXPECT_EQ(files, 12);
+}
+
+TEST(TrainConfig, SettingsThatWouldDoNothingAreRefused) {
+  const auto refused = [](auto change) {
+    TrainRunConfig config = test::tiny_training(40);
+    change(config);
+    try {
+      resolve(config);
+    } catch (const KeyError& error) {
+      return error.key();
+    }
+    return std::string();
+  };
+  using Config = TrainRunConfig;
+  EXPECT_EQ(refused([](Config&) {}), "");
+  EXPECT_EQ(refused([](Config& c) { c.objective.alpha = 0.5; }), "");
+  EXPECT_EQ(refused([](Config& c) {
+              c.objective.kind = ObjectiveKind::kl;
+              c.objective.alpha = 0.5;
+            }),
+            "alpha");
+  EXPECT_EQ(refused([](Config& c) {
+              c.objective.kind = ObjectiveKind::hoffman;
+              c.objective.estimator = Estimator::large_t;
+            }),
+            "estimator");
+  EXPECT_EQ(refused([](Config& c) {
+              c.objective.kind = ObjectiveKind::li2017;
+              c.objective.first_term = FirstTerm::score;
+            }),
+            "first_term");
+  EXPECT_EQ(refused([](Config& c) { c.kernel = {KernelKind::mala, 3, 0}; }), "leapfrog");
+  EXPECT_EQ(refused([](Config& c) {
+              c.objective.kind = ObjectiveKind::kl;
+              c.objective.baseline_decay = 0.5;
+            }),
+            "baseline_decay");
+}
+
+}  // namespace
+}  // namespace hone
