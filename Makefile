@@ -58,7 +58,7 @@ tsan:
 	@cmake --build --preset tsan -j $(JOBS) --target thread_tests
 	@ctest --preset tsan -j $(JOBS)
 
-bench: build
+bench:
 	@$(CONFIGURE) -DHONE_BUILD_BENCH=ON >/dev/null
 	@$(BUILD) --target bench_toy
 	@build/$(PRESET)/bench/bench_toy

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <system_error>
 
 #include "hone/base/error.hpp"
@@ -12,12 +11,6 @@ namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
-
-// An empty variable counts as unset.
-fs::path variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? fs::path(value) : fs::path();
-}
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -48,7 +41,8 @@ std::string lack(const DataSetInfo& info, const Place& place) {
 std::vector<Place> search_places(const fs::path& data_dir) {
   std::vector<Place> places;
   if (!data_dir.empty()) places.push_back({data_dir, "--data-dir"});
-  if (const fs::path folder = variable("HONE_DATA_DIR"); !folder.empty()) places.push_back({folder, "HONE_DATA_DIR"});
+  if (const fs::path folder = environment("HONE_DATA_DIR"); !folder.empty())
+    places.push_back({folder, "HONE_DATA_DIR"});
   if (const fs::path cache = cache_folder(); !cache.empty()) places.push_back({cache, "cache"});
   places.push_back({"/usr/local/share/datasets", "system"});
   places.push_back({"/usr/share/datasets", "system"});

@@ -87,13 +87,14 @@ std::string read_file(const fs::path& path) {
   return content;
 }
 
+std::string environment(const char* name, const char* otherwise) {
+  const char* const value = std::getenv(name);
+  return value && *value ? value : otherwise;
+}
+
 fs::path cache_folder() {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return fs::path(value ? value : "");
-  };
-  if (const fs::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "hone";
-  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "hone";
+  if (const fs::path cache = environment("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "hone";
+  if (const fs::path home = environment("HOME"); !home.empty()) return home / ".cache" / "hone";
   return {};
 }
 

@@ -21,11 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string variable(const char* name, const char* otherwise = "") {
-  const char* const value = std::getenv(name);
-  return value && *value ? value : otherwise;
-}
-
 // A checksum of a list of texts; different lists have different checksums.
 std::string key_of(const std::vector<std::string>& texts) {
   Sha256 sum;
@@ -138,7 +133,7 @@ fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& progr
                                const fs::path& work) {
   const std::string name = c_name(program);
   write_file(work / (name + ".stan"), source.text);
-  const std::string flags = detail::format("STANCFLAGS={} --filename-in-msg={}.stan", variable("STANCFLAGS"),
+  const std::string flags = detail::format("STANCFLAGS={} --filename-in-msg={}.stan", environment("STANCFLAGS"),
                                            name);  // BridgeStan may add to it
   const auto make = [&](const fs::path& file) {
     // If hone itself runs under make, that make's flags are not passed on to BridgeStan.
@@ -167,8 +162,8 @@ fs::path compile_with_bridgestan(const fs::path& folder, const fs::path& program
   if (error || !fs::is_regular_file(bridgestan / "Makefile"))
     throw InputError(
         detail::format("BRIDGESTAN={}: is not a folder of BridgeStan; expected one with a Makefile", folder.string()));
-  std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, variable("CXX"),
-                                       variable("STANCFLAGS")};
+  std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, environment("CXX"),
+                                       environment("STANCFLAGS")};
   for (const char* file : {"Makefile", "make/local", "src/version.hpp", "stan/src/stan/version.hpp"})
     decisive.push_back(fs::is_regular_file(bridgestan / file) ? read_file(bridgestan / file) : "");
   const fs::path library = cache_of(options) / detail::format("{}-{}.so", c_name(program), key_of(decisive));
@@ -189,7 +184,7 @@ std::vector<std::string> compile_words(const StanTools& tools, const std::string
 // Compiles with Stan's translator in R and our own wrapper, which is compiled once for all models.
 fs::path compile_with_rstan(const fs::path& program, const StanSource& source, const StanOptions& options) {
   const StanTools tools = find_stan_tools();
-  const std::string compiler = variable("CXX", "g++");
+  const std::string compiler = environment("CXX", "g++");
   const Finished version = run_program({compiler, "--version"});
   if (version.status != 0)
     throw InputError(detail::format("the compiler {} is missing; to install it:\n  {}", compiler, StanTools::install));
@@ -234,7 +229,7 @@ fs::path compile_stan(const fs::path& program, const StanOptions& options) {
   const StanSource source = read_stan(program);
   if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw InputError(detail::format("{}: is empty; expected a Stan program", program.string()));
-  const std::string bridgestan = variable("BRIDGESTAN");
+  const std::string bridgestan = environment("BRIDGESTAN");
   return bridgestan.empty() ? compile_with_rstan(program, source, options)
                             : compile_with_bridgestan(bridgestan, program, source, options);
 }
