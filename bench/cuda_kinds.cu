@@ -33,7 +33,7 @@ double seconds_now() {
 struct Shape {
   int part;
   std::string name;
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   int runs = 1;
   int rows = 0;  // of an evaluation
   bool gradients = false;
@@ -63,7 +63,7 @@ std::string join(const std::vector<int>& units) {
 }
 
 TrainConfig paper(ModelKind model, int batch = 100, Precision precision = Precision::tf32) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   const bool vae = model == ModelKind::vae;
   config.model.kind = model;
   config.model.latent = vae ? 10 : 50;

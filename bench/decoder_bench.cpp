@@ -47,7 +47,7 @@ struct Model {
         value(chains),
         target(decoder, gradients) {
     const PhiloxSource random(1);
-    decoder.initialize(random);
+    decoder.initialize(random, InitialWeights::paper);
     decoder.pack();
     random.normals({Purpose::draw}, z.view().flat());
     std::vector<double> pixel(config.pixels);
@@ -132,7 +132,7 @@ void encode(benchmark::State& state) {
   Model model(vae(), chains, Gradients::exact);
   Parameters<float> parameters;
   AmortizedGaussian<float> encoder({784, {200, 200}, 10}, parameters);
-  encoder.initialize(PhiloxSource(2));
+  encoder.initialize(PhiloxSource(2), InitialWeights::paper, 1);
   encoder.pack();
   Matrix<double> mean(10, chains), sd(10, chains);
   std::vector<float> gradient(parameters.size());

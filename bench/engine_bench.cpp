@@ -19,7 +19,7 @@ double peak() {
 }
 
 TrainConfig paper(ModelKind kind, ObjectiveKind objective, Precision precision) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model.kind = kind;
   config.objective = make_objective({.kind = objective});
   config.precision = precision;

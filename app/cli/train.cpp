@@ -95,10 +95,7 @@ void print_table(const TrainSummary& s) {
     row(fmt::format("VCD, t = {}", s.steps), s.vcd, "");
     fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
   }
-  if (q_is_lost(s.elbo.mean, s.vcd.mean))
-    fmt::print(
-        "  q was left behind: such a large VCD means that it does not follow its chain. Try more iterations, another\n"
-        "  seed or smaller rates\n");
+  if (s.trouble) fmt::print("  THIS TRAINING WENT WRONG: {}.\n  {}\n", s.trouble->text(), s.advice);
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
   if (s.dropped_draws > 0) fmt::print("  {} draws of q were outside the support and were left out\n", s.dropped_draws);
   const std::string beside =
@@ -123,14 +120,17 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
     fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
                refined ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
                s.us_per_iteration, s.runs_side_by_side,
-               !outcome.failure.empty()             ? "  failed"
-               : !s.finished                        ? "  not finished"
-               : q_is_lost(s.elbo.mean, s.vcd.mean) ? "  q was left behind"
-                                                    : "");
+               !outcome.failure.empty() ? "  failed"
+               : s.trouble              ? "  went wrong"
+               : !s.finished            ? "  not finished"
+                                        : "");
     if (!s.finished || !outcome.failure.empty()) continue;
     elbo.add(s.elbo.mean);
     vcd.add(s.vcd.mean);
   }
+  for (const TrainOutcome& outcome : outcomes)
+    if (const TrainSummary& s = outcome.summary; s.trouble)
+      fmt::print("  seed {} WENT WRONG: {}.\n  {}\n", s.seed, s.trouble->text(), s.advice);
   if (elbo.count() < 2) return;
   fmt::print("  {:>8} {:>13.3f}{}\n", "mean", elbo.mean(), refined ? fmt::format(" {:>13.3f}", vcd.mean()) : "");
   fmt::print("  {:>8} {:>13.3f}{}\n", "sd", elbo.sd(), refined ? fmt::format(" {:>13.3f}", vcd.sd()) : "");

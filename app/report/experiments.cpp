@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "app/report/best.hpp"
 #include "app/report/claims.hpp"
 #include "app/report/fig1.hpp"
 #include "app/report/fig3.hpp"
@@ -42,6 +43,10 @@ Experiment of_trainings(const std::string& name, const std::vector<Entry>& entri
 
 Experiment make_table1(const ExperimentOptions& options) {
   return of_trainings("table1", table1_rows(options.choice), options, report_table1);
+}
+
+Experiment make_best(const ExperimentOptions& options) {
+  return of_trainings("best", best_rows(options.choice), options, report_best);
 }
 
 Experiment make_fig2(const ExperimentOptions& options) {
@@ -95,7 +100,7 @@ std::string DataShelf::missing(const std::string& name) {
 }
 
 const std::vector<std::string>& experiment_names() {
-  static const std::vector<std::string> names = {"fig1", "claims", "fig3", "table1", "fig2"};
+  static const std::vector<std::string> names = {"fig1", "claims", "fig3", "table1", "fig2", "best"};
   return names;
 }
 
@@ -111,6 +116,7 @@ Experiment make_experiment(const std::string& name, const ExperimentOptions& opt
   if (name == "fig3") return make_fig3(options);
   if (name == "table1") return make_table1(options);
   if (name == "fig2") return make_fig2(options);
+  if (name == "best") return make_best(options);
   throw InputError("there is no experiment '" + name + "'");
 }
 

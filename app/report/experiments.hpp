@@ -37,7 +37,7 @@ struct Experiment {
   std::function<std::string(const ReportContext&)> report;  // of all cells, done or not
 };
 
-// fig1, claims, fig3, table1, fig2: in the order in which `all` runs them.
+// fig1, claims, fig3, table1, fig2: in the order in which `all` runs them; and best, which is not the paper's.
 const std::vector<std::string>& experiment_names();
 
 // The data sets that an experiment uses.

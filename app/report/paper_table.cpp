@@ -10,10 +10,9 @@
 namespace hone {
 namespace {
 
-// The defaults are the paper's settings (a test checks that). The engine is set, so that resolving the rest needs no
-// device.
+// The engine is set, so that resolving the rest needs no device.
 std::vector<std::pair<std::string, std::string>> paper_settings(const PaperCell& cell) {
-  TrainRunConfig config;
+  TrainRunConfig config = paper_run_config();
   Settings settings = train_settings(config);
   settings.set("model", cell.model, "paper");
   settings.set("data", cell.data, "paper");
@@ -33,7 +32,7 @@ const std::set<std::string> free_settings = {"data", "data_seed", "binarization"
 
 std::optional<PaperMatch> match_paper(const RunRecord& run) {
   if (run.kind != RunKind::train) return {};
-  TrainRunConfig config;
+  TrainRunConfig config = paper_run_config();  // runs of earlier versions lack keys, and were trained as the paper's
   Settings settings = train_settings(config);
   try {
     settings.read_file(run.folder / "config.toml");

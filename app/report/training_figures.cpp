@@ -66,6 +66,11 @@ const char* const figure_headings_text =
     "our figure "
     "over test data.\n";
 
+std::string seeds_text(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context) {
+  const std::string why = remark(cell, figures, context);
+  return why.empty() ? std::to_string(figures.seeds.size()) : why;
+}
+
 std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
                            const ReportContext& context) {
   const std::string why = remark(cell, figures, context);
@@ -74,7 +79,7 @@ std::string figure_columns(const TrainingCell& cell, const CellFigures& figures,
                      paper ? fmt::format("{:+.2f}", figures.best.mean() - *paper) : "—",
                      mean_and_sd(figures.mixture, 2), mean_and_sd(figures.ais, 2),
                      figures.se.count() > 0 ? fmt::format("{:.2f}", figures.se.mean()) : "—",
-                     why.empty() ? std::to_string(figures.seeds.size()) : why);
+                     seeds_text(cell, figures, context));
 }
 
 const char* const figure_line_columns =

@@ -38,6 +38,8 @@ CellFigures figures_of(const TrainingCell& cell, const ReportContext& context);
 // done", "2 of 3" or "2 of 3, cannot be read" if something is missing.
 std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
                            const ReportContext& context);
+// The last of these cells: the number of seeds, or what is missing.
+std::string seeds_text(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context);
 extern const char* const figure_headings;       // headings of these columns: "| ours | …"
 extern const char* const figure_headings_text;  // what they mean
 

@@ -78,10 +78,14 @@ std::string training_sentence(const RunRecord& run) {
                        : trend.mean < -4 * trend.se ? "was falling"
                                                     : "neither rose nor fell clearly",
                        estimate_text(trend));
-  if (const Estimate elbo = run.estimate("elbo"), vcd = run.estimate("vcd"); q_is_lost(elbo.mean, vcd.mean))
+  if (const std::string trouble = run.text({"trouble", "what"}); !trouble.empty())
+    text = "This training went wrong: " + trouble;
+  else if (const Estimate elbo = run.estimate("elbo"), vcd = run.estimate("vcd"); q_is_lost(elbo.mean, vcd.mean))
     text = fmt::format("q was left behind: it does not follow its chain (a VCD of {} nats at an ELBO of {})",
-                       number_text(vcd.mean), number_text(elbo.mean));
-  return fmt::format("{}, {}, and {}.", text, acceptance_text(run), nonfinite_text(run));
+                       number_text(vcd.mean), number_text(elbo.mean));  // an earlier version's run
+  const std::string advice = run.text({"trouble", "advice"});
+  return fmt::format("{}, {}, and {}.{}", text, acceptance_text(run), nonfinite_text(run),
+                     advice.empty() ? "" : " " + advice + ".");
 }
 
 std::string toy_verdict(const RunRecord& run) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "hone/base/error.hpp"
 #include "hone/mcmc/mala.hpp"
 #include "hone/mcmc/random_walk.hpp"
@@ -36,6 +38,14 @@ const Choices<KernelKind>& kernel_names() {
   return names;
 }
 
+namespace {
+
+double bound_of(double score_bound) {
+  return score_bound == no_bound ? std::numeric_limits<double>::infinity() : score_bound;
+}
+
+}  // namespace
+
 std::shared_ptr<const Objective> make_objective(const ObjectiveConfig& config) {
   const KlConfig kl{.first_term = config.first_term,
                     .entropy = config.entropy,
@@ -48,6 +58,8 @@ std::shared_ptr<const Objective> make_objective(const ObjectiveConfig& config) {
       return std::make_shared<Hoffman>(kl);
     case ObjectiveKind::vcd:
       return std::make_shared<Vcd>(VcdConfig{.alpha = config.alpha,
+                                             .ramp = config.ramp,
+                                             .score_bound = bound_of(config.score_bound),
                                              .estimator = config.estimator,
                                              .first_term = config.first_term,
                                              .entropy = config.entropy,

@@ -16,9 +16,13 @@ namespace hone {
 
 enum class ObjectiveKind { kl, hoffman, vcd, li2017 };
 
+inline constexpr double no_bound = 0;  // as configuration files write it
+
 struct ObjectiveConfig {
   ObjectiveKind kind = ObjectiveKind::vcd;
   double alpha = 1;                                   // vcd: appendix 2's α, in [0, 1]
+  Ramp ramp = {};                                     // vcd: of α over iterations
+  double score_bound = no_bound;                      // vcd: of |f(z_t) − C|
   Estimator estimator = Estimator::full;              // vcd
   FirstTerm first_term = FirstTerm::reparameterized;  // all but li2017
   Entropy entropy = Entropy::automatic;

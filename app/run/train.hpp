@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/run/checkpoint.hpp"
 #include "app/run/progress.hpp"
 #include "app/run/train_config.hpp"
+#include "app/run/train_health.hpp"
 #include "hone/base/statistics.hpp"
 #include "hone/engine/engine.hpp"
 
@@ -40,15 +42,13 @@ struct TrainSummary {
   Estimate elbo, vcd;            // over the last report interval; vcd is NaN if nothing is refined
   double acceptance = 0, step_size = 0;
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
-  int training_data = 0;  // their number
-  std::string device;     // of the engine, in words; empty on the cpu
+  int training_data = 0;           // their number
+  std::string device;              // of the engine, in words; empty on the cpu
+  std::optional<Trouble> trouble;  // over the last report interval
+  std::string advice;              // what may help, where there is trouble
 
   std::string to_json() const;
 };
-
-// Whether the refined draws left q so far behind that it hardly follows. In a good training the VCD is smaller than the
-// size of the ELBO; if standard deviations of q collapsed, it is many times larger (docs/reproduction.md).
-bool q_is_lost(double elbo, double vcd);
 
 // One of several runs that differ in their seeds.
 struct SeedRun {

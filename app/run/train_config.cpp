@@ -1,5 +1,7 @@
 #include "app/run/train_config.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <thread>
 
@@ -33,6 +35,35 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
   s.add("activation", config.train.model.activation,
         {{"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}},
         "activation of all hidden layers");
+  s.add("init", config.train.model.initial, {{"scaled", InitialWeights::scaled}, {"paper", InitialWeights::paper}},
+        "initial weights: scaled to widths and data, or as the paper's authors have them");
+}
+
+void add_schedule_settings(Settings& s, TrainRunConfig& config) {
+  s.add("schedule.alpha_from", config.objective.ramp.from, Bounds::between(0, 1e9),
+        "vcd: up to this iteration alpha is 0, which is Hoffman's method; then it grows …");
+  s.add("schedule.alpha_until", config.objective.ramp.until, Bounds::between(0, 1e9),
+        "vcd: … until this iteration, where it reaches its value");
+  s.add("schedule.warmup", config.train.warmup.until, Bounds::between(0, 1e9),
+        "iterations over which all learning rates grow from 0 to their values");
+}
+
+void check_used(const ObjectiveConfig& objective) {
+  const ObjectiveConfig usual = TrainRunConfig().objective, off;  // neither asks for anything
+  const Ramp& ramp = objective.ramp;
+  const auto refuse = [&](const auto& value, const auto& usual_value, const auto& off_value, const std::string& key) {
+    if (objective.kind != ObjectiveKind::vcd && value != usual_value && value != off_value)
+      throw KeyError(key, "only objective vcd uses it; leave it out");
+  };
+  refuse(objective.score_bound, usual.score_bound, off.score_bound, "score_bound");
+  refuse(ramp.from, usual.ramp.from, off.ramp.from, "schedule.alpha_from");
+  refuse(ramp.until, usual.ramp.until, off.ramp.until, "schedule.alpha_until");
+  if (ramp.from > ramp.until)
+    throw KeyError("schedule.alpha_from",
+                   fmt::format("must not be above schedule.alpha_until, which is {}", ramp.until));
+  if (objective.estimator == Estimator::large_t && objective.score_bound != usual.score_bound &&
+      objective.score_bound != off.score_bound)
+    throw KeyError("score_bound", "estimator large-t has no score at z0 to bound; leave it out");
 }
 
 void add_running_settings(Settings& s, TrainRunConfig& config) {
@@ -60,11 +91,20 @@ void check_used(const TestConfig& config) {
 
 }  // namespace
 
+TrainRunConfig paper_run_config() {
+  TrainRunConfig config;
+  config.train = TrainConfig::paper();
+  config.objective = {};
+  return config;
+}
+
 Settings train_settings(TrainRunConfig& config) {
   TrainConfig& train = config.train;
   Settings s;
   add_model_settings(s, config);
   add_objective_settings(s, config.objective, objective_names());
+  s.add("score_bound", config.objective.score_bound, Bounds::at_least(0),
+        "vcd: f(z_t) - C, the weight of the score at z0, is cut at plus and minus this many nats; 0: never");
   s.add("baseline", train.baseline,
         {{"none", LatentBaseline::none}, {"global", LatentBaseline::global}, {"local", LatentBaseline::local}},
         "control variate of the score-function terms: one for all data, or one a datum");
@@ -92,6 +132,7 @@ Settings train_settings(TrainRunConfig& config) {
          {"tf32", Precision::tf32}},
         "numbers of the networks; auto: float32 on the cpu, tf32 on cuda; bf16-trajectory (cpu): bf16 gradients inside "
         "hmc, accepted exactly (needs AVX512-BF16)");
+  add_schedule_settings(s, config);
   add_seed_setting(s, train.seed);
   add_running_settings(s, config);
   return s;
@@ -112,6 +153,7 @@ void resolve(TrainRunConfig& config) {
   train.refine.step_size = *config.step_size;
   train.refine.acceptance = *config.acceptance;
   check_used(config.objective, config.kernel);
+  check_used(config.objective);
   check_used(config.test);
   train.objective = make_objective(config.objective);
   train.baseline_decay = config.objective.baseline_decay;
@@ -139,6 +181,12 @@ EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& te
 
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir) {
   return {.name = config.data, .binarization = config.binarization, .seed = config.data_seed, .data_dir = data_dir};
+}
+
+void complete_identity(std::map<std::string, std::string>& identity) {
+  const auto paper = identity_of(paper_run_config());
+  for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup"})
+    identity.emplace(key, paper.at(key));
 }
 
 std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {

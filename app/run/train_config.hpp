@@ -21,11 +21,11 @@ struct TestConfig {
   int samples = 500;            // draws per proposal
 };
 
-// One fit of a latent-variable model, the paper's section 4.2.
+// One fit of a latent-variable model. The defaults are the library's (hone/engine/config.hpp).
 struct TrainRunConfig {
   TrainConfig train;
   // `resolve` derives these where they are not set, and writes them into `train`: set them here, not there.
-  ObjectiveConfig objective;
+  ObjectiveConfig objective{.ramp = default_training_vcd.ramp, .score_bound = default_training_vcd.score_bound};
   KernelConfig kernel;
   std::optional<int> latent;
   std::optional<std::vector<int>> hidden;
@@ -42,6 +42,9 @@ struct TrainRunConfig {
   EngineKind engine = EngineKind::automatic;
   std::optional<int> threads;  // also derived
 };
+
+// The paper's settings, section 4.2, where those above are the defaults.
+TrainRunConfig paper_run_config();
 
 // Every setting of a run: its key, its help and what it accepts. The table refers to `config`, not to copies of it.
 Settings train_settings(TrainRunConfig& config);
@@ -60,5 +63,7 @@ DataRequest data_request(const TrainRunConfig& config, const std::filesystem::pa
 // Key → value of all settings that define the model and its training. The others (iterations, intervals, engine,
 // threads) may change when a run is resumed.
 std::map<std::string, std::string> identity_of(const TrainRunConfig& config);
+// Adds the keys that checkpoints of earlier versions do not have, with the values that these versions trained by.
+void complete_identity(std::map<std::string, std::string>& identity);
 
 }  // namespace hone

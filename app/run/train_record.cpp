@@ -49,8 +49,9 @@ void TrainRecord::say(const std::string& text) const {
 }
 
 void TrainRecord::restore() {
-  const auto found = find_checkpoint(path_, [this](const std::string& text) { say(text); });
+  auto found = find_checkpoint(path_, [this](const std::string& text) { say(text); });
   if (!found) return start_anew();
+  complete_identity(found->checkpoint.identity);
   check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
   const std::uint32_t made = found->checkpoint.state.iteration;
   if (made > config_.iterations)
@@ -78,6 +79,7 @@ void TrainRecord::open() {
   if (damaged_) set_aside_damaged(path_);
   folder_->write("config.toml", train_settings(config_).to_toml());
   metrics_.emplace(path_ / "metrics.csv", counters().reported);
+  if (counters().reported > 0) health_.read(path_ / "metrics.csv");
   clock_.emplace(path_ / "clock.csv", started_at_);
   side_by_side_ = clock_->runs();
   cut_test_rows(path_, started_at_);
@@ -93,6 +95,10 @@ void TrainRecord::advance(std::uint32_t iteration, double step_size, double seco
 void TrainRecord::report() {
   RunCounters& c = counters();
   metrics_->row(iteration(), seconds(), c.interval, checkpoint_.state.step_size);
+  watch(health_);
+  if (health_.worth_a_word())
+    say(fmt::format("{}: iteration {}: {}. {}", path_.string(), iteration(), health_.trouble()->text(),
+                    advice(config_)));
   c.rejected_nonfinite += c.interval.rejected_nonfinite;
   c.dropped_draws += c.interval.dropped_draws;
   c.last = c.interval;
@@ -134,6 +140,13 @@ void TrainRecord::close(std::optional<TrainState> state) {
   closed_ = true;
 }
 
+// The interval under way as the next row.
+void TrainRecord::watch(TrainHealth& health) const {
+  const TrainMetrics& now = interval();
+  if (now.elbo.count() > 0)
+    health.add(iteration(), now.elbo.mean(), now.vcd.count() > 0 ? now.vcd.mean() : std::nan(""));
+}
+
 TrainSummary TrainRecord::summary() const {
   TrainRunConfig copy = config_;
   const Settings settings = train_settings(copy);
@@ -168,6 +181,10 @@ TrainSummary TrainRecord::summary() const {
   s.dropped_draws = c.dropped_draws + c.interval.dropped_draws;
   s.training_data = data_.train.size();
   s.device = device_;
+  TrainHealth health = health_;
+  watch(health);
+  s.trouble = health.trouble();
+  if (s.trouble) s.advice = advice(config_);
   return s;
 }
 

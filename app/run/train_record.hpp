@@ -54,6 +54,7 @@ class TrainRecord {
   RunCounters& counters() { return checkpoint_.counters; }
   double seconds() const { return (clock_ ? clock_->seconds() : 0) + trained_seconds_; }
   void say(const std::string& text) const;
+  void watch(TrainHealth& health) const;
   void restore();
   void start_anew() const;
   std::string with_evaluation(const TrainSummary& summary) const;
@@ -67,6 +68,7 @@ class TrainRecord {
   std::optional<RunFolder> folder_;
   std::optional<MetricsFile> metrics_;
   std::optional<ClockFile> clock_;
+  TrainHealth health_;
   std::uint32_t started_at_ = 0, saved_at_ = 0;
   double trained_seconds_ = 0;
   int side_by_side_ = 1;

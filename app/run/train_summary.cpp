@@ -1,12 +1,8 @@
-#include <cmath>
-
 #include "app/run/json.hpp"
 #include "app/run/provenance.hpp"
 #include "app/run/train.hpp"
 
 namespace hone {
-
-bool q_is_lost(double elbo, double vcd) { return vcd > 5 * std::abs(elbo); }
 
 std::string TrainSummary::to_json() const {
   Json json = {{"model", model},
@@ -36,6 +32,7 @@ std::string TrainSummary::to_json() const {
                {"dropped_draws", dropped_draws},
                {"training_data", training_data}};
   if (!device.empty()) json["device"] = device;
+  if (trouble) json["trouble"] = {{"since", trouble->since}, {"what", trouble->text()}, {"advice", advice}};
   json["machine"] = host_text();
   json["hone_version"] = hone_version();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -20,6 +20,17 @@ void check_draws(const Objective& given_objective) {
 
 }  // namespace
 
+TrainConfig TrainConfig::paper() {
+  TrainConfig config;
+  config.model.initial = InitialWeights::paper;
+  config.objective = std::make_shared<Vcd>();
+  config.optimizer = OptimizerKind::rmsprop;
+  config.rate_mean = 5e-4;
+  config.rate_scale = 2.5e-4;
+  config.rate_model = 5e-4;
+  return config;
+}
+
 Gradients trajectory_gradients(Precision precision) {
   return precision == Precision::bf16_trajectory ? Gradients::bf16 : Gradients::exact;
 }

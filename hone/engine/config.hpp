@@ -26,25 +26,35 @@ enum class Precision { automatic, float32, float64, bf16_trajectory, tf32 };
 enum class Gradients;  ///< latent/decoder.hpp
 Gradients trajectory_gradients(Precision precision);
 
-/// Everything that defines the training of a model. The defaults are the paper's for the VAE.
+/// The VCD as training uses it unless told otherwise: it starts as Hoffman's method, which hands over to the VCD, and
+/// bounds the weight of the noisiest term.
+inline constexpr VcdConfig default_training_vcd{.ramp = {.from = 1000, .until = 5000}, .score_bound = 3};
+
+/// Everything that defines the training of a model. The defaults train from any start (docs/train.md); `paper()` has
+/// the paper's settings.
 struct TrainConfig {
-  ModelConfig model;                                                     ///< the model
-  std::shared_ptr<const Objective> objective = std::make_shared<Vcd>();  ///< its own baseline is not used
-  LatentBaseline baseline = LatentBaseline::local;                       ///< the control variate
-  double baseline_decay = 0.9;                                           ///< γ of the control variate
-  std::uint32_t shared_until = 3000;  ///< local: up to and including this iteration, all data share one C
+  /// The paper's settings for the VAE, with its authors' initial weights.
+  static TrainConfig paper();
+
+  ModelConfig model;  ///< the model
+  /// Its own baseline is not used.
+  std::shared_ptr<const Objective> objective = std::make_shared<Vcd>(default_training_vcd);
+  LatentBaseline baseline = LatentBaseline::local;  ///< the control variate
+  double baseline_decay = 0.9;                      ///< γ of the control variate
+  std::uint32_t shared_until = 3000;                ///< local: up to and including this iteration, all data share one C
   std::shared_ptr<const Kernel> kernel = std::make_shared<Hmc>();  ///< the MCMC kernel
   /// The authors start with a step size of 0.5 / latent.
   RefineConfig refine{.steps = 8, .adapt = Adapt::inside, .step_size = 0.05, .acceptance = 0.9};
-  int batch = 100;                                   ///< data per minibatch
-  OptimizerKind optimizer = OptimizerKind::rmsprop;  ///< RMSProp or Adam
-  double rate_mean = 5e-4;                           ///< learning rate of q's mean network
-  double rate_scale = 2.5e-4;                        ///< of q's standard-deviation network
-  double rate_model = 5e-4;                          ///< of the decoder
-  double rate_decay = 0.9;                           ///< factor on all rates …
-  std::uint32_t decay_every = 15000;                 ///< … once per this many iterations
-  Precision precision = Precision::automatic;        ///< numbers of the networks
-  std::uint64_t seed = 1;                            ///< of the random numbers
+  int batch = 100;                                ///< data per minibatch
+  OptimizerKind optimizer = OptimizerKind::adam;  ///< RMSProp or Adam
+  double rate_mean = 1e-3;                        ///< learning rate of q's mean network
+  double rate_scale = 1e-3;                       ///< of q's standard-deviation network
+  double rate_model = 1e-3;                       ///< of the decoder
+  double rate_decay = 0.9;                        ///< factor on all rates …
+  std::uint32_t decay_every = 15000;              ///< … once per this many iterations
+  Ramp warmup = {};                               ///< of all rates, at the start
+  Precision precision = Precision::automatic;     ///< numbers of the networks
+  std::uint64_t seed = 1;                         ///< of the random numbers
 };
 
 /// The engines.

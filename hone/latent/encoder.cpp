@@ -22,9 +22,9 @@ AmortizedGaussian<Real>::AmortizedGaussian(const EncoderConfig& config, Paramete
       sd_(network_of(config), "sd", Directions::forward, parameters) {}
 
 template <class Real>
-void AmortizedGaussian<Real>::initialize(const RandomSource& random) {
-  mean_.initialize(random);
-  sd_.initialize(random);
+void AmortizedGaussian<Real>::initialize(const RandomSource& random, InitialWeights initial, double length) {
+  mean_.initialize(random, initial, length);
+  sd_.initialize(random, initial, length);
 }
 
 template <class Real>

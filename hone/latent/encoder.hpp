@@ -29,7 +29,7 @@ class AmortizedGaussian {
   int latent() const { return config_.latent; }
   const EncoderConfig& config() const { return config_; }
 
-  void initialize(const RandomSource& random);
+  void initialize(const RandomSource& random, InitialWeights initial, double length);  // length: mean of |x|²
   void pack(int part = 0, int parts = 1);  // call after the parameters change; thread i of n packs part i
 
   // Shapes a tape for data (pixels, n), which must outlive its use.

@@ -105,6 +105,7 @@ void check(const ModelConfig& config) {
 template <class Real>
 Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gradients)
     : density_(config.density()),
+      initial_(config.initial),
       gradients_(gradients),
       decoder_({.latent = config.latent,
                 .hidden = config.hidden,
@@ -119,6 +120,21 @@ Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gr
                parameters_),
       shape_(train.shape()) {
   if (density_ == Density::gaussian) centre_ = mean_of(train);
+  if (initial_ == InitialWeights::scaled) length_ = mean_length(train);
+}
+
+template <class Real>
+double Model<Real>::mean_length(const DataSet& train) const {
+  constexpr int enough = 2000;
+  const int step = std::max(1, train.size() / enough), count = (train.size() + step - 1) / step;
+  Minibatch<Real> one = minibatch(1);
+  double sum = 0;
+  for (int n = 0; n < train.size(); n += step) {
+    expand(train, std::span<const int>(&n, 1), 0, 1, one);
+    const Real* x = one.view().column(0);
+    for (int i = 0; i < train.dimension(); ++i) sum += square(x[i]);
+  }
+  return sum / count;
 }
 
 template <class Real>
@@ -131,8 +147,8 @@ void Model<Real>::check(const DataSet& data) const {
 
 template <class Real>
 void Model<Real>::initialize(const RandomSource& random) {
-  decoder_.initialize(random);
-  encoder_.initialize(random);
+  decoder_.initialize(random, initial_);
+  encoder_.initialize(random, initial_, length_);
   pack(0, 1);
 }
 

@@ -45,12 +45,16 @@ class Model {
   double exact_log_likelihood(const Minibatch<Real>& data, int column) const;
 
  private:
+  double mean_length(const DataSet& train) const;
+
   Density density_;
+  InitialWeights initial_;
   Gradients gradients_;
   Parameters<Real> parameters_;
   Decoder<Real> decoder_;
   AmortizedGaussian<Real> encoder_;
   ImageShape shape_;
+  double length_ = 1;           // mean of |x|² over some of the training data, for InitialWeights::scaled
   std::vector<double> centre_;  // the mean of the training data; empty unless the likelihood is Gaussian
 };
 

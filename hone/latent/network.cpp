@@ -1,5 +1,6 @@
 #include "hone/latent/network.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "hone/base/error.hpp"
@@ -99,14 +100,26 @@ Network<Real>::Network(const NetworkConfig& config, const std::string& name, Dir
 }
 
 template <class Real>
-void Network<Real>::initialize(const RandomSource& random) {
+double Network<Real>::start_scale(std::size_t layer, InitialWeights initial, double length) const {
+  const bool output = layer + 1 == tensors_.size();
+  if (initial == InitialWeights::paper) return config_.hidden.empty() ? 0.01 : output ? 1 : 1 / std::sqrt(config_.hidden[layer]);
+  const double squares = layer == 0 ? (length > 0 ? length : 1) : config_.hidden[layer - 1];
+  const double gain = config_.activation == Activation::relu ? 2 : 1;  // a ReLU halves the mean square
+  return output ? 0.1 / std::sqrt(squares) : std::sqrt(gain / squares);
+}
+
+template <class Real>
+void Network<Real>::initialize(const RandomSource& random, InitialWeights initial, double length) {
   std::vector<double> normal;
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
-    const bool output = l + 1 == tensors_.size();
-    const double scale = config_.hidden.empty() ? 0.01 : output ? 1 : 1 / std::sqrt(config_.hidden[l]);
+    const double scale = start_scale(l, initial, length);
     for (const int tensor : {tensors_[l].weight, tensors_[l].bias}) {
       if (tensor < 0) continue;
       const std::span<Real> values = parameters_->of(tensor);
+      if (initial == InitialWeights::scaled && tensor == tensors_[l].bias) {
+        std::ranges::fill(values, Real(0));
+        continue;
+      }
       normal.resize(values.size());
       random.normals({.purpose = Purpose::start, .step = static_cast<std::uint32_t>(tensor)}, normal);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Real>(scale * normal[i]);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hone/base/random.hpp"
+#include "hone/latent/model_config.hpp"
 #include "hone/latent/parameters.hpp"
 #include "hone/target/target.hpp"
 #include "hone/tensor/layer.hpp"
@@ -73,9 +74,12 @@ class Network {
   const NetworkConfig& config() const { return config_; }
   const LayerStack<Real>& layers() const { return layers_; }
 
-  // The authors' start: N(0, 1) divided by the square root of the layer's width for hidden layers, N(0, 1) for the
-  // output layer, 0.01 N(0, 1) for a network without hidden layers. Each tensor has its own stream of random numbers.
-  void initialize(const RandomSource& random);
+  // InitialWeights::scaled: weights N(0, s²), where the layer's outputs get a variance of one for inputs whose squared length
+  // has the mean `length` (layer 0) or units whose squares have the mean one (the others); a tenth of that for the
+  // output layer, so that q starts near N(0, 0.7²) and the model near independent data; biases 0. InitialWeights::paper: N(0, 1)
+  // divided by the square root of the layer's width for hidden layers, N(0, 1) for the output layer, 0.01 N(0, 1) for a
+  // network without hidden layers; biases alike. Each tensor has its own stream of random numbers.
+  void initialize(const RandomSource& random, InitialWeights initial, double length);
 
   // Call after the parameters change; thread i of n packs part i.
   void pack(int part = 0, int parts = 1) { pack_into(layers_, part, parts); }
@@ -87,6 +91,8 @@ class Network {
   void sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
 
  private:
+  double start_scale(std::size_t layer, InitialWeights initial, double length) const;
+
   struct LayerTensors {
     int weight;
     int bias;  // −1: none

@@ -18,13 +18,14 @@ struct Evidence {
   /// f at z_t
   double ft(int draw) const { return refined.value[draw] - log_qt[draw]; }
 
-  Draws draws;                 ///< z0
-  std::vector<double> log_p0;  ///< log p(x, z0)
-  std::vector<double> log_q0;  ///< log q(z0)
-  Matrix<double> grad_p0;      ///< ∇_z log p(x, z0), (D, n)
-  Matrix<double> grad_q0;      ///< (D, n)
-  Chains refined;              ///< z_t with log p(x, z_t)
-  std::vector<double> log_qt;  ///< log q(z_t)
+  std::uint32_t iteration = 0;  ///< counted from 1
+  Draws draws;                  ///< z0
+  std::vector<double> log_p0;   ///< log p(x, z0)
+  std::vector<double> log_q0;   ///< log q(z0)
+  Matrix<double> grad_p0;       ///< ∇_z log p(x, z0), (D, n)
+  Matrix<double> grad_q0;       ///< (D, n)
+  Chains refined;               ///< z_t with log p(x, z_t)
+  std::vector<double> log_qt;   ///< log q(z_t)
 };
 
 /// A draw outside the support (log p = −∞) leaves the estimate: its weight passes to the other draws of its component,

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +25,17 @@ enum class Estimator { full, large_t };
 /// Whether E_q[−log q] and its gradient are exact (a Gaussian; appendix 3, the authors' choice) or sampled at z0.
 enum class Entropy { automatic, analytic, sampled };
 
+/// A factor that grows over iterations, counted from 1: 0 up to `from`, then a straight line, 1 from `until` on.
+struct Ramp {
+  std::uint32_t from = 0;   ///< the last iteration at 0
+  std::uint32_t until = 0;  ///< the first iteration at 1; 0: always 1
+  /// The factor of an iteration.
+  constexpr double at(std::uint32_t iteration) const {
+    if (iteration >= until) return 1;
+    return iteration <= from ? 0 : static_cast<double>(iteration - from) / (until - from);
+  }
+};
+
 /// Whether `entropy` means the analytic form for this family; an InputError where it asks for one that there is not.
 bool analytic_entropy(Entropy entropy, const Family& family);
 
@@ -37,7 +50,9 @@ struct ObjectiveTerms {
   Entropy entropy = Entropy::automatic;               ///< exact or sampled entropy of q
   bool start_score = false;    ///< − α (f(z_t) − C) ∇ log q(z0): eq. gradient_term2, second term
   bool refined_score = false;  ///< + α ∇ log q(z_t): eq. gradient_term2, first term
-  double alpha = 1;            ///< the factor on both scores
+  double alpha = 1;            ///< the factor on both scores, times the ramp
+  Ramp ramp = {};              ///< of α over iterations
+  double score_bound = std::numeric_limits<double>::infinity();  ///< |f(z_t) − C| counts as at most this
 
   /// Whether the first term is estimated by the score.
   bool score_first() const { return first && first_term == FirstTerm::score; }

@@ -1,5 +1,7 @@
 #include "hone/objective/terms.hpp"
 
+#include <algorithm>
+
 #include "hone/base/error.hpp"
 #include "hone/base/planted.hpp"
 
@@ -61,7 +63,8 @@ void SecondTermGradient::add(const Family& family, const Evidence& evidence, dou
       value_[i] = analytic ? evidence.ft(i) - family.log_normalizer(i) : evidence.ft(i);
     baseline_->centre(draws, value_, coefficient_);
     const double sign = planted(Fault::score_term_sign) ? 1 : -1;
-    for (int i = 0; i < draws.count(); ++i) coefficient_[i] *= sign * alpha * draws.weight[i];
+    for (int i = 0; i < draws.count(); ++i)
+      coefficient_[i] = sign * alpha * draws.weight[i] * std::clamp(coefficient_[i], -bound_, bound_);
     family.add_draw_score(draws, coefficient_, gradient);  // eq. gradient_term2, second term
   }
   add_refined_score(family, evidence, planted(Fault::refined_score_sign) ? -alpha : alpha, coefficient_, gradient);

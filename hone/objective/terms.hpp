@@ -31,7 +31,8 @@ class FirstTermGradient {
 // The gradient of −E_q(t)[f], eq. gradient_term2 with the control variate.
 class SecondTermGradient {
  public:
-  SecondTermGradient(Estimator estimator, Entropy entropy) : estimator_(estimator), entropy_(entropy) {}
+  SecondTermGradient(Estimator estimator, Entropy entropy, double bound)
+      : estimator_(estimator), entropy_(entropy), bound_(bound) {}
   void use(std::unique_ptr<Baseline> baseline) { baseline_ = std::move(baseline); }  // Estimator::full needs one
   void add(const Family& family, const Evidence& evidence, double alpha, std::span<double> gradient);
   double baseline() const { return baseline_ ? baseline_->value() : 0; }
@@ -39,6 +40,7 @@ class SecondTermGradient {
  private:
   Estimator estimator_;
   Entropy entropy_;
+  double bound_;  // of |f(z_t) − C|
   std::unique_ptr<Baseline> baseline_;
   std::vector<double> coefficient_, value_;
 };

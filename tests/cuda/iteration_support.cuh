@@ -18,7 +18,7 @@ enum class Start {
 
 struct Case {
   std::string name;
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   int pixels = 101;
   Start start = Start::drawn;
 };
@@ -76,6 +76,10 @@ inline std::vector<Case> cases() {
   add("sampled entropy", [](TrainConfig& c) { c.objective = by_vcd({.entropy = Entropy::sampled}); });
   add("large t", [](TrainConfig& c) { c.objective = by_vcd({.estimator = Estimator::large_t}); });
   add("alpha", [](TrainConfig& c) { c.objective = by_vcd({.alpha = 0.3}); });
+  add("growing alpha", [](TrainConfig& c) { c.objective = by_vcd({.alpha = 0.9, .ramp = {.from = 0, .until = 4}}); });
+  add("bounded weights", [](TrainConfig& c) { c.objective = by_vcd({.score_bound = 2}); });
+  add("warm-up", [](TrainConfig& c) { c.warmup = {.until = 5}; });
+  add("scaled start", [](TrainConfig& c) { c.model.initial = InitialWeights::scaled; });
   add("adam", [](TrainConfig& c) { c.optimizer = OptimizerKind::adam; });
   add("batch 1", [](TrainConfig& c) { c.batch = 1; });
   add("batch 1000", [](TrainConfig& c) { c.batch = 1000; });

@@ -62,7 +62,7 @@ class CudaRefinement : public CudaTest {
   static constexpr int batch = 104, batches = 100;
 
   struct Made {
-    TrainConfig config;
+    TrainConfig config = TrainConfig::paper();
     std::unique_ptr<SimulatedData> joint;  // which the runs refer to
     std::unique_ptr<Runs> runs;
     int dimension() const { return config.model.latent; }

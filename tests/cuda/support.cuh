@@ -116,9 +116,10 @@ inline DataSet made_up_data(ModelKind model, int points, int pixels) {
 
 // Odd shapes: nothing is a multiple of a tile.
 inline TrainConfig config_of(ModelKind model, const SomeObjective& objective) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   const bool vae = model == ModelKind::vae;
   config.model = {model, vae ? 3 : 7, vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
+  config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.shared_until = 10;
   config.refine = {4, Adapt::inside, 0.05, 0.9, -1};

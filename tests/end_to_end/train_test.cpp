@@ -37,14 +37,48 @@ class Train : public test::Program {
 TEST_F(Train, HelpListsEveryKey) {
   const Outcome help = hone("train --help");
   EXPECT_EQ(help.code, 0);
-  for (const char* word : {"model",     "data",           "binarization", "data_seed",        "latent",
-                           "hidden",    "encoder_hidden", "activation",   "objective",        "alpha",
-                           "estimator", "first_term",     "entropy",      "baseline",         "local_from",
-                           "kernel",    "steps",          "leapfrog",     "leapfrog_jitter",  "adapt",
-                           "step_size", "acceptance",     "batch",        "iterations",       "optimizer",
-                           "rate_mean", "rate_scale",     "rate_model",   "rate_decay",       "decay_every",
-                           "precision", "seed",           "report_every", "checkpoint.every", "checkpoint.minutes",
-                           "engine",    "threads"})
+  for (const char* word : {"model",
+                           "data",
+                           "binarization",
+                           "data_seed",
+                           "latent",
+                           "hidden",
+                           "encoder_hidden",
+                           "activation",
+                           "objective",
+                           "alpha",
+                           "estimator",
+                           "first_term",
+                           "entropy",
+                           "baseline",
+                           "local_from",
+                           "kernel",
+                           "steps",
+                           "leapfrog",
+                           "leapfrog_jitter",
+                           "adapt",
+                           "step_size",
+                           "acceptance",
+                           "batch",
+                           "iterations",
+                           "optimizer",
+                           "rate_mean",
+                           "rate_scale",
+                           "rate_model",
+                           "rate_decay",
+                           "decay_every",
+                           "precision",
+                           "seed",
+                           "report_every",
+                           "checkpoint.every",
+                           "checkpoint.minutes",
+                           "engine",
+                           "threads",
+                           "init",
+                           "score_bound",
+                           "schedule.alpha_from",
+                           "schedule.alpha_until",
+                           "schedule.warmup"})
     EXPECT_NE(help.out.find(std::string("\n  ") + word + "\n"), std::string::npos) << word;
   for (const char* flag :
        {"--set", "--engine", "--threads", "--iterations", "--seed", "--seeds", "--out", "--resume", "--data-dir"})
@@ -83,10 +117,19 @@ TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
 // The authors' initial weights put standard deviations of q at their floor, so q is left behind in the first
 // iterations.
 TEST_F(Train, SaysWhenQDoesNotFollow) {
-  const std::string words = "q was left behind";
-  EXPECT_NE(hone("train c.toml --out a").out.find(words), std::string::npos);
-  EXPECT_NE(hone("train c.toml --seeds 1 --out b").out.find(words), std::string::npos);
-  EXPECT_EQ(hone("train c.toml --set objective=kl --out c").out.find(words), std::string::npos);
+  const std::string words = "q was left behind since iteration ",
+                    paper =
+                        "train c.toml --set init=paper --set score_bound=0 "
+                        "--set schedule.alpha_from=0 --set schedule.alpha_until=0 ";
+  EXPECT_NE(hone(paper + "--out a").out.find("THIS TRAINING WENT WRONG: " + words), std::string::npos);
+  EXPECT_NE(hone(paper + "--seeds 1 --out b").out.find("seed 1 WENT WRONG: " + words), std::string::npos);
+  EXPECT_NE(nlohmann::json::parse(read("a/summary.json"))["trouble"]["advice"].get<std::string>().find("init"),
+            std::string::npos);
+  EXPECT_NE(hone(paper + "--set report_every=1 --iterations 4 --out d").err.find(words), std::string::npos)
+      << "while it runs";
+  for (const std::string objective : {"kl", "vcd"})
+    EXPECT_EQ(hone("train c.toml --set objective=" + objective + " --out c-" + objective).out.find("WRONG"),
+              std::string::npos);
   EXPECT_EQ(hone("report a --out a.html").code, 0);
   EXPECT_NE(read("a.html").find(words), std::string::npos);
 }
@@ -106,6 +149,11 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
                     "bad.toml:3: binarization: the data of synthetic are already bits");
   expect_bad_config("batch = 6000", "bad.toml:2: batch: 6000 is more than the 5000 training data");
   expect_bad_config("objective = \"kl\"\nalpha = 0.5", "bad.toml:3: alpha: only objective vcd uses it; leave it out");
+  expect_bad_config("objective = \"kl\"\nscore_bound = 5",
+                    "bad.toml:3: score_bound: only objective vcd uses it; leave it out");
+  expect_bad_config("[schedule]\nalpha_from = 9000",
+                    "bad.toml:3: schedule.alpha_from: must not be above schedule.alpha_until, which is 5000");
+  expect_bad_config("init = \"xavier\"", "bad.toml:2: init: 'xavier' is not allowed; expected one of scaled, paper");
   expect_bad_config("model = \"VAE\"", "did you mean 'vae'?");
   expect_bad_config("latent = {}", "bad.toml:2: latent: a table is not allowed; expected an integer");
   expect_bad_config("engine = \"gpu\"", "expected one of auto, cpu");

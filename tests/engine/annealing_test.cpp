@@ -69,8 +69,9 @@ std::unique_ptr<Engine> wide_engine(const TrainConfig& config, const DataSet& da
 }
 
 TrainConfig config_of(ModelKind kind, int latent, std::vector<int> hidden) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {kind, latent, std::move(hidden), {4}, Activation::tanh};
+  config.model.initial = InitialWeights::paper;
   config.batch = 1;
   return config;
 }

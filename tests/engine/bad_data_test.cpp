@@ -12,8 +12,9 @@ namespace hone {
 namespace {
 
 TrainConfig small_gaussian() {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {ModelKind::gaussian_mf, 2, {}, {8}, Activation::relu};
+  config.model.initial = InitialWeights::paper;
   config.batch = 10;
   config.precision = Precision::float64;
   return config;

@@ -68,8 +68,9 @@ struct MaximumLikelihood {
 };
 
 TrainConfig config_of(const std::string& objective) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {ModelKind::gaussian_mf, latent, {}, {}, Activation::relu};
+  config.model.initial = InitialWeights::paper;
   config.objective = objective_named(objective);
   config.shared_until = 100;
   config.refine = {5, Adapt::inside, 0.2, 0.9, -1};

@@ -85,12 +85,13 @@ void for_tensors(const json& parameters, Do&& work) {
 
 TrainConfig config_of(const json& replay, const SomeObjective& objective) {
   const bool vae = replay["init"]["vae"].size() > 1;
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {vae ? ModelKind::vae : ModelKind::logistic_mf,
                   latent,
                   vae ? std::vector{4, 5} : std::vector<int>{},
                   {4, 5},
                   Activation::relu};
+  config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.shared_until = 3;
   config.refine = {5, Adapt::inside, 0.5 / 3, 0.9, 3};

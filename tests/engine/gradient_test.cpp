@@ -86,9 +86,17 @@ class World {
       }
   }
 
+  bool some_weight_is_cut() const { return cut_ > 0; }
+
  private:
   bool refines() const { return terms_.refines; }
   double scale() const { return config_.model.density() == Density::gaussian ? 1000 : 10; }
+
+  // The third iteration is looked at.
+  double alpha() const {
+    const Ramp& ramp = terms_.ramp;
+    return ramp.until <= 3 ? terms_.alpha : terms_.alpha * (3.0 - ramp.from) / (ramp.until - ramp.from);
+  }
 
   double log_joint(MatrixView<const double> z, std::span<double> value) const {
     model_.decoder().log_joint({z, minibatch_, columns_}, Want::value, value, {});
@@ -138,7 +146,7 @@ class World {
         old_normalizer += 0.5 * log_two_pi + std::log(old_sd(d, n));
       }
       const double at_zt = log_q(mean, sd, evidence.refined.z, n);
-      if (terms_.refined_score) sum += terms_.alpha * at_zt;
+      if (terms_.refined_score) sum += alpha() * at_zt;
       if (!terms_.first) continue;
       sum += terms_.first_term == FirstTerm::score
                  ? first_score(n, log_q(mean, sd, evidence.draws.z, n)) + (analytic ? normalizer : 0)
@@ -146,7 +154,9 @@ class World {
       if (!terms_.start_score) continue;
       const double f =
           evidence.refined.value[n] - log_q(old_mean, old_sd, evidence.refined.z, n) - (analytic ? old_normalizer : 0);
-      sum -= terms_.alpha * (f - baseline_[indices_[n]]) * log_q(mean, sd, evidence.draws.z, n);
+      const double weight = f - baseline_[indices_[n]], most = terms_.score_bound;
+      cut_ += std::abs(weight) > most;
+      sum -= alpha() * (weight > most ? most : weight < -most ? -most : weight) * log_q(mean, sd, evidence.draws.z, n);
     }
     return sum;
   }
@@ -161,13 +171,15 @@ class World {
   std::vector<std::uint32_t> columns_;
   std::vector<double> baseline_, first_baseline_;  // C of the second and of the first term
   std::optional<Seen> seen_;
+  int cut_ = 0;
 };
 
 TrainConfig config_of(const SomeObjective& objective, ModelKind model = ModelKind::vae,
                       Activation activation = Activation::tanh) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {
       model, latent, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, activation};
+  config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.shared_until = 1;
   config.refine = {3, Adapt::inside, 0.1, 0.9, -1};
@@ -205,6 +217,24 @@ INSTANTIATE_TEST_SUITE_P(Objectives, EngineGradient, testing::Values("kl", "hoff
 TEST(EngineGradientOptions, AlphaAndLargeT) {
   World(config_of(by_vcd({.alpha = 0.3}))).check(1e-3, 1e-7);
   World(config_of(by_vcd({.alpha = 0.3, .estimator = Estimator::large_t}))).check(1e-3, 1e-7);
+}
+
+TEST(EngineGradientOptions, AlphaGrowsAndWeightsAreCut) {
+  World(config_of(by_vcd({.ramp = {.from = 1, .until = 5}}))).check(1e-3, 1e-7);
+  World(config_of(by_vcd({.alpha = 0.8, .ramp = {.from = 1, .until = 3}}))).check(1e-3, 1e-7);
+  for (const Entropy entropy : {Entropy::analytic, Entropy::sampled}) {
+    World world(config_of(by_vcd({.ramp = {.from = 2, .until = 4}, .score_bound = 2, .entropy = entropy})));
+    world.check(1e-3, 1e-7);
+    EXPECT_TRUE(world.some_weight_is_cut());
+  }
+}
+
+TEST(EngineGradientOptions, ScaledInitialWeights) {
+  for (const ModelKind kind : {ModelKind::vae, ModelKind::logistic_mf, ModelKind::gaussian_mf, ModelKind::poisson_mf}) {
+    TrainConfig config = config_of(by_vcd({.score_bound = 3}), kind);
+    config.model.initial = InitialWeights::scaled;
+    World(config).check(1e-3, 1e-7);
+  }
 }
 
 }  // namespace

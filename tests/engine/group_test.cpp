@@ -25,8 +25,21 @@ DataSet made_up_data() {
 }
 
 TrainConfig small() {
+  TrainConfig config = TrainConfig::paper();
+  config.model = {.latent = 3, .hidden = {7}, .encoder_hidden = {6}};
+  config.model.initial = InitialWeights::paper;
+  config.shared_until = 5;
+  config.refine.steps = 2;
+  config.batch = 15;
+  return config;
+}
+
+// The library's own defaults, where α grows, weights are bounded and rates warm up.
+TrainConfig small_by_default() {
   TrainConfig config;
   config.model = {.latent = 3, .hidden = {7}, .encoder_hidden = {6}};
+  config.objective = std::make_shared<Vcd>(VcdConfig{.ramp = {.from = 2, .until = 9}, .score_bound = 3});
+  config.warmup = {.until = 6};
   config.shared_until = 5;
   config.refine.steps = 2;
   config.batch = 15;
@@ -75,6 +88,22 @@ TEST(EngineGroup, EachRunIsWhatItWouldBeAlone) {
     const AnnealingTask task{.config = {.steps = 5, .chains = 2}, .points = 3};
     EXPECT_EQ(alone->anneal(data, task, {}).front().estimate.log_likelihood,
               group->anneal(data, task, {}, run).front().estimate.log_likelihood);
+  }
+}
+
+TEST(EngineGroup, SchedulesContinueWithTheSameBits) {
+  const DataSet data = made_up_data();
+  const TrainConfig config = small_by_default();
+  TrainMetrics ignored;
+  const auto whole = make_engine(EngineKind::cpu, config, data);
+  whole->train(iterations, ignored);
+  for (const int threads : {1, 3}) {
+    const auto first = make_engine(EngineKind::cpu, config, data, {.threads = threads});
+    first->train(5, ignored);
+    const auto second = make_engine(EngineKind::cpu, config, data, {.threads = threads});
+    second->restore(first->save());
+    second->train(iterations - 5, ignored);
+    expect_same(whole->save(), second->save());
   }
 }
 

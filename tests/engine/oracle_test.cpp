@@ -22,8 +22,9 @@ constexpr double step_size = 0.35;
 const std::vector<std::vector<double>> rows = {{1, 0, 1, 1}, {0, 1, 0, 0}};
 
 TrainConfig config_of() {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {ModelKind::vae, 1, {hidden}, {2}, Activation::tanh};
+  config.model.initial = InitialWeights::paper;
   config.kernel = hmc({leapfrog});
   config.refine = {steps, Adapt::off, step_size, 0.9, -1};
   config.batch = batch;

@@ -23,9 +23,10 @@ DataSet made_up_data() {
 }
 
 TrainConfig config_of(const SomeObjective& objective, Precision precision, ModelKind model = ModelKind::vae) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {
       model, 3, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
+  config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.shared_until = 10;
   config.refine = {4, Adapt::inside, 0.05, 0.9, -1};

@@ -24,8 +24,9 @@ DataSet two_kinds(int count) {
 }
 
 TrainConfig small(const SomeObjective& objective) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   config.model = {ModelKind::logistic_mf, 1, {}, {5}, Activation::relu};
+  config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.refine.steps = 4;
   config.batch = 10;

@@ -15,6 +15,7 @@ class TinyModel {
  public:
   explicit TinyModel(ModelKind kind) : poisson_(kind == ModelKind::poisson_mf) {
     config_.model = {kind, 1, poisson_ ? std::vector<int>{} : std::vector{3}, {2}, Activation::tanh};
+    config_.model.initial = InitialWeights::paper;
     config_.batch = 1;
     config_.precision = Precision::float64;
     config_.refine.step_size = 0.3;

@@ -22,7 +22,7 @@ struct Amortized {
       : model({latent, {64, 13}, pixels, activation, Density::bernoulli}, Gradients::exact, count),
         encoder({pixels, {64, 13}, latent, activation}, parameters),
         q(latent, count) {
-    encoder.initialize(PhiloxSource(9));
+    encoder.initialize(PhiloxSource(9), InitialWeights::paper, 1);
     encode();
   }
 
@@ -114,7 +114,7 @@ TEST(Encoder, FloatAgainstDouble) {
   Amortized exact(Activation::relu);
   Parameters<float> parameters;
   AmortizedGaussian<float> encoder({pixels, {64, 13}, latent, Activation::relu}, parameters);
-  encoder.initialize(PhiloxSource(9));
+  encoder.initialize(PhiloxSource(9), InitialWeights::paper, 1);
   encoder.pack();
   const Model<float> model({latent, {64, 13}, pixels}, Gradients::exact, count);
   EncoderTape<float> tape;

@@ -35,7 +35,7 @@ struct Model {
         columns(static_cast<std::size_t>(count)),
         target(decoder, gradients) {
     const PhiloxSource random(3);
-    decoder.initialize(random);
+    decoder.initialize(random, InitialWeights::paper);
     if (config.hidden.empty())  // the start of a matrix factorization is too close to 0 to show anything
       for (Real& x : parameters.values()) x *= 50;
     else  // and that of a network saturates

@@ -9,6 +9,7 @@
 #include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
 #include "hone/fit/fit.hpp"
+#include "hone/objective/objective.hpp"
 #include "hone/optim/update.hpp"
 #include "hone/target/density.hpp"
 
@@ -74,6 +75,21 @@ TEST(Decay, ActsAfterWholeIntervals) {
   EXPECT_DOUBLE_EQ(decay_factor(0.9, 2000, 2001), 0.9);
   EXPECT_DOUBLE_EQ(decay_factor(0.9, 2000, 4001), 0.81);
   EXPECT_EQ(decay_factor(0.9, 0, 4001), 1);
+}
+
+TEST(Ramp, IsZeroThenALineThenOne) {
+  const Ramp ramp{.from = 100, .until = 300};
+  EXPECT_EQ(ramp.at(1), 0);
+  EXPECT_EQ(ramp.at(100), 0);
+  EXPECT_DOUBLE_EQ(ramp.at(150), 0.25);
+  EXPECT_EQ(ramp.at(300), 1);
+  EXPECT_EQ(ramp.at(4000000000u), 1);
+  EXPECT_EQ(Ramp{}.at(1), 1);
+  const Ramp step{.from = 7, .until = 7};
+  EXPECT_EQ(step.at(6), 0);
+  EXPECT_EQ(step.at(7), 1);
+  const Ramp warmup{.until = 4};
+  EXPECT_DOUBLE_EQ(warmup.at(1), 0.25);
 }
 
 TEST(Optimizer, UsesOneRatePerRoleAndHoldsWeights) {

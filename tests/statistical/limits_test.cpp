@@ -114,6 +114,21 @@ TEST(Limits, AlphaInterpolatesBetweenKlAndVcd) {
   for (std::size_t j = 0; j < kl.size(); ++j) EXPECT_NEAR(zero[j].mean(), kl[j].mean(), 1e-12);
 }
 
+// A bound that no weight reaches changes no draw. One that all weights reach leaves the score at z0 with a bounded
+// coefficient: at 0 it is the large-t estimator.
+TEST(Limits, ABoundOfZeroIsTheLargeTEstimatorAndAHighOneIsNone) {
+  const World world = bimodal_world();
+  const Approximation q = mixture_q();
+  const auto moments = [&](const VcdConfig& config) {
+    return gradient_moments(*world.target, *q.family, still(by_vcd(config)), 50);
+  };
+  const auto expect_same = [](const auto& a, const auto& b) {
+    for (std::size_t j = 0; j < a.size(); ++j) EXPECT_EQ(a[j].mean(), b[j].mean());
+  };
+  expect_same(moments({}), moments({.score_bound = 1e6}));
+  expect_same(moments({.estimator = Estimator::large_t}), moments({.score_bound = 0}));
+}
+
 // The other ways to estimate the same gradient: the score function for the first term, a sampled entropy, a
 // leave-one-out baseline, all against the oracle.
 TEST(Limits, EveryFormOfTheEstimatorHasTheSameMean) {

@@ -6,7 +6,7 @@ namespace hone::test {
 
 // A training of a moment, on synthetic data.
 inline TrainRunConfig tiny_training(std::uint32_t iterations) {
-  TrainRunConfig config;
+  TrainRunConfig config = paper_run_config();
   config.data = "synthetic";
   config.latent = 2;
   config.hidden = {5};

@@ -8,14 +8,16 @@
 
 namespace hone {
 
-// The files of configs/paper, which are compiled into the program.
-struct PaperConfig {
-  std::string_view name;  // of the file, without .toml
+// The files of configs/, which are compiled into the program.
+struct ShippedConfig {
+  std::string_view path;  // in configs: "paper/vae-mnist-vcd.toml"
   std::string_view text;
 };
-std::span<const PaperConfig> paper_configs();
+std::span<const ShippedConfig> shipped_configs();
 
-// One of them, read but not resolved. Throws InputError if there is none with this name.
+// One of them, read but not resolved. Throws InputError if there is none at this path.
+TrainRunConfig shipped_config(const std::string& path);
+// The one of configs/paper with this name, such as "vae-mnist-vcd".
 TrainRunConfig paper_config(const std::string& name);
 
 }  // namespace hone

@@ -138,6 +138,8 @@ std::optional<TestFigures> test_figures(const fs::path& experiment, const Traini
   TestFigures figures;
   figures.best = {number(*found, "value"), number(*found, "se")};
   figures.mixture = {number(*found, "mixture"), number(*found, "mixture_se")};
+  if (const auto list = found->find("proposals"); list != found->end() && list->is_array() && !list->empty())
+    figures.q = list->front().is_number() ? list->front().get<double>() : std::nan("");
   if (const auto ais = found->find("ais"); ais != found->end() && ais->is_object())
     figures.ais = {number(*ais, "log_likelihood"), number(*ais, "se")};
   figures.binarization = summary.value("binarization", "");

@@ -50,6 +50,7 @@ void run_cell(const std::filesystem::path& experiment, const TrainingCell& cell,
 // The evaluation in a run's summary.json; nothing if it was not made as the cell requests.
 struct TestFigures {
   Estimate best, mixture;
+  double q = 0;                 // by the first proposal, q widened
   std::optional<Estimate> ais;  // annealed importance sampling, if made
   std::string binarization, engine;
   double seconds = 0;  // of training

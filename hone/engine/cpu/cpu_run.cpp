@@ -76,7 +76,7 @@ BaselineFactory CpuRun<Real>::baselines() {
 
 template <class Real>
 void CpuRun<Real>::step(TrainMetrics& metrics) {
-  ++iteration_;
+  evidence_.iteration = ++iteration_;
   minibatches_->fill(iteration_, indices_);
   for (const auto& [name, baseline] : local_) baseline->select(indices_, iteration_);
   encode();
@@ -188,7 +188,8 @@ double CpuRun<Real>::rate_of(const Tensor& tensor) const {
 
 template <class Real>
 void CpuRun<Real>::update() {
-  const double decayed = decay_factor(config_.rate_decay, config_.decay_every, iteration_);
+  const double decayed =
+      config_.warmup.at(iteration_) * decay_factor(config_.rate_decay, config_.decay_every, iteration_);
   const AdamCorrection correction(iteration_);
   const std::span<Real> theta = model_.parameters().values();
   std::atomic<bool> finite = true;

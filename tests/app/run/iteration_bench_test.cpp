@@ -10,7 +10,7 @@ namespace {
 
 // The paper's VAE: "41 gradients of the decoder for 100 chains, about 3.3 GFLOP, plus encoder and update".
 TEST(IterationFlops, AreThoseOfTheMatrixProducts) {
-  TrainConfig config;
+  TrainConfig config = TrainConfig::paper();
   const double pass = 2.0 * (10 * 200 + 200 * 200 + 200 * 784), first = 2.0 * 10 * 200;
   const double encoder = 2.0 * (784 * 200 + 200 * 200 + 200 * 10), encoder_first = 2.0 * 784 * 200;
   const double rest = 3 * pass - first + 2 * (3 * encoder - encoder_first);

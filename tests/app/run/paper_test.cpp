@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "app/run/paper/best.hpp"
 #include "app/run/paper/claims.hpp"
 #include "app/run/paper/configs.hpp"
 #include "app/run/paper/pace.hpp"
@@ -21,17 +22,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(PaperConfigs, AreTheFilesOfTheSource) {
+TEST(ShippedConfigs, AreTheFilesOfTheSource) {
+  const fs::path folder = fs::path(HONE_SOURCE_DIR) / "configs";
   std::size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(HONE_SOURCE_DIR) / "configs/paper")) {
-    TrainRunConfig read, inside = paper_config(entry.path().stem());
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    TrainRunConfig read, inside = shipped_config(fs::relative(entry.path(), folder));
     train_settings(read).read_file(entry.path());
     EXPECT_EQ(train_settings(read).to_toml(), train_settings(inside).to_toml()) << entry.path();
     ++files;
   }
-  EXPECT_EQ(files, paper_configs().size());
-  EXPECT_EQ(files, 12u);
+  EXPECT_EQ(files, shipped_configs().size());
+  EXPECT_EQ(files, 16u);
   EXPECT_THROW(paper_config("vae-cifar-vcd"), InputError);
+}
+
+// The recipe may change how a model is trained, not what is trained on what.
+TEST(BestCells, HaveThePapersNetworksDataAndLength) {
+  const auto rows = best_rows({.scale = Scale::full});
+  ASSERT_EQ(rows.size(), 4u);
+  for (const BestRow& row : rows) {
+    const TrainRunConfig &best = row.cell.config, paper = [&] {
+      TrainRunConfig config = paper_config(row.model + "-" + row.data + "-vcd");
+      resolve(config);
+      return config;
+    }();
+    EXPECT_EQ(best.train.model.hidden, paper.train.model.hidden);
+    EXPECT_EQ(best.train.model.encoder_hidden, paper.train.model.encoder_hidden);
+    EXPECT_EQ(best.train.model.latent, paper.train.model.latent);
+    EXPECT_EQ(best.train.batch, paper.train.batch);
+    EXPECT_EQ(best.train.refine.steps, paper.train.refine.steps);
+    EXPECT_EQ(best.data, paper.data);
+    EXPECT_EQ(best.binarization, paper.binarization);
+    EXPECT_EQ(best.iterations, paper_iterations);
+    EXPECT_EQ(row.cell.seeds.size(), 5u);
+    EXPECT_TRUE(row.cell.annealing);
+  }
+  EXPECT_EQ(rows.front().cell.id, "best-lmf-mnist");
+  EXPECT_EQ(rows.front().paper, -101.26);
+  const BestRow brief = best_rows({.scale = Scale::brief}).front();  // its schedules are shortened alike
+  const TrainRunConfig& full = rows.front().cell.config;
+  EXPECT_EQ(brief.cell.config.objective.ramp.until,
+            std::uint64_t{full.objective.ramp.until} * brief.cell.config.iterations / paper_iterations);
 }
 
 TEST(PaperCells, FullScaleIsThePapers) {

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(TrainConfig, DefaultsAreThePapers) {
+TEST(TrainConfig, DefaultsHaveThePapersShapes) {
   TrainRunConfig vae;
   resolve(vae);
   EXPECT_EQ(*vae.latent, 10);
@@ -53,10 +53,22 @@ TEST(TrainConfig, AKeyOfAFileReachesTheTraining) {
   EXPECT_EQ(config.train.rate_model, 0.25);
 }
 
-TEST(TrainConfig, ThePapersConfigurationsAreTheDefaults) {
+TEST(TrainConfig, DefaultsAreTheLibrarys) {
+  TrainRunConfig config;
+  resolve(config);
+  const ObjectiveTerms own = config.train.objective->terms().value(),
+                       library = TrainConfig().objective->terms().value();
+  EXPECT_EQ(own.ramp.from, library.ramp.from);
+  EXPECT_EQ(own.ramp.until, library.ramp.until);
+  EXPECT_EQ(own.score_bound, library.score_bound);
+  EXPECT_EQ(config.train.model.initial, InitialWeights::scaled);
+  EXPECT_EQ(config.train.optimizer, OptimizerKind::adam);
+}
+
+TEST(TrainConfig, ThePapersConfigurationsAreThePapersSettings) {
   int files = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(HONE_SOURCE_DIR) / "configs/paper")) {
-    TrainRunConfig read, expected;
+    TrainRunConfig read, expected = paper_run_config();
     train_settings(read).read_file(entry.path());
     expected.train.model.kind = read.train.model.kind;
     expected.data = read.data;
@@ -109,6 +121,34 @@ TEST(TrainConfig, SettingsThatWouldDoNothingAreRefused) {
               c.objective.baseline_decay = 0.5;
             }),
             "baseline_decay");
+  EXPECT_EQ(refused([](Config& c) {
+              c.objective.kind = ObjectiveKind::hoffman;
+              c.objective.score_bound = 7;
+            }),
+            "score_bound");
+  EXPECT_EQ(refused([](Config& c) {
+              c.objective.kind = ObjectiveKind::kl;
+              c.objective.ramp.until = 70;
+            }),
+            "schedule.alpha_until");
+  EXPECT_EQ(refused([](Config& c) { c.objective.ramp = {.from = 80, .until = 70}; }), "schedule.alpha_from");
+  EXPECT_EQ(refused([](Config& c) {
+              c.objective.estimator = Estimator::large_t;
+              c.objective.score_bound = 7;
+            }),
+            "score_bound");
+}
+
+// A run that an earlier version began had the paper's start and no bound; its checkpoint does not say so.
+TEST(TrainConfig, AnEarlierVersionsCheckpointFitsThePapersSettings) {
+  TrainRunConfig config = paper_run_config();
+  resolve(config);
+  const auto now = identity_of(config);
+  auto before = now;
+  for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup"})
+    before.erase(key);
+  complete_identity(before);
+  EXPECT_EQ(before, now);
 }
 
 }  // namespace

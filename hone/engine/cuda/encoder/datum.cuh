@@ -85,12 +85,12 @@ struct DrawnDatum {
 // eq. gradient_term1 and gradient_term2, with one lane a dimension: as hone/objective/terms.cpp. set(d, delta of the
 // mean's last layer, delta of the deviation's)
 template <class Set>
-__device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q,
+__device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q, double alpha,
                                            const double (&centred)[2], int lane, Set set) {
   const ObjectiveTerms& o = spec.objective;
   const bool first = o.first;
   const double weight = q.alive;
-  const double refined_score = weight * (o.refined_score ? o.alpha : 0);
+  const double refined_score = weight * (o.refined_score ? alpha : 0);
 #pragma unroll 1
   for (int d = lane; d < space.latent; d += 32) {
     const double inverse = inverse_of(q.sd[d]), e = q.noise[d];
@@ -105,7 +105,7 @@ __device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSp
       sd += c * (e * e - 1) * inverse + (spec.analytic ? weight * inverse : 0);
     }
     if (o.start_score) {
-      const double c = -o.alpha * weight * centred[1];
+      const double c = -alpha * weight * fmin(fmax(centred[1], -o.score_bound), o.score_bound);
       mean += c * e * inverse;
       sd += c * (e * e - 1) * inverse;
     }
@@ -128,7 +128,8 @@ __device__ __forceinline__ void ascend_datum(const Space& space, const Objective
   // what the terms' control variates follow; f without its constant is appendix 3's g
   const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
   const double centred[2] = {followed[0] - q.baseline[0], followed[1] - q.baseline[1]};
-  add_ascent(space, spec, q, centred, lane, set);
+  const double alpha = spec.objective.alpha * spec.objective.ramp.at(space.of(space.now, run)->iteration);
+  add_ascent(space, spec, q, alpha, centred, lane, set);
   if (lane != 0) return;
   figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
   figures.refined[column] = ft;

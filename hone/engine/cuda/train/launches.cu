@@ -72,7 +72,7 @@ UpdateSpec Launches::update() const {
           .math = plan_.math,
           .objective = objective(),
           .preparation = {.data = memory_.data(),
-                          .rates = {config.rate_decay, config.decay_every},
+                          .rates = {config.rate_decay, config.decay_every, config.warmup},
                           .seed = memory_.seeds(),
                           .steps = plan_.refinement && plan_.refines() ? config.refine.steps : 0,
                           .shape = plan_.hmc()},

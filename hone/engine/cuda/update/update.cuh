@@ -18,6 +18,7 @@ struct DataView {
 struct RateSpec {
   double decay;
   std::uint32_t every;
+  Ramp warmup;
 };
 // What an iteration needs before it begins: x, datum and constant of its minibatch, noise of q's draws; for the
 // refinement's kernel the random numbers of `steps` HMC steps.

@@ -1,0 +1,78 @@
+#include "app/run/train_health.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include "app/run/train_config.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int patience = 3;            // report intervals
+constexpr double fallen_share = 0.25;  // of the best ELBO's size …
+constexpr double fallen_nats = 20;     // … and at least this
+
+std::optional<Trouble::Kind> kind_of(double elbo, double best, double vcd) {
+  if (q_is_lost(elbo, vcd)) return Trouble::Kind::q_lost;
+  if (best - elbo > std::max(fallen_share * std::abs(best), fallen_nats)) return Trouble::Kind::elbo_fell;
+  return {};
+}
+
+}  // namespace
+
+bool q_is_lost(double elbo, double vcd) { return vcd > 5 * std::abs(elbo); }
+
+std::string Trouble::text() const {
+  return kind == Kind::q_lost
+             ? fmt::format(
+                   "q was left behind since iteration {}: it does not follow its chains (a VCD of {:.4g} nats "
+                   "at an ELBO of {:.4g})",
+                   since, vcd, elbo)
+             : fmt::format("the ELBO fell since iteration {}: it is {:.4g} now and was {:.4g} at its best", since, elbo,
+                           best);
+}
+
+std::string advice(const TrainRunConfig& config) {
+  const bool vcd = config.objective.kind == ObjectiveKind::vcd;
+  std::string text;
+  const auto add = [&](bool helps, const std::string& what) {
+    if (helps) text += (text.empty() ? "" : ", ") + what;
+  };
+  add(config.train.model.initial == InitialWeights::paper, "init = \"scaled\"");
+  add(vcd && config.objective.score_bound == no_bound, "score_bound = 3");
+  add(vcd, fmt::format("a later start of the VCD (schedule.alpha_until above {})", config.objective.ramp.until));
+  add(true, "smaller rates (rate_mean, rate_scale, rate_model)");
+  return "What may help: " + text;
+}
+
+void TrainHealth::add(std::uint32_t iteration, double elbo, double vcd) {
+  if (std::isnan(elbo)) return;
+  const double best = std::max(elbo, best_.value_or(elbo));
+  best_ = best;
+  const auto kind = kind_of(elbo, best, vcd);
+  if (!kind) return trouble_.reset();
+  const bool goes_on = trouble_.has_value();
+  trouble_ = Trouble{.kind = *kind,
+                     .since = goes_on ? trouble_->since : iteration,
+                     .intervals = goes_on ? trouble_->intervals + 1 : 1,
+                     .elbo = elbo,
+                     .best = best,
+                     .vcd = vcd};
+}
+
+void TrainHealth::read(const std::filesystem::path& metrics) {
+  std::ifstream file(metrics);
+  for (std::string line; std::getline(file, line);) {
+    unsigned iteration = 0;
+    double elbo = 0, vcd = std::nan("");  // a row without a VCD ends there
+    if (std::sscanf(line.c_str(), "%u,%*f,%lf,%*f,%lf", &iteration, &elbo, &vcd) >= 2) add(iteration, elbo, vcd);
+  }
+}
+
+bool TrainHealth::worth_a_word() const { return trouble_ && trouble_->intervals == patience; }
+
+}  // namespace hone

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace hone {
+
+struct TrainRunConfig;
+
+// What is wrong with a training, from which iteration on.
+struct Trouble {
+  enum class Kind {
+    q_lost,    // the VCD is many times the size of the ELBO: q does not follow its chains
+    elbo_fell  // far below its best
+  };
+  Kind kind;
+  std::uint32_t since;  // the last iteration of the first bad report interval
+  int intervals;        // bad in a row, the last one among them
+  double elbo, best, vcd;
+
+  std::string text() const;  // what happened, with numbers
+};
+
+// What may help, for this configuration.
+std::string advice(const TrainRunConfig& config);
+
+// Watches the rows of metrics.csv.
+class TrainHealth {
+ public:
+  void add(std::uint32_t iteration, double elbo, double vcd);  // vcd: NaN if nothing is refined
+  void read(const std::filesystem::path& metrics);             // the rows of a run that continues
+
+  std::optional<Trouble> trouble() const { return trouble_; }  // as of the last row
+  bool worth_a_word() const;  // whether the trouble has just lasted long enough to be reported while it goes on
+
+ private:
+  std::optional<double> best_;
+  std::optional<Trouble> trouble_;
+};
+
+// Whether the refined draws left q so far behind that it hardly follows. In a good training the VCD is smaller than the
+// size of the ELBO, or a few times as large; if standard deviations of q collapsed, it is many times larger
+// (docs/reproduction.md).
+bool q_is_lost(double elbo, double vcd);
+
+}  // namespace hone

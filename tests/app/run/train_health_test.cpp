@@ -1,0 +1,75 @@
+#include "app/run/train_health.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "app/run/train_config.hpp"
+#include "hone/base/file.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace hone {
+namespace {
+
+const double none = std::nan("");
+
+TEST(TrainHealth, AGoodTrainingHasNothingToSay) {
+  TrainHealth health;
+  health.add(1000, -400, 300);
+  health.add(2000, -150, 100);
+  health.add(3000, -180, 60);  // the VCD takes over
+  health.add(4000, -170, none);
+  EXPECT_FALSE(health.trouble());
+  EXPECT_FALSE(health.worth_a_word());
+}
+
+TEST(TrainHealth, SaysWhatIsWrongAndSinceWhen) {
+  TrainHealth health;
+  health.add(1000, -400, 20);
+  health.add(2000, -150, 20);
+  health.add(3000, -288, 30);
+  ASSERT_TRUE(health.trouble());
+  EXPECT_EQ(health.trouble()->kind, Trouble::Kind::elbo_fell);
+  EXPECT_EQ(health.trouble()->since, 3000u);
+  EXPECT_EQ(health.trouble()->text(), "the ELBO fell since iteration 3000: it is -288 now and was -150 at its best");
+  EXPECT_FALSE(health.worth_a_word());
+  health.add(4000, -290, 1e6);
+  health.add(5000, -290, 1e6);
+  EXPECT_EQ(health.trouble()->kind, Trouble::Kind::q_lost);
+  EXPECT_EQ(health.trouble()->since, 3000u);
+  EXPECT_TRUE(health.worth_a_word());
+  health.add(6000, -290, 1e6);
+  EXPECT_FALSE(health.worth_a_word()) << "it was said";
+  health.add(7000, -149, 20);
+  EXPECT_FALSE(health.trouble()) << "it recovered";
+}
+
+TEST(TrainHealth, ASmallElboMayMoveByNats) {
+  TrainHealth health;
+  health.add(1000, 5, 2);
+  health.add(2000, -9, 2);
+  EXPECT_FALSE(health.trouble());
+}
+
+TEST(TrainHealth, ReadsWhatARunSaidBefore) {
+  const test::TempFolder folder;
+  write_file(folder.path() / "metrics.csv",
+             "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size,rejected_nonfinite\n"
+             "10,0.5,-100,1,20,1,0.9,0.1,0\n20,0.6,-300,1,,,,,0\n");
+  TrainHealth health;
+  health.read(folder.path() / "metrics.csv");
+  ASSERT_TRUE(health.trouble());
+  EXPECT_EQ(health.trouble()->since, 20u);
+  EXPECT_TRUE(std::isnan(health.trouble()->vcd));
+}
+
+TEST(TrainHealth, AdviceFitsTheConfiguration) {
+  EXPECT_NE(advice(paper_run_config()).find("init = \"scaled\", score_bound = 3"), std::string::npos);
+  EXPECT_EQ(advice(TrainRunConfig()).find("init"), std::string::npos);
+  TrainRunConfig kl;
+  kl.objective.kind = ObjectiveKind::kl;
+  EXPECT_EQ(advice(kl), "What may help: smaller rates (rate_mean, rate_scale, rate_model)");
+}
+
+}  // namespace
+}  // namespace hone
