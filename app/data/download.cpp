@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -170,7 +170,8 @@ void configure(CURL* handle, const Download& request, Transfer& transfer, char* 
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, message);
-  if (const char* bundle = std::getenv("CURL_CA_BUNDLE")) curl_easy_setopt(handle, CURLOPT_CAINFO, bundle);
+  if (const std::string bundle = environment("CURL_CA_BUNDLE"); !bundle.empty())
+    curl_easy_setopt(handle, CURLOPT_CAINFO, bundle.c_str());  // curl copies it
 }
 
 Attempt attempt(const Download& request, Partial& partial) {

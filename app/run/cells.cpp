@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <string_view>
 
 #include "app/run/json.hpp"
 #include "hone/base/error.hpp"
@@ -10,12 +12,28 @@
 
 namespace hone {
 namespace fs = std::filesystem;
+namespace {
+
+// A config.toml without the help behind its keys, which differs between versions. A line that is a comment stays: some
+// cells say there what no key holds.
+std::string without_help(const std::string& config) {
+  std::string text;
+  for (std::size_t at = 0; at < config.size();) {
+    const std::size_t end = std::min(config.find('\n', at), config.size());
+    const std::string_view line = std::string_view(config).substr(at, end - at);
+    text.append(line.starts_with('#') ? line : line.substr(0, line.rfind("  # "))).push_back('\n');
+    at = end + 1;
+  }
+  return text;
+}
+
+}  // namespace
 
 CellState state_of(const fs::path& experiment, const Cell& cell) {
   const fs::path folder = experiment / "cells" / cell.id;
   std::error_code error;
   if (!fs::exists(folder / "summary.json", error) || !fs::exists(folder / "config.toml", error) ||
-      read_file(folder / "config.toml") != cell.config)
+      without_help(read_file(folder / "config.toml")) != without_help(cell.config))
     return CellState::to_do;
   return parse_json(read_file(folder / "summary.json")).is_object() ? CellState::done : CellState::damaged;
 }

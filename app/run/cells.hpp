@@ -14,7 +14,7 @@ namespace hone {
 // One run of an experiment: its name, its whole configuration, and how to run it.
 struct Cell {
   std::string id;                             // also the name of its folder
-  std::string config;                         // its config.toml: a finished cell counts only if it has the same
+  std::string config;                         // its config.toml: a finished cell counts only if it has the same keys
   std::function<void(const RunFolder&)> run;  // writes config.toml, summary.json and more
   double seconds = 0;                         // how long it takes, roughly
 };

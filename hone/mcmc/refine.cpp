@@ -21,7 +21,7 @@ void StepSizeController::update(double acceptance) {
 }
 
 Refiner::Refiner(const Kernel& kernel, const RefineConfig& config, Team& team)
-    : config_(config), controller_(config.step_size, config.acceptance, config.gain), team_(team) {
+    : config_(config), controller_(config.step_size, config.aim(kernel), config.gain), team_(team) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
   for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(kernel.clone());
 }
@@ -67,7 +67,7 @@ double find_step_size(const Target& target, const Kernel& kernel, const Chains& 
                       double acceptance, const RandomSource& random, Team& team) {
   std::uint32_t trial = 0;
   const auto accepted_at = [&](double size) {
-    Refiner refiner(kernel, {1, Adapt::off, size, acceptance}, team);
+    Refiner refiner(kernel, {.steps = 1, .adapt = Adapt::off, .step_size = size, .acceptance = acceptance}, team);
     Chains copies = chains;
     return refiner.refine(target, copies.view(), chains.z.cols(), assessment_iteration + trial++, random).acceptance;
   };

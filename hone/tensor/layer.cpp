@@ -77,67 +77,64 @@ void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const R
 }
 
 template <class Element>
+Product<Element> PackedLayer<Element>::forward_product(BatchView<const Element> x, BatchView<Element> y,
+                                                       Finish finish) const {
+  return {.depth = inputs_,
+          .units = outputs_,
+          .columns = x.cols(),
+          .weights = forward_weights_.data(),
+          .bias = bias_.data(),
+          .x = x.data(),
+          .x_stride = x.stride(),
+          .y = y.data(),
+          .y_stride = y.stride(),
+          .finish = finish};
+}
+
+template <class Element>
+Product<Element> PackedLayer<Element>::backward_product(BatchView<const Element> dy, BatchView<Element> dx,
+                                                        Finish finish) const {
+  return {.depth = outputs_,
+          .units = inputs_,
+          .columns = dy.cols(),
+          .weights = backward_weights_.data(),
+          .bias = no_bias_.data(),
+          .x = dy.data(),
+          .x_stride = dy.stride(),
+          .y = dx.data(),
+          .y_stride = dx.stride(),
+          .finish = finish};
+}
+
+template <class Element>
 void PackedLayer<Element>::forward(BatchView<const Element> x, Activation activation, BatchView<Element> y) const {
-  kernels_.multiply({.depth = inputs_,
-                     .units = outputs_,
-                     .columns = x.cols(),
-                     .weights = forward_weights_.data(),
-                     .bias = bias_.data(),
-                     .x = x.data(),
-                     .x_stride = x.stride(),
-                     .y = y.data(),
-                     .y_stride = y.stride(),
-                     .finish = forward_finish(activation)});
+  kernels_.multiply(forward_product(x, y, forward_finish(activation)));
 }
 
 template <class Element>
 void PackedLayer<Element>::forward_residual(BatchView<const Element> x, Density density, const DataColumns<Real>& data,
                                             BatchView<Element> residual, std::span<double> value) const {
-  kernels_.multiply({.depth = inputs_,
-                     .units = outputs_,
-                     .columns = x.cols(),
-                     .weights = forward_weights_.data(),
-                     .bias = bias_.data(),
-                     .x = x.data(),
-                     .x_stride = x.stride(),
-                     .y = residual.data(),
-                     .y_stride = residual.stride(),
-                     .finish = residual_finish(density),
-                     .data = data.data.data(),
-                     .data_stride = data.data.stride(),
-                     .datum = data.datum.data(),
-                     .value = value.data()});
+  Product<Element> product = forward_product(x, residual, residual_finish(density));
+  product.data = data.data.data();
+  product.data_stride = data.data.stride();
+  product.datum = data.datum.data();
+  product.value = value.data();
+  kernels_.multiply(product);
 }
 
 template <class Element>
 void PackedLayer<Element>::backward(BatchView<const Element> dy, Activation below, BatchView<const Element> x,
                                     BatchView<Element> dx) const {
-  kernels_.multiply({.depth = outputs_,
-                     .units = inputs_,
-                     .columns = dy.cols(),
-                     .weights = backward_weights_.data(),
-                     .bias = no_bias_.data(),
-                     .x = dy.data(),
-                     .x_stride = dy.stride(),
-                     .y = dx.data(),
-                     .y_stride = dx.stride(),
-                     .finish = backward_finish(below),
-                     .h = x.data()});
+  Product<Element> product = backward_product(dy, dx, backward_finish(below));
+  product.h = x.data();
+  kernels_.multiply(product);
 }
 
 template <class Element>
 void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView<Real> dx) const {
-  kernels_.multiply({.depth = outputs_,
-                     .units = inputs_,
-                     .columns = dy.cols(),
-                     .weights = backward_weights_.data(),
-                     .bias = no_bias_.data(),
-                     .x = dy.data(),
-                     .x_stride = dy.stride(),
-                     .y = nullptr,
-                     .y_stride = dx.stride(),
-                     .finish = Finish::sum,
-                     .sum = dx.data()});
+  Product<Element> product = backward_product(dy, {nullptr, dx.rows(), dx.cols()}, Finish::sum);
+  product.sum = dx.data();
+  kernels_.multiply(product);
 }
 
 template <class Real>

@@ -329,6 +329,22 @@ TEST(Refiner, TheStepSizeFindsTheAcceptanceItAimsAt) {
   }
 }
 
+TEST(Refiner, AimsAtTheKernelsOwnAcceptanceUnlessToldOtherwise) {
+  const auto target = make_toy(Toy::gaussian);
+  Team team(1);
+  const auto step_size_after = [&](const Kernel& kernel, const RefineConfig& config) {
+    Batch batch(*target, 40);
+    Refiner refiner(kernel, config, team);
+    for (std::uint32_t it = 1; it <= 20; ++it) refiner.refine(*target, batch.chains.view(), 40, it, PhiloxSource(5));
+    return refiner.step_size();
+  };
+  for (const test::SomeKernel& kernel : kernels) {
+    const double own = kernel->default_acceptance();
+    EXPECT_EQ(step_size_after(*kernel, {}), step_size_after(*kernel, {.acceptance = own}));
+    EXPECT_NE(step_size_after(*kernel, {}), step_size_after(*kernel, {.acceptance = own + 0.1}));
+  }
+}
+
 TEST(Refiner, OffAndOneInsideStepLeaveTheStepSizeAlone) {
   const auto target = make_toy(Toy::gaussian);
   Team team(1);
@@ -344,7 +360,8 @@ TEST(Refiner, RefusesImpossibleSettings) {
   Team team(1);
   EXPECT_THROW(Refiner(Hmc(), {0, Adapt::off, 0.1, 0.7}, team), InputError);
   EXPECT_THROW(Refiner(Hmc(), {3, Adapt::off, 0, 0.7}, team), InputError);
-  EXPECT_THROW(Refiner(Hmc(), {3, Adapt::off, 0.1, 1}, team), InputError);
+  for (const double acceptance : {1.0, 0.0, -0.5})
+    EXPECT_THROW(Refiner(Hmc(), {.adapt = Adapt::off, .acceptance = acceptance}, team), InputError);
   EXPECT_THROW(Hmc({0, 0}), InputError);
   EXPECT_THROW(Hmc({5, 5}), InputError);
 }

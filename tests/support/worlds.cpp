@@ -177,7 +177,7 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   const PhiloxSource random(check.seed);
   ExactSampler sampler(toy);
   Team team(1);
-  Refiner refiner(*check.kernel, {check.steps, check.adapt, check.step_size, check.kernel->default_acceptance()}, team);
+  Refiner refiner(*check.kernel, {.steps = check.steps, .adapt = check.adapt, .step_size = check.step_size}, team);
 
   struct Statistic {
     const char* name;

@@ -49,6 +49,20 @@ TEST(CellList, GoesOnWithWhatIsMissing) {
   EXPECT_EQ(counting.runs, 10);  // another configuration runs again
 }
 
+TEST(CellList, TheHelpBehindAKeyDoesNotCount) {
+  const test::TemporaryFolder folder;
+  Counting counting;
+  const auto runs_with = [&](const std::string& config) {
+    counting.runs = 0;
+    run(CellList(folder.path(), counting.cells(config)));
+    return counting.runs.load();
+  };
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # of old\n\n[t]\nb = 2  # likewise\n"), 5);
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # of today\n\n[t]\nb = 2  # other words\n"), 0);
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # z\"  # of today\n\n[t]\nb = 2  # other words\n"), 5);
+  EXPECT_EQ(runs_with("# 20 iterations\na = \"x  # z\"  # of today\n\n[t]\nb = 2  # other words\n"), 5);
+}
+
 TEST(CellList, RunsADamagedCellAgain) {
   const test::TemporaryFolder folder;
   Counting counting;
