@@ -1,5 +1,5 @@
 // A kernel of your own: the Barker proposal of Livingstone and Zanella (2022). It flips the sign of each coordinate's
-// step by a coin that the gradient loads, which forgives a step size that is too large better than MALA does.
+// step by a coin that the gradient biases. It tolerates too large a step size better than MALA does.
 #include <cmath>
 #include <cstdio>
 

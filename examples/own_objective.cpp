@@ -1,6 +1,6 @@
 // An objective of your own: the importance-weighted ELBO, log of the mean of p(x, z_i) / q(z_i) over the draws of an
 // iteration (Burda et al. 2016), by the doubly reparameterized gradient (Tucker et al. 2019): Σ w_i² ∇_z f · ∇_θ z_i
-// with normalised weights w_i. It is wider than a q fitted by the KL.
+// with normalised weights w_i. The q is wider than one fitted by KL.
 #include <cmath>
 #include <cstdio>
 
@@ -10,7 +10,7 @@ class ImportanceWeighted final : public hone::Objective {
  public:
   std::unique_ptr<Objective> clone() const override { return std::make_unique<ImportanceWeighted>(); }
   std::string name() const override { return "importance-weighted"; }
-  bool refines() const override { return false; }  // z0 is all that it reads
+  bool refines() const override { return false; }  // it reads z0 only
   int least_draws() const override { return 2; }   // with one it is the KL
 
   void add_ascent(const hone::Family& q, const hone::Evidence& e, std::span<double> gradient) override {

@@ -38,14 +38,18 @@ CellState state_of(const fs::path& experiment, const Cell& cell) {
   return parse_json(read_file(folder / "summary.json")).is_object() ? CellState::done : CellState::damaged;
 }
 
-CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
+void check_experiment_folder(const fs::path& folder) {
   std::error_code error;
-  if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
-    throw InputError(fmt::format("{}: exists and is not a folder", folder_.string()));
-  const bool fresh = !fs::exists(folder_, error) || fs::is_empty(folder_, error);
-  if (!fresh && !fs::is_directory(folder_ / "cells", error))
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    throw InputError(fmt::format("{}: exists and is not a folder", folder.string()));
+  const bool fresh = !fs::exists(folder, error) || fs::is_empty(folder, error);
+  if (!fresh && !fs::is_directory(folder / "cells", error))
     throw InputError(
-        fmt::format("{}: the folder holds something other than an experiment; choose another one", folder_.string()));
+        fmt::format("{}: the folder holds something other than an experiment; choose another one", folder.string()));
+}
+
+CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
+  check_experiment_folder(folder_);
 }
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }

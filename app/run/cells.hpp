@@ -27,6 +27,9 @@ inline bool is_done(const std::filesystem::path& experiment, const Cell& cell) {
   return state_of(experiment, cell) == CellState::done;
 }
 
+// Throws InputError if the folder holds something other than an experiment.
+void check_experiment_folder(const std::filesystem::path& folder);
+
 // A resumable list of cells in one folder. A cell runs in ID.partial, which is renamed to ID when it is finished. So a
 // folder ID always holds a whole run, and a list that was stopped continues with what is missing.
 class CellList {

@@ -120,18 +120,18 @@ Settings toy_settings(ToyConfig& config) {
   s.add("iterations", config.iterations, Bounds::between(1, 1e9), "iterations of the fit",
         "20000; 50000 for a mixture q");
   s.add("draws_per_iteration", config.draws_per_iteration, Bounds::between(1, 1e6),
-        "draws of q an iteration (of every component of a mixture)");
+        "draws of q per iteration (per component of a mixture)");
   add_optimizer_settings(
       s, {optimizer.kind, optimizer.rate_location, optimizer.rate_scale, optimizer.decay, optimizer.decay_every});
   s.add("rate_weight", optimizer.rate_weight, Bounds::at_least(0), "learning rate of the mixture weights");
   s.add("weights_from", config.weights_from, Bounds::between(0, 1e9),
-        "the mixture weights stand still up to this iteration", "1000 for kl, else 0");
+        "the mixture weights stay fixed up to this iteration", "1000 for kl, else 0");
   s.add("start_sd", config.start_sd, Bounds::at_least(scale_floor), "standard deviations of q at the start");
   s.add("value_draws", config.value_draws, Bounds::between(10000, 1e8),
-        "fresh draws (of every component) for the final values of ELBO and VCD");
+        "fresh draws (per component) for the final values of ELBO and VCD");
   add_seed_setting(s, config.seed);
   s.add("threads", config.threads, Bounds::between(1, 1024),
-        "threads that share out the draws of an iteration; pays with many draws");
+        "threads that share the draws of an iteration; worth it with many draws");
   return s;
 }
 

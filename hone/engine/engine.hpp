@@ -13,8 +13,8 @@
 namespace hone {
 
 /// Trains and evaluates a latent-variable model: a group of runs with the same configuration and data and a seed each.
-/// A single run is a group of one, and every function takes run 0 unless told otherwise. The interface is coarse: what
-/// an iteration consists of is up to the engine.
+/// A single run is a group of one, and every function takes run 0 unless told otherwise. The interface is coarse:
+/// each engine decides what an iteration consists of.
 class Engine {
  public:
   virtual ~Engine() = default;

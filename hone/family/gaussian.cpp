@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-// Two vectors of D numbers for the whitened point and its preconditioned form; grown once a thread.
+// Two vectors of D numbers for the whitened point and its preconditioned form; grown once per thread.
 struct Scratch {
   explicit Scratch(int dimension) {
     thread_local std::vector<double> storage;

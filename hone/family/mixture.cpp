@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// What every component says of one point z: u_k, v_k = Σ_k⁻¹ (z − μ_k) and q(k | z). The storage grows once a thread.
+// What every component says of one point z: u_k, v_k = Σ_k⁻¹ (z − μ_k) and q(k | z). The storage grows once per thread.
 struct MixtureFamily::Posterior {
   explicit Posterior(const MixtureFamily& family) : q(family) {
     thread_local std::vector<double> storage;

@@ -1,5 +1,5 @@
-// The gradient that the VCD gives to q's mean and standard deviation of a datum, as training computes it, against the
-// exact one: differences of the quadrature oracle, with the tiny decoder written out here.
+// The VCD's gradient in the mean and standard deviation of q for one datum, as training computes it, against the exact
+// one: differences of the quadrature oracle. The tiny decoder is written out here a second time.
 
 #include "tests/support/oracle.hpp"
 
@@ -59,7 +59,7 @@ TEST(AmortizedOracle, VcdGradientOfEveryDatum) {
   for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
   const DataSet data = binary_data(values, pixels);
   std::vector<int> alternating(batch);
-  for (int c = 0; c < batch; ++c) alternating[c] = c % 2;  // a datum that comes twice has its own random numbers
+  for (int c = 0; c < batch; ++c) alternating[c] = c % 2;  // each occurrence of a datum has its own random numbers
 
   std::vector<double> q(4);         // mean and sd of both data
   std::array<Moments, 4> gradient;  // an iteration is one observation

@@ -90,12 +90,12 @@ TEST(LatentChains, APointThatIsNotANumberHasNoDensity) {
 class Bf16Chains : public testing::Test {
  protected:
   void SetUp() override {
-    if (!supports_bf16()) GTEST_SKIP() << "no bf16 products here";
+    if (!supports_bf16()) GTEST_SKIP() << "this CPU has no bf16 products";
   }
 };
 
 // Within 1 % of a gradient's length on average over columns. A ReLU that rounds to the other side of its kink shows in
-// a single column: within 10 % of its length and 2 % of the batch's largest slope.
+// a single column: within 10 % of its length and 2 % of the batch's largest gradient.
 TEST_F(Bf16Chains, GradientAgainstFloat) {
   for (const DecoderConfig& config : configs()) {
     const Model<float> exact(config), model(config, Gradients::bf16);
@@ -171,7 +171,7 @@ TEST(Bf16, NeedsFloats) {
 }
 
 TEST(Bf16, WhereThereIsNoneIsAnInputError) {
-  if (supports_bf16()) GTEST_SKIP() << "bf16 products can be had here";
+  if (supports_bf16()) GTEST_SKIP() << "this CPU has bf16 products";
   Parameters<float> parameters;
   EXPECT_THROW(Decoder<float>(vae, parameters, Gradients::bf16), InputError);
 }

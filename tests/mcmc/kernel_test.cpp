@@ -28,7 +28,7 @@ struct Batch {
 const test::SomeKernel kernels[] = {test::hmc({5, 0}), test::hmc({5, 4}), test::hmc({5, 4, StepSizes::varied}),
                                     test::mala(), test::random_walk()};
 
-// A kernel keeps value and gradient of where the chains stand up to date.
+// A kernel keeps the chains' values and gradients up to date.
 TEST(Kernels, KeepValueAndGradientOfThePoint) {
   const auto target = make_toy(Toy::banana);
   const PhiloxSource random(4);
@@ -167,7 +167,7 @@ TEST(Hmc, VariedStepSizesLeaveTheTargetInvariant) {
   expect_same([](double x) { return x < -4 ? 1.0 : 0.0; });
 }
 
-// Where ε is twenty times too large for a place, a fixed one never moves, varied ones do.
+// Where ε is twenty times too large, chains with a fixed ε never move; with a varied ε they do.
 TEST(Hmc, VariedStepSizesFreeStuckChains) {
   const DensityTarget stiff(1, [](std::span<const double> z, std::span<double> gradient) {
     gradient[0] = -400 * z[0];
@@ -258,7 +258,7 @@ TEST(Refiner, TwoThreadsGiveTheSameBits) {
     }
 }
 
-// z → −z: leaves a symmetric target invariant, and says how many of it there are.
+// z → −z: leaves a symmetric target invariant, and counts its own instances.
 class Mirror final : public Kernel {
  public:
   explicit Mirror(int* clones) : clones_(clones) {}
@@ -296,7 +296,7 @@ TEST(Refiner, RunsAKernelOfTheCallersOwnAClonePerThread) {
   }
 }
 
-// A clone of a kernel that has moved chains is the kernel that has not: scratch memory carries nothing over.
+// A clone of a used kernel behaves like a new one: scratch memory carries nothing over.
 TEST(Kernels, ACloneGivesTheSameBits) {
   const auto target = make_toy(Toy::banana);
   const PhiloxSource random(4);

@@ -57,10 +57,10 @@ TEST(CellList, TheHelpBehindAKeyDoesNotCount) {
     run(CellList(folder.path(), counting.cells(config)));
     return counting.runs.load();
   };
-  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # of old\n\n[t]\nb = 2  # likewise\n"), 5);
-  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # of today\n\n[t]\nb = 2  # other words\n"), 0);
-  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # z\"  # of today\n\n[t]\nb = 2  # other words\n"), 5);
-  EXPECT_EQ(runs_with("# 20 iterations\na = \"x  # z\"  # of today\n\n[t]\nb = 2  # other words\n"), 5);
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # old help\n\n[t]\nb = 2  # more of it\n"), 5);
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # new help\n\n[t]\nb = 2  # more of that\n"), 0);
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # z\"  # new help\n\n[t]\nb = 2  # more of that\n"), 5);
+  EXPECT_EQ(runs_with("# 20 iterations\na = \"x  # z\"  # new help\n\n[t]\nb = 2  # more of that\n"), 5);
 }
 
 TEST(CellList, RunsADamagedCellAgain) {
