@@ -89,7 +89,8 @@ void refine(benchmark::State& state, const DecoderConfig& config, Gradients grad
   constexpr int chains = 100, steps = 8, leapfrog = 5;
   Model model(config, chains, gradients);
   Team team(static_cast<int>(state.range(0)));
-  Refiner refiner(Hmc({leapfrog}), {steps, Adapt::inside, 0.5 / config.latent, 0.9}, team);
+  Refiner refiner(Hmc({leapfrog}),
+                  {.steps = steps, .adapt = Adapt::inside, .step_size = 0.5 / config.latent, .acceptance = 0.9}, team);
   const PhiloxSource random(3);
   Chains batch(config.latent, chains);
   batch.z = model.z;

@@ -35,7 +35,8 @@ class Barker final : public hone::Kernel {
         const double step = z(i, c) - chains.z(i, c);
         log_ratio += softplus(-step * chains.gradient(i, c)) - softplus(step * gradient(i, c));
       }
-      hone::metropolis({log_ratio, value[c], z.column(c), gradient.column(c)}, move, chains, c);
+      hone::metropolis({.log_ratio = log_ratio, .value = value[c], .z = z.column(c), .gradient = gradient.column(c)},
+                       move, chains, c);
     }
   }
 };

@@ -20,15 +20,15 @@ class ImportanceWeighted final : public hone::Objective {
     weight_.resize(n);
     for (int i = 0; i < n; ++i) sum += weight_[i] = e.draws.weight[i] * std::exp(e.f0(i) - top);
     for (double& w : weight_) w = (w / sum) * (w / sum);
-    slope_ = e.grad_p0;  // ∇_z f
+    grad_f_ = e.grad_p0;  // ∇_z f
     for (int i = 0; i < n; ++i)
-      for (int d = 0; d < q.dimension(); ++d) slope_(d, i) -= e.grad_q0(d, i);
-    q.add_pathwise(e.draws, slope_, weight_, gradient);
+      for (int d = 0; d < q.dimension(); ++d) grad_f_(d, i) -= e.grad_q0(d, i);
+    q.add_pathwise(e.draws, grad_f_, weight_, gradient);
   }
 
  private:
   std::vector<double> weight_;
-  hone::Matrix<double> slope_{1, 1};
+  hone::Matrix<double> grad_f_{1, 1};
 };
 
 // sd of the first coordinate, averaged over the second half of the iterations

@@ -181,7 +181,7 @@ Attempt attempt(const Download& request, Partial& partial) {
   if (!handle) throw Error("libcurl cannot be initialised");
   std::array<char, CURL_ERROR_SIZE> message{};
   const std::uint64_t begin = partial.size();
-  Transfer transfer{request, partial, handle.get(), begin, begin};
+  Transfer transfer{.request = request, .partial = partial, .handle = handle.get(), .begin = begin, .received = begin};
   configure(handle.get(), request, transfer, message.data());
   const std::string range = fmt::format("{}-", begin);
   // CURLOPT_RANGE, not RESUME_FROM: the latter fails if the server answers with the whole file.

@@ -73,7 +73,8 @@ std::string report_fig2(const std::vector<Fig2Point>& points, const ReportContex
   for (const Panel& panel : panels) text += sentence(panel);
   text += missing_text(context);
   const bool any = std::ranges::any_of(panels, [](const Panel& panel) { return !panel.by_steps.empty(); });
-  if (any && draw({"fig2", 1100, 450, script_of(panels)}, folder)) text += "Picture: figures/fig2.svg\n";
+  if (any && draw({.name = "fig2", .width = 1100, .height = 450, .script = script_of(panels)}, folder))
+    text += "Picture: figures/fig2.svg\n";
   write_report(context, "fig2.md", text);
   return text;
 }

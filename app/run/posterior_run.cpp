@@ -133,8 +133,9 @@ void write_posterior_run(const RunFolder& folder, const Posterior& posterior, co
                fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
                            posterior_run_settings(config).to_toml()));
   folder.write("q.json", q_json(fit.fit.q, posterior));
-  const DrawTable q{posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0};
-  const DrawTable refined{posterior.names(), fit.natural_refined, fit.log_pt, fit.log_qt};
+  const DrawTable q{.names = posterior.names(), .values = fit.natural_q, .log_p = fit.log_p0, .log_q = fit.log_q0};
+  const DrawTable refined{
+      .names = posterior.names(), .values = fit.natural_refined, .log_p = fit.log_pt, .log_q = fit.log_qt};
   const std::string verdict = "verdict = " + name_of(fit.judgement.verdict);
   write_stan_csv(folder.path() / "draws_q.csv", q, {"independent draws of q", verdict});
   write_stan_csv(

@@ -33,8 +33,7 @@ double refine(const TrainConfig& config, const TrainState& state, const Model<Re
   Team alone(1);
   double step_size = state.step_size;
   if (!config.objective->refines())
-    step_size =
-        find_step_size(target, *config.kernel, chains, step_size, config.refine.aim(*config.kernel), random, alone);
+    step_size = find_step_size(target, *config.kernel, chains, step_size, config.refine.acceptance, random, alone);
   RefineConfig refinement = config.refine;
   refinement.adapt = Adapt::off;
   refinement.step_size = step_size;

@@ -87,7 +87,8 @@ class Refiner {
 };
 
 /// A step size at which a step from `chains` (evaluated; they are not moved) has about the acceptance probability
-/// `acceptance`: doubled or halved from `step_size`, then bisected. Within a factor of 2²⁰ of where it began.
+/// `acceptance` (−1: the kernel's default): doubled or halved from `step_size`, then bisected. Within a factor of 2²⁰
+/// of where it began.
 double find_step_size(const Target& target, const Kernel& kernel, const Chains& chains, double step_size,
                       double acceptance, const RandomSource& random, Team& team);
 

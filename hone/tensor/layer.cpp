@@ -24,11 +24,11 @@ Finish forward_finish(Activation activation) {
 Finish backward_finish(Activation activation) {
   switch (activation) {
     case Activation::relu:
-      return Finish::slope_relu;
+      return Finish::derivative_relu;
     case Activation::tanh:
-      return Finish::slope_tanh;
+      return Finish::derivative_tanh;
     case Activation::softplus:
-      return Finish::slope_softplus;
+      return Finish::derivative_softplus;
     case Activation::linear:
       break;
   }
@@ -70,9 +70,23 @@ PackedLayer<Element>::PackedLayer(int inputs, int outputs, Directions directions
 template <class Element>
 void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const Real> bias, int part, int parts) {
   const auto row = static_cast<std::size_t>(outputs_);
-  kernels_.pack({outputs_, inputs_, weights.data(), 1, row, part, parts}, forward_weights_.data());
+  kernels_.pack({.units = outputs_,
+                 .depth = inputs_,
+                 .from = weights.data(),
+                 .unit_stride = 1,
+                 .depth_stride = row,
+                 .part = part,
+                 .parts = parts},
+                forward_weights_.data());
   if (!backward_weights_.empty())
-    kernels_.pack({inputs_, outputs_, weights.data(), row, 1, part, parts}, backward_weights_.data());
+    kernels_.pack({.units = inputs_,
+                   .depth = outputs_,
+                   .from = weights.data(),
+                   .unit_stride = row,
+                   .depth_stride = 1,
+                   .part = part,
+                   .parts = parts},
+                  backward_weights_.data());
   if (part == 0) std::copy(bias.begin(), bias.end(), bias_.begin());
 }
 
@@ -140,8 +154,15 @@ void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
                      SimdLevel level) {
-  kernels_of<Real>(level).outer_product(
-      {dy.rows(), dy.cols(), x.data(), x.stride(), dy.data(), dy.stride(), begin, end, weights.data()});
+  kernels_of<Real>(level).outer_product({.units = dy.rows(),
+                                         .columns = dy.cols(),
+                                         .x = x.data(),
+                                         .x_stride = x.stride(),
+                                         .dy = dy.data(),
+                                         .dy_stride = dy.stride(),
+                                         .begin = begin,
+                                         .end = end,
+                                         .gradient = weights.data()});
 }
 
 template <class Real>

@@ -88,7 +88,7 @@ TEST_F(Bf16Trajectory, HmcMakesTheSameTrajectory) {
     random.record({Purpose::momentum, 1, static_cast<std::uint32_t>(c)}, momentum);
     random.record({Purpose::accept, 1, static_cast<std::uint32_t>(c)}, {1e-300});  // accepts
   }
-  Hmc({leapfrog}).step(model.target, {random, 1, 0, 0.05}, chains.view());
+  Hmc({leapfrog}).step(model.target, {.random = random, .iteration = 1, .step = 0, .step_size = 0.05}, chains.view());
   const Phase end = integrate(model.target, model.target, start, 0.05);
   EXPECT_LT(largest_difference(chains.z, end.z), 1e-12);
 }
@@ -130,7 +130,7 @@ TEST_F(Bf16Trajectory, LeavesThePosteriorInvariant) {
   const Matrix<double> start = chains.z;
   target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
   Team team(1);
-  Refiner refiner(Hmc({leapfrog}), {10, Adapt::off, 0.45, 0.9}, team);
+  Refiner refiner(Hmc({leapfrog}), {.steps = 10, .adapt = Adapt::off, .step_size = 0.45, .acceptance = 0.9}, team);
   const Refinement refinement = refiner.refine(target, chains.view(), chains_count, 1, PhiloxSource(9));
   EXPECT_GT(refinement.acceptance, 0.6);
   EXPECT_LT(refinement.acceptance, 0.99);  // the accept step has something to do

@@ -72,7 +72,7 @@ TrainConfig config_of(const std::string& objective) {
   config.model = {ModelKind::gaussian_mf, latent, {}, {}, Activation::relu};
   config.objective = objective_named(objective);
   config.shared_until = 100;
-  config.refine = {5, Adapt::inside, 0.2, 0.9, -1};
+  config.refine = {.steps = 5, .adapt = Adapt::inside, .step_size = 0.2, .acceptance = 0.9};
   config.precision = Precision::float64;
   return config;
 }

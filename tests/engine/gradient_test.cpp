@@ -170,7 +170,7 @@ TrainConfig config_of(const SomeObjective& objective, ModelKind model = ModelKin
       model, latent, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, activation};
   config.objective = objective;
   config.shared_until = 1;
-  config.refine = {3, Adapt::inside, 0.1, 0.9, -1};
+  config.refine = {.steps = 3, .adapt = Adapt::inside, .step_size = 0.1, .acceptance = 0.9};
   config.batch = batch;
   config.precision = Precision::float64;
   return config;

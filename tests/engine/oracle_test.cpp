@@ -25,7 +25,7 @@ TrainConfig config_of() {
   TrainConfig config;
   config.model = {ModelKind::vae, 1, {hidden}, {2}, Activation::tanh};
   config.kernel = hmc({leapfrog});
-  config.refine = {steps, Adapt::off, step_size, 0.9, -1};
+  config.refine = {.steps = steps, .adapt = Adapt::off, .step_size = step_size, .acceptance = 0.9};
   config.batch = batch;
   config.shared_until = 5;
   config.rate_mean = config.rate_scale = config.rate_model = 0;  // nothing moves but the control variates

@@ -28,7 +28,7 @@ TrainConfig config_of(const SomeObjective& objective, Precision precision, Model
       model, 3, model == ModelKind::vae ? std::vector{64, 13} : std::vector<int>{}, {64, 13}, Activation::relu};
   config.objective = objective;
   config.shared_until = 10;
-  config.refine = {4, Adapt::inside, 0.05, 0.9, -1};
+  config.refine = {.steps = 4, .adapt = Adapt::inside, .step_size = 0.05, .acceptance = 0.9};
   config.batch = 37;
   config.precision = precision;
   return config;

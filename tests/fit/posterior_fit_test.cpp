@@ -352,8 +352,14 @@ TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
   FitConfig config;
   config.objective = test::by_vcd({.entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out});
   config.kernel = test::hmc({5, 4, StepSizes::varied});
-  config.refine = {2, Adapt::off, 0.4, 0.8};
-  config.optimizer = {OptimizerKind::adam, 0, 0, 0, 1, 0, PositiveSteps::logarithmic, 0};  // θ does not move
+  config.refine = {.steps = 2, .adapt = Adapt::off, .step_size = 0.4, .acceptance = 0.8};
+  config.optimizer = {.kind = OptimizerKind::adam,  // θ does not move
+                      .rate_location = 0,
+                      .rate_scale = 0,
+                      .rate_weight = 0,
+                      .decay = 1,
+                      .decay_every = 0,
+                      .positive = PositiveSteps::logarithmic};
   config.draws_per_iteration = 16;
   GaussianFamily q(1, Covariance::full);
   const PhiloxSource random(3);
@@ -368,7 +374,10 @@ TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
     for (std::uint64_t batch = 0; batch < 40; ++batch) {
       GaussianFamily moved(1, Covariance::full);
       const auto value = [&] {
-        return estimate_divergence(whitened, moved, {config.kernel, 2, 0.4, 15000, 1}, PhiloxSource(batch)).vcd.mean;
+        return estimate_divergence(whitened, moved,
+                                   {.kernel = config.kernel, .steps = 2, .step_size = 0.4, .draws = 15000},
+                                   PhiloxSource(batch))
+            .vcd.mean;
       };
       slope.add(test::derivative_in(moved.parameters()[k], value, k == 0 ? 50 : 0.1));  // a step of 0.05 or 0.1
     }

@@ -39,8 +39,10 @@ Cell toy_cell(const std::string& id, ToyConfig config) {
       folder.write("summary.json", Json{{"failure", error.what()}}.dump(2) + "\n");
     }
   };
-  return {id, toy_settings(config).to_toml(), run,
-          toy_seconds(*config.iterations, config.steps) * config.draws_per_iteration};
+  return {.id = id,
+          .config = toy_settings(config).to_toml(),
+          .run = run,
+          .seconds = toy_seconds(*config.iterations, config.steps) * config.draws_per_iteration};
 }
 
 // What is measured of one gradient estimator with one draw.
@@ -205,7 +207,7 @@ std::vector<SecondsPoint> seconds_points(Scale scale, const std::string& data, c
       folder.write("config.toml", text);
       folder.write("summary.json", json.dump(2) + "\n");
     };
-    points.push_back({model, {"claim-seconds-" + model, text, run, seconds}});
+    points.push_back({model, {.id = "claim-seconds-" + model, .config = text, .run = run, .seconds = seconds}});
   }
   return points;
 }
