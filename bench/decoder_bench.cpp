@@ -1,7 +1,6 @@
 // The gradient (and value) of log p(x, z) for a thread's share of chains, as the inside of a leapfrog trajectory needs
-// it, and what else an iteration does with the networks. GFLOP/s are those of one thread; `of_peak` is their fraction
-// of the fused multiply-adds that one core does at most, measured in the same run (those of floats, for bf16 products
-// too).
+// it, and the other work of an iteration on the networks. GFLOP/s are those of one thread; `of_peak` is their fraction
+// of one core's peak of fused multiply-adds, measured in the same run (in floats, for bf16 products too).
 
 #include <benchmark/benchmark.h>
 
@@ -84,13 +83,14 @@ void log_joint(benchmark::State& state, const DecoderConfig& config, Gradients g
   report(state, passes * pass_flops(config) * static_cast<double>(state.range(0)));
 }
 
-// Refines 100 chains as an iteration of the paper's does: t = 8 steps of L = 5, on range(0) threads.
+// Refines 100 chains as one of the paper's iterations does: t = 8 steps of L = 5, on range(0) threads.
 void refine(benchmark::State& state, const DecoderConfig& config, Gradients gradients) {
   if (gradients == Gradients::bf16 && !supports_bf16()) return state.SkipWithError("this CPU has no bf16 products");
   constexpr int chains = 100, steps = 8, leapfrog = 5;
   Model model(config, chains, gradients);
   Team team(static_cast<int>(state.range(0)));
-  Refiner refiner(Hmc({leapfrog}), {steps, Adapt::inside, 0.5 / config.latent, 0.9}, team);
+  Refiner refiner(Hmc({leapfrog}),
+                  {.steps = steps, .adapt = Adapt::inside, .step_size = 0.5 / config.latent, .acceptance = 0.9}, team);
   const PhiloxSource random(3);
   Chains batch(config.latent, chains);
   batch.z = model.z;

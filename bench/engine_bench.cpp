@@ -1,5 +1,5 @@
 // One whole iteration of the paper's models, as training makes it. GFLOP/s count the products of the networks alone;
-// `of_peak` is their fraction of what the threads' cores do at most, measured in the same run.
+// `of_peak` is their fraction of the peak of the threads' cores, measured in the same run.
 
 #include <benchmark/benchmark.h>
 

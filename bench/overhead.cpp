@@ -1,5 +1,6 @@
-// What `hone fit` costs beside the model, on one thread: processor time of a whole fit with its checks outside log p
-// and its gradient, per gradient. The posterior is a correlated Gaussian, whose own takes a fraction of a microsecond.
+// What `hone fit` costs besides the model, on one thread: processor time per gradient that a whole fit with its checks
+// spends outside log p and its gradient. The posterior is a correlated Gaussian, which takes a fraction of a
+// microsecond.
 //   bench_overhead [dimension …]
 #include <fmt/format.h>
 

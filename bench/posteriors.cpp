@@ -83,7 +83,7 @@ void run(const test::KnownPosterior& known, std::uint64_t seed, int threads) {
     if (!stage) return;
     (stage->objective == "kl" ? kl : vcd).see(score_of_q(fit.q, *posterior, reference), fit.gradients);
   });
-  // The cheap way to refined draws: 1000 of them from q by KL. Its price counts for "to 0.1 sd" if it gets there.
+  // The cheap way to refined draws: 1000 of them from q by KL. Its cost counts for "to 0.1 sd" if it gets that close.
   CheckedFitConfig cheap = config;
   cheap.fit.objective = nullptr;
   cheap.draws = 1000;

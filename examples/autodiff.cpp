@@ -1,4 +1,4 @@
-// A posterior whose gradient nobody wrote: Eigen's AutoDiff (Debian: libeigen3-dev) takes it from the formula.
+// A posterior without a hand-written gradient: Eigen's AutoDiff (Debian: libeigen3-dev) derives it from the formula.
 // Growth of a plant: height ~ N(limit (1 − exp(−rate·week)), noise); limit, rate and noise are positive.
 #include <Eigen/Dense>
 #include <array>

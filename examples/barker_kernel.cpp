@@ -1,5 +1,5 @@
 // A kernel of your own: the Barker proposal of Livingstone and Zanella (2022). It flips the sign of each coordinate's
-// step by a coin that the gradient loads, which forgives a step size that is too large better than MALA does.
+// step by a coin that the gradient biases. It tolerates too large a step size better than MALA does.
 #include <cmath>
 #include <cstdio>
 
@@ -15,7 +15,7 @@ class Barker final : public hone::Kernel {
 
   void step(const hone::Target& target, const hone::Move& move, const hone::ChainsView& chains) override {
     const int d = chains.z.rows(), n = chains.count();
-    hone::Matrix<double> z(d, n), slope(d, n);
+    hone::Matrix<double> z(d, n), gradient(d, n);
     std::vector<double> coin(d), value(n);
     std::vector<std::uint32_t> datum(n);
     for (int c = 0; c < n; ++c) {
@@ -28,14 +28,15 @@ class Barker final : public hone::Kernel {
         z(i, c) = chains.z(i, c) + (keep ? step : -step);
       }
     }
-    target.evaluate(z, hone::Want::both, value, slope, datum);
+    target.evaluate(z, hone::Want::both, value, gradient, datum);
     for (int c = 0; c < n; ++c) {
       double log_ratio = value[c] - chains.value[c];
       for (int i = 0; i < d; ++i) {  // of the coins there and back; the normals are symmetric
         const double step = z(i, c) - chains.z(i, c);
-        log_ratio += softplus(-step * chains.gradient(i, c)) - softplus(step * slope(i, c));
+        log_ratio += softplus(-step * chains.gradient(i, c)) - softplus(step * gradient(i, c));
       }
-      hone::metropolis({log_ratio, value[c], z.column(c), slope.column(c)}, move, chains, c);
+      hone::metropolis({.log_ratio = log_ratio, .value = value[c], .z = z.column(c), .gradient = gradient.column(c)},
+                       move, chains, c);
     }
   }
 };
@@ -52,7 +53,7 @@ int main() {
   hone::Chains chains(2, 4000);  // all begin at 0
   target.evaluate(chains.z, hone::Want::both, chains.value, chains.gradient);
   const Barker barker;
-  hone::Refiner refiner(barker, {.steps = 200, .step_size = 1, .acceptance = barker.default_acceptance()}, team);
+  hone::Refiner refiner(barker, {.steps = 200, .step_size = 1}, team);
   const double acceptance = refiner.refine(target, chains.view(), 4000, 1, random).acceptance;
   const double mean[2] = {1, -0.57722}, sd[2] = {0.5, 1.28255};
   bool good = acceptance > 0.3;

@@ -1,5 +1,5 @@
 // Eight schools, from a density with a gradient written by hand to the verdict on its fit. The parameters are mu,
-// tau > 0 and theta = mu + tau·eta; the coordinates of the fit are mu, log tau and eta, which know no bounds.
+// tau > 0 and theta = mu + tau·eta; the coordinates of the fit are mu, log tau and eta, which are unbounded.
 #include <array>
 #include <cmath>
 #include <cstdio>

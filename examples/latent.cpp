@@ -1,4 +1,4 @@
-// Trains a small VAE on data held in memory and says how likely it finds data that it has not seen: about 30 lines.
+// Trains a small VAE on data held in memory and prints the log-likelihood of unseen data: about 30 lines.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@ hone::DataSet stripes(int count, unsigned seed) {
 
 int main() {
   const hone::DataSet train = stripes(2000, 1), test = stripes(100, 2);
-  hone::TrainConfig config;  // the paper's, but for the size
+  hone::TrainConfig config;  // the paper's, except for the size
   config.model.latent = 4;
   config.model.hidden = config.model.encoder_hidden = {32};
   config.rate_mean = config.rate_scale = config.rate_model = 5e-3;

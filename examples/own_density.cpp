@@ -23,8 +23,9 @@ int main() {
 
   double mean[2], sd[2];
   q.moments(mean, sd);
-  const hone::Divergence value =
-      hone::estimate_divergence(target, q, {config.kernel, config.refine.steps, fit.step_size(), 20000, 1}, random);
+  const hone::Divergence value = hone::estimate_divergence(
+      target, q, {.kernel = config.kernel, .steps = config.refine.steps, .step_size = fit.step_size(), .draws = 20000},
+      random);
   std::printf("q: mean %.2f %.2f, sd %.2f %.2f\n", mean[0], mean[1], sd[0], sd[1]);
   std::printf("VCD %.3f ± %.3f: zero would be a perfect q\n", value.vcd.mean, value.vcd.se);
   return std::isfinite(value.vcd.mean) ? 0 : 1;

@@ -11,7 +11,7 @@ using Points = MatrixView<const double>;
 using Weights = std::span<const double>;
 constexpr int nu = 5;
 double log_t(double u) { return -0.5 * (nu + 1) * std::log1p(u * u / nu); }  // up to a constant
-double pull(double u) { return (nu + 1) * u / (nu + u * u); }                // minus its slope
+double pull(double u) { return (nu + 1) * u / (nu + u * u); }                // minus its derivative
 
 class StudentFamily final : public Family {  // θ: D means, then D logarithms of scales; z = mean + scale · t
  public:

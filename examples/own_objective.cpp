@@ -1,6 +1,6 @@
 // An objective of your own: the importance-weighted ELBO, log of the mean of p(x, z_i) / q(z_i) over the draws of an
 // iteration (Burda et al. 2016), by the doubly reparameterized gradient (Tucker et al. 2019): Σ w_i² ∇_z f · ∇_θ z_i
-// with normalised weights w_i. It is wider than a q fitted by the KL.
+// with normalised weights w_i. The q is wider than one fitted by KL.
 #include <cmath>
 #include <cstdio>
 
@@ -10,7 +10,7 @@ class ImportanceWeighted final : public hone::Objective {
  public:
   std::unique_ptr<Objective> clone() const override { return std::make_unique<ImportanceWeighted>(); }
   std::string name() const override { return "importance-weighted"; }
-  bool refines() const override { return false; }  // z0 is all that it reads
+  bool refines() const override { return false; }  // it reads z0 only
   int least_draws() const override { return 2; }   // with one it is the KL
 
   void add_ascent(const hone::Family& q, const hone::Evidence& e, std::span<double> gradient) override {
@@ -20,15 +20,15 @@ class ImportanceWeighted final : public hone::Objective {
     weight_.resize(n);
     for (int i = 0; i < n; ++i) sum += weight_[i] = e.draws.weight[i] * std::exp(e.f0(i) - top);
     for (double& w : weight_) w = (w / sum) * (w / sum);
-    slope_ = e.grad_p0;  // ∇_z f
+    grad_f_ = e.grad_p0;  // ∇_z f
     for (int i = 0; i < n; ++i)
-      for (int d = 0; d < q.dimension(); ++d) slope_(d, i) -= e.grad_q0(d, i);
-    q.add_pathwise(e.draws, slope_, weight_, gradient);
+      for (int d = 0; d < q.dimension(); ++d) grad_f_(d, i) -= e.grad_q0(d, i);
+    q.add_pathwise(e.draws, grad_f_, weight_, gradient);
   }
 
  private:
   std::vector<double> weight_;
-  hone::Matrix<double> slope_{1, 1};
+  hone::Matrix<double> grad_f_{1, 1};
 };
 
 // sd of the first coordinate, averaged over the second half of the iterations

@@ -10,13 +10,13 @@ LIBRARY = ["base", "tensor", "target", "family", "mcmc", "objective", "optim", "
            "engine/cpu", "engine/cuda"]
 APPLICATION = ["data", "run", "report", "cli"]
 ROOMS = [f"hone/{room}" for room in LIBRARY] + [f"app/{room}" for room in APPLICATION]
-# Rooms above that a room may not use all the same.
+# Rooms above that a room may nevertheless not use.
 FORBIDDEN = {
     "hone/family": ["hone/target"],        # q never sees a target
     "hone/engine/cuda": ["hone/engine/cpu"],
     "app/report": [f"hone/{room}" for room in LIBRARY if room != "base"] + ["app/data"],
 }
-# Files that may look down: the table of engines.
+# Files that may include rooms below: the table of engines.
 ALLOWED = {"hone/engine/engines.cpp": ["hone/engine/cpu", "hone/engine/cuda"]}
 UMBRELLA = "hone/hone.hpp"
 PRINTING = ["app/run/progress.cpp"]

@@ -16,7 +16,7 @@ namespace {
 struct CheckCommand {
   explicit CheckCommand(CLI::App& command) : settings(tolerances()), flags(command, settings, ConfigFlag::none) {
     command.add_option("run", run, "folder of a 'hone fit'")->required()->option_text("RUN");
-    command.add_flag("--json", json, "print the verdict and all figures as JSON");
+    command.add_flag("--json", json, "print the verdict and all numbers behind it as JSON");
   }
 
   Settings tolerances() {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "app/data/load.hpp"
 #include "app/data/picture.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
 
 namespace hone {
 namespace {
@@ -157,7 +157,7 @@ void show(DataOptions options) {
     return;
   }
   const int count = std::min(options.count > 0 ? options.count : 2 * fitting, data.size());
-  const bool coloured = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  const bool coloured = isatty(STDOUT_FILENO) && environment("NO_COLOR").empty();
   fmt::print("{}", text_of(picture_of(data, count, fitting), coloured ? TextColour::grey : TextColour::none));
 }
 

@@ -39,7 +39,7 @@ void print_importance(const EvaluationSummary& s, const EvaluationConfig& config
   };
   for (int j = 0; j < proposal_count; ++j)
     if (config.proposals[j]) print_row(names[j], s.proposal[j], effective(s.effective_samples[j]));
-  print_row("best of these for each datum", s.best, "the paper's figure; not a lower bound");
+  print_row("best of these for each datum", s.best, "the paper's measure; not a lower bound");
   print_row("chosen on a pilot, fresh draws", s.pilot, "a lower bound in the mean");
   print_row("equal mixture of these", s.mixture,
             "a lower bound in the mean; " + effective(s.mixture_effective_samples));
@@ -116,7 +116,7 @@ void add_eval_command(CLI::App& program) {
   const auto state = std::make_shared<EvalCommand>();
   EvaluateOptions& options = state->options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  command->add_option("run", state->folder, "run folder of hone train; the figures are added to its summary.json")
+  command->add_option("run", state->folder, "run folder of hone train; the results are added to its summary.json")
       ->required()
       ->option_text("RUN");
   command->add_option("--samples", state->importance.samples, "draws S per proposal")
@@ -131,7 +131,7 @@ void add_eval_command(CLI::App& program) {
   command->add_flag("--ais", state->ais, "also run annealed importance sampling: a lower bound that needs no proposal");
   command
       ->add_flag("--ais-only", state->ais_only,
-                 "run only annealed importance sampling; other figures in summary.json stay")
+                 "run only annealed importance sampling; other results in summary.json stay")
       ->excludes("--ais");
   const AnnealingConfig& annealed = state->annealing.config;
   command->add_option("--ais-steps", state->annealing.config.steps, "temperatures K from the prior to the posterior")
@@ -152,7 +152,7 @@ void add_eval_command(CLI::App& program) {
   command->add_option("--data-dir", state->data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
   command->add_flag("--quiet", state->quiet, "print only the result");
-  command->add_flag("--json", state->json, "print the figures as JSON instead of the table");
+  command->add_flag("--json", state->json, "print the results as JSON instead of the table");
   command->callback([state, command] {
     state->choose(*command);
     state->run();

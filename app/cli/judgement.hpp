@@ -4,7 +4,7 @@
 
 namespace hone {
 
-// Prints the verdict and the figures behind it.
+// Prints the verdict and the numbers behind it.
 void print_judgement(const Judgement& judgement, const Findings& findings);
 
 }  // namespace hone

@@ -277,7 +277,7 @@ void ReproduceCommand::run() {
   if (!seeds_text.empty() && seeds_text.find(',') != std::string::npos)
     throw InputError(fmt::format("--seeds: '{}' is not allowed; expected a number of seeds", seeds_text));
   const SignalNote note(stop_after);
-  CellList(out, {});  // refuses a folder that holds something else
+  check_experiment_folder(out);
   check_can_make_folder(out);
   if (dry_run || !quiet) pace = std::make_unique<Pace>();
   find_data();

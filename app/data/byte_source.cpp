@@ -114,7 +114,7 @@ std::size_t ByteSource::read(std::span<std::uint8_t> out) {
 // At least one byte, or none at the end of the last member.
 std::size_t ByteSource::read_inflated(std::span<std::uint8_t> out) {
   z_stream& stream = inflater_->stream;
-  const std::size_t room = std::min(out.size(), chunk);
+  const std::size_t space = std::min(out.size(), chunk);
   while (!inflater_->ended) {
     if (!input_->refill(name_))
       throw InputError(fmt::format("{}: the gzip data end early, at compressed byte {} (byte {} of the content)", name_,
@@ -123,10 +123,10 @@ std::size_t ByteSource::read_inflated(std::span<std::uint8_t> out) {
     stream.next_in = const_cast<Bytef*>(input_->window.data());  // zlib only reads it
     stream.avail_in = static_cast<uInt>(given);
     stream.next_out = out.data();
-    stream.avail_out = static_cast<uInt>(room);
+    stream.avail_out = static_cast<uInt>(space);
     const int status = inflate(&stream, Z_NO_FLUSH);
     input_->take(given - stream.avail_in);
-    const std::size_t got = room - stream.avail_out;
+    const std::size_t got = space - stream.avail_out;
     if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
       throw InputError(fmt::format("{}: corrupt gzip data at compressed byte {} (byte {} of the content): {}", name_,
                                    input_->consumed, offset_ + got, stream.msg ? stream.msg : "unknown"));

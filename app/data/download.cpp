@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -170,7 +170,8 @@ void configure(CURL* handle, const Download& request, Transfer& transfer, char* 
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, message);
-  if (const char* bundle = std::getenv("CURL_CA_BUNDLE")) curl_easy_setopt(handle, CURLOPT_CAINFO, bundle);
+  if (const std::string bundle = environment("CURL_CA_BUNDLE"); !bundle.empty())
+    curl_easy_setopt(handle, CURLOPT_CAINFO, bundle.c_str());  // curl copies it
 }
 
 Attempt attempt(const Download& request, Partial& partial) {
@@ -180,7 +181,7 @@ Attempt attempt(const Download& request, Partial& partial) {
   if (!handle) throw Error("libcurl cannot be initialised");
   std::array<char, CURL_ERROR_SIZE> message{};
   const std::uint64_t begin = partial.size();
-  Transfer transfer{request, partial, handle.get(), begin, begin};
+  Transfer transfer{.request = request, .partial = partial, .handle = handle.get(), .begin = begin, .received = begin};
   configure(handle.get(), request, transfer, message.data());
   const std::string range = fmt::format("{}-", begin);
   // CURLOPT_RANGE, not RESUME_FROM: the latter fails if the server answers with the whole file.

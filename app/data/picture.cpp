@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "hone/base/error.hpp"
@@ -45,7 +46,7 @@ Picture picture_of(const DataSet& data, int count, int across) {
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < cols; ++j)
         picture.levels[position(picture, image / across * (rows + 1) + i, image % across * (cols + 1) + j)] =
-            static_cast<std::uint8_t>(255 * std::clamp(values(i * cols + j, image), 0.0f, 1.0f) + 0.5f);
+            static_cast<std::uint8_t>(std::lround(255 * std::clamp(values(i * cols + j, image), 0.0f, 1.0f)));
   return picture;
 }
 

@@ -10,13 +10,14 @@ namespace {
 
 DataFile idx_images(std::string stem, int items, std::string sha256) {
   const std::string name = stem + "-images-idx3-ubyte";
-  return {name, name + ".gz", FileFormat::idx, items, std::move(sha256)};
+  return {
+      .name = name, .published = name + ".gz", .format = FileFormat::idx, .items = items, .sha256 = std::move(sha256)};
 }
 
 // Nobody publishes a checksum of these files; they are checked by their structure.
 DataFile amat(std::string split, int items) {
   const std::string name = "binarized_mnist_" + split + ".amat";
-  return {name, name, FileFormat::amat, items, ""};
+  return {.name = name, .published = name, .format = FileFormat::amat, .items = items, .sha256 = ""};
 }
 
 std::vector<DataSetInfo> make_registry() {

@@ -13,7 +13,7 @@ namespace {
 constexpr ImageShape shape{28, 28};
 constexpr double flipped = 0.02;
 
-struct Figure {
+struct Blob {
   bool bar;
   double row, col;           // its centre
   double length, thickness;  // half of each
@@ -27,7 +27,7 @@ struct Figure {
   }
 };
 
-Figure figure_of(const PhiloxSource& random, std::uint32_t datum) {
+Blob blob_of(const PhiloxSource& random, std::uint32_t datum) {
   std::array<double, 6> u;
   random.uniforms({Purpose::synthesize, 0, datum}, u);
   const bool bar = u[0] < 0.5;
@@ -49,12 +49,12 @@ DataSet synthetic_data(std::uint64_t seed, int begin, int end) {
   std::vector<double> u(static_cast<std::size_t>(shape.pixels()));
   std::vector<std::uint8_t> bits(u.size());
   for (int datum = begin; datum < end; ++datum) {
-    const Figure figure = figure_of(random, static_cast<std::uint32_t>(datum));
+    const Blob blob = blob_of(random, static_cast<std::uint32_t>(datum));
     random.uniforms({Purpose::synthesize, 1, static_cast<std::uint32_t>(datum)}, u);
     for (int i = 0; i < shape.rows; ++i)
       for (int j = 0; j < shape.cols; ++j) {
         const auto pixel = static_cast<std::size_t>(i * shape.cols + j);
-        bits[pixel] = figure.covers(i, j) != (u[pixel] < flipped);
+        bits[pixel] = blob.covers(i, j) != (u[pixel] < flipped);
       }
     rows.append(bits);
   }

@@ -10,21 +10,21 @@ std::string report_best(const std::vector<BestRow>& rows, const ReportContext& c
   std::string table =
       "| model | data | the paper's best | annealed | q's own draws | gap | seconds per run | seeds |\n"
       "|---|---|---|---|---|---|---|---|\n";
-  std::string csv = fmt::format("model,data,paper,q,{}\n", figure_line_columns);
+  std::string csv = fmt::format("model,data,paper,q,{}\n", result_line_columns);
   for (const BestRow& row : rows) {
-    const CellFigures figures = figures_of(row.cell, context);
+    const CellResults results = results_of(row.cell, context);
     Moments q, gap, seconds;
-    for (const auto& [seed, f] : figures.seeds) {
+    for (const auto& [seed, f] : results.seeds) {
       q.add(f.q);
       if (f.ais) gap.add(f.ais->mean - f.q);
       seconds.add(f.seconds / f.side_by_side);
-      CellFigures one;
+      CellResults one;
       one.seeds.emplace_back(seed, f);
-      csv += figure_lines(row.cell, one, fmt::format("{},{},{:.2f},{:.4f}", row.model, row.data, row.paper, f.q));
+      csv += result_lines(row.cell, one, fmt::format("{},{},{:.2f},{:.4f}", row.model, row.data, row.paper, f.q));
     }
     table += fmt::format("| {} | {} | {:.2f} | {} | {} | {} | {} | {} |\n", row.model, row.data, row.paper,
-                         mean_and_sd(figures.ais, 2), mean_and_sd(q, 2), mean_and_sd(gap, 2), mean_and_sd(seconds, 1),
-                         seeds_text(row.cell, figures, context));
+                         mean_and_sd(results.ais, 2), mean_and_sd(q, 2), mean_and_sd(gap, 2), mean_and_sd(seconds, 1),
+                         seeds_text(row.cell, results, context));
   }
   std::string text = fmt::format(
       "# The best recipe, scale {}\n\n{}\nAverage test log-likelihood in nats, mean ± standard deviation over seeds. "

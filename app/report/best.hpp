@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/report/training_figures.hpp"
+#include "app/report/training_results.hpp"
 #include "app/run/paper/best.hpp"
 
 namespace hone {

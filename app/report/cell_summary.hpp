@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "app/report/training_figures.hpp"
+#include "app/report/training_results.hpp"
 #include "app/run/cells.hpp"
 #include "app/run/json.hpp"
 #include "hone/base/error.hpp"

@@ -212,7 +212,10 @@ GradientRow gradient_row(const Json& json) {
     difference += (full[i] - short_one[i]) * (full[i] - short_one[i]);
     length += full[i] * full[i];
   }
-  return {estimate("without"), estimate("with"), estimate("large_t"), std::sqrt(difference / length)};
+  return {.without = estimate("without"),
+          .with = estimate("with"),
+          .large_t = estimate("large_t"),
+          .bias = std::sqrt(difference / length)};
 }
 
 Judged judge_gradient(const std::vector<GradientPoint>& points, const ReportContext& context) {

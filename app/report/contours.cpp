@@ -177,7 +177,11 @@ bool draw_contours(const std::string& name, const std::vector<ContourPanel>& pan
     const Loaded loaded = load(panels.front());
     write_grid(loaded, folder / (panels.front().name + ".csv"));
     const int keys = static_cast<int>(loaded.layers.size()) + 1;
-    return draw({name, 440, 460 + 20 * keys, axes + panel_commands(panels.front(), loaded, true) + "reset\n"}, folder);
+    return draw({.name = name,
+                 .width = 440,
+                 .height = 460 + 20 * keys,
+                 .script = axes + panel_commands(panels.front(), loaded, true) + "reset\n"},
+                folder);
   }
   const int cells = static_cast<int>(panels.size()) + 1;  // the last is the legend
   const int columns = std::min(3, cells), rows = (cells + columns - 1) / columns;
@@ -193,7 +197,8 @@ bool draw_contours(const std::string& name, const std::vector<ContourPanel>& pan
     if (loaded.layers.size() > legend.size()) legend = loaded.layers;
   }
   text += legend_commands(legend) + "unset multiplot\nreset\n";
-  return draw({name, static_cast<int>(width), static_cast<int>(height), text}, folder);
+  return draw({.name = name, .width = static_cast<int>(width), .height = static_cast<int>(height), .script = text},
+              folder);
 }
 
 }  // namespace hone

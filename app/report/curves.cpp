@@ -174,7 +174,8 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
       thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,
       axis_commands(y, scale), keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2",
       plot_commands(figure, thousands ? "($1/1000)" : "1", y.low));
-  return draw({figure.name, 440, 304 + 20 * static_cast<int>(keys), script}, folder);
+  return draw({.name = figure.name, .width = 440, .height = 304 + 20 * static_cast<int>(keys), .script = script},
+              folder);
 }
 
 }  // namespace hone

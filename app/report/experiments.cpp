@@ -28,14 +28,17 @@ Experiment make_fig1(const ExperimentOptions& options) {
                                                "install gnuplot-nox) and repeat the command.\n"
                                              : fmt::format("Picture: {}\n", fig1.picture.string()));
   };
-  return {"fig1", cells, {}, {}, report};
+  return {.name = "fig1", .cells = cells, .timed = {}, .trainings = {}, .report = report};
 }
 
 // An experiment whose entries (rows of a table, points of a figure) are trainings. Runs those whose data are available.
 template <class Entry, class Report>
 Experiment of_trainings(const std::string& name, const std::vector<Entry>& entries, const ExperimentOptions& options,
                         Report report) {
-  Experiment experiment{name, {}, {}, {}, [entries, report](const ReportContext& c) { return report(entries, c); }};
+  Experiment experiment{
+      .name = name, .cells = {}, .timed = {}, .trainings = {}, .report = [entries, report](const ReportContext& c) {
+        return report(entries, c);
+      }};
   for (const Entry& entry : entries)
     if (!options.missing.contains(entry.cell.config.data)) experiment.trainings.push_back(entry.cell);
   return experiment;
@@ -55,7 +58,10 @@ Experiment make_fig2(const ExperimentOptions& options) {
 
 Experiment make_fig3(const ExperimentOptions& options) {
   const auto points = fig3_points(options.choice.scale, options.timing);
-  Experiment experiment{"fig3", {}, {}, {}, [points](const ReportContext& c) { return report_fig3(points, c); }};
+  Experiment experiment{
+      .name = "fig3", .cells = {}, .timed = {}, .trainings = {}, .report = [points](const ReportContext& c) {
+        return report_fig3(points, c);
+      }};
   for (const Fig3Point& point : points)
     if (point.here() && !options.missing.contains(point.data_set)) experiment.timed.push_back(point.cell);
   return experiment;
@@ -66,13 +72,16 @@ Experiment make_claims(const ExperimentOptions& options) {
   const TrainingChoice& choice = options.choice;
   const bool synthetic = choice.scale == Scale::smoke || options.missing.contains("fashion-mnist");
   const std::string data = synthetic ? "synthetic" : "fashion-mnist";
-  const ClaimCells claims{alpha_runs(choice.scale, choice.seeds), li2017_runs(choice.scale, choice.seeds),
-                          gradient_points(choice.scale), local_baseline_cells(choice, data),
-                          seconds_points(choice.scale, data, options.timing)};
-  Experiment experiment{
-      "claims", {}, {}, {claims.local.from_start, claims.local.shared_first}, [claims](const ReportContext& c) {
-        return report_claims(claims, c);
-      }};
+  const ClaimCells claims{.alpha = alpha_runs(choice.scale, choice.seeds),
+                          .li2017 = li2017_runs(choice.scale, choice.seeds),
+                          .gradient = gradient_points(choice.scale),
+                          .local = local_baseline_cells(choice, data),
+                          .seconds = seconds_points(choice.scale, data, options.timing)};
+  Experiment experiment{.name = "claims",
+                        .cells = {},
+                        .timed = {},
+                        .trainings = {claims.local.from_start, claims.local.shared_first},
+                        .report = [claims](const ReportContext& c) { return report_claims(claims, c); }};
   const auto add = [](const auto& items, std::vector<Cell>& to) {
     for (const auto& item : items) to.push_back(item.cell);
   };
@@ -86,7 +95,7 @@ Experiment make_claims(const ExperimentOptions& options) {
 }  // namespace
 
 const DataSplits& DataShelf::get(const std::string& name) {
-  if (!loaded_.contains(name)) loaded_[name] = load_data({name, Binarization::automatic, 1, data_dir_});
+  if (!loaded_.contains(name)) loaded_[name] = load_data({.name = name, .data_dir = data_dir_});
   return loaded_[name];
 }
 

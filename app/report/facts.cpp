@@ -193,7 +193,7 @@ std::vector<Fact> train_facts() {
       estimate("VCD, last report interval", "vcd", "mean", "se"),
       estimate("test log-likelihood, mixture of proposals", "test_log_likelihood", "mixture", "mixture_se"),
       estimate("… chosen on a pilot", "test_log_likelihood", "pilot", "pilot_se"),
-      estimate("… best of three, the paper's figure", "test_log_likelihood", "value", "se"),
+      estimate("… best of three, the paper's measure", "test_log_likelihood", "value", "se"),
       {"… annealed importance sampling",
        [](const RunRecord& run) {
          const double mean = run.number({"test_log_likelihood", "ais", "log_likelihood"});

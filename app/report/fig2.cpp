@@ -24,8 +24,8 @@ std::string script_of(const std::vector<Panel>& panels) {
   for (const Panel& panel : panels) {
     if (panel.by_steps.empty()) continue;
     script += "$points << EOD\n";
-    for (const auto& [steps, figures] : panel.by_steps)
-      script += fmt::format("{} {:.4f} {:.4f}\n", steps, figures.mean(), figures.sd());
+    for (const auto& [steps, results] : panel.by_steps)
+      script += fmt::format("{} {:.4f} {:.4f}\n", steps, results.mean(), results.sd());
     script +=
         fmt::format("EOD\nset title 'VAE, {}'\nplot $points using 1:2:3 with yerrorlines lw 2 lc '#c8201e' title 'VCD'",
                     title_of(panel.data));
@@ -51,29 +51,30 @@ std::string sentence(const Panel& panel) {
 }  // namespace
 
 std::string report_fig2(const std::vector<Fig2Point>& points, const ReportContext& context) {
-  std::string table = fmt::format("| data | t | paper | {}\n|---|---|---|---|---|---|---|---|---|\n", figure_headings);
-  std::string csv = fmt::format("data,t,{}\n", figure_line_columns);
+  std::string table = fmt::format("| data | t | paper | {}\n|---|---|---|---|---|---|---|---|---|\n", result_headings);
+  std::string csv = fmt::format("data,t,{}\n", result_line_columns);
   std::vector<Panel> panels;  // in the order of the points
   for (const Fig2Point& point : points) {
-    const CellFigures figures = figures_of(point.cell, context);
+    const CellResults results = results_of(point.cell, context);
     const std::string t = point.steps ? std::to_string(*point.steps) : "kl";
     table += fmt::format("| {} | {} | {} | {}\n", point.data, t,
                          point.paper ? fmt::format("{:.2f}", *point.paper) : "(picture)",
-                         figure_columns(point.cell, figures, point.paper, context));
-    csv += figure_lines(point.cell, figures, fmt::format("{},{}", point.data, t));
+                         result_columns(point.cell, results, point.paper, context));
+    csv += result_lines(point.cell, results, fmt::format("{},{}", point.data, t));
     if (panels.empty() || panels.back().data != point.data) panels.push_back({point.data, {}, {}});
-    if (figures.seeds.empty()) continue;
-    (point.steps ? panels.back().by_steps[*point.steps] : panels.back().kl) = figures.best;
+    if (results.seeds.empty()) continue;
+    (point.steps ? panels.back().by_steps[*point.steps] : panels.back().kl) = results.best;
   }
   const std::filesystem::path folder = context.folder / "figures";
   std::filesystem::create_directories(folder);
   write_file(folder / "fig2.csv", csv);
   std::string text = fmt::format("# Figure 2: the VAE's test log-likelihood against t, scale {}\n\n{}\n{}\n{}",
-                                 context.scale, table, figure_headings_text, cells_text(points.front().cell));
+                                 context.scale, table, result_headings_text, cells_text(points.front().cell));
   for (const Panel& panel : panels) text += sentence(panel);
   text += missing_text(context);
   const bool any = std::ranges::any_of(panels, [](const Panel& panel) { return !panel.by_steps.empty(); });
-  if (any && draw({"fig2", 1100, 450, script_of(panels)}, folder)) text += "Picture: figures/fig2.svg\n";
+  if (any && draw({.name = "fig2", .width = 1100, .height = 450, .script = script_of(panels)}, folder))
+    text += "Picture: figures/fig2.svg\n";
   write_report(context, "fig2.md", text);
   return text;
 }

@@ -66,7 +66,7 @@ std::vector<WorstDirection> worst_directions(const RunRecord& run) {
         weights.emplace_back(std::abs(direction["vector"][i].get<double>()), (*names)[i].get<std::string>());
     if (weights.size() < 2) continue;
     std::ranges::stable_sort(weights, std::greater<>(), &std::pair<double, std::string>::first);
-    result.push_back({kind, sd_ratio, weights[0].second, weights[1].second});
+    result.push_back({.kind = kind, .sd_ratio = sd_ratio, .first = weights[0].second, .second = weights[1].second});
   }
   if (result.size() == 2 && result[0].first == result[1].first && result[0].second == result[1].second)
     result.pop_back();
@@ -165,7 +165,7 @@ class FitFigures {
         "{:.4f},{:.4f},{:.4f},{:.4f} spacing {:.4f},{:.4f}\n{}unset multiplot\nreset\n",
         axes, rows, 16 / width, 1 - 16 / width, 34 / height, 1 - 30 / height, 36 / width, 70 / height, plots);
     return add(
-        {"marginals", static_cast<int>(width), static_cast<int>(height), script},
+        {.name = "marginals", .width = static_cast<int>(width), .height = static_cast<int>(height), .script = script},
         "Marginals of q and of the refined draws: " + words + ".",
         fmt::format("Marginals of q (blue) and of the refined draws (red), for the {} on which they disagree most.",
                     names.size() == 1 ? "parameter" : fmt::format("{} parameters", names.size())));
@@ -193,7 +193,8 @@ class FitFigures {
         "along the {} direction, mostly {} and {}, the standard deviation of q is {:.2f} times that of the refined "
         "draws",
         d.kind, d.first, d.second, d.sd_ratio);
-    return add({name, 440, 360, script}, fmt::format("{} draws of q and as many refined ones: {}.", shown, words),
+    return add({.name = name, .width = 440, .height = 360, .script = script},
+               fmt::format("{} draws of q and as many refined ones: {}.", shown, words),
                fmt::format("{} draws of q (blue) and refined ones (red): {}.", shown, words));
   }
 
@@ -230,7 +231,7 @@ class FitFigures {
         "0.6 "
         "lc rgb '{}'\nreset\n",
         axes, 1.25 * last, low - margin, high + margin, q_colour, q_colour);
-    return add({"vcd_steps", 440, 300, script}, "The VCD of q: " + words + ".",
+    return add({.name = "vcd_steps", .width = 440, .height = 300, .script = script}, "The VCD of q: " + words + ".",
                "The VCD against the number t of refinement steps: it levels off once the refined draws have forgotten "
                "where they came from.");
   }

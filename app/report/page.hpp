@@ -22,7 +22,7 @@ class Page {
   // The first row and the first column are headers. Wide tables scroll inside themselves.
   void table(const std::vector<std::vector<std::string>>& rows, const std::string& caption = "");
 
-  // Figures stand side by side if there is room: open, add, close.
+  // Figures stand side by side if the page is wide enough: open, add, close.
   void open_figures() { body_ += "<div class=\"figures\">\n"; }
   void close_figures() { body_ += "</div>\n"; }
 

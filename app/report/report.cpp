@@ -303,10 +303,11 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
   page.html("</div>\n");
   if (const auto rows = paper_rows(section); !rows.empty()) {
     page.heading(level_, "Comparison with the paper's Table 1");
-    page.table(rows, fmt::format(
-                         "Test log-likelihood in nats per datum. The paper's figure is the best of three proposals for "
-                         "each datum after {} iterations, and no lower bound.",
-                         count_text(paper_iterations)));
+    page.table(
+        rows,
+        fmt::format("Test log-likelihood in nats per datum. The paper's measure is the best of three proposals for "
+                    "each datum after {} iterations, and no lower bound.",
+                    count_text(paper_iterations)));
   }
   page.heading(level_, "What was fitted, and how");
   page.table(facts_table(section), section.runs().size() > section.groups.size()

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <string_view>
 
 #include "app/run/json.hpp"
 #include "hone/base/error.hpp"
@@ -10,24 +12,44 @@
 
 namespace hone {
 namespace fs = std::filesystem;
+namespace {
+
+// A config.toml without the help behind its keys, which differs between versions. A line that is a comment stays: some
+// cells say there what no key holds.
+std::string without_help(const std::string& config) {
+  std::string text;
+  for (std::size_t at = 0; at < config.size();) {
+    const std::size_t end = std::min(config.find('\n', at), config.size());
+    const std::string_view line = std::string_view(config).substr(at, end - at);
+    text.append(line.starts_with('#') ? line : line.substr(0, line.rfind("  # "))).push_back('\n');
+    at = end + 1;
+  }
+  return text;
+}
+
+}  // namespace
 
 CellState state_of(const fs::path& experiment, const Cell& cell) {
   const fs::path folder = experiment / "cells" / cell.id;
   std::error_code error;
   if (!fs::exists(folder / "summary.json", error) || !fs::exists(folder / "config.toml", error) ||
-      read_file(folder / "config.toml") != cell.config)
+      without_help(read_file(folder / "config.toml")) != without_help(cell.config))
     return CellState::to_do;
   return parse_json(read_file(folder / "summary.json")).is_object() ? CellState::done : CellState::damaged;
 }
 
-CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
+void check_experiment_folder(const fs::path& folder) {
   std::error_code error;
-  if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
-    throw InputError(fmt::format("{}: exists and is not a folder", folder_.string()));
-  const bool fresh = !fs::exists(folder_, error) || fs::is_empty(folder_, error);
-  if (!fresh && !fs::is_directory(folder_ / "cells", error))
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    throw InputError(fmt::format("{}: exists and is not a folder", folder.string()));
+  const bool fresh = !fs::exists(folder, error) || fs::is_empty(folder, error);
+  if (!fresh && !fs::is_directory(folder / "cells", error))
     throw InputError(
-        fmt::format("{}: the folder holds something other than an experiment; choose another one", folder_.string()));
+        fmt::format("{}: the folder holds something other than an experiment; choose another one", folder.string()));
+}
+
+CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
+  check_experiment_folder(folder_);
 }
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }

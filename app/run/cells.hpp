@@ -14,7 +14,7 @@ namespace hone {
 // One run of an experiment: its name, its whole configuration, and how to run it.
 struct Cell {
   std::string id;                             // also the name of its folder
-  std::string config;                         // its config.toml: a finished cell counts only if it has the same
+  std::string config;                         // its config.toml: a finished cell counts only if it has the same keys
   std::function<void(const RunFolder&)> run;  // writes config.toml, summary.json and more
   double seconds = 0;                         // how long it takes, roughly
 };
@@ -26,6 +26,9 @@ CellState state_of(const std::filesystem::path& experiment, const Cell& cell);
 inline bool is_done(const std::filesystem::path& experiment, const Cell& cell) {
   return state_of(experiment, cell) == CellState::done;
 }
+
+// Throws InputError if the folder holds something other than an experiment.
+void check_experiment_folder(const std::filesystem::path& folder);
 
 // A resumable list of cells in one folder. A cell runs in ID.partial, which is renamed to ID when it is finished. So a
 // folder ID always holds a whole run, and a list that was stopped continues with what is missing.

@@ -67,7 +67,7 @@ Json json_of(const RunAnnealing& a) {
   return json;
 }
 
-// The new figures, then those of `old` that are of the same model and were not requested again.
+// The new results, then those of `old` that are of the same model and were not requested again.
 Json json_of(const RunEvaluation& e, const Json& old) {
   Json json = Json::object();
   if (e.summary) add_importance(e, json);

@@ -50,10 +50,10 @@ struct RunEvaluation {
   std::optional<EvaluationConfig> config;
   std::optional<EvaluationSummary> summary;  // by importance sampling, if requested
   std::optional<RunAnnealing> annealing;     // if requested
-  std::string json;  // the entry test_log_likelihood of summary.json: these figures, and older ones that it kept
+  std::string json;  // the entry test_log_likelihood of summary.json: these results, and older ones that it kept
 };
 
-// Evaluates the model of a run folder and adds the figures to its summary.json. Other entries stay, and so do figures
+// Evaluates the model of a run folder and adds the results to its summary.json. Other entries stay, and so do results
 // of the same split and model that were not requested again. Importance sampling of test data adds a row to
 // test_log_likelihood.csv. Throws InputError for bad input.
 RunEvaluation evaluate_run(const std::filesystem::path& folder, const EvaluateOptions& options);

@@ -37,8 +37,10 @@ std::vector<Cell> fig1_cells(int seeds) {
       for (const ObjectiveKind objective : {ObjectiveKind::kl, ObjectiveKind::vcd}) {
         ToyConfig config = fig1_config(panel, objective, seed);
         const auto run = [config](const RunFolder& folder) { run_toy(config, &folder, nullptr); };
-        cells.push_back({fig1_cell_id(panel, objective, seed), toy_settings(config).to_toml(), run,
-                         seconds_per_iteration * *config.iterations});
+        cells.push_back({.id = fig1_cell_id(panel, objective, seed),
+                         .config = toy_settings(config).to_toml(),
+                         .run = run,
+                         .seconds = seconds_per_iteration * *config.iterations});
       }
   return cells;
 }

@@ -13,7 +13,7 @@ namespace hone {
 
 // How long an iteration of training takes, on synthetic data.
 struct IterationBenchConfig {
-  TrainRunConfig run = paper_run_config();  // of which the settings below are offered
+  TrainRunConfig run = paper_run_config();  // `hone bench` offers some of its settings
   std::optional<std::uint32_t> iterations;  // in all, of each run
   int runs = 1;                             // that differ by their seeds: side by side on a device, else in turn
 };

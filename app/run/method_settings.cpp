@@ -15,14 +15,14 @@ void add_objective_settings(Settings& s, ObjectiveConfig& config, const Choices<
         "gradient estimator of the ELBO");
   s.add("entropy", config.entropy,
         {{"auto", Entropy::automatic}, {"analytic", Entropy::analytic}, {"sampled", Entropy::sampled}},
-        "entropy of q: analytic (Gaussian q; appendix 3), sampled; auto: analytic where there is a form");
+        "entropy of q: analytic (Gaussian q; appendix 3), sampled; auto: analytic if q allows it");
   s.add("baseline_decay", config.baseline_decay, Bounds::between(0, 1), "baseline: decay γ of its running average");
 }
 
 void add_refinement_settings(Settings& s, const RefinementVariables& v) {
   s.add("kernel", v.kernel.kind, kernel_names(), "the MCMC kernel that refines draws");
-  s.add("steps", v.steps, Bounds::between(1, 1e6), "MCMC steps t of a refinement");
-  s.add("leapfrog", v.kernel.leapfrog, Bounds::between(1, 1e6), "hmc: leapfrog steps L of a trajectory");
+  s.add("steps", v.steps, Bounds::between(1, 1e6), "MCMC steps t per refinement");
+  s.add("leapfrog", v.kernel.leapfrog, Bounds::between(1, 1e6), "hmc: leapfrog steps L per trajectory");
   s.add("leapfrog_jitter", v.kernel.leapfrog_jitter, Bounds::between(0, 1e6),
         "hmc: draw the number of steps uniformly from L − jitter to L + jitter");
   s.add("adapt", v.adapt, {{"inside", Adapt::inside}, {"between", Adapt::between}, {"off", Adapt::off}},
@@ -57,7 +57,7 @@ void add_optimizer_settings(Settings& s, const OptimizerVariables& v) {
   s.add("rate_mean", v.rate_mean, Bounds::at_least(0), "learning rate of q's means");
   s.add("rate_scale", v.rate_scale, Bounds::at_least(0), "learning rate of q's standard deviations");
   s.add("rate_decay", v.rate_decay, Bounds{0, 1, true}, "factor on all learning rates …");
-  s.add("decay_every", v.decay_every, Bounds::between(0, 1e9), "… after every so many iterations; 0: never");
+  s.add("decay_every", v.decay_every, Bounds::between(0, 1e9), "… once per this many iterations; 0: never");
 }
 
 void add_seed_setting(Settings& s, std::uint64_t& seed) {

@@ -155,8 +155,12 @@ Findings findings_of(const Json& j) {
   f.component_per_mode = f.q.mode_mass.size() > 1;  // not in the file: the program fits no other mixtures
   f.q.tail_growth = number(j.at("tail_growth"));
   const Json& n = j.at("natural");
-  f.natural = {number(n.at("shift")),    number(n.at("shift_se")),    n.at("shift_name"),
-               number(n.at("sd_ratio")), number(n.at("sd_ratio_se")), n.at("sd_name")};
+  f.natural = {.shift = number(n.at("shift")),
+               .shift_se = number(n.at("shift_se")),
+               .shift_name = n.at("shift_name"),
+               .sd_ratio = number(n.at("sd_ratio")),
+               .sd_ratio_se = number(n.at("sd_ratio_se")),
+               .sd_name = n.at("sd_name")};
   return f;
 }
 

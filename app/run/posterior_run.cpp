@@ -83,14 +83,15 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
   s.add("family", fit.family, families, "the approximation q");
   s.add("objective", config.objective, objective_names({ObjectiveKind::vcd, ObjectiveKind::kl}),
         "the divergence that q minimises; vcd begins with kl");
-  s.add("steps", fit.steps, Bounds::between(1, 10000), "MCMC steps of a refinement in the fit, and least of the draws");
-  s.add("draws_per_iteration", fit.draws_per_iteration, Bounds::between(2, 1e5), "draws of q an iteration of the fit");
+  s.add("steps", fit.steps, Bounds::between(1, 10000),
+        "MCMC steps per refinement in the fit; draws get at least as many");
+  s.add("draws_per_iteration", fit.draws_per_iteration, Bounds::between(2, 1e5), "draws of q per iteration of the fit");
   s.add("draws", check.draws, Bounds::between(100, 1e7), "draws of q that are refined and kept");
   s.add("starts", fit.starts, Bounds::between(1, 1000), "searches for modes from random starts");
   s.add("budget", config.budget, "gradients, or seconds as 30s", "the most that may be spent on everything");
   s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows");
   s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-q allows");
-  s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(), "VCD a dimension that use-q allows");
+  s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(), "VCD per dimension that use-q allows");
   add_seed_setting(s, fit.seed);
   s.add("threads", fit.threads, Bounds::between(1, 1024), "threads; results do not depend on it");
   return s;
@@ -132,8 +133,9 @@ void write_posterior_run(const RunFolder& folder, const Posterior& posterior, co
                fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
                            posterior_run_settings(config).to_toml()));
   folder.write("q.json", q_json(fit.fit.q, posterior));
-  const DrawTable q{posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0};
-  const DrawTable refined{posterior.names(), fit.natural_refined, fit.log_pt, fit.log_qt};
+  const DrawTable q{.names = posterior.names(), .values = fit.natural_q, .log_p = fit.log_p0, .log_q = fit.log_q0};
+  const DrawTable refined{
+      .names = posterior.names(), .values = fit.natural_refined, .log_p = fit.log_pt, .log_q = fit.log_qt};
   const std::string verdict = "verdict = " + name_of(fit.judgement.verdict);
   write_stan_csv(folder.path() / "draws_q.csv", q, {"independent draws of q", verdict});
   write_stan_csv(

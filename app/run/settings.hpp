@@ -24,7 +24,9 @@ struct Bounds {
   static Bounds at_least(double low);
   static Bounds positive();
   static Bounds between(double low, double high) { return {low, high}; }
-  static Bounds inside(double low, double high) { return {low, high, true, true}; }
+  static Bounds inside(double low, double high) {
+    return {.low = low, .high = high, .open_low = true, .open_high = true};
+  }
 };
 
 // The names of an enumeration's values.

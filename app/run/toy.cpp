@@ -27,12 +27,15 @@ Covariance covariance_of(FamilyKind kind) {
 }
 
 FitConfig fit_config(const ToyConfig& config) {
-  FitConfig fit{make_objective(config.objective),
-                make_kernel(config.kernel),
-                {config.steps, config.adapt, *config.step_size, *config.acceptance},
-                config.optimizer,
-                config.draws_per_iteration,
-                config.threads};
+  FitConfig fit{.objective = make_objective(config.objective),
+                .kernel = make_kernel(config.kernel),
+                .refine = {.steps = config.steps,
+                           .adapt = config.adapt,
+                           .step_size = *config.step_size,
+                           .acceptance = *config.acceptance},
+                .optimizer = config.optimizer,
+                .draws_per_iteration = config.draws_per_iteration,
+                .threads = config.threads};
   fit.optimizer.weights_from = *config.weights_from;
   return fit;
 }
@@ -115,23 +118,30 @@ Settings toy_settings(ToyConfig& config) {
       "baseline", objective.baseline,
       {{"none", BaselineKind::none}, {"global", BaselineKind::global}, {"leave-one-out", BaselineKind::leave_one_out}},
       "control variate of the score-function terms");
-  add_refinement_settings(s, {config.kernel, config.steps, config.adapt, config.step_size, config.acceptance,
-                              "hmc 0.7, mala 0.54, random-walk 0.4"});
+  add_refinement_settings(s, {.kernel = config.kernel,
+                              .steps = config.steps,
+                              .adapt = config.adapt,
+                              .step_size = config.step_size,
+                              .acceptance = config.acceptance,
+                              .acceptance_default = "hmc 0.7, mala 0.54, random-walk 0.4"});
   s.add("iterations", config.iterations, Bounds::between(1, 1e9), "iterations of the fit",
         "20000; 50000 for a mixture q");
   s.add("draws_per_iteration", config.draws_per_iteration, Bounds::between(1, 1e6),
-        "draws of q an iteration (of every component of a mixture)");
-  add_optimizer_settings(
-      s, {optimizer.kind, optimizer.rate_location, optimizer.rate_scale, optimizer.decay, optimizer.decay_every});
+        "draws of q per iteration (per component of a mixture)");
+  add_optimizer_settings(s, {.kind = optimizer.kind,
+                             .rate_mean = optimizer.rate_location,
+                             .rate_scale = optimizer.rate_scale,
+                             .rate_decay = optimizer.decay,
+                             .decay_every = optimizer.decay_every});
   s.add("rate_weight", optimizer.rate_weight, Bounds::at_least(0), "learning rate of the mixture weights");
   s.add("weights_from", config.weights_from, Bounds::between(0, 1e9),
-        "the mixture weights stand still up to this iteration", "1000 for kl, else 0");
+        "the mixture weights stay fixed up to this iteration", "1000 for kl, else 0");
   s.add("start_sd", config.start_sd, Bounds::at_least(scale_floor), "standard deviations of q at the start");
   s.add("value_draws", config.value_draws, Bounds::between(10000, 1e8),
-        "fresh draws (of every component) for the final values of ELBO and VCD");
+        "fresh draws (per component) for the final values of ELBO and VCD");
   add_seed_setting(s, config.seed);
   s.add("threads", config.threads, Bounds::between(1, 1024),
-        "threads that share out the draws of an iteration; pays with many draws");
+        "threads that share the draws of an iteration; worth it with many draws");
   return s;
 }
 
@@ -201,8 +211,13 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   const double step_size = !refines && config.adapt != Adapt::off
                                ? tuned_step_size(*target, *family, *settings.kernel, settings.refine, random)
                                : fit.step_size();
-  const Divergence value = estimate_divergence(
-      *target, *family, {settings.kernel, config.steps, step_size, config.value_draws, config.threads}, random);
+  const Divergence value = estimate_divergence(*target, *family,
+                                               {.kernel = settings.kernel,
+                                                .steps = config.steps,
+                                                .step_size = step_size,
+                                                .draws = config.value_draws,
+                                                .threads = config.threads},
+                                               random);
   if (!std::isfinite(value.elbo.mean))
     throw Error("q has left all places where the target is finite; try smaller learning rates");
   result.target = name_of(targets, config.target);

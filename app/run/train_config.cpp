@@ -67,18 +67,20 @@ void check_used(const ObjectiveConfig& objective) {
 }
 
 void add_running_settings(Settings& s, TrainRunConfig& config) {
-  s.add("report_every", config.report_every, Bounds::between(1, 1e9), "iterations a row of metrics.csv is a mean over");
+  s.add("report_every", config.report_every, Bounds::between(1, 1e9), "iterations that a row of metrics.csv averages");
   s.add("checkpoint.every", config.checkpoint_every, Bounds::between(0, 1e9),
         "iterations from checkpoint to checkpoint; 0: only as checkpoint.minutes says");
   s.add("checkpoint.minutes", config.checkpoint_minutes, Bounds::between(0, 1e6),
-        "a checkpoint after so many minutes without one; 0: only as checkpoint.every says");
+        "a checkpoint after this many minutes without one; 0: only as checkpoint.every says");
   s.add("test.every", config.test.every, Bounds::between(0, 1e9),
         "iterations from one evaluation of test data to the next, for a learning curve; 0: none");
-  s.add("test.points", config.test.points, Bounds::between(1, 1e9), "the first so many test data are evaluated there");
-  s.add("test.samples", config.test.samples, Bounds::between(2, 1e9), "importance samples of each of three proposals");
+  s.add("test.points", config.test.points, Bounds::between(1, 1e9),
+        "how many test data are evaluated there, from the first on");
+  s.add("test.samples", config.test.samples, Bounds::between(2, 1e9),
+        "importance samples per proposal; there are three");
   s.add("engine", config.engine,
         {{"auto", EngineKind::automatic}, {"cpu", EngineKind::cpu}, {"cuda", EngineKind::cuda}},
-        "what executes training; auto: cuda where there is a device (see 'hone info') and the configuration allows it");
+        "what executes training; auto: cuda if there is a device (see 'hone info') and the configuration allows it");
   s.add("threads", config.threads, Bounds::between(1, 1024), "threads; results do not depend on it", "all cores");
 }
 
@@ -107,16 +109,16 @@ Settings train_settings(TrainRunConfig& config) {
         "vcd: f(z_t) - C, the weight of the score at z0, is cut at plus and minus this many nats; 0: never");
   s.add("baseline", train.baseline,
         {{"none", LatentBaseline::none}, {"global", LatentBaseline::global}, {"local", LatentBaseline::local}},
-        "control variate of the score-function terms: one for all data, or one a datum");
+        "control variate of the score-function terms: one for all data, or one per datum");
   s.add("local_from", train.shared_until, Bounds::between(0, 1e9),
-        "local baseline: up to this iteration there is one for all data");
+        "local baseline: up to this iteration all data share one");
   add_refinement_settings(s, {.kernel = config.kernel,
                               .steps = train.refine.steps,
                               .adapt = train.refine.adapt,
                               .step_size = config.step_size,
                               .acceptance = config.acceptance,
                               .acceptance_default = "hmc 0.9, mala 0.54, random-walk 0.4"});
-  s.add("batch", train.batch, Bounds::between(1, 1e6), "data of a minibatch");
+  s.add("batch", train.batch, Bounds::between(1, 1e6), "data per minibatch");
   s.add("iterations", config.iterations, Bounds::between(1, 2e9), "iterations of the fit");
   add_optimizer_settings(s, {.kind = train.optimizer,
                              .rate_mean = train.rate_mean,

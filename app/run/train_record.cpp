@@ -188,7 +188,7 @@ TrainSummary TrainRecord::summary() const {
   return s;
 }
 
-// summary.json, with the figures that `hone eval` found for the same state.
+// summary.json, with the results that `hone eval` found for the same state.
 std::string TrainRecord::with_evaluation(const TrainSummary& summary) const {
   const fs::path path = path_ / "summary.json";
   const std::string text = summary.to_json();

@@ -15,7 +15,7 @@ import time
 LOOPS_IN_GRAPHS = "--xla_gpu_enable_command_buffer=+WHILE"
 PRECISIONS = {"tf32": "tensorfloat32", "fp32": "highest"}
 MAIN_CASE = {"model": "vae", "objective": "vcd", "steps": 8, "precision": "tf32", "runs": 1}
-SHAPE = ("hidden", "batch")  # of a case that is not of the paper's
+SHAPE = ("hidden", "batch")  # of a case with another shape than the paper's
 
 
 class BadInput(Exception):
@@ -23,7 +23,7 @@ class BadInput(Exception):
 
 
 def default_cases():
-    """Most wanted first: what the limit cuts off is the end. The suite measures the main case before them."""
+    """Most wanted first, because the limit cuts off the end. The suite measures the main case before them."""
     def case(**changed):
         return {**MAIN_CASE, **changed}
 
@@ -114,7 +114,7 @@ def show(record, as_json):
 
 
 def run_cases(cases, limit, options):
-    """One JSON line a case, as a child of the suite. A case that does not fit into the limit is named."""
+    """One JSON line per case, as a child of the suite. Names a case that does not fit into the limit."""
     begin = time.monotonic()
     machine = about_machine()
     taken = []
@@ -125,18 +125,18 @@ def run_cases(cases, limit, options):
         start = time.monotonic()
         try:
             record = time_case(case, options.iterations, options.repetitions, options.data)
-        except Exception as error:  # of XLA, of memory: the other cases go on
+        except Exception as error:  # from XLA, or out of memory: the other cases go on
             record = {**case, "failed": str(error).splitlines()[0][:300]}
         taken.append(time.monotonic() - start)
         show({**record, **machine}, True)
 
 
-# The suite: its own process does not load JAX, because XLA reads its flags once a process
+# The suite: its own process does not load JAX, because XLA reads its flags once per process
 
 
 def child(cases, limit, flags, options):
-    """Runs cases in a new process, prints their lines as they come, and returns them: fewer where the process broke, of
-    which the last then says so."""
+    """Runs cases in a new process, prints their lines as they come, and returns them. If the process broke there are
+    fewer, and the last one says so."""
     if limit <= 0:
         records = [{**case, "skipped": "the time limit"} for case in cases]
         for record in records:

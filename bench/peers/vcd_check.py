@@ -89,7 +89,7 @@ def numpy_refine(settings, decoder, x, z0, step_size, noise):
 
 
 def surrogate(settings, theta, x, noise, refined, g, baseline):
-    """A function of q's networks whose gradient at theta is the direction: z_t, z0's score weight held still."""
+    """A function of q's networks whose gradient at theta is the direction: z_t and the weight of z0's score are held fixed."""
     held = vcd_loop.encode(theta, x)
     z0 = held[0] + held[1] * noise.draw
 
@@ -125,7 +125,7 @@ def inner(a, b):
 def check_direction(model, objective):
     settings = tiny(model, objective)
     theta, x, noise, baseline = problem(settings, 5)
-    first = {"vae": 0.9, "logistic-mf": 1.8}[model]  # long enough for proposals of both fates
+    first = {"vae": 0.9, "logistic-mf": 1.8}[model]  # large enough that some proposals are rejected
     found = jax.jit(lambda *a: vcd_loop.direction(settings, *a))(theta, x, noise, jnp.asarray(first), baseline)
     encoder = {"mean": theta["mean"], "sd": theta["sd"]}
     mean, sd = vcd_loop.encode(encoder, x)

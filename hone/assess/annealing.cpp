@@ -138,7 +138,12 @@ struct Annealer::Run {
 
   // One HMC step. Returns the accepted fraction, or NaN if no chain could move.
   double step(int level, double step_size, const RandomSource& random) {
-    kernel.step(target, {random, iteration_of(pass), static_cast<std::uint32_t>(level), step_size}, chains.view(first));
+    kernel.step(target,
+                {.random = random,
+                 .iteration = iteration_of(pass),
+                 .step = static_cast<std::uint32_t>(level),
+                 .step_size = step_size},
+                chains.view(first));
     int accepted = 0, proposals = 0;
     for (int c = 0; c < chains.z.cols(); ++c) {
       acceptance[c] += chains.acceptance[c];
@@ -150,7 +155,12 @@ struct Annealer::Run {
   }
 
   std::vector<AnnealedPoint> points(int steps) const {
-    return annealed_points({log_weight, acceptance, nonfinite, each, steps, pass});
+    return annealed_points({.log_weight = log_weight,
+                            .acceptance = acceptance,
+                            .nonfinite = nonfinite,
+                            .each = each,
+                            .steps = steps,
+                            .pass = pass});
   }
 
   int each;  // chains per datum

@@ -44,7 +44,8 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
   Chains chains(family.dimension(), count);
   chains.z = draws.z;
   Team team(config.threads);
-  Refiner refiner(given(config.kernel, "kernel"), {config.steps, Adapt::off, config.step_size, 0.5}, team);
+  Refiner refiner(given(config.kernel, "kernel"),
+                  {.steps = config.steps, .adapt = Adapt::off, .step_size = config.step_size}, team);
   target.evaluate(chains.z, refiner.wants(), chains.value, chains.gradient);
   std::vector<double> log_q(count);
   family.log_density(chains.z, Want::value, log_q, {});
@@ -89,7 +90,10 @@ double tuned_step_size(const Target& target, const Family& family, const Kernel&
                        const RandomSource& random) {
   constexpr int refinements = 2000, draws_each = 4;
   Team team(1);
-  Refiner refiner(kernel, {config.steps, Adapt::between, config.step_size, config.acceptance}, team);
+  Refiner refiner(
+      kernel,
+      {.steps = config.steps, .adapt = Adapt::between, .step_size = config.step_size, .acceptance = config.acceptance},
+      team);
   Draws draws(family.dimension(), family.components(), draws_each);
   Chains chains(family.dimension(), draws.count());
   for (std::uint32_t i = 1; i <= refinements; ++i) {

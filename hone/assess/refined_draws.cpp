@@ -107,7 +107,9 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
       progress_(progress),
       random_(config.seed),
       team_(whole(config.threads, 1, "the number of threads")),
-      refiner_(*config.kernel, {1, Adapt::off, choose_step_size(), config.acceptance}, team_),
+      refiner_(*config.kernel,
+               {.steps = 1, .adapt = Adapt::off, .step_size = choose_step_size(), .acceptance = config.acceptance},
+               team_),
       draws_(target, refiner_, first_draws(), random_, draws_part),
       supers_(target, refiner_, first_super_chains(), random_, starts_part) {
   std::vector<double> mean(family.dimension()), sd(family.dimension());
@@ -126,7 +128,9 @@ double DrawRefiner::choose_step_size() {
   chains.z = independent_draws(family_, pilots, pilot_random);
   evaluate(target_, chains, team_);
   double size = find_step_size(target_, *config_.kernel, chains, 0.5, config_.acceptance, pilot_random, team_);
-  Refiner refiner(*config_.kernel, {pilot_steps, Adapt::between, size, config_.acceptance}, team_);
+  Refiner refiner(*config_.kernel,
+                  {.steps = pilot_steps, .adapt = Adapt::between, .step_size = size, .acceptance = config_.acceptance},
+                  team_);
   refiner.refine(target_, chains.view(), pilots, pilot_part, pilot_random);
   return result_.step_size =
              find_step_size(target_, *config_.kernel, chains, size, config_.acceptance, pilot_random, team_);
@@ -234,8 +238,11 @@ void DrawRefiner::record_pairs(double acceptance) {
     vcd.add(chains.value[i] - result_.log_qt[i] - (result_.log_p0[i] - result_.log_q0[i]));
     for (int k = 0; k < d; ++k) jump += square(chains.z(k, i) - result_.z0(k, i));
   }
-  result_.at.push_back(
-      {draws_.taken, vcd.estimate(), acceptance, jump / (2 * spread * n), correlation(result_.log_p0, chains.value)});
+  result_.at.push_back({.steps = draws_.taken,
+                        .vcd = vcd.estimate(),
+                        .acceptance = acceptance,
+                        .jump = jump / (2 * spread * n),
+                        .correlation = correlation(result_.log_p0, chains.value)});
 }
 
 // Paired moments at t/2 and t: coordinates, their squares about the mean, and log p.

@@ -39,7 +39,7 @@ struct QChecks {
   std::vector<double> shift;         ///< per unconstrained coordinate: (mean of q − refined mean) / refined sd
   std::vector<double> sd_ratio;      ///< per unconstrained coordinate: sd of q / refined sd
   std::vector<Direction> narrowest;  ///< where q is too narrow; empty beyond 300 dimensions
-  std::vector<Direction> widest;     ///< where q is too wide; likewise
+  std::vector<Direction> widest;     ///< where q is too wide; empty beyond 300 dimensions
   std::vector<double> mode_mass;     ///< masses of a mixture's components by importance weights
   std::vector<double> q_weight;      ///< their weights in q
   double tail_growth = 0;            ///< what the last doubling of t added to the VCD, in standard errors

@@ -13,8 +13,8 @@
 namespace hone {
 
 /// Trains and evaluates a latent-variable model: a group of runs with the same configuration and data and a seed each.
-/// A single run is a group of one, and every function takes run 0 unless told otherwise. The interface is coarse: what
-/// an iteration consists of is up to the engine.
+/// A single run is a group of one, and every function takes run 0 unless told otherwise. The interface is coarse:
+/// each engine decides what an iteration consists of.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -26,8 +26,8 @@ class Engine {
   /// The kernel's current step size.
   virtual double step_size(int run = 0) const = 0;
 
-  /// Makes `iterations` iterations of every run and adds run r's figures to metrics[r], one per run. A run fails when a
-  /// parameter is no longer finite. Only that run ends: `failure` says why, and its metrics and state are meaningless
+  /// Makes `iterations` iterations of every run and adds run r's estimates to metrics[r], one per run. A run fails when
+  /// a parameter is no longer finite. Only that run ends: `failure` says why, and its metrics and state are meaningless
   /// from then on. An Error thrown here concerns all runs.
   virtual void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) = 0;
   virtual const std::string& failure(int run = 0) const = 0;  ///< what ended the run; empty while it is sound

@@ -1,6 +1,7 @@
 #include "hone/engine/engines.hpp"
 
 #include "hone/base/error.hpp"
+#include "hone/base/given.hpp"
 #include "hone/engine/cpu/cpu_engine.hpp"
 #include "hone/engine/cuda/cuda_engine.hpp"
 
@@ -22,7 +23,9 @@ std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, 
   if (kind == EngineKind::automatic && options.replays()) kind = EngineKind::cpu;
   if (chosen_engine(kind, config) == EngineKind::cpu) return make_cpu_engine(config, train, std::move(options));
   if (options.replays()) throw InputError("replaying and observing a run needs the cpu engine");
-  return make_cuda_engine(config, train, options.seeds);
+  TrainConfig resolved = config;  // on the cpu the Refiner asks the kernel
+  resolved.refine.acceptance = config.refine.aim(given(config.kernel, "kernel"));
+  return make_cuda_engine(resolved, train, options.seeds);
 }
 
 int side_by_side(EngineKind kind, int runs) { return kind == EngineKind::cuda ? runs : 1; }

@@ -29,7 +29,7 @@ struct EvaluationConfig {
   int kept = 300;                                                   ///< steps that count
   double widening = 1.2;                                            ///< factor on all standard deviations
   std::array<bool, proposal_count> proposals = {true, true, true};  ///< which proposals to use
-  std::optional<int> points;  ///< evaluate only this many data, from the first on (same figures); none: all
+  std::optional<int> points;  ///< evaluate only this many data, from the first on (same results); none: all
 };
 
 /// Throws InputError if the settings are impossible.
@@ -38,7 +38,7 @@ void check(const EvaluationConfig& config);
 /// The log-likelihood estimates of one datum.
 struct PointEvaluation {
   std::array<ImportanceEstimate, proposal_count> proposal;  ///< those requested
-  /// The highest of them, the paper's figure. It is no lower bound, since it is chosen after seeing the estimates.
+  /// The highest of them, the paper's measure. It is no lower bound, since it is chosen after seeing the estimates.
   double best = 0;
   double pilot =
       0;  ///< the proposal that is best on the first tenth of the draws, estimated from the other nine tenths
@@ -46,7 +46,7 @@ struct PointEvaluation {
   std::optional<double> exact;  ///< gaussian-mf
 };
 
-/// Combines a point's draws into its figures. draws[j] belongs to proposal j: log p(x, z), and log r_i(z) for each
+/// Combines a point's draws into its estimates. draws[j] belongs to proposal j: log p(x, z), and log r_i(z) for each
 /// proposal i.
 struct ProposalDraws {
   std::vector<double> log_joint;                                ///< log p(x, z) per draw
@@ -67,13 +67,13 @@ struct EvaluationSummary {
   double mixture_effective_samples = 0;  ///< mean effective sample size of the mixture
   std::optional<Estimate> exact;         ///< mean exact log-likelihood, if it is known
   int points = 0;                        ///< number of data
-  int points_without_weight = 0;         ///< where no proposal has any weight: all figures are −∞ there
+  int points_without_weight = 0;         ///< where no proposal has any weight: all estimates are −∞ there
 };
 /// Means over data with their standard errors.
 EvaluationSummary summarize(std::span<const PointEvaluation> points);
 
 /// The log-likelihood of data by annealed importance sampling (hone/assess/annealing.hpp). Groups of 50 data share step
-/// sizes. Groups are always cut from all data, so a point's figures do not depend on how many are requested.
+/// sizes. Groups are always cut from all data, so a point's results do not depend on how many are requested.
 struct AnnealingTask {
   AnnealingConfig config = {};                    ///< steps and chains
   std::optional<int> points = {};                 ///< as above

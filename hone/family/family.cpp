@@ -19,7 +19,7 @@ Family::Family(int dimension) : dimension_(dimension) {
 }
 
 void Family::add_slice(std::string name, Role role, std::size_t size) {
-  slices_.push_back({std::move(name), role, parameters_.size(), size});
+  slices_.push_back({.name = std::move(name), .role = role, .offset = parameters_.size(), .size = size});
   parameters_.resize(parameters_.size() + size);
 }
 

@@ -30,7 +30,7 @@ inline constexpr double scale_floor = 1e-5;
 /// A weighted set of draws z0 ~ q, stratified over the components of q: n of every component, component after
 /// component, each of weight w_k / n, so that Σ weight · h(z) estimates E_q[h].
 struct Draws {
-  /// Room for per_component draws of each component.
+  /// Memory for per_component draws of each component.
   Draws(int dimension, int components, int per_component);
   /// K n
   int count() const { return z.cols(); }

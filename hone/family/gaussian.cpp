@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-// Two vectors of D numbers for the whitened point and its preconditioned form; grown once a thread.
+// Two vectors of D numbers for the whitened point and its preconditioned form; grown once per thread.
 struct Scratch {
   explicit Scratch(int dimension) {
     thread_local std::vector<double> storage;
@@ -37,9 +37,9 @@ Normal simplest(const Normal& q, int points) {
 }
 
 // ∇_z log q where u is the whitened z
-void minus_precision(const Normal& q, std::span<const double> u, std::span<double> slope) {
-  q.precondition(u, slope);
-  for (double& x : slope) x = -x;
+void minus_precision(const Normal& q, std::span<const double> u, std::span<double> gradient) {
+  q.precondition(u, gradient);
+  for (double& x : gradient) x = -x;
 }
 
 }  // namespace

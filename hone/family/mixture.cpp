@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// What every component says of one point z: u_k, v_k = Σ_k⁻¹ (z − μ_k) and q(k | z). The storage grows once a thread.
+// What every component says of one point z: u_k, v_k = Σ_k⁻¹ (z − μ_k) and q(k | z). The storage grows once per thread.
 struct MixtureFamily::Posterior {
   explicit Posterior(const MixtureFamily& family) : q(family) {
     thread_local std::vector<double> storage;
@@ -116,10 +116,10 @@ void MixtureFamily::log_density(MatrixView<const double> z, Want want, std::span
     if (wants_value(want)) value[chain] = log_q;
     if (!wants_gradient(want)) continue;
     // ∇_z log q = Σ_k q(k | z) ∇_z log q_k (appendix 3)
-    const std::span<double> slope = gradient.column(chain);
-    std::fill(slope.begin(), slope.end(), 0.0);
+    const std::span<double> out = gradient.column(chain);
+    std::fill(out.begin(), out.end(), 0.0);
     for (int k = 0; k < components_; ++k)
-      for (int i = 0; i < dimension(); ++i) slope[i] -= posterior.probability[k] * posterior.v(i, k);
+      for (int i = 0; i < dimension(); ++i) out[i] -= posterior.probability[k] * posterior.v(i, k);
   }
 }
 

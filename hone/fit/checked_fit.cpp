@@ -115,12 +115,12 @@ void CheckedFitter::place(const std::function<void(std::uint32_t, std::span<doub
                           std::span<const double> last_resort, std::span<double> e) const {
   const int d = target_.dimension();
   const Whitening& whitening = result_.fit.q.whitening;
-  std::vector<double> z(d), slope(d);
+  std::vector<double> z(d), gradient(d);
   double value = -infinity;
   for (std::uint32_t attempt = 0; attempt < 20 && value == -infinity; ++attempt) {
     propose(attempt, e);
     whitening.to_z(e, z);
-    target_.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {slope.data(), d, 1});
+    target_.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
   }
   if (value == -infinity) whitening.to_e(last_resort, e);
 }
@@ -214,7 +214,9 @@ void CheckedFitter::summarize() {
   };
   for (std::size_t k = 0; k < posterior_.names().size(); ++k) {
     const int row = static_cast<int>(k);
-    ParameterSummary s{posterior_.names()[k], 0, 0, 0, 0, 0, 0, 0, 0, std::nan(""), std::nan("")};
+    ParameterSummary s{};
+    s.name = posterior_.names()[k];
+    s.is_mean = s.is_sd = std::nan("");
     Moments q, refined;
     for (int i = 0; i < n; ++i) {
       q.add(result_.natural_q(row, i));

@@ -44,7 +44,7 @@ Fit::Fit(const Target& target, Family& family, const FitConfig& config, const Ra
 const FitStep& Fit::step() {
   const std::uint32_t iteration = last_.iteration + 1;
   const std::int64_t dropped_before = dropped_draws_;
-  last_ = {iteration, 0, 0, 0};
+  last_ = {.iteration = iteration};
   evidence_.iteration = iteration;
   sample(iteration);
   if (objective_->refines()) refine(iteration);

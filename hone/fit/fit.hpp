@@ -26,7 +26,7 @@ struct FitConfig {
   /// No θ-step is taken from refinements accepted less often than this: a chain that does not move makes any q look
   /// good.
   double least_acceptance = 0;
-  /// Nor where a larger share of the draws lies outside the support: the rest do not know of it, and would leave too.
+  /// Nor where a larger share of the draws lies outside the support: the rest would follow them.
   double most_dropped = 1;
 };
 
@@ -35,7 +35,7 @@ struct FitStep {
   std::uint32_t iteration = 0;  ///< counted from 1
   double elbo = 0;              ///< estimate of the ELBO
   double vcd = 0;               ///< 0 where the objective does not refine
-  double acceptance = 0;        ///< likewise
+  double acceptance = 0;        ///< 0 where the objective does not refine
 };
 
 /// Algorithm 1 of the paper: fits q to one target. Nothing is allocated after the first step.

@@ -54,7 +54,7 @@ Whitening quadratic_model(const SearchPoint& point, const Whitening& scales) {
 // positive. Costs 2 D gradients.
 Whitening curvature_scales(const Target& target, const std::vector<double>& z, std::span<const double> width) {
   const int d = target.dimension();
-  std::vector<double> sd(width.begin(), width.end()), point(d), slope(d);
+  std::vector<double> sd(width.begin(), width.end()), point(d), gradient(d);
   for (int i = 0; i < d; ++i) {
     const double h = 1e-4 * width[i];
     double side[2] = {}, value = 0;
@@ -62,8 +62,8 @@ Whitening curvature_scales(const Target& target, const std::vector<double>& z, s
     for (const int k : {0, 1}) {
       point = z;
       point[i] += k == 0 ? h : -h;
-      target.evaluate({point.data(), d, 1}, Want::both, {&value, 1}, {slope.data(), d, 1});
-      side[k] = slope[i];
+      target.evaluate({point.data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
+      side[k] = gradient[i];
       finite = finite && value != -infinity;
     }
     const double curvature = -(side[0] - side[1]) / (2 * h);
@@ -155,7 +155,12 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
     best = Whitening::diagonal(z, std::vector<double>(size, 1e-3));
   Whitening model = shaped(*best, shape);
   const double elbo = rough_elbo(target, model, random, sharp_draws);  // a fairer estimate than the best of many
-  return {std::move(model), elbo, std::move(start), std::move(z), found.value, found.converged};
+  return {.whitening = std::move(model),
+          .elbo = elbo,
+          .start = std::move(start),
+          .end = std::move(z),
+          .value = found.value,
+          .converged = found.converged};
 }
 
 }  // namespace
@@ -202,17 +207,17 @@ void sharpen(const Target& target, const RandomSource& random, LocalNormal& loca
   const int d = target.dimension();
   constexpr double h = 1e-3;
   const WhitenedTarget whitened(target, local.whitening);
-  Matrix<double> e(d, 2 * d), slope(d, 2 * d), curvature(d, d);
+  Matrix<double> e(d, 2 * d), gradient(d, 2 * d), curvature(d, d);
   for (int i = 0; i < d; ++i) {
     e(i, 2 * i) = h;
     e(i, 2 * i + 1) = -h;
   }
   std::vector<double> value(2 * d);
-  whitened.evaluate(e, Want::both, value, slope);
+  whitened.evaluate(e, Want::both, value, gradient);
   if (std::ranges::count(value, -infinity) > 0) return;
   for (int i = 0; i < d; ++i)
     for (int j = 0; j < d; ++j) {
-      const double second = -(slope(j, 2 * i) - slope(j, 2 * i + 1)) / (2 * h);
+      const double second = -(gradient(j, 2 * i) - gradient(j, 2 * i + 1)) / (2 * h);
       curvature(i, j) += 0.5 * second;
       curvature(j, i) += 0.5 * second;
     }
@@ -226,7 +231,7 @@ void sharpen(const Target& target, const RandomSource& random, LocalNormal& loca
       solve_lower(root, covariance.column(i), covariance.column(i));
       solve_lower_transposed(root, covariance.column(i), covariance.column(i));
       centre[i] = 0;
-      for (int k = 0; k < 2 * d; ++k) centre[i] += slope(i, k) / (2 * d);
+      for (int k = 0; k < 2 * d; ++k) centre[i] += gradient(i, k) / (2 * d);
     }
     for (int i = 0; i < d; ++i)
       for (int j = 0; j < d; ++j) shift[i] += covariance(i, j) * centre[j];

@@ -185,10 +185,18 @@ void PosteriorFitter::run_stage(const std::shared_ptr<const Objective>& objectiv
   FitConfig fit_config;
   fit_config.objective = objective;
   fit_config.kernel = config_.kernel;
-  fit_config.refine = {config_.steps, Adapt::between, objective->refines() ? first_step_size(whitened) : 1,
-                       config_.acceptance};
-  fit_config.refine.gain = 0.02;
-  fit_config.optimizer = {OptimizerKind::adam, rate, rate, 0.1 * rate, 1, 0, PositiveSteps::logarithmic, 0};
+  fit_config.refine = {.steps = config_.steps,
+                       .adapt = Adapt::between,
+                       .step_size = objective->refines() ? first_step_size(whitened) : 1,
+                       .acceptance = config_.acceptance,
+                       .gain = 0.02};
+  fit_config.optimizer = {.kind = OptimizerKind::adam,
+                          .rate_location = rate,
+                          .rate_scale = rate,
+                          .rate_weight = 0.1 * rate,
+                          .decay = 1,
+                          .decay_every = 0,
+                          .positive = PositiveSteps::logarithmic};
   fit_config.draws_per_iteration = config_.draws_per_iteration;
   fit_config.threads = config_.threads;
   fit_config.least_acceptance = config_.least_acceptance;

@@ -76,7 +76,7 @@ void AmortizedFamily::log_density(MatrixView<const double> z, Want want, std::sp
     }
     if (wants_gradient(want)) {
       q.precondition(u, gradient.column(c));
-      for (double& slope : gradient.column(c)) slope = -slope;
+      for (double& x : gradient.column(c)) x = -x;
     }
   });
 }

@@ -20,11 +20,11 @@ NetworkConfig network_of(const DecoderConfig& config) {
 }
 
 // ∇ log p(x | z) + ∇ log N(z; 0, I)
-HONE_CLONES void subtract(const float* slope, std::span<const double> z, std::span<double> out) {
-  for (std::size_t d = 0; d < z.size(); ++d) out[d] = static_cast<double>(slope[d]) - z[d];
+HONE_CLONES void subtract(const float* gradient, std::span<const double> z, std::span<double> out) {
+  for (std::size_t d = 0; d < z.size(); ++d) out[d] = static_cast<double>(gradient[d]) - z[d];
 }
-HONE_CLONES void subtract(const double* slope, std::span<const double> z, std::span<double> out) {
-  for (std::size_t d = 0; d < z.size(); ++d) out[d] = slope[d] - z[d];
+HONE_CLONES void subtract(const double* gradient, std::span<const double> z, std::span<double> out) {
+  for (std::size_t d = 0; d < z.size(); ++d) out[d] = gradient[d] - z[d];
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class Parameters {
  public:
   // Returns the tensor's index. Values start at 0.
   int add(std::string name, int rows, int cols) {
-    tensors_.push_back({std::move(name), values_.size(), rows, cols});
+    tensors_.push_back({.name = std::move(name), .offset = values_.size(), .rows = rows, .cols = cols});
     values_.resize(values_.size() + tensors_.back().size());
     return static_cast<int>(tensors_.size()) - 1;
   }

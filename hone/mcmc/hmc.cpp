@@ -40,13 +40,14 @@ void Hmc::step_block(const Target& target, const Move& move, const ChainsView& c
   for (int i = 0; i < count; ++i) {
     const int chain = order_[i];
     const double log_ratio = value_[i] - chains.value[chain] + energy_[i] - kinetic_energy(momentum_.column(i));
-    metropolis({log_ratio, value_[i], position_.column(i), slope_.column(i)}, move, chains, chain);
+    metropolis({.log_ratio = log_ratio, .value = value_[i], .z = position_.column(i), .gradient = gradient_.column(i)},
+               move, chains, chain);
   }
 }
 
 void Hmc::reserve(int dimension, int count) {
   if (position_.rows() == dimension && position_.cols() >= count) return;
-  position_ = momentum_ = slope_ = Matrix<double>(dimension, count);
+  position_ = momentum_ = gradient_ = Matrix<double>(dimension, count);
   order_.resize(count);
   datum_.resize(count);
   length_.resize(count);
@@ -95,13 +96,13 @@ void Hmc::start(const Move& move, const ChainsView& chains) {
       move.random.normals({Purpose::momentum, move.iteration, datum_[i], move.step}, momentum_.column(i));
     energy_[i] = kinetic_energy(momentum_.column(i));
     copy(chains.z.column(chain), position_.column(i));
-    copy(chains.gradient.column(chain), slope_.column(i));
-    add_scaled(0.5 * step_size_[i], slope_.column(i), momentum_.column(i));
+    copy(chains.gradient.column(chain), gradient_.column(i));
+    add_scaled(0.5 * step_size_[i], gradient_.column(i), momentum_.column(i));
   }
 }
 
 void Hmc::integrate(const Target& target, int count) {
-  const MatrixView<double> position = position_, slope = slope_, momentum = momentum_;
+  const MatrixView<double> position = position_, gradient = gradient_, momentum = momentum_;
   // to += part · ε · from for the trajectories [begin, end)
   const auto add_steps = [&](double part, MatrixView<const double> from, MatrixView<double> to, int begin, int end) {
     if (config_.step_sizes == StepSizes::fixed)
@@ -116,13 +117,13 @@ void Hmc::integrate(const Target& target, int count) {
     while (going_on > 0 && length_[going_on - 1] == l) --going_on;
     add_steps(1, momentum, position, 0, under_way);
     if (going_on > 0)
-      target.evaluate(position.columns(0, going_on), Want::gradient, {}, slope.columns(0, going_on),
+      target.evaluate(position.columns(0, going_on), Want::gradient, {}, gradient.columns(0, going_on),
                       datum.first(going_on));
     if (going_on < under_way)
       target.evaluate(position.columns(going_on, under_way), Want::both, value.subspan(going_on, under_way - going_on),
-                      slope.columns(going_on, under_way), datum.subspan(going_on, under_way - going_on));
-    add_steps(1, slope, momentum, 0, going_on);
-    add_steps(planted(Fault::missing_half_kick) ? 0 : 0.5, slope, momentum, going_on, under_way);
+                      gradient.columns(going_on, under_way), datum.subspan(going_on, under_way - going_on));
+    add_steps(1, gradient, momentum, 0, going_on);
+    add_steps(planted(Fault::missing_half_kick) ? 0 : 0.5, gradient, momentum, going_on, under_way);
     under_way = going_on;
   }
 }

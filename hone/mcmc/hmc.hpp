@@ -52,7 +52,7 @@ class Hmc final : public Kernel {
   std::vector<double> step_size_;     // of a trajectory
   std::vector<double> value_;
   std::vector<double> energy_;  // kinetic energy at the start
-  Matrix<double> position_, momentum_, slope_;
+  Matrix<double> position_, momentum_, gradient_;
 };
 
 }  // namespace hone

@@ -11,15 +11,25 @@ namespace hone {
 
 ChainsView ChainsView::range(int begin, int end) const {
   const int size = end - begin;
-  return {z.columns(begin, end),        value.subspan(begin, size),
-          gradient.columns(begin, end), acceptance.subspan(begin, size),
-          outcome.subspan(begin, size), first_datum + static_cast<std::uint32_t>(begin)};
+  return {.z = z.columns(begin, end),
+          .value = value.subspan(begin, size),
+          .gradient = gradient.columns(begin, end),
+          .acceptance = acceptance.subspan(begin, size),
+          .outcome = outcome.subspan(begin, size),
+          .first_datum = first_datum + static_cast<std::uint32_t>(begin)};
 }
 
 Chains::Chains(int dimension, int count)
     : z(dimension, count), value(count), gradient(dimension, count), acceptance(count), outcome(count) {}
 
-ChainsView Chains::view(std::uint32_t first_datum) { return {z, value, gradient, acceptance, outcome, first_datum}; }
+ChainsView Chains::view(std::uint32_t first_datum) {
+  return {.z = z,
+          .value = value,
+          .gradient = gradient,
+          .acceptance = acceptance,
+          .outcome = outcome,
+          .first_datum = first_datum};
+}
 
 void metropolis(const Proposal& proposal, const Move& move, const ChainsView& chains, int chain) {
   double& acceptance = chains.acceptance[chain];

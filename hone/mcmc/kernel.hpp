@@ -69,7 +69,7 @@ class Kernel {
   /// Moves every chain once and says what became of the proposals.
   virtual void step(const Target& target, const Move& move, const ChainsView& chains) = 0;
 
-  /// A good value of RefineConfig::acceptance for this kernel. The caller sets it: a Refiner does not ask the kernel.
+  /// The acceptance that a Refiner aims at unless RefineConfig::acceptance says otherwise.
   virtual double default_acceptance() const { return 0.57; }
   /// How often a step evaluates the target for a chain, in the mean.
   virtual double evaluations_per_step() const { return 1; }

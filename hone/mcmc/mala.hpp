@@ -13,7 +13,7 @@ class Mala final : public Kernel {
   double default_acceptance() const override { return 0.54; }  ///< as in the authors' code for the toys
 
  private:
-  Matrix<double> noise_, position_, slope_;
+  Matrix<double> noise_, position_, gradient_;
   std::vector<double> value_;
   std::vector<std::uint32_t> datum_;
 };

@@ -21,7 +21,7 @@ void StepSizeController::update(double acceptance) {
 }
 
 Refiner::Refiner(const Kernel& kernel, const RefineConfig& config, Team& team)
-    : config_(config), controller_(config.step_size, config.acceptance, config.gain), team_(team) {
+    : config_(config), controller_(config.step_size, config.aim(kernel), config.gain), team_(team) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
   for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(kernel.clone());
 }
@@ -45,7 +45,10 @@ Refinement Refiner::refine(const Target& target, const ChainsView& chains, int g
 void Refiner::refine_group(const Target& target, const ChainsView& chains, std::uint32_t iteration,
                            const RandomSource& random, Refinement& total) {
   for (int step = 0; step < config_.steps; ++step) {
-    const Move move{random, iteration, static_cast<std::uint32_t>(step), controller_.step_size()};
+    const Move move{.random = random,
+                    .iteration = iteration,
+                    .step = static_cast<std::uint32_t>(step),
+                    .step_size = controller_.step_size()};
     team_.for_shares(chains.count(), [&](int begin, int end, int thread) {
       kernels_[thread]->step(target, move, chains.range(begin, end));
     });
@@ -65,23 +68,24 @@ void Refiner::refine_group(const Target& target, const ChainsView& chains, std::
 
 double find_step_size(const Target& target, const Kernel& kernel, const Chains& chains, double step_size,
                       double acceptance, const RandomSource& random, Team& team) {
+  const double aim = RefineConfig{.acceptance = acceptance}.aim(kernel);
   std::uint32_t trial = 0;
   const auto accepted_at = [&](double size) {
-    Refiner refiner(kernel, {1, Adapt::off, size, acceptance}, team);
+    Refiner refiner(kernel, {.steps = 1, .adapt = Adapt::off, .step_size = size, .acceptance = aim}, team);
     Chains copies = chains;
     return refiner.refine(target, copies.view(), chains.z.cols(), assessment_iteration + trial++, random).acceptance;
   };
   double low = step_size, high = step_size;  // accepted often enough at low, not at high
-  const bool grow = accepted_at(step_size) >= acceptance;
+  const bool grow = accepted_at(step_size) >= aim;
   for (int i = 0; i < 20; ++i) {
     (grow ? high : low) *= grow ? 2 : 0.5;
-    const bool often = accepted_at(grow ? high : low) >= acceptance;
+    const bool often = accepted_at(grow ? high : low) >= aim;
     if (often != grow) break;
     (grow ? low : high) = grow ? high : low;
   }
   for (int i = 0; i < 4; ++i) {
     const double middle = std::sqrt(low * high);
-    (accepted_at(middle) >= acceptance ? low : high) = middle;
+    (accepted_at(middle) >= aim ? low : high) = middle;
   }
   return std::sqrt(low * high);
 }

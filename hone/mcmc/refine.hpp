@@ -22,10 +22,12 @@ struct RefineConfig {
   int steps = 3;                 ///< t
   Adapt adapt = Adapt::between;  ///< when the step size adapts
   double step_size = 0.25;       ///< at the start: ε of hmc, δ of mala and random-walk
-  double acceptance = 0.7;       ///< a*, what the controller aims at
+  double acceptance = -1;        ///< a*, what the controller aims at; −1: the kernel's default_acceptance()
   int adapting = -1;             ///< inside: steps that are followed by an adaptation; −1: all but the last
   double gain = 0.01;            ///< how fast the controller follows
 
+  /// The acceptance that the controller aims at with this kernel.
+  double aim(const Kernel& kernel) const { return acceptance == -1 ? kernel.default_acceptance() : acceptance; }
   /// Steps that are followed by an adaptation.
   int adapting_steps() const { return adapting < 0 ? steps - 1 : adapting; }
 };
@@ -85,7 +87,8 @@ class Refiner {
 };
 
 /// A step size at which a step from `chains` (evaluated; they are not moved) has about the acceptance probability
-/// `acceptance`: doubled or halved from `step_size`, then bisected. Within a factor of 2²⁰ of where it began.
+/// `acceptance` (−1: the kernel's default): doubled or halved from `step_size`, then bisected. Within a factor of 2²⁰
+/// of where it began.
 double find_step_size(const Target& target, const Kernel& kernel, const Chains& chains, double step_size,
                       double acceptance, const RandomSource& random, Team& team);
 

@@ -10,7 +10,7 @@ namespace hone {
 
 /// What one iteration learned about its draws: all that an objective needs.
 struct Evidence {
-  /// Room for per_component draws of each component.
+  /// Memory for per_component draws of each component.
   Evidence(int dimension, int components, int per_component);
 
   /// f_θ = log p(x, z) − log q_θ(z), eq. instantaneous_elbo, at z0 and at z_t

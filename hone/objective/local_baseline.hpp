@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// One control variate C_n a datum, for minibatches of one draw a datum. Up to and including iteration `shared_until`
-// all are one and learn from the minibatch's mean; afterwards each learns from its own datum alone.
+// One control variate C_n per datum, for minibatches with one draw per datum. Up to and including iteration
+// `shared_until` all are one and learn from the minibatch's mean; afterwards each learns from its own datum alone.
 class LocalBaseline final : public Baseline {
  public:
   LocalBaseline(int data, double decay, std::uint32_t shared_until);

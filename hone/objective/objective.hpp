@@ -82,8 +82,8 @@ class Objective {
   virtual int least_draws() const { return 1; }  ///< per component of q and iteration, with its present baselines
 
   virtual double baseline() const { return 0; }  ///< C of the second term, where it is one number
-  /// Replaces the baselines of its terms: who trains a q per datum has a baseline per datum. To be called before the
-  /// first batch. An objective with a control variate of its own need not listen.
+  /// Replaces the baselines of its terms: training a q per datum needs a baseline per datum. To be called before the
+  /// first batch. An objective with a control variate of its own may ignore it.
   virtual void use_baselines(const BaselineFactory&) {}
 
   /// None: the objective is not a sum of the paper's terms.

@@ -32,13 +32,13 @@ void FirstTermGradient::add_reparameterized(const Family& family, const Evidence
     family.add_entropy_gradient(weight, gradient);
     return;
   }
-  if (slope_.cols() != draws.count()) slope_ = Matrix<double>(family.dimension(), draws.count());
+  if (grad_f_.cols() != draws.count()) grad_f_ = Matrix<double>(family.dimension(), draws.count());
   for (int i = 0; i < draws.count(); ++i) {
     for (int d = 0; d < family.dimension(); ++d)
-      slope_(d, i) = evidence.grad_p0(d, i) - evidence.grad_q0(d, i);  // ∇_z f
+      grad_f_(d, i) = evidence.grad_p0(d, i) - evidence.grad_q0(d, i);  // ∇_z f
     coefficient_[i] = weight[i] * evidence.f0(i);
   }
-  family.add_pathwise(draws, slope_, weight, gradient);       // eq. gradient_term1
+  family.add_pathwise(draws, grad_f_, weight, gradient);      // eq. gradient_term1
   family.add_component_score(draws, coefficient_, gradient);  // eq2:mixture_grad_elbo_wk
 }
 

@@ -25,7 +25,7 @@ class FirstTermGradient {
   Entropy entropy_;
   std::unique_ptr<Baseline> baseline_;
   std::vector<double> coefficient_, value_;
-  Matrix<double> slope_;
+  Matrix<double> grad_f_;
 };
 
 // The gradient of −E_q(t)[f], eq. gradient_term2 with the control variate.

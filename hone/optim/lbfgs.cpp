@@ -24,18 +24,18 @@ struct Point {
 // Finds a step length that gains enough (Armijo) and reduces the directional derivative (weak Wolfe), by doubling and
 // bisection. −∞ counts as too far. Returns whether `next` is better than `here`.
 bool line_search(const Target& target, const Point& here, std::span<const double> direction, double step, Point& next) {
-  const double slope = dot(here.gradient, direction);
+  const double derivative = dot(here.gradient, direction);
   double low = 0, high = infinity;
   Point best(here.z.size());
   for (int trial = 0; trial < 40; ++trial) {
     next.z = here.z;
     add_scaled(step, direction, next.z);
     next.evaluate(target);
-    const bool enough = next.value >= here.value + 1e-4 * step * slope;
+    const bool enough = next.value >= here.value + 1e-4 * step * derivative;
     if (enough && next.value > best.value) best = next;
     if (!enough)
       high = step;
-    else if (dot(next.gradient, direction) > 0.9 * slope)
+    else if (dot(next.gradient, direction) > 0.9 * derivative)
       low = step;
     else
       return true;
@@ -167,7 +167,8 @@ SearchResult maximize(const Target& target, std::span<const double> start, const
     result.converged = small_gains >= 2;
     std::swap(here, next);
     ++result.iterations;
-    if (visit && !visit({here.z, here.value, here.gradient, inverse})) break;
+    if (visit && !visit({.z = here.z, .value = here.value, .gradient = here.gradient, .inverse_hessian = inverse}))
+      break;
   }
   result.z = std::move(here.z);
   result.gradient = std::move(here.gradient);

@@ -109,7 +109,7 @@ double RoleOptimizer::rate(Role role) const {
 
 void RoleOptimizer::update(const Elements& range, double eta, std::span<const double> ascent, std::uint32_t iteration,
                            std::span<double> theta) {
-  const UpdateArrays<double> arrays{ascent, first_, second_, theta};
+  const UpdateArrays<double> arrays{.gradient = ascent, .first = first_, .second = second_, .theta = theta};
   if (config_.kind == OptimizerKind::rmsprop)
     rmsprop_update(range, eta, iteration == 1, arrays);
   else

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <system_error>
 
@@ -19,8 +18,8 @@ namespace fs = std::filesystem;
 std::vector<fs::path> library_folders() {
   std::vector<fs::path> folders;
   for (const char* name : {"R_LIBS", "R_LIBS_SITE"}) {
-    const char* const value = std::getenv(name);
-    std::string_view list = value ? value : "";
+    const std::string value = environment(name);
+    std::string_view list = value;
     while (!list.empty()) {
       const std::size_t end = std::min(list.find(':'), list.size());
       if (end > 0) folders.emplace_back(list.substr(0, end));

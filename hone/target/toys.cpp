@@ -14,8 +14,8 @@ namespace {
 template <class At>
 void each_column(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient, At at) {
   for (int chain = 0; chain < z.cols(); ++chain) {
-    const std::span<double> slope = wants_gradient(want) ? gradient.column(chain) : std::span<double>();
-    const double result = at(z.column(chain), slope);
+    const std::span<double> out = wants_gradient(want) ? gradient.column(chain) : std::span<double>();
+    const double result = at(z.column(chain), out);
     if (wants_value(want)) value[chain] = result;
   }
 }
@@ -54,18 +54,18 @@ double GaussianTarget::at(std::span<const double> z, std::span<double> gradient)
   double quadratic = 0;
   for (int i = 0; i < dimension; ++i) {
     const std::span<const double> row = precision_.column(i);  // symmetric: its columns are its rows
-    double slope = 0;
-    for (std::size_t j = 0; j < mean_.size(); ++j) slope -= row[j] * (z[j] - mean_[j]);
+    double derivative = 0;
+    for (std::size_t j = 0; j < mean_.size(); ++j) derivative -= row[j] * (z[j] - mean_[j]);
     const auto index = static_cast<std::size_t>(i);
-    quadratic -= slope * (z[index] - mean_[index]);
-    if (!gradient.empty()) gradient[index] = slope;
+    quadratic -= derivative * (z[index] - mean_[index]);
+    if (!gradient.empty()) gradient[index] = derivative;
   }
   return -0.5 * quadratic - log_normalizer_;
 }
 
 void GaussianTarget::compute(MatrixView<const double> z, Want want, std::span<double> value,
                              MatrixView<double> gradient) const {
-  each_column(z, want, value, gradient, [this](auto point, auto slope) { return at(point, slope); });
+  each_column(z, want, value, gradient, [this](auto point, auto out) { return at(point, out); });
 }
 
 MixtureTarget::MixtureTarget(std::vector<double> weights, std::vector<GaussianTarget> components)
@@ -86,19 +86,19 @@ MixtureTarget::MixtureTarget(std::vector<double> weights, std::vector<GaussianTa
 
 double MixtureTarget::at(std::span<const double> z, std::span<double> gradient) const {
   // The running sum over components is kept relative to the largest term so far: log-sum-exp in one pass.
-  thread_local std::vector<double> slope;
-  slope.resize(gradient.size());
+  thread_local std::vector<double> of_component;
+  of_component.resize(gradient.size());
   std::fill(gradient.begin(), gradient.end(), 0.0);
   double top = -infinity;
   double sum = 0;
   for (std::size_t k = 0; k < components_.size(); ++k) {
-    const double term = log_weights_[k] + components_[k].at(z, slope);
+    const double term = log_weights_[k] + components_[k].at(z, of_component);
     const double rise = std::max(top, term);
     if (rise == -infinity) continue;
     const double keep = std::exp(top - rise);
     const double share = std::exp(term - rise);
     sum = sum * keep + share;
-    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = gradient[i] * keep + slope[i] * share;
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = gradient[i] * keep + of_component[i] * share;
     top = rise;
   }
   for (double& g : gradient) g /= sum;
@@ -107,17 +107,17 @@ double MixtureTarget::at(std::span<const double> z, std::span<double> gradient) 
 
 void MixtureTarget::compute(MatrixView<const double> z, Want want, std::span<double> value,
                             MatrixView<double> gradient) const {
-  each_column(z, want, value, gradient, [this](auto point, auto slope) { return at(point, slope); });
+  each_column(z, want, value, gradient, [this](auto point, auto out) { return at(point, out); });
 }
 
 BananaTarget::BananaTarget() : straight_(unit_gaussian({0, 0}, 0.9)) {}
 
 void BananaTarget::compute(MatrixView<const double> z, Want want, std::span<double> value,
                            MatrixView<double> gradient) const {
-  each_column(z, want, value, gradient, [this](auto point, auto slope) {
+  each_column(z, want, value, gradient, [this](auto point, auto out) {
     const std::array<double, 2> bent = {point[0], point[1] + square(point[0]) + 1};
-    const double result = straight_.at(bent, slope);  // the map has unit Jacobian
-    if (!slope.empty()) slope[0] += 2 * point[0] * slope[1];
+    const double result = straight_.at(bent, out);  // the map has unit Jacobian
+    if (!out.empty()) out[0] += 2 * point[0] * out[1];
     return result;
   });
 }

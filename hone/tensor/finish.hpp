@@ -121,11 +121,11 @@ void map(const Product<typename S::Element>& product, const Range& range, const 
 }
 
 // y = a · act'(·), computed from h
-template <class S, class Slope>
-void map_slope(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums,
-               Slope slope) {
+template <class S, class Derivative>
+void map_derivative(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums,
+                    Derivative derivative) {
   map<S>(product, range, sums, [&](typename S::V a, int row, int column) {
-    return slope(a, S::load_elements(product.h + static_cast<std::size_t>(column) * product.y_stride + row));
+    return derivative(a, S::load_elements(product.h + static_cast<std::size_t>(column) * product.y_stride + row));
   });
 }
 
@@ -207,12 +207,12 @@ void finish(const Product<typename S::Element>& product, const Range& range, con
       return map<S>(product, range, sums, [](V a, int, int) { return tanh<S>(a); });
     case Finish::softplus:
       return map<S>(product, range, sums, [](V a, int, int) { return softplus<S>(a); });
-    case Finish::slope_relu:
-      return map_slope<S>(product, range, sums, [](V a, V h) { return S::where_positive(h, a, S::set(0)); });
-    case Finish::slope_tanh:
-      return map_slope<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - h * h); });
-    case Finish::slope_softplus:  // h = softplus(·), whose derivative is 1 − exp(−h)
-      return map_slope<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - exp<S>(-h)); });
+    case Finish::derivative_relu:
+      return map_derivative<S>(product, range, sums, [](V a, V h) { return S::where_positive(h, a, S::set(0)); });
+    case Finish::derivative_tanh:
+      return map_derivative<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - h * h); });
+    case Finish::derivative_softplus:  // h = softplus(·), whose derivative is 1 − exp(−h)
+      return map_derivative<S>(product, range, sums, [](V a, V h) { return a * (S::set(1) - exp<S>(-h)); });
     case Finish::bernoulli:
       return likelihood<S, Bernoulli<S>>(product, range, sums);
     case Finish::gaussian:

@@ -155,14 +155,26 @@ void multiply(const Product<typename S::Element>& product) {
     for_blocks<S>(0, product.columns, [&](int begin, int end) {
       const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
       if (panel) {
-        block<S>(width, end - begin)({steps, weights, a_step, x, S::depth, product.x_stride, product.bias + row}, sums);
+        block<S>(width, end - begin)({.steps = steps,
+                                      .a = weights,
+                                      .a_step = a_step,
+                                      .b = x,
+                                      .b_step = S::depth,
+                                      .b_column = product.x_stride,
+                                      .bias = product.bias + row},
+                                     sums);
       } else {
         for (int i = 0; i < width; ++i)
-          dots<S>(end - begin)({product.depth, weights + static_cast<std::size_t>(i) * a_step, a_step, x, 0,
-                                product.x_stride, product.bias + row + i},
+          dots<S>(end - begin)({.steps = product.depth,
+                                .a = weights + static_cast<std::size_t>(i) * a_step,
+                                .a_step = a_step,
+                                .b = x,
+                                .b_step = 0,
+                                .b_column = product.x_stride,
+                                .bias = product.bias + row + i},
                                sums + i);
       }
-      finish<S>(product, {row, width, begin, end}, sums);
+      finish<S>(product, {.row = row, .width = width, .begin = begin, .end = end}, sums);
     });
     weights += a_step * static_cast<std::size_t>(steps);
   }
@@ -176,8 +188,14 @@ void outer_product(const OuterProduct<typename S::Real>& product) {
     const int left = product.units - row;
     const int width = panel_width<S>(left);
     for_blocks<S>(product.begin, product.end, [&](int begin, int end) {
-      block<S>(width, end - begin)(
-          {product.columns, product.dy + row, product.dy_stride, product.x + begin, product.x_stride, 1, zeros}, sums);
+      block<S>(width, end - begin)({.steps = product.columns,
+                                    .a = product.dy + row,
+                                    .a_step = product.dy_stride,
+                                    .b = product.x + begin,
+                                    .b_step = product.x_stride,
+                                    .b_column = 1,
+                                    .bias = zeros},
+                                   sums);
       for (int input = begin; input < end; ++input) {
         auto* to = product.gradient + static_cast<std::size_t>(input) * static_cast<std::size_t>(product.units) + row;
         const auto* from = sums + (input - begin) * panel_rows<S>;
@@ -256,7 +274,12 @@ template <class S>
 constexpr Kernels<typename S::Element> kernels() {
   void (*outer)(const OuterProduct<typename S::Real>&) = nullptr;
   if constexpr (S::depth == 1) outer = outer_product<S>;
-  return {packed_size<S>, pack<S>, multiply<S>, outer, fused_multiply_adds<S>, 2.0 * S::lanes * S::depth * peak_sums};
+  return {.packed_size = packed_size<S>,
+          .pack = pack<S>,
+          .multiply = multiply<S>,
+          .outer_product = outer,
+          .fused_multiply_adds = fused_multiply_adds<S>,
+          .flops_per_round = 2.0 * S::lanes * S::depth * peak_sums};
 }
 
 }  // namespace hone::kernel

@@ -24,11 +24,11 @@ Finish forward_finish(Activation activation) {
 Finish backward_finish(Activation activation) {
   switch (activation) {
     case Activation::relu:
-      return Finish::slope_relu;
+      return Finish::derivative_relu;
     case Activation::tanh:
-      return Finish::slope_tanh;
+      return Finish::derivative_tanh;
     case Activation::softplus:
-      return Finish::slope_softplus;
+      return Finish::derivative_softplus;
     case Activation::linear:
       break;
   }
@@ -70,81 +70,99 @@ PackedLayer<Element>::PackedLayer(int inputs, int outputs, Directions directions
 template <class Element>
 void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const Real> bias, int part, int parts) {
   const auto row = static_cast<std::size_t>(outputs_);
-  kernels_.pack({outputs_, inputs_, weights.data(), 1, row, part, parts}, forward_weights_.data());
+  kernels_.pack({.units = outputs_,
+                 .depth = inputs_,
+                 .from = weights.data(),
+                 .unit_stride = 1,
+                 .depth_stride = row,
+                 .part = part,
+                 .parts = parts},
+                forward_weights_.data());
   if (!backward_weights_.empty())
-    kernels_.pack({inputs_, outputs_, weights.data(), row, 1, part, parts}, backward_weights_.data());
+    kernels_.pack({.units = inputs_,
+                   .depth = outputs_,
+                   .from = weights.data(),
+                   .unit_stride = row,
+                   .depth_stride = 1,
+                   .part = part,
+                   .parts = parts},
+                  backward_weights_.data());
   if (part == 0) std::copy(bias.begin(), bias.end(), bias_.begin());
 }
 
 template <class Element>
+Product<Element> PackedLayer<Element>::forward_product(BatchView<const Element> x, BatchView<Element> y,
+                                                       Finish finish) const {
+  return {.depth = inputs_,
+          .units = outputs_,
+          .columns = x.cols(),
+          .weights = forward_weights_.data(),
+          .bias = bias_.data(),
+          .x = x.data(),
+          .x_stride = x.stride(),
+          .y = y.data(),
+          .y_stride = y.stride(),
+          .finish = finish};
+}
+
+template <class Element>
+Product<Element> PackedLayer<Element>::backward_product(BatchView<const Element> dy, BatchView<Element> dx,
+                                                        Finish finish) const {
+  return {.depth = outputs_,
+          .units = inputs_,
+          .columns = dy.cols(),
+          .weights = backward_weights_.data(),
+          .bias = no_bias_.data(),
+          .x = dy.data(),
+          .x_stride = dy.stride(),
+          .y = dx.data(),
+          .y_stride = dx.stride(),
+          .finish = finish};
+}
+
+template <class Element>
 void PackedLayer<Element>::forward(BatchView<const Element> x, Activation activation, BatchView<Element> y) const {
-  kernels_.multiply({.depth = inputs_,
-                     .units = outputs_,
-                     .columns = x.cols(),
-                     .weights = forward_weights_.data(),
-                     .bias = bias_.data(),
-                     .x = x.data(),
-                     .x_stride = x.stride(),
-                     .y = y.data(),
-                     .y_stride = y.stride(),
-                     .finish = forward_finish(activation)});
+  kernels_.multiply(forward_product(x, y, forward_finish(activation)));
 }
 
 template <class Element>
 void PackedLayer<Element>::forward_residual(BatchView<const Element> x, Density density, const DataColumns<Real>& data,
                                             BatchView<Element> residual, std::span<double> value) const {
-  kernels_.multiply({.depth = inputs_,
-                     .units = outputs_,
-                     .columns = x.cols(),
-                     .weights = forward_weights_.data(),
-                     .bias = bias_.data(),
-                     .x = x.data(),
-                     .x_stride = x.stride(),
-                     .y = residual.data(),
-                     .y_stride = residual.stride(),
-                     .finish = residual_finish(density),
-                     .data = data.data.data(),
-                     .data_stride = data.data.stride(),
-                     .datum = data.datum.data(),
-                     .value = value.data()});
+  Product<Element> product = forward_product(x, residual, residual_finish(density));
+  product.data = data.data.data();
+  product.data_stride = data.data.stride();
+  product.datum = data.datum.data();
+  product.value = value.data();
+  kernels_.multiply(product);
 }
 
 template <class Element>
 void PackedLayer<Element>::backward(BatchView<const Element> dy, Activation below, BatchView<const Element> x,
                                     BatchView<Element> dx) const {
-  kernels_.multiply({.depth = outputs_,
-                     .units = inputs_,
-                     .columns = dy.cols(),
-                     .weights = backward_weights_.data(),
-                     .bias = no_bias_.data(),
-                     .x = dy.data(),
-                     .x_stride = dy.stride(),
-                     .y = dx.data(),
-                     .y_stride = dx.stride(),
-                     .finish = backward_finish(below),
-                     .h = x.data()});
+  Product<Element> product = backward_product(dy, dx, backward_finish(below));
+  product.h = x.data();
+  kernels_.multiply(product);
 }
 
 template <class Element>
 void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView<Real> dx) const {
-  kernels_.multiply({.depth = outputs_,
-                     .units = inputs_,
-                     .columns = dy.cols(),
-                     .weights = backward_weights_.data(),
-                     .bias = no_bias_.data(),
-                     .x = dy.data(),
-                     .x_stride = dy.stride(),
-                     .y = nullptr,
-                     .y_stride = dx.stride(),
-                     .finish = Finish::sum,
-                     .sum = dx.data()});
+  Product<Element> product = backward_product(dy, {nullptr, dx.rows(), dx.cols()}, Finish::sum);
+  product.sum = dx.data();
+  kernels_.multiply(product);
 }
 
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
                      SimdLevel level) {
-  kernels_of<Real>(level).outer_product(
-      {dy.rows(), dy.cols(), x.data(), x.stride(), dy.data(), dy.stride(), begin, end, weights.data()});
+  kernels_of<Real>(level).outer_product({.units = dy.rows(),
+                                         .columns = dy.cols(),
+                                         .x = x.data(),
+                                         .x_stride = x.stride(),
+                                         .dy = dy.data(),
+                                         .dy_stride = dy.stride(),
+                                         .begin = begin,
+                                         .end = end,
+                                         .gradient = weights.data()});
 }
 
 template <class Real>

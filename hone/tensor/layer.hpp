@@ -52,6 +52,9 @@ class PackedLayer {
   void backward_input(BatchView<const Element> dy, BatchView<Real> dx) const;
 
  private:
+  Product<Element> forward_product(BatchView<const Element> x, BatchView<Element> y, Finish finish) const;
+  Product<Element> backward_product(BatchView<const Element> dy, BatchView<Element> dx, Finish finish) const;
+
   const Kernels<Element>& kernels_;
   int inputs_;
   int outputs_;

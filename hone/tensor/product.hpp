@@ -37,9 +37,9 @@ enum class Finish {
   relu,
   tanh,
   softplus,
-  slope_relu,  // a · act'(·), computed from h, the value of the activation
-  slope_tanh,
-  slope_softplus,
+  derivative_relu,  // a · act'(·), computed from h, the value of the activation
+  derivative_tanh,
+  derivative_softplus,
   bernoulli,  // residual d log p(x | a) / da of a datum x with natural parameter a; log p(x | a) if wanted
   gaussian,   // variance gaussian_variance
   poisson,    // rate by the modified softplus; log p without − log x!
@@ -62,7 +62,7 @@ struct Product {
   std::size_t y_stride;
   Finish finish = Finish::linear;
   Sum<Element>* sum = nullptr;  // Finish::sum: (M, n), with the stride of y; y may then be null
-  const Element* h = nullptr;   // slope_*: (M, n), with the stride of y
+  const Element* h = nullptr;   // derivative_*: (M, n), with the stride of y
   // bernoulli, gaussian, poisson: column c of y belongs to column datum[c] of data.
   const Sum<Element>* data = nullptr;
   std::size_t data_stride = 0;

@@ -1,23 +1,23 @@
 #include "hone/tensor/simd.hpp"
 
-#include <cstdlib>
 #include <string>
 
 #include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
 #include "hone/tensor/levels.hpp"
 
 namespace hone {
 namespace {
 
 SimdLevel choose_level() {
-  const char* forced = std::getenv("HONE_SIMD");
+  const std::string forced = environment("HONE_SIMD");
   for (const SimdLevel level : {SimdLevel::avx512, SimdLevel::avx2, SimdLevel::portable}) {
-    if (!forced && supported(level)) return level;
-    if (!forced || forced != name_of(level)) continue;
+    if (forced.empty() && supported(level)) return level;
+    if (forced != name_of(level)) continue;
     if (supported(level)) return level;
-    throw InputError(std::string("HONE_SIMD asks for ") + forced + ", which this CPU or this build does not have");
+    throw InputError("HONE_SIMD asks for " + forced + ", which this CPU or this build does not have");
   }
-  throw InputError(std::string("HONE_SIMD is '") + forced + "'; it may be portable, avx2 or avx512");
+  throw InputError("HONE_SIMD is '" + forced + "'; it may be portable, avx2 or avx512");
 }
 
 }  // namespace

@@ -79,7 +79,10 @@ TriangularPanels::TriangularPanels(Triangle triangle, MatrixView<const double> m
     : dimension_(static_cast<std::size_t>(matrix.rows())) {
   for (std::size_t row = 0; row < dimension_; row += rows) {
     const bool lower = triangle == Triangle::lower;
-    const Panel panel{values_.size(), row, lower ? 0 : row, lower ? std::min(row + rows, dimension_) : dimension_};
+    const Panel panel{.values = values_.size(),
+                      .row = row,
+                      .begin = lower ? 0 : row,
+                      .end = lower ? std::min(row + rows, dimension_) : dimension_};
     for (std::size_t j = panel.begin; j < panel.end; ++j)
       for (std::size_t i = row; i < row + rows; ++i)
         values_.push_back(i < dimension_ ? matrix.column(static_cast<int>(j))[i] : 0);

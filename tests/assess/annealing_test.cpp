@@ -124,7 +124,7 @@ TEST(Annealing, InverseWeightsAreUnbiasedBackward) {
   }
 }
 
-// The first points of a group have the figures that they have when all of it is asked for.
+// The first points of a group get the same numbers as when the whole group is annealed.
 TEST(Annealing, AllOfAGroupTunesTheStepSizes) {
   const Conjugate target(3, 0.5, 0.3);
   const PhiloxSource random(6);

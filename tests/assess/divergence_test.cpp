@@ -49,8 +49,9 @@ TEST(TunedStepSize, ReachesTheAcceptanceItAimsAt) {
     return -0.5 * z[0] * z[0] - 0.25 * std::pow(z[0], 4);
   });
   const PhiloxSource random(1);
-  const double step_size = tuned_step_size(target, q, Hmc(), {3, Adapt::between, 0.3, 0.8}, random);
-  const Divergence value = estimate_divergence(target, q, {std::make_shared<Hmc>(), 3, step_size, 10000, 1}, random);
+  const double step_size = tuned_step_size(
+      target, q, Hmc(), {.steps = 3, .adapt = Adapt::between, .step_size = 0.3, .acceptance = 0.8}, random);
+  const Divergence value = estimate_divergence(target, q, {.steps = 3, .step_size = step_size, .draws = 10000}, random);
   EXPECT_NEAR(value.acceptance, 0.8, 0.05);
 }
 

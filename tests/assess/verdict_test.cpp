@@ -150,7 +150,7 @@ TEST(Verdict, HeavyTail) {
 
 TEST(Verdict, AChainThatDoesNotMove) {
   Plan plan{2, 0, 0.5, quick(500)};
-  plan.config.step_size = 50;  // every proposal is thrown back: the VCD is zero, q's sd half the truth
+  plan.config.step_size = 50;  // every proposal is rejected: the VCD is zero, q's sd half the truth
   plan.config.kernel = test::hmc({5, 4});
   const Assessed a = assess(standard_normal, plan);
   EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);

@@ -1,5 +1,5 @@
-// Annealed importance sampling of latent-variable models, against the exact evidence, quadrature, and bounds from above
-// on data that the model itself made.
+// Annealed importance sampling of latent-variable models, against the exact evidence, quadrature, and upper bounds on
+// data simulated from the model.
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ Bounds bounds(Engine& engine, const SimulatedData& made, int steps) {
   return b;
 }
 
-// An engine whose decoder has weights of some size, as training leaves them.
+// An engine whose decoder has weights as large as training makes them.
 std::unique_ptr<Engine> wide_engine(const TrainConfig& config, const DataSet& data, double size) {
   auto engine = make_cpu_engine(config, data, {});
   TrainState state = engine->save();
@@ -96,7 +96,7 @@ TEST(EngineAnnealing, BoundsHoldTheExactEvidence) {
   EXPECT_LT(fine.gap.mean(), 0.5 * coarse.gap.mean());
 }
 
-// Models without an exact evidence: the gap of the bounds closes as steps are added.
+// Models without an exact evidence: the gap between the bounds closes with more steps.
 TEST(EngineAnnealing, TheGapClosesWithMoreSteps) {
   const std::vector<TrainConfig> configs = {config_of(ModelKind::vae, 10, {30}),
                                             config_of(ModelKind::logistic_mf, 50, {})};
@@ -168,7 +168,7 @@ TEST(EngineAnnealing, NumbersDoNotDependOnThreadsOrOnLaterData) {
   }
 }
 
-// Where log p(x | z) overflows no chain has weight: counted, and no crash.
+// Where log p(x | z) overflows, no chain has weight. Such points are counted, and nothing crashes.
 TEST(EngineAnnealing, PointsWithoutWeightAreCounted) {
   const DataSet data(std::vector<double>(60, 1), ImageShape{1, 20});
   const auto engine = wide_engine(config_of(ModelKind::gaussian_mf, 4, {}), data, 1e25);

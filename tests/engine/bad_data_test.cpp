@@ -1,4 +1,4 @@
-// Data that do not fit, or at which the model is not finite.
+// Data of the wrong shape, and data at which the model is not finite.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ TEST(Engine, ADatumWhereTheModelIsNotFiniteLeavesTheGradient) {
     const auto engine = make_cpu_engine(config, data, {});
     TrainMetrics metrics;
     engine->train(20, metrics);
-    EXPECT_EQ(metrics.dropped_draws, 10);  // once an epoch of two minibatches
+    EXPECT_EQ(metrics.dropped_draws, 10);  // once per epoch of two minibatches
     EXPECT_TRUE(std::isfinite(metrics.elbo.mean()));
   }
 }

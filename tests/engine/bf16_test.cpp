@@ -1,5 +1,5 @@
-// Trajectories by gradients of bf16 products: reversible, and they leave the posterior invariant, because every kick is
-// by the same function and the accept step is exact.
+// Trajectories whose gradients come from bf16 products are reversible and leave the posterior invariant: every kick
+// uses the same function, and the accept step is exact.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ struct Phase {
   Matrix<double> z, momentum;
 };
 
-// The leapfrog map, with the first kick by a target of its own.
+// The leapfrog map; the first kick may use another target.
 Phase integrate(const Target& first, const Target& others, Phase phase, double step_size) {
   Matrix<double> slope(phase.z.rows(), phase.z.cols());
   const auto kick = [&](const Target& target, double size) {
@@ -53,7 +53,7 @@ double largest_difference(const Matrix<double>& a, const Matrix<double>& b) {
   return largest;
 }
 
-// Forward, the momentum flipped, back: how far from the start.
+// Goes forward, flips the momentum, goes back: the distance from the start.
 double way_off(const Target& first, const Target& others, const Phase& start, double step_size) {
   Phase end = integrate(first, others, start, step_size);
   for (double& p : end.momentum.view().flat()) p = -p;
@@ -70,10 +70,10 @@ TEST_F(Bf16Trajectory, ReturnsToItsStart) {
   Phase start{model.z, Matrix<double>(latent, batch)};
   PhiloxSource(4).normals({Purpose::momentum}, start.momentum.view().flat());
   EXPECT_LT(way_off(rounded, rounded, start, 0.05), 1e-11);
-  EXPECT_GT(way_off(exact, rounded, start, 0.05), 1e-6);  // the kicks at both ends by different functions
+  EXPECT_GT(way_off(exact, rounded, start, 0.05), 1e-6);  // the kicks at the two ends use different functions
 }
 
-// What Hmc does with this target is that map.
+// Hmc with this target computes the same map.
 TEST_F(Bf16Trajectory, HmcMakesTheSameTrajectory) {
   const Model<float> model({latent, {64, 13}, pixels}, Gradients::bf16);
   Chains chains(latent, batch);
@@ -88,12 +88,12 @@ TEST_F(Bf16Trajectory, HmcMakesTheSameTrajectory) {
     random.record({Purpose::momentum, 1, static_cast<std::uint32_t>(c)}, momentum);
     random.record({Purpose::accept, 1, static_cast<std::uint32_t>(c)}, {1e-300});  // accepts
   }
-  Hmc({leapfrog}).step(model.target, {random, 1, 0, 0.05}, chains.view());
+  Hmc({leapfrog}).step(model.target, {.random = random, .iteration = 1, .step = 0, .step_size = 0.05}, chains.view());
   const Phase end = integrate(model.target, model.target, start, 0.05);
   EXPECT_LT(largest_difference(chains.z, end.z), 1e-12);
 }
 
-// From exact posterior draws of a linear Gaussian model, whose moments must stay what they are. One datum, many chains.
+// Starts from exact posterior draws of a linear Gaussian model; their moments must not change. One datum, many chains.
 TEST_F(Bf16Trajectory, LeavesThePosteriorInvariant) {
   constexpr int chains_count = 20'000, units = 2, seen = 6;
   Parameters<float> parameters;
@@ -130,7 +130,7 @@ TEST_F(Bf16Trajectory, LeavesThePosteriorInvariant) {
   const Matrix<double> start = chains.z;
   target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
   Team team(1);
-  Refiner refiner(Hmc({leapfrog}), {10, Adapt::off, 0.45, 0.9}, team);
+  Refiner refiner(Hmc({leapfrog}), {.steps = 10, .adapt = Adapt::off, .step_size = 0.45, .acceptance = 0.9}, team);
   const Refinement refinement = refiner.refine(target, chains.view(), chains_count, 1, PhiloxSource(9));
   EXPECT_GT(refinement.acceptance, 0.6);
   EXPECT_LT(refinement.acceptance, 0.99);  // the accept step has something to do

@@ -14,7 +14,7 @@ namespace {
 using Draws3 = std::array<ProposalDraws, proposal_count>;
 constexpr std::array<bool, proposal_count> all = {true, true, true};
 
-// Draws of proposal j whose log weights are given; every density is 0 unless it is set later.
+// Draws of proposal j with given log weights; every density is 0 unless the test sets it later.
 ProposalDraws weighted(const std::vector<double>& log_weight) {
   ProposalDraws draws;
   draws.log_joint = log_weight;
@@ -40,10 +40,10 @@ TEST(Combine, EqualWeightsGiveThatWeight) {
 
 TEST(Combine, ThePilotChoosesOnTheFirstTenthAndEstimatesOnTheRest) {
   std::vector<double> lucky = constant(1), steady = constant(3);
-  lucky[0] = lucky[1] = std::log(100);  // the tenth of 20
+  lucky[0] = lucky[1] = std::log(100);  // the first tenth of 20 draws
   const PointEvaluation point = combine({weighted(lucky), weighted(steady), weighted(constant(2))}, all);
-  EXPECT_NEAR(point.pilot, 0, 1e-14);                           // the lucky one's other draws
-  EXPECT_NEAR(point.best, std::log((200 + 18) / 20.0), 1e-14);  // all draws, chosen after seeing
+  EXPECT_NEAR(point.pilot, 0, 1e-14);                           // the lucky proposal's other draws
+  EXPECT_NEAR(point.best, std::log((200 + 18) / 20.0), 1e-14);  // all draws; chosen after seeing them
 }
 
 TEST(Combine, TheMixtureWeighsEveryDrawAgainstAllProposals) {
@@ -51,7 +51,7 @@ TEST(Combine, TheMixtureWeighsEveryDrawAgainstAllProposals) {
   for (int j = 0; j < proposal_count; ++j)
     for (int i = 0; i < proposal_count; ++i) draws[j].log_density[i].assign(10, std::log(1.0 + i + 3 * j));
   const PointEvaluation point = combine(draws, all);
-  double sum = 0;  // 1 / mean density, one kind of draw a proposal
+  double sum = 0;  // 1 / mean density, one kind of draw per proposal
   for (int j = 0; j < proposal_count; ++j) sum += 3 / (6.0 + 9 * j);
   EXPECT_NEAR(point.mixture.log_likelihood, std::log(sum / 3), 1e-14);
 }
@@ -97,7 +97,7 @@ TEST(Summarize, APointWithoutWeightMakesTheMeanInfinite) {
   EXPECT_TRUE(std::isnan(summarize(std::vector{good}).best.se));
 }
 
-// In the domain of probabilities, over many evaluations of the same datum, each with random numbers of its own.
+// Averages probabilities, not their logarithms, over many evaluations of the same datum with different random numbers.
 TEST(Evaluation, MixtureAndPilotAreUnbiasedAndTheBestIsNot) {
   const std::vector<double> x = {1, 0, 1, 1};
   const DataSet data = binary_data(repeated(x, 4000), 4);

@@ -1,4 +1,4 @@
-// Gaussian matrix factorization, of which everything is known exactly: posterior, evidence, and the maximum-likelihood
+// Gaussian matrix factorization, where everything is known exactly: posterior, evidence, and the maximum-likelihood
 // weights (probabilistic PCA with a known noise variance).
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace {
 constexpr int pixels = 8, latent = 2;
 constexpr double noise = 0.1;  // its standard deviation in the model
 
-// x = c + Wᵀ z + noise, row after row. W is no larger than this: with a much narrower posterior the size of W is
-// learned as slowly as by expectation maximization.
+// x = c + Wᵀ z + noise, row after row. A larger W would make the posterior much narrower, and then the size of W
+// is learned as slowly as by expectation maximization.
 std::vector<double> synthetic(int count, std::uint32_t stream) {
   Matrix<double> z(latent, count), e(pixels, count);
   PhiloxSource(12).normals({Purpose::synthesize, stream, 0}, z.view().flat());
@@ -64,7 +64,7 @@ struct MaximumLikelihood {
 
   std::vector<double> centre;
   SymmetricEigen covariance;    // of x under the fitted model
-  std::vector<double> weights;  // (D, P), one row a latent dimension
+  std::vector<double> weights;  // (D, P), one row per latent dimension
 };
 
 TrainConfig config_of(const std::string& objective) {
@@ -73,7 +73,7 @@ TrainConfig config_of(const std::string& objective) {
   config.model.initial = InitialWeights::paper;
   config.objective = objective_named(objective);
   config.shared_until = 100;
-  config.refine = {5, Adapt::inside, 0.2, 0.9, -1};
+  config.refine = {.steps = 5, .adapt = Adapt::inside, .step_size = 0.2, .acceptance = 0.9};
   config.precision = Precision::float64;
   return config;
 }
@@ -160,14 +160,14 @@ TEST_P(GaussianMfTraining, ComesCloseToMaximumLikelihood) {
   EXPECT_NEAR(reached, best, 0.05);
   RecordProperty("short_of_maximum_likelihood", std::to_string(best - reached));
 
-  // importance sampling agrees with the exact evidence, by every proposal
+  // importance sampling agrees with the exact evidence, with every proposal
   EvaluationConfig evaluation;
   evaluation.samples = 2000;
   evaluation.burn_in = evaluation.kept = 100;
   const auto points = engine->evaluate(test_data.slice(0, 40), evaluation, {});
   double mixture = 0;
   for (const PointEvaluation& point : points) {
-    const auto error = [&](const ImportanceEstimate& estimate) {  // in standard errors, of the delta method
+    const auto error = [&](const ImportanceEstimate& estimate) {  // in standard errors by the delta method
       return (estimate.log_likelihood - *point.exact) * std::sqrt(estimate.effective_samples);
     };
     for (const ImportanceEstimate& estimate : point.proposal) {

@@ -94,7 +94,7 @@ TrainConfig config_of(const json& replay, const SomeObjective& objective) {
   config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.shared_until = 3;
-  config.refine = {5, Adapt::inside, 0.5 / 3, 0.9, 3};
+  config.refine = {.steps = 5, .adapt = Adapt::inside, .step_size = 0.5 / 3, .acceptance = 0.9, .adapting = 3};
   config.batch = batch;
   config.decay_every = 4;
   config.precision = Precision::float64;

@@ -51,7 +51,7 @@ class World {
     options.observe = [this](const IterationView& view) { seen_.emplace(view); };
     const auto engine = make_cpu_engine(config, data_, std::move(options));
     TrainState state = engine->save();
-    for (NamedArray& array : state.arrays)  // a start at which f is of moderate size, and differences keep their digits
+    for (NamedArray& array : state.arrays)  // a start with a moderate f, so that differences keep their digits
       if (is_parameter(array) && !array.name.starts_with("decoder."))
         for (double& x : std::get<std::vector<double>>(array.values)) x *= 0.4;
     engine->restore(state);
@@ -103,7 +103,7 @@ class World {
     return std::accumulate(value.begin(), value.end(), 0.0);
   }
 
-  // Σ_n log p(x_n, z_n) at points that stand still
+  // Σ_n log p(x_n, z_n) at fixed points
   double likelihood() const {
     std::vector<double> value(batch);
     return log_joint(refines() ? seen_->evidence.refined.z : seen_->evidence.draws.z, value);
@@ -116,7 +116,7 @@ class World {
     return sum;
   }
 
-  // (f − C) log q(z0) with f and z0 that stand still; log p alone in the place of f where the entropy is exact
+  // (f − C) log q(z0) with f and z0 held fixed; if the entropy is exact, log p takes the place of f
   double first_score(int n, double log_q0) const {
     const Evidence& evidence = seen_->evidence;
     const bool analytic = terms_.entropy != Entropy::sampled;
@@ -124,7 +124,7 @@ class World {
     return (f - first_baseline_[indices_[n]]) * log_q0;
   }
 
-  // z0 moves with θ by its path in the first term; z_t, f(z_t) and the z0 of a score stand still.
+  // In the first term z0 moves with θ along its path; z_t, f(z_t) and the z0 of a score are held fixed.
   double surrogate() {
     const Evidence& evidence = seen_->evidence;
     Matrix<double> mean(latent, batch), sd(latent, batch), z(latent, batch), old_mean(latent, batch),
@@ -182,7 +182,7 @@ TrainConfig config_of(const SomeObjective& objective, ModelKind model = ModelKin
   config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.shared_until = 1;
-  config.refine = {3, Adapt::inside, 0.1, 0.9, -1};
+  config.refine = {.steps = 3, .adapt = Adapt::inside, .step_size = 0.1, .acceptance = 0.9};
   config.batch = batch;
   config.precision = Precision::float64;
   return config;

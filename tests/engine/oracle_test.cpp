@@ -1,5 +1,5 @@
-// The gradient that the VCD gives to q's mean and standard deviation of a datum, as training computes it, against the
-// exact one: differences of the quadrature oracle, with the tiny decoder written out here.
+// The VCD's gradient in the mean and standard deviation of q for one datum, as training computes it, against the exact
+// one: differences of the quadrature oracle. The tiny decoder is written out here a second time.
 
 #include "tests/support/oracle.hpp"
 
@@ -26,7 +26,7 @@ TrainConfig config_of() {
   config.model = {ModelKind::vae, 1, {hidden}, {2}, Activation::tanh};
   config.model.initial = InitialWeights::paper;
   config.kernel = hmc({leapfrog});
-  config.refine = {steps, Adapt::off, step_size, 0.9, -1};
+  config.refine = {.steps = steps, .adapt = Adapt::off, .step_size = step_size, .acceptance = 0.9};
   config.batch = batch;
   config.shared_until = 5;
   config.rate_mean = config.rate_scale = config.rate_model = 0;  // nothing moves but the control variates
@@ -60,7 +60,7 @@ TEST(AmortizedOracle, VcdGradientOfEveryDatum) {
   for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
   const DataSet data = binary_data(values, pixels);
   std::vector<int> alternating(batch);
-  for (int c = 0; c < batch; ++c) alternating[c] = c % 2;  // a datum that comes twice has its own random numbers
+  for (int c = 0; c < batch; ++c) alternating[c] = c % 2;  // each occurrence of a datum has its own random numbers
 
   std::vector<double> q(4);         // mean and sd of both data
   std::array<Moments, 4> gradient;  // an iteration is one observation

@@ -1,4 +1,4 @@
-// The same iteration in other numbers and on other numbers of threads.
+// The same iteration in another number format and on another number of threads.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TrainConfig config_of(const SomeObjective& objective, Precision precision, Model
   config.model.initial = InitialWeights::paper;
   config.objective = objective;
   config.shared_until = 10;
-  config.refine = {4, Adapt::inside, 0.05, 0.9, -1};
+  config.refine = {.steps = 4, .adapt = Adapt::inside, .step_size = 0.05, .acceptance = 0.9};
   config.batch = 37;
   config.precision = precision;
   return config;
@@ -52,7 +52,8 @@ std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& con
   return gradient;
 }
 
-// Within 10⁻⁴ of a tensor's largest gradient. What is behind it: about 10⁻⁷ a product, along 20 leapfrog steps.
+// Within 10⁻⁴ of a tensor's largest gradient. Each product has an error of about 10⁻⁷, and 20
+// leapfrog steps add up.
 TEST(EnginePrecision, FloatAgainstDouble) {
   const DataSet data = made_up_data();
   for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
@@ -118,7 +119,7 @@ TEST(EngineState, GoesOnAsIfItHadNeverStopped) {
       }
 }
 
-// What a restored engine would go without is missed.
+// A state that lacks an array is refused, and the message names the array.
 TEST(EngineState, AMissingArrayIsNamed) {
   const DataSet data = made_up_data();
   TrainConfig config = config_of(by_vcd(), Precision::float32);

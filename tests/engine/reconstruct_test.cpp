@@ -80,7 +80,7 @@ TEST(Reconstruct, IsAFunctionOfItsArguments) {
     }
 }
 
-// Of a Gaussian the mean is linear in z, and the centre that training took away comes back.
+// A Gaussian's mean is linear in z, and the centre that training subtracted is added back.
 TEST(Reconstruct, GaussianMeansAreOnTheScaleOfTheData) {
   std::vector<double> values;
   for (int n = 0; n < 30; ++n)

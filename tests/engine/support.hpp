@@ -27,7 +27,7 @@ inline DataSet binary_data(const std::vector<double>& values, int pixels) {
   return packed_if_binary(DataSet(values, ImageShape{1, pixels}));
 }
 
-// An array of a state, in the numbers of the engine that made it.
+// An array of a state, in the number format of the engine that made it.
 template <class Real>
 std::vector<Real>& array_of(TrainState& state, const std::string& name) {
   return std::get<std::vector<Real>>(std::ranges::find(state.arrays, name, &NamedArray::name)->values);

@@ -19,7 +19,7 @@ struct Case {
   std::unique_ptr<Family> (*make)();
 };
 
-// A family with every parameter at a value of its own.
+// A family whose parameters all differ.
 template <class F>
 std::unique_ptr<Family> stirred(F family) {
   const PhiloxSource random(21);
@@ -128,7 +128,7 @@ TEST_P(Families, DrawScoreAgreesWithDifferences) {
   });
 }
 
-// q over z is q over e and the change of coordinates.
+// q over z is q over e times the Jacobian of the change of coordinates.
 TEST_P(Families, StandardizingLeavesTheDensityWhatItWas) {
   std::vector<double> before(draws.count()), after(draws.count());
   q->log_density(draws.z, Want::value, before, {});
@@ -232,7 +232,7 @@ TEST_P(Families, DrawsAreKnownWhitened) {
 
 INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(cases), [](const auto& test) { return test.param.name; });
 
-// Many points of a q whose Cholesky factor is diagonal are those of a diagonal q; one element off it changes that.
+// With a diagonal Cholesky factor, a full q gives the numbers of a diagonal q; one off-diagonal element changes that.
 TEST(GaussianFamily, DiagonalFactorsTakeTheShortWay) {
   constexpr int d = 19, points = 40;
   GaussianFamily full(d, Covariance::full), plain(d, Covariance::diagonal);

@@ -19,7 +19,7 @@
 namespace {
 std::atomic<long> allocations = 0;
 }
-// Not inlined: GCC would take malloc and free for a mismatch of new and delete. std::stable_sort asks for the second.
+// Not inlined: GCC would take malloc and free for a mismatch of new and delete. std::stable_sort uses the second.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
@@ -126,7 +126,7 @@ TEST(Fit, ADrawOutsideTheSupportLeavesTheGradient) {
     }
 }
 
-// The step size is that of the draws inside, whatever constant log p carries, and the chains go on moving.
+// Only draws inside the support set the step size, whatever constant log p carries, and the chains keep moving.
 TEST(Fit, DrawsOutsideTheSupportLeaveTheStepSizeAlone) {
   const auto half_normal = [](double constant) {
     return DensityTarget(1, [constant](std::span<const double> z, std::span<double> gradient) {

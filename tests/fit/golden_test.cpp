@@ -61,7 +61,7 @@ test::ReplaySource recorded_kl(const json& draws, std::size_t first, int compone
 FitConfig paper_settings(const test::SomeObjective& objective) {
   FitConfig config;
   config.objective = objective;
-  config.refine = {3, Adapt::inside, 0.25, 0.7};
+  config.refine = {.steps = 3, .adapt = Adapt::inside, .step_size = 0.25, .acceptance = 0.7};
   config.optimizer.weights_from = objective->refines() ? 0 : 1000;
   return config;
 }

@@ -77,7 +77,7 @@ TEST(FitPosterior, IndependentCoordinatesAndLowRank) {
   for (int i = 0; i < d; ++i) EXPECT_NEAR(low_rank.q.whitening.mean()[i] / std::pow(10.0, -3.0 + i), 3, 0.1) << i;
 }
 
-// Correlations by curvature are exact for a Gaussian, and are what `auto` takes beyond 300 dimensions.
+// Correlations by curvature are exact for a Gaussian; `auto` uses them beyond 300 dimensions.
 TEST(FitPosterior, CorrelationsByCurvature) {
   for (const int d : {7, 301}) {
     const DensityTarget target(d, scaled_gaussian(d, 0.9));
@@ -97,7 +97,7 @@ TEST(FitPosterior, CorrelationsByCurvature) {
   }
 }
 
-// A Gaussian by another name, that may give up its location and scale, or keep them.
+// The library's Gaussian in another class, which may let the fit move its location and scale, or keep them.
 class OwnGaussian final : public Family {
  public:
   OwnGaussian(int dimension, bool gives_up) : Family(dimension), inner_(dimension, Covariance::full), gives_(gives_up) {
@@ -161,7 +161,7 @@ TEST(CheckedFit, FitsAFamilyOfTheCallersOwn) {
   }
 }
 
-// Which is as the library's own where it is the same one, but for the measure of its changes.
+// It moves as the library's own family of the same kind does; only the measure of its changes differs.
 TEST(FitPosterior, AFamilyOfTheCallersOwnMovesAsTheLibrarys) {
   const DensityTarget target(3, scaled_gaussian(3, 0.5));
   PosteriorFitConfig config;
@@ -294,7 +294,7 @@ TEST(CheckedFit, LogDensityOfQIsNormalisedOverZ) {
   copy(w.packed_lower(), q.scale());
   Matrix<double> z(2, fit.refined.count());
   for (int i = 0; i < z.cols(); ++i) w.to_z(fit.refined.z0.column(i), z.column(i));
-  // scale_floor does not matter here: the density alone is asked
+  // scale_floor does not matter here: only the density is used
   std::vector<double> log_q(z.cols());
   q.log_density(z, Want::value, log_q, {});
   for (int i = 0; i < z.cols(); ++i) EXPECT_NEAR(log_q[i], fit.log_q0[i], 1e-6);
@@ -340,8 +340,8 @@ TEST(Rewhiten, ChangeIsTheSymmetrisedKl) {
 }
 
 // eq. gradient_term2 in a stage of the fit: whitened coordinates, random lengths and step sizes, leave-one-out
-// baseline. The mean of the ascent must be minus the slope of the VCD itself, by differences of its value under the
-// same kernel.
+// baseline. The mean of the ascent must be minus the gradient of the VCD itself, by differences of its value under
+// the same kernel.
 TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
   const DensityTarget target(1, [](std::span<const double> z, std::span<double> g) {  // a skew density
     g[0] = 2 - std::exp(0.5 * z[0]);
@@ -352,8 +352,14 @@ TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
   FitConfig config;
   config.objective = test::by_vcd({.entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out});
   config.kernel = test::hmc({5, 4, StepSizes::varied});
-  config.refine = {2, Adapt::off, 0.4, 0.8};
-  config.optimizer = {OptimizerKind::adam, 0, 0, 0, 1, 0, PositiveSteps::logarithmic, 0};  // θ does not move
+  config.refine = {.steps = 2, .adapt = Adapt::off, .step_size = 0.4, .acceptance = 0.8};
+  config.optimizer = {.kind = OptimizerKind::adam,  // θ does not move
+                      .rate_location = 0,
+                      .rate_scale = 0,
+                      .rate_weight = 0,
+                      .decay = 1,
+                      .decay_every = 0,
+                      .positive = PositiveSteps::logarithmic};
   config.draws_per_iteration = 16;
   GaussianFamily q(1, Covariance::full);
   const PhiloxSource random(3);
@@ -368,7 +374,10 @@ TEST(FitPosterior, TheGradientOfAStageIsThatOfTheVcd) {
     for (std::uint64_t batch = 0; batch < 40; ++batch) {
       GaussianFamily moved(1, Covariance::full);
       const auto value = [&] {
-        return estimate_divergence(whitened, moved, {config.kernel, 2, 0.4, 15000, 1}, PhiloxSource(batch)).vcd.mean;
+        return estimate_divergence(whitened, moved,
+                                   {.kernel = config.kernel, .steps = 2, .step_size = 0.4, .draws = 15000},
+                                   PhiloxSource(batch))
+            .vcd.mean;
       };
       slope.add(test::derivative_in(moved.parameters()[k], value, k == 0 ? 50 : 0.1));  // a step of 0.05 or 0.1
     }

@@ -206,7 +206,7 @@ TEST_F(AmortizedFamilyTest, EveryDrawWeighsOne) {
 }
 
 // The gradient that each objective gives to the encoder is that of its surrogate: z0 moves with θ under KL and in the
-// VCD's first term, z_t and its weight stand still in the second.
+// VCD's first term, z_t and its weight are held fixed in the second.
 void check_objective(const std::string& name, Entropy entropy) {
   Amortized world(Activation::tanh);
   AmortizedFamily& q = world.q;

@@ -24,7 +24,7 @@ Chains start(const LatentTarget<float>& target, const Matrix<double>& z) {
 Chains refined(const Model<float>& model, const Kernel& kernel, int threads) {
   Chains chains = start(model.target, model.z);
   Team team(threads);
-  Refiner refiner(kernel, {4, Adapt::inside, 0.05, 0.9}, team);
+  Refiner refiner(kernel, {.steps = 4, .adapt = Adapt::inside, .step_size = 0.05, .acceptance = 0.9}, team);
   refiner.refine(model.target, chains.view(), batch, 1, PhiloxSource(5));
   return chains;
 }
@@ -49,7 +49,7 @@ TEST(LatentChains, AColumnMovesInThePosteriorOfItsDatum) {
   const Model<float> model(vae);
   for (const SomeKernel& kernel : kernels) {
     Team team(1);
-    Refiner together(*kernel, {4, Adapt::off, 0.05, 0.9}, team);
+    Refiner together(*kernel, {.steps = 4, .adapt = Adapt::off, .step_size = 0.05, .acceptance = 0.9}, team);
     Chains chains = start(model.target, model.z);
     together.refine(model.target, chains.view(), batch, 1, PhiloxSource(5));
     for (const int c : {0, 1, 17, batch - 1}) {
@@ -62,7 +62,7 @@ TEST(LatentChains, AColumnMovesInThePosteriorOfItsDatum) {
       std::ranges::copy(model.z.column(c), chain.z.column(0).begin());
       const std::vector<std::uint32_t> datum = {static_cast<std::uint32_t>(c)};
       target.evaluate(chain.z, Want::both, chain.value, chain.gradient, datum);
-      Refiner alone(*kernel, {4, Adapt::off, 0.05, 0.9}, team);
+      Refiner alone(*kernel, {.steps = 4, .adapt = Adapt::off, .step_size = 0.05, .acceptance = 0.9}, team);
       alone.refine(target, chain.view(static_cast<std::uint32_t>(c)), 1, 1, PhiloxSource(5));
       EXPECT_EQ(chain.value[0], chains.value[c]);
       EXPECT_TRUE(std::ranges::equal(chain.z.column(0), chains.z.column(c)));
@@ -90,12 +90,12 @@ TEST(LatentChains, APointThatIsNotANumberHasNoDensity) {
 class Bf16Chains : public testing::Test {
  protected:
   void SetUp() override {
-    if (!supports_bf16()) GTEST_SKIP() << "no bf16 products here";
+    if (!supports_bf16()) GTEST_SKIP() << "this CPU has no bf16 products";
   }
 };
 
 // Within 1 % of a gradient's length on average over columns. A ReLU that rounds to the other side of its kink shows in
-// a single column: within 10 % of its length and 2 % of the batch's largest slope.
+// a single column: within 10 % of its length and 2 % of the batch's largest gradient.
 TEST_F(Bf16Chains, GradientAgainstFloat) {
   for (const DecoderConfig& config : configs()) {
     const Model<float> exact(config), model(config, Gradients::bf16);
@@ -171,7 +171,7 @@ TEST(Bf16, NeedsFloats) {
 }
 
 TEST(Bf16, WhereThereIsNoneIsAnInputError) {
-  if (supports_bf16()) GTEST_SKIP() << "bf16 products can be had here";
+  if (supports_bf16()) GTEST_SKIP() << "this CPU has bf16 products";
   Parameters<float> parameters;
   EXPECT_THROW(Decoder<float>(vae, parameters, Gradients::bf16), InputError);
 }

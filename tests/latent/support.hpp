@@ -91,7 +91,7 @@ inline const std::vector<DecoderConfig>& configs() {
   return all;
 }
 
-// A step for differences: across the kinks of a ReLU it must be short, and the rounding of the differences shows then.
+// A step for differences. Across the kinks of a ReLU it must be short, and then rounding shows in the differences.
 inline double step_of(const DecoderConfig& config) {
   return config.activation == Activation::relu && !config.hidden.empty() ? 1e-6 : 1e-3;
 }

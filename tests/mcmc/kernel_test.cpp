@@ -28,14 +28,15 @@ struct Batch {
 const test::SomeKernel kernels[] = {test::hmc({5, 0}), test::hmc({5, 4}), test::hmc({5, 4, StepSizes::varied}),
                                     test::mala(), test::random_walk()};
 
-// A kernel keeps value and gradient of where the chains stand up to date.
+// A kernel keeps the chains' values and gradients up to date.
 TEST(Kernels, KeepValueAndGradientOfThePoint) {
   const auto target = make_toy(Toy::banana);
   const PhiloxSource random(4);
   for (const test::SomeKernel& given : kernels) {
     Batch batch(*target, 50);
     const auto kernel = given->clone();
-    for (std::uint32_t step = 0; step < 5; ++step) kernel->step(*target, {random, 1, step, 0.3}, batch.chains.view());
+    for (std::uint32_t step = 0; step < 5; ++step)
+      kernel->step(*target, {.random = random, .iteration = 1, .step = step, .step_size = 0.3}, batch.chains.view());
     std::vector<double> value(50);
     Matrix<double> gradient(2, 50);
     target->evaluate(batch.chains.z, Want::both, value, gradient);
@@ -78,7 +79,7 @@ TEST(Kernels, TheEnergyMovesByTheMomentaAlone) {
       energies.add(now);
       log_p.add(batch.chains.value[c]);
     }
-    kernel->step(target, {random, 1, step, 0.15}, batch.chains.view());
+    kernel->step(target, {.random = random, .iteration = 1, .step = step, .step_size = 0.15}, batch.chains.view());
   }
   const double usual = jump.mean() / energies.variance(), ours = d / (0.5 * d + log_p.variance());
   EXPECT_NEAR(usual, ours, 0.02 * ours);
@@ -91,9 +92,12 @@ TEST(Kernels, AChainDoesNotDependOnItsNeighbours) {
   for (const test::SomeKernel& given : kernels)
     for (const int count : {12, 5000}) {  // many: more than one block of hmc
       Batch together(*target, count), apart(*target, count);
-      given->clone()->step(*target, {random, 1, 0, 0.3}, together.chains.view());
+      given->clone()->step(*target, {.random = random, .iteration = 1, .step = 0, .step_size = 0.3},
+                           together.chains.view());
       const auto kernel = given->clone();
-      for (int i = 0; i < count; ++i) kernel->step(*target, {random, 1, 0, 0.3}, apart.chains.view().range(i, i + 1));
+      for (int i = 0; i < count; ++i)
+        kernel->step(*target, {.random = random, .iteration = 1, .step = 0, .step_size = 0.3},
+                     apart.chains.view().range(i, i + 1));
       for (int i = 0; i < count; ++i) {
         EXPECT_EQ(together.chains.z(0, i), apart.chains.z(0, i));
         EXPECT_EQ(together.chains.acceptance[i], apart.chains.acceptance[i]);
@@ -122,7 +126,7 @@ TEST(Hmc, ATrajectoryOfLStepsCostsLGradientsAndOneValue) {
   Batch batch(target, 7);
   target.values = target.gradients = 0;
   Hmc kernel({5});
-  kernel.step(target, {PhiloxSource(1), 1, 0, 0.3}, batch.chains.view());
+  kernel.step(target, {.random = PhiloxSource(1), .iteration = 1, .step = 0, .step_size = 0.3}, batch.chains.view());
   EXPECT_EQ(target.gradients, 7 * 5);
   EXPECT_EQ(target.values, 7);
 }
@@ -133,7 +137,7 @@ TEST(Hmc, JitteredLengthsAreUniform) {
   Batch batch(target, count);
   target.values = target.gradients = 0;
   Hmc kernel({5, 4});  // 1 … 9: mean 5, variance 60 / 9
-  kernel.step(target, {PhiloxSource(1), 1, 0, 0.3}, batch.chains.view());
+  kernel.step(target, {.random = PhiloxSource(1), .iteration = 1, .step = 0, .step_size = 0.3}, batch.chains.view());
   EXPECT_EQ(target.values, count);
   EXPECT_NEAR(target.gradients / double(count), 5, 4 * std::sqrt(60.0 / 9 / count));
 }
@@ -151,7 +155,8 @@ TEST(Hmc, VariedStepSizesLeaveTheTargetInvariant) {
   target.evaluate(chains.z, Want::both, chains.value, chains.gradient);
   const Matrix<double> start = chains.z;
   Hmc kernel({5, 4, StepSizes::varied});
-  for (std::uint32_t step = 0; step < 3; ++step) kernel.step(target, {PhiloxSource(9), 1, step, 0.9}, chains.view());
+  for (std::uint32_t step = 0; step < 3; ++step)
+    kernel.step(target, {.random = PhiloxSource(9), .iteration = 1, .step = step, .step_size = 0.9}, chains.view());
   const auto expect_same = [&](auto&& h) {
     double sum = 0, squares = 0;
     for (int i = 0; i < count; ++i) {
@@ -167,7 +172,7 @@ TEST(Hmc, VariedStepSizesLeaveTheTargetInvariant) {
   expect_same([](double x) { return x < -4 ? 1.0 : 0.0; });
 }
 
-// Where ε is twenty times too large for a place, a fixed one never moves, varied ones do.
+// Where ε is twenty times too large, chains with a fixed ε never move; with a varied ε they do.
 TEST(Hmc, VariedStepSizesFreeStuckChains) {
   const DensityTarget stiff(1, [](std::span<const double> z, std::span<double> gradient) {
     gradient[0] = -400 * z[0];
@@ -178,7 +183,8 @@ TEST(Hmc, VariedStepSizesFreeStuckChains) {
     const Matrix<double> start = batch.chains.z;
     Hmc kernel({5, 4, sizes});
     for (std::uint32_t step = 0; step < 100; ++step)
-      kernel.step(stiff, {PhiloxSource(2), 1, step, 2}, batch.chains.view());
+      kernel.step(stiff, {.random = PhiloxSource(2), .iteration = 1, .step = step, .step_size = 2},
+                  batch.chains.view());
     int moved = 0;
     for (int i = 0; i < 200; ++i) moved += batch.chains.z(0, i) != start(0, i);
     if (sizes == StepSizes::fixed) {
@@ -196,7 +202,7 @@ TEST(FindStepSize, GivesTheAcceptanceThatItAimsAt) {
   const Hmc kernel({5, 4});
   for (const double begin : {1e-3, 30.0}) {
     const double size = find_step_size(*target, kernel, batch.chains, begin, 0.8, PhiloxSource(5), team);
-    Refiner refiner(kernel, {1, Adapt::off, size, 0.8}, team);
+    Refiner refiner(kernel, {.steps = 1, .adapt = Adapt::off, .step_size = size, .acceptance = 0.8}, team);
     Chains copies = batch.chains;
     EXPECT_NEAR(refiner.refine(*target, copies.view(), 4000, 7, PhiloxSource(6)).acceptance, 0.8, 0.03) << begin;
   }
@@ -211,7 +217,8 @@ TEST(Hmc, AFullTurnReturnsToTheStart) {
   const int length = 12;
   const double step_size = 2 * std::sin(std::numbers::pi / length);
   Hmc kernel({length});
-  kernel.step(target, {PhiloxSource(1), 1, 0, step_size}, batch.chains.view());
+  kernel.step(target, {.random = PhiloxSource(1), .iteration = 1, .step = 0, .step_size = step_size},
+              batch.chains.view());
   for (int i = 0; i < 20; ++i) {
     EXPECT_NEAR(batch.chains.z(0, i), start(0, i), 1e-12);
     EXPECT_NEAR(batch.chains.acceptance[i], 1, 1e-12);
@@ -230,7 +237,7 @@ TEST(Kernels, ANonFiniteProposalIsACountedRejection) {
   Team team(1);
   for (const test::SomeKernel& given : kernels) {
     Batch batch(walls, 200, 0.2);
-    Refiner refiner(*given, {6, Adapt::off, 0.7, 0.7}, team);
+    Refiner refiner(*given, {.steps = 6, .adapt = Adapt::off, .step_size = 0.7, .acceptance = 0.7}, team);
     const Refinement result = refiner.refine(walls, batch.chains.view(), 200, 1, PhiloxSource(9));
     EXPECT_GT(result.nonfinite, 100);
     for (int i = 0; i < 200; ++i) EXPECT_LE(std::abs(batch.chains.z(0, i)), 1);
@@ -245,7 +252,7 @@ TEST(Refiner, TwoThreadsGiveTheSameBits) {
       std::vector<double> step_sizes;
       for (const int threads : {1, 2, 3}) {
         Team team(threads);
-        Refiner refiner(*given, {4, adapt, 0.25, 0.7}, team);
+        Refiner refiner(*given, {.steps = 4, .adapt = adapt, .step_size = 0.25, .acceptance = 0.7}, team);
         Batch batch(*target, 23);
         for (std::uint32_t it = 1; it <= 3; ++it) refiner.refine(*target, batch.chains.view(), 23, it, PhiloxSource(5));
         results.push_back(batch.chains.z);
@@ -258,7 +265,7 @@ TEST(Refiner, TwoThreadsGiveTheSameBits) {
     }
 }
 
-// z → −z: leaves a symmetric target invariant, and says how many of it there are.
+// z → −z: leaves a symmetric target invariant, and counts its own instances.
 class Mirror final : public Kernel {
  public:
   explicit Mirror(int* clones) : clones_(clones) {}
@@ -286,7 +293,7 @@ TEST(Refiner, RunsAKernelOfTheCallersOwnAClonePerThread) {
     const Matrix<double> start = batch.chains.z;
     int clones = 0;
     Team team(threads);
-    Refiner refiner(Mirror(&clones), {3, Adapt::off, 0.1, 0.7}, team);
+    Refiner refiner(Mirror(&clones), {.steps = 3, .adapt = Adapt::off, .step_size = 0.1, .acceptance = 0.7}, team);
     EXPECT_EQ(clones, threads);
     EXPECT_EQ(refiner.wants(), Want::value);
     const Refinement result = refiner.refine(target, batch.chains.view(), 20, 1, PhiloxSource(1));
@@ -296,16 +303,16 @@ TEST(Refiner, RunsAKernelOfTheCallersOwnAClonePerThread) {
   }
 }
 
-// A clone of a kernel that has moved chains is the kernel that has not: scratch memory carries nothing over.
+// A clone of a used kernel behaves like a new one: scratch memory carries nothing over.
 TEST(Kernels, ACloneGivesTheSameBits) {
   const auto target = make_toy(Toy::banana);
   const PhiloxSource random(4);
   for (const test::SomeKernel& given : kernels) {
     const auto used = given->clone();
     Batch other(*target, 70), first(*target, 31), second(*target, 31);
-    used->step(*target, {random, 9, 0, 0.2}, other.chains.view());
-    used->clone()->step(*target, {random, 1, 0, 0.3}, first.chains.view());
-    used->step(*target, {random, 1, 0, 0.3}, second.chains.view());
+    used->step(*target, {.random = random, .iteration = 9, .step = 0, .step_size = 0.2}, other.chains.view());
+    used->clone()->step(*target, {.random = random, .iteration = 1, .step = 0, .step_size = 0.3}, first.chains.view());
+    used->step(*target, {.random = random, .iteration = 1, .step = 0, .step_size = 0.3}, second.chains.view());
     EXPECT_TRUE(std::ranges::equal(first.chains.z.view().flat(), second.chains.z.view().flat()));
     EXPECT_EQ(first.chains.value, second.chains.value);
     EXPECT_EQ(used->wants(), given->wants());
@@ -317,7 +324,7 @@ TEST(Refiner, TheStepSizeFindsTheAcceptanceItAimsAt) {
   const auto target = make_toy(Toy::gaussian);
   Team team(1);
   for (const Adapt adapt : {Adapt::inside, Adapt::between}) {
-    Refiner refiner(Hmc(), {3, adapt, 0.05, 0.7}, team);
+    Refiner refiner(Hmc(), {.steps = 3, .adapt = adapt, .step_size = 0.05, .acceptance = 0.7}, team);
     Batch batch(*target, 40);
     double acceptance = 0;
     for (std::uint32_t it = 1; it <= 3000; ++it) {
@@ -329,11 +336,28 @@ TEST(Refiner, TheStepSizeFindsTheAcceptanceItAimsAt) {
   }
 }
 
+TEST(Refiner, AimsAtTheKernelsOwnAcceptanceUnlessToldOtherwise) {
+  const auto target = make_toy(Toy::gaussian);
+  Team team(1);
+  const auto step_size_after = [&](const Kernel& kernel, const RefineConfig& config) {
+    Batch batch(*target, 40);
+    Refiner refiner(kernel, config, team);
+    for (std::uint32_t it = 1; it <= 20; ++it) refiner.refine(*target, batch.chains.view(), 40, it, PhiloxSource(5));
+    return refiner.step_size();
+  };
+  for (const test::SomeKernel& kernel : kernels) {
+    const double own = kernel->default_acceptance();
+    EXPECT_EQ(step_size_after(*kernel, {}), step_size_after(*kernel, {.acceptance = own}));
+    EXPECT_NE(step_size_after(*kernel, {}), step_size_after(*kernel, {.acceptance = own + 0.1}));
+  }
+}
+
 TEST(Refiner, OffAndOneInsideStepLeaveTheStepSizeAlone) {
   const auto target = make_toy(Toy::gaussian);
   Team team(1);
   Batch batch(*target, 4);
-  Refiner off(Hmc(), {3, Adapt::off, 0.05, 0.7}, team), single(Hmc(), {1, Adapt::inside, 0.05, 0.7}, team);
+  Refiner off(Hmc(), {.steps = 3, .adapt = Adapt::off, .step_size = 0.05, .acceptance = 0.7}, team),
+      single(Hmc(), {.steps = 1, .adapt = Adapt::inside, .step_size = 0.05, .acceptance = 0.7}, team);
   off.refine(*target, batch.chains.view(), 4, 1, PhiloxSource(5));
   single.refine(*target, batch.chains.view(), 4, 1, PhiloxSource(5));
   EXPECT_EQ(off.step_size(), 0.05);
@@ -342,9 +366,11 @@ TEST(Refiner, OffAndOneInsideStepLeaveTheStepSizeAlone) {
 
 TEST(Refiner, RefusesImpossibleSettings) {
   Team team(1);
-  EXPECT_THROW(Refiner(Hmc(), {0, Adapt::off, 0.1, 0.7}, team), InputError);
-  EXPECT_THROW(Refiner(Hmc(), {3, Adapt::off, 0, 0.7}, team), InputError);
-  EXPECT_THROW(Refiner(Hmc(), {3, Adapt::off, 0.1, 1}, team), InputError);
+  EXPECT_THROW(Refiner(Hmc(), {.steps = 0, .adapt = Adapt::off, .step_size = 0.1, .acceptance = 0.7}, team),
+               InputError);
+  EXPECT_THROW(Refiner(Hmc(), {.steps = 3, .adapt = Adapt::off, .step_size = 0, .acceptance = 0.7}, team), InputError);
+  for (const double acceptance : {1.0, 0.0, -0.5})
+    EXPECT_THROW(Refiner(Hmc(), {.adapt = Adapt::off, .acceptance = acceptance}, team), InputError);
   EXPECT_THROW(Hmc({0, 0}), InputError);
   EXPECT_THROW(Hmc({5, 5}), InputError);
 }

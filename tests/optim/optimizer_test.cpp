@@ -49,7 +49,8 @@ void check_updates() {
   for (const bool start : {true, false}) {
     auto m = first, g = second, x = theta, adam_g = second, adam_x = theta;
     EXPECT_TRUE(rmsprop_update(range, rate, start, {gradient, {}, g, x}));
-    EXPECT_TRUE(adam_update(range, rate, correction, {gradient, m, adam_g, adam_x}));
+    EXPECT_TRUE(
+        adam_update(range, rate, correction, {.gradient = gradient, .first = m, .second = adam_g, .theta = adam_x}));
     for (std::size_t i = 0; i < size; ++i) {
       Real expected_g = second[i], expected_m = first[i], expected_v = second[i];
       const bool inside = i >= range.begin && i < range.end;

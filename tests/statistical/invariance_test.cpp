@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(All, InvarianceOf,
                          name_of);
 
 // Adapting inside a refinement makes the kernel depend on the chains that it moves. The error is small:
-// docs/math.md gives the figures that this test prints.
+// docs/math.md gives the numbers that this test prints.
 TEST(AdaptInside, HasASmallError) {
   for (const int batch : {1, 64}) {
     InvarianceCheck check;

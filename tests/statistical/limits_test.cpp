@@ -19,7 +19,7 @@ namespace {
 FitConfig still(const SomeObjective& objective, int steps = 3, int draws = 64) {
   FitConfig config;
   config.objective = objective;
-  config.refine = {steps, Adapt::off, 0.3, 0.7};
+  config.refine = {.steps = steps, .adapt = Adapt::off, .step_size = 0.3, .acceptance = 0.7};
   config.optimizer.rate_location = config.optimizer.rate_scale = config.optimizer.rate_weight = 0;
   config.draws_per_iteration = draws;
   return config;
@@ -92,7 +92,8 @@ TEST(Limits, TheVcdIsNotNegative) {
         for (const int t : {1, 3}) {
           q.mean()[0] = mean;
           q.scale()[0] = sd;
-          const Divergence value = estimate_divergence(*world.target, q, {hmc(), t, 0.3, 20'000, 1}, PhiloxSource(6));
+          const Divergence value = estimate_divergence(
+              *world.target, q, {.kernel = hmc(), .steps = t, .step_size = 0.3, .draws = 20'000}, PhiloxSource(6));
           EXPECT_GT(value.vcd.mean, -4 * value.vcd.se) << mean << " " << sd;
         }
 }

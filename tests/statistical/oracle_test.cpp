@@ -91,8 +91,9 @@ TEST_P(Oracle, MonteCarloValueAgrees) {
     for (const int t : {1, 3, 10}) {
       const OracleValues exact = oracle_values(oracle, world.density, q.at(q.family->parameters()), t);
       const PhiloxSource random(41);
-      const Divergence estimate =
-          estimate_divergence(*world.target, *q.family, {kernel(), t, setting.step_size, 400'000, 1}, random);
+      const Divergence estimate = estimate_divergence(
+          *world.target, *q.family, {.kernel = kernel(), .steps = t, .step_size = setting.step_size, .draws = 400'000},
+          random);
       deviations.push_back({"vcd, t = " + std::to_string(t), (estimate.vcd.mean - exact.vcd()) / estimate.vcd.se,
                             estimate.vcd.se / exact.vcd()});
       deviations.push_back(
@@ -127,7 +128,8 @@ TEST_P(Oracle, TheStandardErrorIsTheSpreadOverSeeds) {
     for (std::uint64_t seed = 1; seed <= 300; ++seed) {
       const PhiloxSource random(seed);
       const Divergence estimate =
-          estimate_divergence(*world.target, *q.family, {kernel(), 3, setting.step_size, 1000, 1}, random);
+          estimate_divergence(*world.target, *q.family,
+                              {.kernel = kernel(), .steps = 3, .step_size = setting.step_size, .draws = 1000}, random);
       value.add(estimate.vcd.mean);
       se.add(estimate.vcd.se);
     }

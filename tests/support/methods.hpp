@@ -22,7 +22,7 @@ inline SomeObjective by_hoffman(const KlConfig& config = {}) { return std::make_
 inline SomeObjective by_vcd(const VcdConfig& config = {}) { return std::make_shared<Vcd>(config); }
 inline SomeObjective by_li2017(Entropy entropy = Entropy::automatic) { return std::make_shared<Li2017>(entropy); }
 
-// The settings as far as the objective has them.
+// The settings that the objective has; it ignores the others.
 inline SomeObjective objective_named(const std::string& name, const KlConfig& c = {}) {
   if (name == "kl") return by_kl(c);
   if (name == "hoffman") return by_hoffman(c);

@@ -8,7 +8,7 @@
 
 namespace hone::test {
 
-// A folder of its own for a test, removed with everything in it.
+// A temporary folder for one test, removed with everything in it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -4,7 +4,7 @@
 
 namespace hone::test {
 
-// A training of a moment, on synthetic data.
+// A training that takes a moment, on synthetic data.
 inline TrainRunConfig tiny_training(std::uint32_t iterations) {
   TrainRunConfig config = paper_run_config();
   config.data = "synthetic";

@@ -141,7 +141,7 @@ std::vector<Deviation> gradient_deviations(const World& world, const Approximati
   FitConfig config;
   config.objective = check.objective;
   config.kernel = check.kernel;
-  config.refine = {check.steps, Adapt::off, check.step_size, 0.7};
+  config.refine = {.steps = check.steps, .adapt = Adapt::off, .step_size = check.step_size, .acceptance = 0.7};
   config.optimizer.rate_location = config.optimizer.rate_scale = config.optimizer.rate_weight = 0;
   config.draws_per_iteration = check.draws;
   const PhiloxSource random(check.seed);
@@ -177,7 +177,7 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   const PhiloxSource random(check.seed);
   ExactSampler sampler(toy);
   Team team(1);
-  Refiner refiner(*check.kernel, {check.steps, check.adapt, check.step_size, check.kernel->default_acceptance()}, team);
+  Refiner refiner(*check.kernel, {.steps = check.steps, .adapt = check.adapt, .step_size = check.step_size}, team);
 
   struct Statistic {
     const char* name;

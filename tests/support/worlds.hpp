@@ -51,7 +51,7 @@ struct GradientCheck {
   std::uint64_t seed = 1;
 };
 
-// The mean over many iterations of the gradient that a fit follows (its θ held still) against the exact gradient of
+// The mean over many iterations of the gradient that a fit follows (θ held fixed) against the exact gradient of
 // −VCD_α, from the oracle by differences in θ. Standard errors are relative to the length of the exact gradient: single
 // elements may be next to zero.
 std::vector<Deviation> gradient_deviations(const World& world, const Approximation& q, const KernelOracle& oracle,
@@ -70,7 +70,7 @@ struct InvarianceCheck {
 };
 struct Invariance {
   std::vector<Deviation> deviations;
-  double acceptance = 0;  // a chain that stands still is invariant too
+  double acceptance = 0;  // a chain that never moves is invariant too
 };
 Invariance check_invariance(Toy toy, const InvarianceCheck& check);
 

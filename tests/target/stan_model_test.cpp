@@ -29,7 +29,7 @@ std::unique_ptr<Posterior> load_known(const test::KnownPosterior& known) {
 
 void set_variable(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
-// An environment variable for the length of a test.
+// Sets an environment variable until the end of the test.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -315,7 +315,7 @@ TEST_F(BridgeStanFolder, WhatAKilledProcessLeftIsRemoved) {
 }
 
 TEST_F(BridgeStanFolder, FailuresAreToldAsWhatTheyAre) {
-  const Variable level("MAKELEVEL", "1");  // as where a makefile runs hone, whose numbering stays out of messages
+  const Variable level("MAKELEVEL", "1");  // as if a makefile ran hone; its level must not show in messages
   const std::string folder = fs::canonical(folder_.path()).string();
   EXPECT_EQ(
       refusal([&] { compile("wrong.stan", "nothing\n"); }),

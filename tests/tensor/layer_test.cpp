@@ -200,7 +200,7 @@ void check_backward(const Shape& shape, SimdLevel level) {
 template <class Real>
 void check_weight_gradient(const Shape& shape, SimdLevel level) {
   const Operands<Real> operands(shape);
-  // What is there before is written over.
+  // Old contents are overwritten.
   std::vector<Real> gradient(operands.weights.size(), Real(0.5)), bias(operands.bias.size(), Real(0.25));
   const int middle = shape.inputs / 3;
   weight_gradient<Real>(operands.x, operands.dy, 0, middle, gradient, level);
@@ -246,7 +246,7 @@ TEST(Layer, WeightGradientAgainstANaiveLoop) {
   }
 }
 
-// What one thread does for all columns and what several do for some of them must be the same bits.
+// One thread with all columns and several threads with some columns each must give the same bits.
 template <class Element>
 void check_split(const Shape& shape, SimdLevel level) {
   const Operands<Sum<Element>> operands(shape);
@@ -313,7 +313,7 @@ TEST(Layer, WeightGradientBitsDoNotDependOnTheShareOfRows) {
 
 // Weights and activations have 8 significant bits: an error of 2⁻⁹ in each factor of a term.
 TEST(Layer, Bf16AgainstANaiveLoop) {
-  if (!supports_bf16(SimdLevel::avx512)) GTEST_SKIP() << "no bf16 products here";
+  if (!supports_bf16(SimdLevel::avx512)) GTEST_SKIP() << "this CPU has no bf16 products";
   for (const Shape& shape : shapes) {
     const Operands<float> operands(shape);
     PackedLayer<Bf16> layer(shape.inputs, shape.outputs, Directions::both, SimdLevel::avx512);

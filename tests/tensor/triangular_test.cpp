@@ -11,7 +11,7 @@
 namespace hone::test {
 namespace {
 
-// Products and solutions against the sums as they are written, in every size about the blocks', in place and not.
+// Products and solutions against plain sums, in every size around that of a block, in place and not.
 TEST(Triangular, ProductsAndSolutionsInEverySize) {
   for (std::size_t d = 1; d <= 21; ++d) {
     std::vector<double> lower(packed_size(d)), x(d), y(d), back(d);

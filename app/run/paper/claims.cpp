@@ -39,17 +39,19 @@ Cell toy_cell(const std::string& id, ToyConfig config) {
       folder.write("summary.json", Json{{"failure", error.what()}}.dump(2) + "\n");
     }
   };
-  return {id, toy_settings(config).to_toml(), run,
-          toy_seconds(*config.iterations, config.steps) * config.draws_per_iteration};
+  return {.id = id,
+          .config = toy_settings(config).to_toml(),
+          .run = run,
+          .seconds = toy_seconds(*config.iterations, config.steps) * config.draws_per_iteration};
 }
 
 // What is measured of one gradient estimator with one draw.
-struct GradientFigures {
+struct GradientMoments {
   Moments variance;          // summed over θ; one value per batch
   std::vector<double> mean;  // one value per element of θ
 };
 
-GradientFigures measure_gradient(const GaussianFamily& start, const ObjectiveConfig& objective, int steps,
+GradientMoments measure_gradient(const GaussianFamily& start, const ObjectiveConfig& objective, int steps,
                                  double step_size, int draws) {
   constexpr int batches = 20, warm_up = 100;
   GaussianFamily q = start;
@@ -61,7 +63,7 @@ GradientFigures measure_gradient(const GaussianFamily& start, const ObjectiveCon
   config.optimizer.rate_location = config.optimizer.rate_scale = 0;  // θ does not move
   Fit fit(*target, q, config, random);
   for (int i = 0; i < warm_up; ++i) fit.step();  // warms up the control variate
-  GradientFigures figures;
+  GradientMoments results;
   const std::size_t size = fit.ascent().size();
   std::vector<Moments> all(size);
   for (int batch = 0; batch < batches; ++batch) {
@@ -75,10 +77,10 @@ GradientFigures measure_gradient(const GaussianFamily& start, const ObjectiveCon
     }
     double sum = 0;
     for (const Moments& moments : here) sum += moments.variance();
-    figures.variance.add(sum);
+    results.variance.add(sum);
   }
-  for (const Moments& moments : all) figures.mean.push_back(moments.mean());
-  return figures;
+  for (const Moments& moments : all) results.mean.push_back(moments.mean());
+  return results;
 }
 
 void measure_gradients(const std::string& q_name, int steps, int draws, const std::string& text,
@@ -96,9 +98,9 @@ void measure_gradients(const std::string& q_name, int steps, int draws, const st
     ObjectiveConfig objective;
     objective.baseline = baseline;
     objective.estimator = estimator;
-    const GradientFigures figures = measure_gradient(q, objective, steps, step_size, draws);
-    const Estimate variance = figures.variance.estimate();
-    json[name] = {{"variance", variance.mean}, {"variance_se", variance.se}, {"mean", figures.mean}};
+    const GradientMoments results = measure_gradient(q, objective, steps, step_size, draws);
+    const Estimate variance = results.variance.estimate();
+    json[name] = {{"variance", variance.mean}, {"variance_se", variance.se}, {"mean", results.mean}};
   };
   add("without", BaselineKind::none, Estimator::full);
   add("with", BaselineKind::global, Estimator::full);
@@ -205,7 +207,7 @@ std::vector<SecondsPoint> seconds_points(Scale scale, const std::string& data, c
       folder.write("config.toml", text);
       folder.write("summary.json", json.dump(2) + "\n");
     };
-    points.push_back({model, {"claim-seconds-" + model, text, run, seconds}});
+    points.push_back({model, {.id = "claim-seconds-" + model, .config = text, .run = run, .seconds = seconds}});
   }
   return points;
 }

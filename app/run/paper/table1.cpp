@@ -11,14 +11,14 @@ namespace {
 
 constexpr int usual_steps = 8;
 
-double paper_figure(const TrainRunConfig& config) {
+double paper_value(const TrainRunConfig& config) {
   TrainRunConfig copy = config;
   const Settings settings = train_settings(copy);
   for (const PaperCell& cell : paper_cells())
     if (cell.model == settings.text("model") && cell.data == settings.text("data") &&
         cell.objective == settings.text("objective"))
       return cell.log_likelihood;
-  throw Error("the paper has no such figure");
+  throw Error("the paper has no such value");
 }
 
 TrainingCell cell_of(const std::string& name, int steps, std::uint32_t iterations, const TrainingChoice& choice) {
@@ -59,7 +59,7 @@ std::vector<Table1Row> table1_rows(const TrainingChoice& choice) {
         const std::string name = fmt::format("{}-{}-{}", model, data, objective);
         const TrainingCell cell = cell_of(name, usual_steps, iterations, choice);
         rows.push_back(
-            {.model = model, .data = data, .objective = objective, .paper = paper_figure(cell.config), .cell = cell});
+            {.model = model, .data = data, .objective = objective, .paper = paper_value(cell.config), .cell = cell});
       }
   return rows;
 }
@@ -69,11 +69,11 @@ std::vector<Fig2Point> fig2_points(const TrainingChoice& choice) {
   std::vector<Fig2Point> points;
   for (const std::string data : {"mnist", "fashion"}) {
     const TrainingCell level = cell_of("vae-" + data + "-kl", usual_steps, iterations, choice);
-    points.push_back({.data = data, .steps = {}, .paper = paper_figure(level.config), .cell = level});
+    points.push_back({.data = data, .steps = {}, .paper = paper_value(level.config), .cell = level});
     for (const int steps : paper_steps) {
       const TrainingCell cell = cell_of("vae-" + data + "-vcd", steps, iterations, choice);
       std::optional<double> paper;
-      if (steps == usual_steps) paper = paper_figure(cell.config);
+      if (steps == usual_steps) paper = paper_value(cell.config);
       points.push_back({.data = data, .steps = steps, .paper = paper, .cell = cell});
     }
   }

@@ -33,7 +33,7 @@ std::vector<Table1Row> table1_rows(const TrainingChoice& choice);
 struct Fig2Point {
   std::string data;
   std::optional<int> steps;     // none: the level of KL
-  std::optional<double> paper;  // if Table 1 has the figure; the paper only draws the others
+  std::optional<double> paper;  // if Table 1 has the value; the paper only draws the others
   TrainingCell cell;
 };
 std::vector<Fig2Point> fig2_points(const TrainingChoice& choice);

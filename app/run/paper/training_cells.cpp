@@ -131,22 +131,22 @@ void run_cell(const fs::path& experiment, const TrainingCell& cell, const Traini
   if (!failures.empty()) throw Error(failures);
 }
 
-std::optional<TestFigures> test_figures(const fs::path& experiment, const TrainingCell& cell, std::uint64_t seed) {
+std::optional<TestResults> test_results(const fs::path& experiment, const TrainingCell& cell, std::uint64_t seed) {
   const Json summary = summary_of(cell.folder(experiment, seed), cell, seed);
   const Json* found = evaluation_of(summary, cell);
   if (!found) return {};
-  TestFigures figures;
-  figures.best = {number(*found, "value"), number(*found, "se")};
-  figures.mixture = {number(*found, "mixture"), number(*found, "mixture_se")};
+  TestResults results;
+  results.best = {number(*found, "value"), number(*found, "se")};
+  results.mixture = {number(*found, "mixture"), number(*found, "mixture_se")};
   if (const auto list = found->find("proposals"); list != found->end() && list->is_array() && !list->empty())
-    figures.q = list->front().is_number() ? list->front().get<double>() : std::nan("");
+    results.q = list->front().is_number() ? list->front().get<double>() : std::nan("");
   if (const auto ais = found->find("ais"); ais != found->end() && ais->is_object())
-    figures.ais = {number(*ais, "log_likelihood"), number(*ais, "se")};
-  figures.binarization = summary.value("binarization", "");
-  figures.engine = summary.value("engine", "");
-  figures.seconds = number(summary, "seconds");
-  figures.side_by_side = static_cast<int>(number(summary, "runs_side_by_side"));
-  return figures;
+    results.ais = {number(*ais, "log_likelihood"), number(*ais, "se")};
+  results.binarization = summary.value("binarization", "");
+  results.engine = summary.value("engine", "");
+  results.seconds = number(summary, "seconds");
+  results.side_by_side = static_cast<int>(number(summary, "runs_side_by_side"));
+  return results;
 }
 
 }  // namespace hone

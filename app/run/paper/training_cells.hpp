@@ -48,7 +48,7 @@ struct TrainingCellOptions {
 void run_cell(const std::filesystem::path& experiment, const TrainingCell& cell, const TrainingCellOptions& options);
 
 // The evaluation in a run's summary.json; nothing if it was not made as the cell requests.
-struct TestFigures {
+struct TestResults {
   Estimate best, mixture;
   double q = 0;                 // by the first proposal, q widened
   std::optional<Estimate> ais;  // annealed importance sampling, if made
@@ -56,7 +56,7 @@ struct TestFigures {
   double seconds = 0;  // of training
   int side_by_side = 1;
 };
-std::optional<TestFigures> test_figures(const std::filesystem::path& experiment, const TrainingCell& cell,
+std::optional<TestResults> test_results(const std::filesystem::path& experiment, const TrainingCell& cell,
                                         std::uint64_t seed);
 
 }  // namespace hone

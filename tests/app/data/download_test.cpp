@@ -285,7 +285,11 @@ class Fetching : public Folder {
     for (const auto& [name, items] : {std::pair{"train", 5}, {"test", 2}}) {
       const Bytes content = idx_images(static_cast<std::uint32_t>(items), 3, 2);
       const auto plain = write(name, content);
-      info_.files.push_back({name, std::string(name) + ".gz", FileFormat::idx, items, content_sha256(plain)});
+      info_.files.push_back({.name = name,
+                             .published = std::string(name) + ".gz",
+                             .format = FileFormat::idx,
+                             .items = items,
+                             .sha256 = content_sha256(plain)});
     }
   }
 

@@ -31,7 +31,7 @@ class Variable {
 
 DataSetInfo tiny() {
   const auto file = [](std::string stem, int items) {
-    return DataFile{stem, stem + ".gz", FileFormat::idx, items, ""};
+    return DataFile{.name = stem, .published = stem + ".gz", .format = FileFormat::idx, .items = items, .sha256 = ""};
   };
   return {"tiny", "", {3, 2}, 4, 1, 2, {file("train", 5), file("test", 2)}, {"https://example.org/"}, "tiny-package"};
 }

@@ -217,11 +217,11 @@ class PlantedClaims : public testing::Test {
     }
     for (const GradientPoint& point : cells_.gradient) {
       const double base = good ? 100.0 / point.steps : 100.0 * point.steps;
-      const auto figures = [&](double factor) {
+      const auto results = [&](double factor) {
         return json{{"variance", base * factor}, {"variance_se", base * 0.001}, {"mean", {1, 2}}};
       };
       plant(folder_.path(), point.cell,
-            {{"without", figures(3)}, {"with", figures(good ? 2 : 4)}, {"large_t", figures(1)}});
+            {{"without", results(3)}, {"with", results(good ? 2 : 4)}, {"large_t", results(1)}});
     }
     for (const std::uint64_t seed : choice_.seeds)
       for (const TrainingCell* cell : {&cells_.local.from_start, &cells_.local.shared_first}) {

@@ -49,6 +49,20 @@ TEST(CellList, GoesOnWithWhatIsMissing) {
   EXPECT_EQ(counting.runs, 10);  // another configuration runs again
 }
 
+TEST(CellList, TheHelpBehindAKeyDoesNotCount) {
+  const test::TemporaryFolder folder;
+  Counting counting;
+  const auto runs_with = [&](const std::string& config) {
+    counting.runs = 0;
+    run(CellList(folder.path(), counting.cells(config)));
+    return counting.runs.load();
+  };
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # old help\n\n[t]\nb = 2  # more of it\n"), 5);
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # y\"  # new help\n\n[t]\nb = 2  # more of that\n"), 0);
+  EXPECT_EQ(runs_with("# 10 iterations\na = \"x  # z\"  # new help\n\n[t]\nb = 2  # more of that\n"), 5);
+  EXPECT_EQ(runs_with("# 20 iterations\na = \"x  # z\"  # new help\n\n[t]\nb = 2  # more of that\n"), 5);
+}
+
 TEST(CellList, RunsADamagedCellAgain) {
   const test::TemporaryFolder folder;
   Counting counting;

@@ -137,7 +137,8 @@ TEST(DataArrays, AreTheNumbersOfAJsonFile) {
 TEST(WarmStart, WritesWhatCmdStanReads) {
   const test::TemporaryFolder folder;
   const DrawTable draws = some_draws(7);
-  WarmStart start{draws.names, Matrix<double>(9, 2), Matrix<double>(2, 2), 0.5};
+  WarmStart start{
+      .names = draws.names, .inits = Matrix<double>(9, 2), .inverse_metric = Matrix<double>(2, 2), .step_size = 0.5};
   copy(draws.values.view().columns(0, 2).flat(), start.inits.view().flat());
   start.inverse_metric(0, 0) = 4, start.inverse_metric(0, 1) = start.inverse_metric(1, 0) = 1;
   start.inverse_metric(1, 1) = 9;

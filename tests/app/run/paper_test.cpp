@@ -141,18 +141,18 @@ TEST(TrainingCells, GoOnBetweenTrainingAndEvaluation) {
   trained.evaluation.reset();
   run_cell(folder.path(), trained, {});
   EXPECT_EQ(state_of(folder.path(), cell).text(cell), "to be evaluated");
-  EXPECT_FALSE(test_figures(folder.path(), cell, 1));
+  EXPECT_FALSE(test_results(folder.path(), cell, 1));
   run_cell(folder.path(), cell, {});
   EXPECT_TRUE(state_of(folder.path(), cell).done());
-  const auto figures = test_figures(folder.path(), cell, 2);
-  ASSERT_TRUE(figures);
-  EXPECT_LT(figures->best.mean, 0);
-  EXPECT_GT(figures->best.se, 0);
-  EXPECT_FALSE(figures->ais);
+  const auto results = test_results(folder.path(), cell, 2);
+  ASSERT_TRUE(results);
+  EXPECT_LT(results->best.mean, 0);
+  EXPECT_GT(results->best.se, 0);
+  EXPECT_FALSE(results->ais);
 
   const test::TemporaryFolder whole;  // without a stop
   run_cell(whole.path(), cell, {});
-  EXPECT_EQ(test_figures(whole.path(), cell, 2)->best.mean, figures->best.mean);
+  EXPECT_EQ(test_results(whole.path(), cell, 2)->best.mean, results->best.mean);
 
   TrainingCell more = cell;  // another seed is added, the others stay
   more.seeds.push_back(3);
@@ -182,8 +182,8 @@ TEST(TrainingCells, ADamagedSummaryIsMadeAgain) {
   for (const std::string& text : {whole.substr(0, whole.size() / 2), std::string(), std::string("[1, 2]")}) {
     write_file(path, text);
     EXPECT_EQ(state_of(folder.path(), cell).text(cell), "damaged: 1");
-    EXPECT_FALSE(test_figures(folder.path(), cell, 2));
-    EXPECT_TRUE(test_figures(folder.path(), cell, 1));
+    EXPECT_FALSE(test_results(folder.path(), cell, 2));
+    EXPECT_TRUE(test_results(folder.path(), cell, 1));
     run_cell(folder.path(), cell, {});
     EXPECT_TRUE(state_of(folder.path(), cell).done());
     const auto after = nlohmann::json::parse(read_file(path));
@@ -215,10 +215,10 @@ TEST(TrainingCells, ReadAnnealedImportanceSamplingWhereItIs) {
   auto json = nlohmann::json::parse(read_file(path));
   json["test_log_likelihood"]["ais"] = {{"log_likelihood", -70.5}, {"se", 0.25}};
   write_file(path, json.dump());
-  const auto figures = test_figures(folder.path(), cell, 1);
-  ASSERT_TRUE(figures && figures->ais);
-  EXPECT_EQ(figures->ais->mean, -70.5);
-  EXPECT_EQ(figures->ais->se, 0.25);
+  const auto results = test_results(folder.path(), cell, 1);
+  ASSERT_TRUE(results && results->ais);
+  EXPECT_EQ(results->ais->mean, -70.5);
+  EXPECT_EQ(results->ais->se, 0.25);
 }
 
 TEST(Pace, EstimatesGrowWithTheWork) {

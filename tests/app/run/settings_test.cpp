@@ -53,8 +53,8 @@ TEST(Settings, BoundsAreDescribedExactly) {
   Settings s;
   s.add("closed", number, Bounds{0, 1}, "");
   s.add("open_low", number, Bounds{0, 1, true}, "");
-  s.add("open_high", number, Bounds{0, 1, false, true}, "");
-  s.add("open", number, Bounds{0, 1, true, true}, "");
+  s.add("open_high", number, Bounds{.low = 0, .high = 1, .open_high = true}, "");
+  s.add("open", number, Bounds::inside(0, 1), "");
   s.add("seed", seed, Bounds{0, 1e18}, "");
   std::vector<std::string> takes;
   for (const Settings::Entry& entry : s.entries()) takes.push_back(entry.takes);

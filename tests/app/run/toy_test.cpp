@@ -30,7 +30,7 @@ TEST(Methods, HaveOneNameEach) {
   EXPECT_THROW(make_kernel({KernelKind::hmc, 5, 5}), KeyError);
 }
 
-// What an engine reads of an objective is what it was made of.
+// An objective reports the terms that it was made with; engines read them.
 TEST(Methods, SettingsReachTheTerms) {
   ObjectiveConfig config{.alpha = 0.3, .first_term = FirstTerm::score, .entropy = Entropy::sampled};
   ObjectiveTerms terms = make_objective(config)->terms().value();

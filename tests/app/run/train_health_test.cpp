@@ -6,7 +6,7 @@
 
 #include "app/run/train_config.hpp"
 #include "hone/base/file.hpp"
-#include "tests/support/temp_folder.hpp"
+#include "tests/support/temporary.hpp"
 
 namespace hone {
 namespace {
@@ -52,7 +52,7 @@ TEST(TrainHealth, ASmallElboMayMoveByNats) {
 }
 
 TEST(TrainHealth, ReadsWhatARunSaidBefore) {
-  const test::TempFolder folder;
+  const test::TemporaryFolder folder;
   write_file(folder.path() / "metrics.csv",
              "iteration,seconds,elbo,elbo_se,vcd,vcd_se,acceptance,step_size,rejected_nonfinite\n"
              "10,0.5,-100,1,20,1,0.9,0.1,0\n20,0.6,-300,1,,,,,0\n");

@@ -52,7 +52,7 @@ TEST(TrainPictures, NoneOfDataThatAreNoImages) {
   EXPECT_FALSE(fs::exists(folder.path() / "run" / "figures"));
 }
 
-TEST(TrainSummary, KnowsALostRun) {  // figures of good trainings and of failed ones
+TEST(TrainSummary, KnowsALostRun) {  // numbers of good trainings and of failed ones
   EXPECT_FALSE(q_is_lost(-254.6, 143.6));
   EXPECT_FALSE(q_is_lost(-158.4, 128.4));
   EXPECT_FALSE(q_is_lost(-114.5, NAN));  // nothing was refined
@@ -299,7 +299,7 @@ TEST(Evaluate, AddsToTheSummaryAndIsTheSameOnTwoThreads) {
   EXPECT_EQ(summary["model"], "gaussian-mf");
   EXPECT_EQ(summary["test_log_likelihood"]["points"], 60);
   EXPECT_EQ(summary["test_log_likelihood"]["proposals"].size(), 3u);
-  // annealing keeps the other figures, and they keep annealing's
+  // annealing keeps the other results, and they keep annealing's
   options.importance.reset();
   options.annealing = AnnealingOptions{{20, 2, 2}, 5};
   const RunEvaluation annealed = evaluate_run(folder.path() / "run", options);

@@ -26,26 +26,26 @@ void write_report(const ReportContext& context, const std::string& name, const s
 std::string mean_and_sd(const Moments& moments, int digits);
 
 // A cell's test log-likelihoods over its seeds.
-struct CellFigures {
+struct CellResults {
   Moments best, mixture, ais;
   Moments se;  // of `best` over test data
-  std::vector<std::pair<std::uint64_t, TestFigures>> seeds;
+  std::vector<std::pair<std::uint64_t, TestResults>> seeds;
   int unreadable = 0;  // runs whose folder is damaged or holds another run
 };
-CellFigures figures_of(const TrainingCell& cell, const ReportContext& context);
+CellResults results_of(const TrainingCell& cell, const ReportContext& context);
 
-// The cells of a table's row that follow the paper's figure: ours, difference, mixture, AIS, se, seeds; "no data", "not
+// The cells of a table's row that follow the paper's value: ours, difference, mixture, AIS, se, seeds; "no data", "not
 // done", "2 of 3" or "2 of 3, cannot be read" if something is missing.
-std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
+std::string result_columns(const TrainingCell& cell, const CellResults& results, std::optional<double> paper,
                            const ReportContext& context);
 // The last of these cells: the number of seeds, or what is missing.
-std::string seeds_text(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context);
-extern const char* const figure_headings;       // headings of these columns: "| ours | …"
-extern const char* const figure_headings_text;  // what they mean
+std::string seeds_text(const TrainingCell& cell, const CellResults& results, const ReportContext& context);
+extern const char* const result_headings;       // headings of these columns: "| ours | …"
+extern const char* const result_headings_text;  // what they mean
 
 // Lines of a CSV file, one per seed, that begin with `head`, and the names of the columns after it.
-std::string figure_lines(const TrainingCell& cell, const CellFigures& figures, const std::string& head);
-extern const char* const figure_line_columns;
+std::string result_lines(const TrainingCell& cell, const CellResults& results, const std::string& head);
+extern const char* const result_line_columns;
 
 // A data set's name in a picture: "mnist" → "MNIST", "fashion" → "Fashion-MNIST".
 std::string title_of(const std::string& data);

@@ -1,4 +1,4 @@
-#include "app/report/training_figures.hpp"
+#include "app/report/training_results.hpp"
 
 #include <fmt/format.h>
 
@@ -13,12 +13,12 @@ namespace hone {
 namespace {
 
 // Why a cell has no figure, or fewer seeds than requested.
-std::string remark(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context) {
-  if (figures.seeds.size() == cell.seeds.size()) return "";
+std::string remark(const TrainingCell& cell, const CellResults& results, const ReportContext& context) {
+  if (results.seeds.size() == cell.seeds.size()) return "";
   if (context.missing.contains(cell.config.data)) return "no data";
-  if (figures.seeds.empty()) return figures.unreadable > 0 ? "cannot be read" : "not done";
-  return fmt::format("{} of {}{}", figures.seeds.size(), cell.seeds.size(),
-                     figures.unreadable > 0 ? ", cannot be read" : "");
+  if (results.seeds.empty()) return results.unreadable > 0 ? "cannot be read" : "not done";
+  return fmt::format("{} of {}{}", results.seeds.size(), cell.seeds.size(),
+                     results.unreadable > 0 ? ", cannot be read" : "");
 }
 
 }  // namespace
@@ -34,12 +34,12 @@ std::string mean_and_sd(const Moments& moments, int digits) {
   return moments.count() == 1 ? mean : fmt::format("{} ± {:.{}f}", mean, moments.sd(), digits);
 }
 
-CellFigures figures_of(const TrainingCell& cell, const ReportContext& context) {
-  CellFigures all;
+CellResults results_of(const TrainingCell& cell, const ReportContext& context) {
+  CellResults all;
   for (const std::uint64_t seed : cell.seeds) {
-    std::optional<TestFigures> found;
+    std::optional<TestResults> found;
     try {
-      found = test_figures(context.folder, cell, seed);
+      found = test_results(context.folder, cell, seed);
     } catch (const InputError&) {  // a damaged folder, or another run: the code that runs the cell reports it
       ++all.unreadable;
     }
@@ -55,10 +55,11 @@ CellFigures figures_of(const TrainingCell& cell, const ReportContext& context) {
 
 std::string title_of(const std::string& data) { return data == "mnist" ? "MNIST" : "Fashion-MNIST"; }
 
-const char* const figure_headings = "ours | difference | mixture | AIS | se | seeds |";
+const char* const result_headings = "ours | difference | mixture | AIS | se | seeds |";
 
-const char* const figure_headings_text =
-    "Average test log-likelihood in nats. *paper*: as printed. *ours*: the paper's figure, the best of three proposals "
+const char* const result_headings_text =
+    "Average test log-likelihood in nats. *paper*: as printed. *ours*: the paper's measure, the best of three "
+    "proposals "
     "for each "
     "datum (no lower bound), mean ± standard deviation over seeds. *mixture*: one proposal, the equal mixture of the "
     "three, a lower "
@@ -66,29 +67,29 @@ const char* const figure_headings_text =
     "our figure "
     "over test data.\n";
 
-std::string seeds_text(const TrainingCell& cell, const CellFigures& figures, const ReportContext& context) {
-  const std::string why = remark(cell, figures, context);
-  return why.empty() ? std::to_string(figures.seeds.size()) : why;
+std::string seeds_text(const TrainingCell& cell, const CellResults& results, const ReportContext& context) {
+  const std::string why = remark(cell, results, context);
+  return why.empty() ? std::to_string(results.seeds.size()) : why;
 }
 
-std::string figure_columns(const TrainingCell& cell, const CellFigures& figures, std::optional<double> paper,
+std::string result_columns(const TrainingCell& cell, const CellResults& results, std::optional<double> paper,
                            const ReportContext& context) {
-  const std::string why = remark(cell, figures, context);
-  if (figures.seeds.empty()) return fmt::format("{} | — | — | — | — | 0 |", why);
-  return fmt::format("{} | {} | {} | {} | {} | {} |", mean_and_sd(figures.best, 2),
-                     paper ? fmt::format("{:+.2f}", figures.best.mean() - *paper) : "—",
-                     mean_and_sd(figures.mixture, 2), mean_and_sd(figures.ais, 2),
-                     figures.se.count() > 0 ? fmt::format("{:.2f}", figures.se.mean()) : "—",
-                     seeds_text(cell, figures, context));
+  const std::string why = remark(cell, results, context);
+  if (results.seeds.empty()) return fmt::format("{} | — | — | — | — | 0 |", why);
+  return fmt::format("{} | {} | {} | {} | {} | {} |", mean_and_sd(results.best, 2),
+                     paper ? fmt::format("{:+.2f}", results.best.mean() - *paper) : "—",
+                     mean_and_sd(results.mixture, 2), mean_and_sd(results.ais, 2),
+                     results.se.count() > 0 ? fmt::format("{:.2f}", results.se.mean()) : "—",
+                     seeds_text(cell, results, context));
 }
 
-const char* const figure_line_columns =
+const char* const result_line_columns =
     "seed,iterations,best_of_three,best_of_three_se,mixture,mixture_se,ais,ais_se,binarization,engine,training_seconds,"
     "runs_side_by_side";
 
-std::string figure_lines(const TrainingCell& cell, const CellFigures& figures, const std::string& head) {
+std::string result_lines(const TrainingCell& cell, const CellResults& results, const std::string& head) {
   std::string text;
-  for (const auto& [seed, f] : figures.seeds)
+  for (const auto& [seed, f] : results.seeds)
     text += fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{},{},{:.3f},{}\n", head, seed,
                         cell.config.iterations, f.best.mean, f.best.se, f.mixture.mean, f.mixture.se,
                         f.ais ? fmt::format("{:.4f}", f.ais->mean) : "", f.ais ? fmt::format("{:.4f}", f.ais->se) : "",
