@@ -86,7 +86,7 @@ TEST_F(Train, HelpListsEveryKey) {
 }
 
 TEST_F(Train, EveryKeyIsDocumented) {
-  const std::string page = read_file(fs::path(HONE_SOURCE_DIR) / "docs/train.md"), help = hone("train --help").out;
+  const std::string page = read_file(fs::path(HONE_SOURCE_DIR) / "docs/keys.md"), help = hone("train --help").out;
   std::istringstream lines(help.substr(help.find("Keys of CONFIG.toml")));
   std::string line;
   std::getline(lines, line);
