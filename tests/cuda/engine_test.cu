@@ -257,7 +257,7 @@ TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
   }
 }
 
-// In tf32: decoders that are one kernel, and one that has too many dimensions; more points than are drawn for at once.
+// In tf32: few dimensions and many; more points than are drawn for at once.
 TEST_F(CudaEngineTest, EvaluatesInTf32AsTheCpuEngineDoes) {
   EvaluationConfig evaluation;
   evaluation.samples = 50;

@@ -43,7 +43,6 @@ __global__ void weigh(ChainArrays c, Retemper change, double share, double* log_
 }
 
 // Some points that are annealed together: whole groups where there are so many.
-template <Math math>
 class DeviceAnnealer {
  public:
   DeviceAnnealer(const AnnealingTask& task, ChainTarget target, const PointData& data, std::uint64_t seed,
@@ -67,7 +66,7 @@ class DeviceAnnealer {
     const int each = task_.config.chains;
     Memory<double> log_weight(static_cast<std::size_t>(wanted) * each);
     Pass pass(*this, wanted, each);
-    ChainWalk<math>& walk = pass.walk;
+    ChainWalk& walk = pass.walk;
     const Numbers numbers = numbers_of(task_.pass(), each);
     if (task_.backward())
       walk.place(draws_of(wanted, each));
@@ -97,17 +96,17 @@ class DeviceAnnealer {
     Pass(DeviceAnnealer& a, int points, int each)
         : constant(a.constants(points, each)), walk(a.target_of(constant, each), points * each, a.shape(), a.queue_) {}
     Memory<double> constant;
-    ChainWalk<math> walk;
+    ChainWalk walk;
   };
 
   // ε_1 … ε_(K−1) of every group, by one chain per point.
   void tune() {
-    const StepSizeRule rule = annealing_step_sizes(target_.decoder.inputs(), task_.config.steps);
+    const StepSizeRule rule = annealing_step_sizes(target_.decoder.net.inputs(), task_.config.steps);
     const std::vector<double> start(groups_, rule.start);
     Memory<double> now(start);
     Memory<double> log_weight(points_);
     Pass pass(*this, points_, 1);
-    ChainWalk<math>& walk = pass.walk;
+    ChainWalk& walk = pass.walk;
     const Numbers numbers = numbers_of(AnnealingPass::pilot, 1);
     draw(walk, numbers);
     walk.begin();
@@ -151,16 +150,16 @@ class DeviceAnnealer {
     return z;
   }
 
-  void draw(const ChainWalk<math>& walk, const Numbers& numbers) {
+  void draw(const ChainWalk& walk, const Numbers& numbers) {
     const ChainArrays& c = walk.chains();
     launch(draw_prior, warps_for(c.count), queue_, "drawing from the prior", c, numbers);
   }
-  void reweigh(const ChainWalk<math>& walk, const Retemper& change, double share, double* log_weight) {
+  void reweigh(const ChainWalk& walk, const Retemper& change, double share, double* log_weight) {
     const ChainArrays& c = walk.chains();
     launch(weigh, warps_for(c.count), queue_, "weighing chains", c, change, share, log_weight);
   }
 
-  std::vector<AnnealedPoint> points_of(const ChainWalk<math>& walk, const std::vector<double>& log_weight, int count,
+  std::vector<AnnealedPoint> points_of(const ChainWalk& walk, const std::vector<double>& log_weight, int count,
                                        int each) const {
     std::vector<double> acceptance;
     std::vector<int> nonfinite;
@@ -193,14 +192,12 @@ std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, co
     const int sampled = std::min(at_once, wanted - begin);
     const int points = std::min(data.size() - begin, round_up(sampled, annealing_group));  // all of a group tune
     const PointData loaded = load_points(run.model, data, begin, points, padded_width(data.dimension()));
-    const ChainTarget target{run.decoder, run.parameters, run.config.model.density(), nullptr, nullptr, 1};
+    const ChainTarget target{run.fixed_decoder(), nullptr, nullptr, 1};
     const auto hear = [&](double part) {
       if (progress) progress(begin + static_cast<int>(part * sampled));
     };
-    const auto some = with_math(run.math, [&]<Math math>() {
-      return DeviceAnnealer<math>(task, target, loaded, run.seed, static_cast<std::uint32_t>(begin))
-          .anneal(sampled, hear);
-    });
+    const auto some =
+        DeviceAnnealer(task, target, loaded, run.seed, static_cast<std::uint32_t>(begin)).anneal(sampled, hear);
     result.insert(result.end(), some.begin(), some.end());
     if (progress) progress(begin + sampled);
   }

@@ -10,24 +10,18 @@ namespace hone::cuda {
 
 // The target of chains: p(x | z) of data on the device, which must outlive them.
 struct ChainTarget {
-  const Net& decoder;
-  const float* parameters;
-  Density density;
+  FixedDecoder decoder;
   const float* x;          // (data, padded pixels)
   const double* constant;  // of log p(x | z), one per chain
   int chains_of_datum;     // one after the other
 };
 
 // Thousands of HMC chains that move together on a device.
-template <Math math>
 class ChainWalk {
  public:
   ChainWalk(const ChainTarget& target, int count, const HmcShape& shape, cudaStream_t stream)
-      : target_(target),
-        shape_(shape),
-        stream_(stream),
-        decoder_(target.decoder, target.parameters, target.density, count, true, stream) {
-    const int latent = target.decoder.inputs();
+      : target_(target), shape_(shape), stream_(stream), decoder_(target.decoder, count, true, stream) {
+    const int latent = target.decoder.net.inputs();
     const auto place = [&](Arena arena) {
       chains_.place(arena, count, latent, padded_width(latent), decoder_.parts());
       return arena.used();
@@ -64,7 +58,7 @@ class ChainWalk {
                   .ld = chains_.ld,
                   .rows = chains_.count,
                   .x = target_.x,
-                  .ldx = padded_width(target_.decoder.outputs()),
+                  .ldx = padded_width(target_.decoder.net.outputs()),
                   .rows_per_datum = target_.chains_of_datum,
                   .partial = value ? chains_.partial : nullptr,
                   .gradient = chains_.likelihood_gradient});
@@ -73,7 +67,7 @@ class ChainWalk {
   ChainTarget target_;
   HmcShape shape_;
   cudaStream_t stream_;
-  BatchDecoder<math> decoder_;
+  BatchDecoder decoder_;
   Memory<char> memory_;
   ChainArrays chains_ = {};
 };

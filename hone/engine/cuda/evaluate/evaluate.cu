@@ -15,6 +15,9 @@ namespace {
 
 constexpr int points_at_once = 10000;  // chains that move together
 static_assert(points_at_once % evaluation_group == 0);
+// Points whose draws go through the decoder together: 32,768 rows fill the device, and the values of the paper's layers
+// fit its cache.
+constexpr int drawn_at_once = 64;
 constexpr int accumulators = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
 
 // Σ exp(w) and Σ exp(2 w) of log weights, relative to the largest.
@@ -194,7 +197,6 @@ PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
 }
 
 // Points that are evaluated together: their data on the device, and the means and deviations of their proposals.
-template <Math math>
 class Evaluator {
  public:
   Evaluator(const TrainedRun& run, const EvaluationConfig& evaluation)
@@ -229,7 +231,7 @@ class Evaluator {
     Memory<float> outputs(2 * half);
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
     tape.value[run_.encoder.depth - 1] = outputs.data();
-    ProductPath path(math, false);
+    ProductPath path(run_.math, false);
     path.allocate_room(run_.encoder, points_, 2, false, false);
     const Sides sides{2, 1, run_.net_parameters, 0, static_cast<std::size_t>(points_), 0};
     path.with(run_.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
@@ -255,9 +257,8 @@ class Evaluator {
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
   void run_chains() {
     const std::size_t size = static_cast<std::size_t>(points_) * latent_;
-    ChainWalk<math> walk({run_.decoder, run_.parameters, run_.config.model.density(), x_.data(), constant_.data(), 1},
-                         points_, {run_.config.kernel->as_hmc()->leapfrog, run_.config.kernel->as_hmc()->jitter},
-                         queue_);
+    ChainWalk walk({run_.fixed_decoder(), x_.data(), constant_.data(), 1}, points_,
+                   {run_.config.kernel->as_hmc()->leapfrog, run_.config.kernel->as_hmc()->jitter}, queue_);
     const std::vector<double> step_sizes(ceil_div(points_, evaluation_group), run_.step_size);
     Memory<double> sizes_memory(step_sizes);
     const StepSizeRule rule{run_.step_size, run_.config.refine.acceptance, run_.config.refine.gain};
@@ -284,11 +285,9 @@ class Evaluator {
   Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
     std::vector<Accumulator> none(static_cast<std::size_t>(sampled) * accumulators, single(-infinity));
     Memory<Accumulator> sums(none);
-    // points whose draws go through the decoder together: where layers' values are kept in memory, fewer
-    const Density density = run_.config.model.density();
-    const int at_once = BatchDecoder<math>::in_one_kernel(run_.decoder, density) ? 256 : 64;
-    const int rows = at_once * evaluation_block, lanes = lanes_of_draw(latent_);
-    BatchDecoder<math> decoder(run_.decoder, run_.parameters, density, rows, false, queue_);
+    constexpr int rows = drawn_at_once * evaluation_block;
+    const int lanes = lanes_of_draw(latent_);
+    const BatchDecoder decoder(run_.fixed_decoder(), rows, false, queue_);
     Memory<float> input(static_cast<std::size_t>(rows) * ld_);
     Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
     Memory<DrawTerms> terms(rows);
@@ -298,8 +297,8 @@ class Evaluator {
                                    chain_scales_,
                                    latent_,
                                    {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
-    for (int first = 0; first < sampled; first += at_once) {
-      const int points = std::min(at_once, sampled - first);
+    for (int first = 0; first < sampled; first += drawn_at_once) {
+      const int points = std::min(drawn_at_once, sampled - first);
       for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
         for (int j = 0; j < proposal_count; ++j) {
           if (!evaluation_.proposals[j]) continue;
@@ -353,9 +352,8 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
     const int moved = std::min(points_at_once, data.size() - begin), sampled = std::min(moved, wanted - begin);
     const int points = std::min(moved, round_up(sampled, evaluation_group));  // chains move in whole groups
     const PointData loaded = load_points(run.model, data, begin, points, padded_width(data.dimension()));
-    std::vector<PointEvaluation> some = with_math(run.math, [&]<Math math>() {
-      return Evaluator<math>(run, config).evaluate(loaded, sampled, static_cast<std::uint32_t>(begin), progress);
-    });
+    std::vector<PointEvaluation> some =
+        Evaluator(run, config).evaluate(loaded, sampled, static_cast<std::uint32_t>(begin), progress);
     for (int i = 0; exact && i < sampled; ++i) {
       const int n = begin + i;
       run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);

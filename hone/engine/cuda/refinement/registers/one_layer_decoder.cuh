@@ -1,6 +1,5 @@
 #pragma once
 
-#include "hone/engine/cuda/product/row_tiles.cuh"
 #include "hone/engine/cuda/refinement/refinement.cuh"
 #include "hone/engine/cuda/refinement/registers/register_weights.cuh"
 
