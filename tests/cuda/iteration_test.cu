@@ -173,7 +173,7 @@ TEST_F(CudaIteration, LostDrawsAmongLiveOnes) {
     for (std::size_t i = 1; i < second.size() / config.model.encoder_hidden[1]; ++i)
       second[i * config.model.encoder_hidden[1]] = 0;
     numbers("mean.bias[1]")[0] = 0;
-    runs.restore(0, start);
+    runs.restore(start, 0);
     const Expected expected = by_cpu<float>(config, data, start);
     EXPECT_GT(expected.metrics.dropped_draws, 0);
     EXPECT_LT(expected.metrics.dropped_draws, config.batch / 2);

@@ -4,7 +4,7 @@
 
 #include "hone/engine/cuda/device/cluster.cuh"
 #include "hone/engine/cuda/product/network.cuh"
-#include "hone/engine/cuda/train/padded_parameters.hpp"
+#include "hone/engine/cuda/train/device_layout.hpp"
 
 namespace hone::cuda {
 

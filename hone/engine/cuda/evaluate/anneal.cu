@@ -4,7 +4,7 @@
 #include "hone/assess/annealing_parts.hpp"
 #include "hone/engine/cuda/evaluate/chain_walk.cuh"
 #include "hone/engine/cuda/evaluate/evaluate.cuh"
-#include "hone/engine/cuda/train/point_data.hpp"
+#include "hone/engine/cuda/train/device_layout.hpp"
 #include "hone/mcmc/step_size.hpp"
 
 namespace hone::cuda {

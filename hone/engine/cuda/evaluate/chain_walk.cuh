@@ -4,7 +4,7 @@
 
 #include "hone/engine/cuda/evaluate/batch_decoder.cuh"
 #include "hone/engine/cuda/refinement/products/chains.cuh"
-#include "hone/engine/cuda/train/padded_parameters.hpp"
+#include "hone/engine/cuda/train/device_layout.hpp"
 
 namespace hone::cuda {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "hone/engine/cuda/evaluate/chain_walk.cuh"
-#include "hone/engine/cuda/train/point_data.hpp"
+#include "hone/engine/cuda/train/device_layout.hpp"
 #include "hone/mcmc/step_size.hpp"
 
 namespace hone::cuda {

@@ -5,7 +5,7 @@
 
 #include "hone/engine/config.hpp"
 #include "hone/engine/cuda/refinement/refinement_plan.cuh"
-#include "hone/engine/cuda/train/padded_parameters.hpp"
+#include "hone/engine/cuda/train/device_layout.hpp"
 #include "hone/engine/cuda/update/update.cuh"
 #include "hone/latent/data_set.hpp"
 

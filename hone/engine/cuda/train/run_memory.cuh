@@ -4,7 +4,6 @@
 
 #include "hone/engine/cuda/product/network_products.cuh"
 #include "hone/engine/cuda/train/plan.cuh"
-#include "hone/engine/cuda/train/point_data.hpp"
 
 namespace hone::cuda {
 
