@@ -12,34 +12,24 @@ namespace {
 
 constexpr int chains_at_once = 100'000;  // that move together
 
-__global__ void draw_prior(ChainArrays c, Numbers numbers) {
-  const auto [run, chain, lane] = this_row();
-  if (chain >= c.count) return;
-  double* z = c.z + static_cast<std::size_t>(chain) * c.latent;
-  const std::uint32_t name = numbers.first_datum + static_cast<std::uint32_t>(chain);
-  const Stream stream{Purpose::draw, numbers.fixed_iteration, name};
-  for (int pair = lane; 2 * pair < c.latent; pair += 32) {
-    const auto normal = random_pair(*numbers.seed, stream, static_cast<std::uint32_t>(pair), true);
-    z[2 * pair] = normal.first;
-    if (2 * pair + 1 < c.latent) z[2 * pair + 1] = normal.second;
-  }
+__global__ void draw_prior(ChainArrays all, Numbers numbers) {
+  const WarpChain c(all);
+  if (c.exists()) c.each_normal(numbers, Purpose::draw, 0, [&](int d, double normal) { c.z[d] = normal; });
 }
 
 // w ← w p(x | z)^share, then values and gradients of another temperature.
-__global__ void weigh(ChainArrays c, Retemper change, double share, double* log_weight) {
-  const auto [run, chain, lane] = this_row();
-  if (chain >= c.count) return;
-  const std::size_t first = static_cast<std::size_t>(chain) * c.latent;
+__global__ void weigh(ChainArrays all, Retemper change, double share, double* log_weight) {
+  const WarpChain c(all);
+  if (!c.exists()) return;
   double prior = 0;
-  for (int d = lane; d < c.latent; d += 32) {
-    const double z = c.z[first + d];
-    prior += log_standard_normal(z);
-    c.gradient[first + d] = change.gradient(c.gradient[first + d], z);
-  }
+  c.each_dimension([&](int d) {
+    prior += log_standard_normal(c.z[d]);
+    c.gradient[d] = change.gradient(c.gradient[d], c.z[d]);
+  });
   prior = warp_sum(prior);
-  if (lane != 0) return;
-  log_weight[chain] += share * change.log_likelihood(c.value[chain], prior);
-  c.value[chain] = change.value(c.value[chain], prior);
+  if (c.lane != 0) return;
+  log_weight[c.index] += share * change.log_likelihood(*c.value, prior);
+  *c.value = change.value(*c.value, prior);
 }
 
 // Some points that are annealed together: whole groups where there are so many.

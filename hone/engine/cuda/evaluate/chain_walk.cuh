@@ -42,7 +42,7 @@ class ChainWalk {
 
   // Value and gradient where the chains stand; counts begin anew.
   void begin() {
-    launch_place(chains_, 1, stream_);
+    launch_place(chains_, nullptr, 1, stream_);
     gradient(true);
     launch_begin(chains_, 1, stream_);
   }

@@ -188,7 +188,7 @@ class Refinement {
   // When the numbers have come, by the warp that fetched them: before the meeting is over.
   __device__ void weigh(int chain) {
     double energy = 0;
-    each_dimension([&](int d) { energy = energy + 0.5 * square(doubles(at().drawn)[point(chain, d)]); });
+    each_dimension([&](int d) { energy = energy + kinetic_energy(doubles(at().drawn)[point(chain, d)]); });
     energy = warp_sum(energy);
     if (lane_ == 0) doubles(at().next_energy)[chain] = energy;
   }
@@ -210,8 +210,9 @@ class Refinement {
 #pragma unroll
       for (int k = 0; k < together; ++k) {
         const int i = point(chain, first + k);
-        momentum[k] = doubles(at().drawn)[i] + 0.5 * eps * doubles(at().gradient)[i];
-        position[k] = doubles(at().z)[i] + eps * momentum[k];
+        const Leap leap(doubles(at().z)[i], doubles(at().drawn)[i], doubles(at().gradient)[i], 0.5 * eps, eps);
+        momentum[k] = leap.momentum;
+        position[k] = leap.position;
       }
       move_to(chain, first, momentum, position);
     });
@@ -229,8 +230,9 @@ class Refinement {
       for (int k = 0; k < together; ++k) {
         const int i = point(chain, first + k);
         const double position = doubles(at().position)[i], gradient = decoder_.gradient(chain, first + k) - position;
-        momentum[k] = doubles(at().momentum)[i] + eps * gradient;
-        next[k] = position + eps * momentum[k];
+        const Leap leap(position, doubles(at().momentum)[i], gradient, eps, eps);
+        momentum[k] = leap.momentum;
+        next[k] = leap.position;
       }
       move_to(chain, first, momentum, next);
     });
@@ -244,7 +246,7 @@ class Refinement {
       const int i = point(chain, d);
       const double position = doubles(at().position)[i], gradient = decoder_.gradient(chain, d) - position;
       value = value + log_standard_normal(position);
-      kinetic = kinetic + 0.5 * square(doubles(at().momentum)[i] + half * gradient);
+      kinetic = kinetic + kinetic_energy(kicked(doubles(at().momentum)[i], half, gradient));
       finite = finite && isfinite(gradient);
       doubles(at().proposed_gradient)[i] = gradient;
     });
@@ -258,9 +260,8 @@ class Refinement {
   }
   __device__ void accept(int chain, int step) {
     const double proposed = doubles(at().proposed)[chain], value = doubles(at().value)[chain];
-    const double log_ratio = proposed - value + doubles(at().energy)[chain];
-    const Outcome outcome = decide(log_ratio, proposed, value, doubles(at().log_uniform)[chain]);
-    const bool moves = outcome == Outcome::accepted, counts = outcome != Outcome::outside;
+    const Decision decision(proposed, value, doubles(at().energy)[chain], doubles(at().log_uniform)[chain]);
+    const bool moves = decision.moves(), counts = decision.counts();
     if (lane_ == 0) {  // the last chain of the block tells the other clusters
       const unsigned mine = 1u << 16 | static_cast<unsigned>(counts) << 8 | static_cast<unsigned>(moves);
       const unsigned before = NC == 1 ? 0 : atomicAdd(reinterpret_cast<unsigned*>(shared_ + at().counts), mine);
@@ -275,9 +276,9 @@ class Refinement {
     });
     if (lane_ != 0) return;
     if (moves) doubles(at().value)[chain] = proposed;
-    doubles(at().acceptance)[chain] += acceptance_of(outcome, log_ratio);
+    doubles(at().acceptance)[chain] += decision.acceptance();
     ints(at().proposals)[chain] += counts;
-    ints(at().nonfinite)[chain] += outcome == Outcome::nonfinite;
+    ints(at().nonfinite)[chain] += decision.outcome == Outcome::nonfinite;
   }
   // Where step sizes adapt inside, all clusters of the run tell how many of their proposals were accepted …
   __device__ void arrive(int step, unsigned counts) {

@@ -28,27 +28,17 @@ __global__ void draw(Space space) {
 
 // After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
 __global__ void settle(Space space) {
-  const auto [run, column, lane] = this_row();
-  if (column >= space.batch) return;
-  const ChainArrays chains = space.chains.of(run);
-  const bool alive = chains.value[column] != -infinity;
-  for (int d = lane; d < space.latent; d += 32) {
-    const int i = column * space.latent + d;
-    space.of(space.grad_p0, run)[i] = alive ? chains.gradient[i] : 0;
-    if (!alive) chains.gradient[i] = 0;
-  }
-  if (lane != 0) return;
-  space.of(space.alive, run)[column] = alive;
-  space.of(space.log_p0, run)[column] = alive ? chains.value[column] : 0;
-}
-
-// The refined draws as the decoder's input, for the model's gradient: 0 if a draw was lost.
-__global__ void refined_input(Space space) {
-  const int run = static_cast<int>(blockIdx.y), column = static_cast<int>(blockIdx.x);
-  const ChainArrays chains = space.chains.of(run);
-  const bool alive = space.of(space.alive, run)[column];
-  for (int d = threadIdx.x; d < space.latent; d += blockDim.x)
-    chains.input[column * space.ld_latent + d] = alive ? static_cast<float>(chains.z[column * space.latent + d]) : 0.0f;
+  const WarpChain c(space.chains);
+  if (!c.exists()) return;
+  const bool alive = *c.value != -infinity;
+  double* gradient = space.of(space.grad_p0, c.run_index) + c.index * space.latent;
+  c.each_dimension([&](int d) {
+    if (!alive) c.gradient[d] = 0;
+    gradient[d] = c.gradient[d];
+  });
+  if (c.lane != 0) return;
+  space.of(space.alive, c.run_index)[c.index] = alive;
+  space.of(space.log_p0, c.run_index)[c.index] = alive ? *c.value : 0;
 }
 
 // Fills a local control variate with what all data had in common.
@@ -197,7 +187,7 @@ void Launches::refine_by(const Networks& decoder, const Space& space) const {
     step.adapts = refine.adapt == Adapt::inside && i < refine.adapting_steps();
     launch_step(chains, step, runs, queue_, gradient);
   }
-  launch(refined_input, {dim3(batch, runs), 64}, queue_, "placing refined draws", space);
+  launch_place(chains, space.alive, runs, queue_);
   Comparison last = data;
   last.alive = space.alive;
   decoder.compare(batch, last);

@@ -62,8 +62,7 @@ __device__ inline void draw_numbers(const Space& space, const Preparation& p, in
     } else if (task == pairs) {
       space.of(space.drawn_log_uniform, run)[place] = log(pair.first);
     } else {
-      space.of(space.drawn_length, run)[place] =
-          p.shape.jitter == 0 ? p.shape.leapfrog : jittered(p.shape.leapfrog, p.shape.jitter, pair.first);
+      space.of(space.drawn_length, run)[place] = p.shape.length(pair.first);
     }
   }
 }
