@@ -97,7 +97,7 @@ Kind registers(int chains) {
   return {"registers " + std::to_string(chains), {PathKind::registers, chains}, "in registers"};
 }
 const Kind streamed = {"streamed", {PathKind::streamed}, "blocks alone"},
-           products = {"products", {PathKind::products}, "a product"}, chosen = {"chosen", {}, ""};
+           products = {"products", {PathKind::products}, "per product"}, chosen = {"chosen", {}, ""};
 
 // 1: weights in registers, streaming by, and products: several runs, and large batches
 std::vector<Row> kind_rows() {

@@ -32,9 +32,9 @@ std::vector<World> worlds() {
     world(" in registers", {PathKind::registers, 8}, "in registers");
     world(" in registers, 16", {PathKind::registers, 16}, "in registers");
     world(" streaming", {PathKind::streamed}, "blocks alone");
-    world(" by products", {PathKind::products}, "a product");
+    world(" by products", {PathKind::products}, "per product");
     all.back().precision = Precision::float32;
-    world(" by products, tf32", {PathKind::products}, "a product");
+    world(" by products, tf32", {PathKind::products}, "per product");
   };
   add("vae", ModelKind::vae, 0.3);
   add("logistic-mf", ModelKind::logistic_mf, 0.25);
@@ -222,7 +222,7 @@ TEST_F(CudaRefinement, InHalvesAsInFloat32) {
     World exact = world;
     exact.precision = Precision::float32;
     exact.path = {PathKind::products};
-    exact.expected_path = "a product";
+    exact.expected_path = "per product";
     const Made expected = make(exact, 1), other = make(world, steps);
     Runs found(other.config, expected.joint->data, {1}, world.path);
     found.restore(other.runs->save(0), 0);

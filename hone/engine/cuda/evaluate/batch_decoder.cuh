@@ -29,7 +29,8 @@ class BatchDecoder {
       : decoder_(decoder),
         stream_(stream),
         path_(decoder.math, suits_halves(decoder.net, decoder.density, decoder.math)) {
-    path_.allocate_room(decoder.net, most, 1, true, gradients);
+    path_.allocate_room(decoder.net,
+                        {.rows = static_cast<std::size_t>(most), .compares = true, .gradients = gradients});
     with_products({}, [](const auto& products) { products.prepare(); });
   }
 

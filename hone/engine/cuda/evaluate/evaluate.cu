@@ -232,8 +232,9 @@ class Evaluator {
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
     tape.value[run_.encoder.depth - 1] = outputs.data();
     ProductPath path(run_.math, false);
-    path.allocate_room(run_.encoder, points_, 2, false, false);
-    const Sides sides{2, 1, run_.net_parameters, 0, static_cast<std::size_t>(points_), 0};
+    const auto rows = static_cast<std::size_t>(points_);
+    path.allocate_room(run_.encoder, {.rows = rows, .nets = 2});
+    const Sides sides{.nets = 2, .net_parameters = run_.net_parameters, .net_rows = rows};
     path.with(run_.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
       networks.prepare();
       networks.forward(points_);

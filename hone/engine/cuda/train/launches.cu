@@ -198,7 +198,7 @@ void Launches::refine_by(const Networks& decoder, const Space& space) const {
 void Launches::refine(const Space& space, const Surroundings& around) const {
   const int runs = plan_.runs;
   if (!plan_.refinement) {
-    const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(plan_.config.batch), space.stride};
+    const Sides sides{.runs = runs, .run = space.stride};
     const RunPlaces& places = memory_.places();
     return places.decoder_path.with(plan_.decoder, space.parameters, places.decoder_tape, sides, queue_,
                                     [&](const auto& decoder) { refine_by(decoder, space); });
@@ -224,7 +224,11 @@ void Launches::iterate(const Space& space, const Space* next) const {
   const RunPlaces& places = memory_.places();
   const bool alone = !plan_.around.there;  // the encoder and the objective have launches of their own
   const auto with_encoder = [&](const auto& f) {
-    const Sides sides{EncoderSplit::nets, runs, plan_.net_parameters, 0, static_cast<std::size_t>(batch), space.stride};
+    const Sides sides{.nets = EncoderSplit::nets,
+                      .runs = runs,
+                      .net_parameters = plan_.net_parameters,
+                      .net_rows = static_cast<std::size_t>(batch),
+                      .run = space.stride};
     Tape tape = places.encoder_tape;
     tape.input = space.x;
     places.encoder_path.with(plan_.encoder, space.parameters, tape, sides, queue_, f);

@@ -1,7 +1,5 @@
 #include "hone/engine/cuda/train/plan.cuh"
 
-#include "hone/engine/cuda/product/network_products.cuh"
-
 namespace hone::cuda {
 namespace {
 
@@ -65,14 +63,14 @@ std::string words_of(const TrainPlan& plan) {
   std::string words;
   if (const auto& kernel = plan.refinement) {
     const bool registers = kernel->weights == WeightPlace::registers;
-    words = "one kernel a refinement: " + std::to_string(ceil_div(plan.config.batch, kernel->chains)) +
+    words = "one kernel per refinement: " + std::to_string(ceil_div(plan.config.batch, kernel->chains)) +
             (registers ? " clusters of " + std::to_string(kernel->cluster) + " blocks, " : " blocks alone, ") +
             std::to_string(kernel->chains) + " chains each, weights " +
             (registers           ? "in registers"
              : kernel->depth > 1 ? "streaming by"
                                  : "in shared memory");
   } else {
-    words = "one kernel a product" + ProductPath(plan.math, plan.halves()).words() +
+    words = std::string("one kernel per product") + (plan.halves() ? ", in halves" : "") +
             ", replayed as a graph (layers or batch are large, or a device is below compute capability 9.0)";
   }
   return words + (plan.around.there ? "; encoder and objective in the same kernel" : "; encoder product by product");
