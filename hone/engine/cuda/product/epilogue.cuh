@@ -77,9 +77,10 @@ struct Activated {
   __device__ float2 load(int, int) const { return {}; }
   __device__ __forceinline__ void operator()(int m, int n, const float2& bias_here, const float2&, const float2& c,
                                              int inside) const {
+    E* const to = y + static_cast<std::size_t>(m) * ld;
     const float first = activate<math>(activation, c.x + bias_here.x),
                 second = activate<math>(activation, c.y + bias_here.y);
-    if (inside > 0) put_pair(y + static_cast<std::size_t>(m) * ld, n, first, inside > 1 ? second : 0.0f);
+    if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
   }
 };
 
@@ -108,8 +109,9 @@ struct Sloped {
   }
   __device__ __forceinline__ void operator()(int m, int n, const float2&, const float2& value, const float2& c,
                                              int inside) const {
+    E* const to = y + static_cast<std::size_t>(m) * ld;
     const float first = c.x * slope<math>(activation, value.x), second = c.y * slope<math>(activation, value.y);
-    if (inside > 0) put_pair(y + static_cast<std::size_t>(m) * ld, n, first, inside > 1 ? second : 0.0f);
+    if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
   }
 };
 
@@ -153,12 +155,11 @@ struct Compared {
   }
   __device__ __forceinline__ float operator()(int m, int n, const float2& bias_here, const Loaded& loaded,
                                               const float2& c, int inside) const {
+    E* const to = y + static_cast<std::size_t>(m) * ld;
     const float2 a = {c.x + bias_here.x, c.y + bias_here.y}, x = loaded.x;
     if constexpr (wanted.residuals) {
       const float first = residual<math>(Choice(), a.x, x.x), second = residual<math>(Choice(), a.y, x.y);
-      if (inside > 0)
-        put_pair(y + static_cast<std::size_t>(m) * ld, n, loaded.alive ? first : 0.0f,
-                 loaded.alive && inside > 1 ? second : 0.0f);
+      if (inside > 0) put_pair(to, n, loaded.alive ? first : 0.0f, loaded.alive && inside > 1 ? second : 0.0f);
     }
     if (!wanted.sums) return 0;
     const float first = log_probability<math>(Choice(), a.x, x.x), second = log_probability<math>(Choice(), a.y, x.y);

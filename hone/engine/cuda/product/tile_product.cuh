@@ -135,7 +135,7 @@ __device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n
           float sum = epilogue(place.m, place.n, of_column, loaded[i], c, place.inside);
 #pragma unroll
           for (int offset = pairs / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
-          if (lane % pairs == 0 && place.inside > 0) epilogue.row_sum(place.m, (n0 + group) / width, sum);
+          if (threadIdx.x % pairs == 0 && place.inside > 0) epilogue.row_sum(place.m, (n0 + group) / width, sum);
         } else {
           epilogue(place.m, place.n, of_column, loaded[i], c, place.inside);
         }

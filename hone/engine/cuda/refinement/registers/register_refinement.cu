@@ -19,10 +19,10 @@ namespace {
 
 // Of a decoder's shape, with 8 · NT chains per cluster.
 template <class Shape, int NT>
-using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<Shape, NT>, OneLayerPlaces<NT>>;
+using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<NT>, OneLayerPlaces<NT>>;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 template <class Shape, int NT>
-using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<Shape, NT>, OneLayerDecoder<NT>>;
+using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<NT>, OneLayerDecoder<NT>>;
 #endif
 
 template <class Shape, int NT, bool stay>
