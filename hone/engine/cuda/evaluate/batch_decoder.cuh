@@ -1,6 +1,7 @@
 #pragma once
 
 #include "hone/engine/cuda/product/network_products.cuh"
+#include "hone/engine/cuda/train/device_layout.hpp"
 
 namespace hone::cuda {
 
@@ -12,14 +13,13 @@ struct FixedDecoder {
   Math math;
 };
 
-// Rows that a decoder evaluates at once, and what is wanted of them. Row m belongs to datum m / rows_per_datum.
+// Rows that a decoder evaluates at once, and what is wanted of them. Row m belongs to datum m / rows_per_datum. Arrays
+// of z and x have rows of `padded_width`.
 struct DecoderRows {
-  const float* input;  // z, (rows, ld)
-  int ld, rows;
-  const float* x;  // (data, ldx)
-  int ldx, rows_per_datum;
+  int rows, rows_per_datum;
+  const float *z, *x;
   float* partial;   // sums of log p(x | z), (parts, rows); null: not wanted
-  float* gradient;  // ∇ log p(x | z), (rows, ld); null: not wanted
+  float* gradient;  // ∇ log p(x | z); null: not wanted
 };
 
 // log p(x | z) of up to `most` rows at once and, if wanted, its gradients: one kernel per product.
@@ -39,14 +39,15 @@ class BatchDecoder {
   void run(const DecoderRows& rows) const {
     const Comparison data{.density = decoder_.density,
                           .x = rows.x,
-                          .ldx = rows.ldx,
+                          .ldx = padded_width(decoder_.net.outputs()),
                           .rows_per_datum = rows.rows_per_datum,
                           .alive = nullptr,
                           .partial = rows.partial,
                           .residuals = rows.gradient != nullptr};
-    with_products({rows.input, rows.ld, {}, {}}, [&](const auto& products) {
+    const int ld = padded_width(decoder_.net.inputs());
+    with_products({rows.z, ld, {}, {}}, [&](const auto& products) {
       if (rows.gradient)
-        products.compute_gradient(rows.rows, data, rows.gradient, rows.ld);
+        products.compute_gradient(rows.rows, data, rows.gradient, ld);
       else
         products.compare(rows.rows, data);
     });

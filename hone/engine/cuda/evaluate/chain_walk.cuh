@@ -1,19 +1,16 @@
 #pragma once
 
-#include <vector>
-
 #include "hone/engine/cuda/evaluate/batch_decoder.cuh"
 #include "hone/engine/cuda/refinement/products/chains.cuh"
-#include "hone/engine/cuda/train/device_layout.hpp"
 
 namespace hone::cuda {
 
 // The target of chains: p(x | z) of data on the device, which must outlive them.
 struct ChainTarget {
   FixedDecoder decoder;
-  const float* x;          // (data, padded pixels)
-  const double* constant;  // of log p(x | z), one per chain
-  int chains_of_datum;     // one after the other
+  const float* x;           // (data, padded pixels)
+  const double* constant;   // of log p(x | z), one per datum
+  int chains_of_datum = 1;  // one after the other
 };
 
 // Thousands of HMC chains that move together on a device.
@@ -29,16 +26,13 @@ class ChainWalk {
     memory_ = Memory<char>(place(Arena()));
     place(Arena(memory_.data()));
     chains_.constant = target.constant;
+    chains_.chains_of_datum = target.chains_of_datum;
     check(cudaStreamSynchronize(cudaStreamLegacy), "clearing memory");  // or it would follow what `stream` does first
   }
 
   const ChainArrays& chains() const { return chains_; }
   void set_temperature(double beta) { chains_.beta = beta; }  // of the steps to come
   void place(std::span<const double> z) { copy_to(chains_.z, z, "placing chains"); }
-  void copy_first_chains(int count, std::vector<double>& acceptance, std::vector<int>& nonfinite) const {
-    acceptance = copy_of(chains_.acceptance, count, "reading acceptances");
-    nonfinite = copy_of(chains_.nonfinite, count, "reading counts");
-  }
 
   // Value and gradient where the chains stand; counts begin anew.
   void begin() {
@@ -54,12 +48,10 @@ class ChainWalk {
 
  private:
   void gradient(bool value) {
-    decoder_.run({.input = chains_.input,
-                  .ld = chains_.ld,
-                  .rows = chains_.count,
-                  .x = target_.x,
-                  .ldx = padded_width(target_.decoder.net.outputs()),
+    decoder_.run({.rows = chains_.count,
                   .rows_per_datum = target_.chains_of_datum,
+                  .z = chains_.input,
+                  .x = target_.x,
                   .partial = value ? chains_.partial : nullptr,
                   .gradient = chains_.likelihood_gradient});
   }

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "hone/engine/cuda/evaluate/chain_walk.cuh"
-#include "hone/engine/cuda/train/device_layout.hpp"
 #include "hone/mcmc/step_size.hpp"
 
 namespace hone::cuda {
@@ -199,24 +198,23 @@ PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
 // Points that are evaluated together: their data on the device, and the means and deviations of their proposals.
 class Evaluator {
  public:
-  Evaluator(const TrainedRun& run, const EvaluationConfig& evaluation)
+  Evaluator(const TrainedRun& run, const EvaluationConfig& evaluation, const PointData& data, std::uint32_t first_datum)
       : run_(run),
         evaluation_(evaluation),
         latent_(run.config.model.latent),
-        ld_(padded_width(run.config.model.latent)),
-        seed_(std::span<const std::uint64_t>(&run.seed, 1)) {}
-
-  // The first `sampled` of the data, which are whole groups where there are so many.
-  std::vector<PointEvaluation> evaluate(const PointData& data, int sampled, std::uint32_t first_datum,
-                                        const std::function<void(int)>& progress) {
-    points_ = static_cast<int>(data.constant.size());
-    first_datum_ = first_datum;
-    x_ = Memory<float>(data.x);
-    constant_ = Memory<double>(data.constant);
+        ld_(padded_width(latent_)),
+        points_(static_cast<int>(data.constant.size())),
+        first_datum_(first_datum),
+        seed_(std::span<const std::uint64_t>(&run.seed, 1)),
+        x_(data.x),
+        constant_(data.constant) {
     encode();
     if (evaluation_.proposals[1] || evaluation_.proposals[2]) run_chains();
-    Memory<Accumulator> sums = sample(sampled, progress);
-    const std::vector<Accumulator> all = sums.download();
+  }
+
+  // The first `sampled` of the points. `progress` is told how many data are done.
+  std::vector<PointEvaluation> evaluate(int sampled, const std::function<void(int)>& progress) {
+    const std::vector<Accumulator> all = sample(sampled, progress).download();
     std::vector<PointEvaluation> result;
     for (int i = 0; i < sampled; ++i)
       result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
@@ -227,12 +225,11 @@ class Evaluator {
   int ld_pixels() const { return padded_width(run_.decoder.outputs()); }
 
   void encode() {
-    const std::size_t half = static_cast<std::size_t>(points_) * ld_;
+    const auto rows = static_cast<std::size_t>(points_), half = rows * ld_;
     Memory<float> outputs(2 * half);
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
     tape.value[run_.encoder.depth - 1] = outputs.data();
     ProductPath path(run_.math, false);
-    const auto rows = static_cast<std::size_t>(points_);
     path.allocate_room(run_.encoder, {.rows = rows, .nets = 2});
     const Sides sides{.nets = 2, .net_parameters = run_.net_parameters, .net_rows = rows};
     path.with(run_.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
@@ -241,13 +238,11 @@ class Evaluator {
     });
     queue_.wait();
     const std::vector<float> raw = outputs.download();
-    q_mean_.assign(static_cast<std::size_t>(points_) * latent_, 0);
-    std::vector<double> sd(q_mean_.size());
-    for (int i = 0; i < points_; ++i)
+    std::vector<double> sd;
+    for (std::size_t i = 0; i < rows; ++i)
       for (int d = 0; d < latent_; ++d) {
-        const std::size_t from = static_cast<std::size_t>(i) * ld_ + d, to = static_cast<std::size_t>(i) * latent_ + d;
-        q_mean_[to] = static_cast<double>(raw[from]);
-        sd[to] = modified_softplus(static_cast<double>(raw[half + from]));
+        q_mean_.push_back(static_cast<double>(raw[i * ld_ + d]));
+        sd.push_back(modified_softplus(static_cast<double>(raw[half + i * ld_ + d])));
       }
     q_mean_memory_ = Memory<double>(q_mean_);
     chain_mean_ = Memory<double>(q_mean_);
@@ -257,13 +252,12 @@ class Evaluator {
 
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
   void run_chains() {
-    const std::size_t size = static_cast<std::size_t>(points_) * latent_;
-    ChainWalk walk({run_.fixed_decoder(), x_.data(), constant_.data(), 1}, points_,
-                   {run_.config.kernel->as_hmc()->leapfrog, run_.config.kernel->as_hmc()->jitter}, queue_);
-    const std::vector<double> step_sizes(ceil_div(points_, evaluation_group), run_.step_size);
-    Memory<double> sizes_memory(step_sizes);
+    const std::size_t size = q_mean_.size();
+    const HmcConfig& hmc = *run_.config.kernel->as_hmc();
+    ChainWalk walk({run_.fixed_decoder(), x_.data(), constant_.data()}, points_, {hmc.leapfrog, hmc.jitter}, queue_);
+    Memory<double> step_sizes(std::vector<double>(ceil_div(points_, evaluation_group), run_.step_size));
     const StepSizeRule rule{run_.step_size, run_.config.refine.acceptance, run_.config.refine.gain};
-    const StepSizeArrays sizes{sizes_memory.data(), rule, evaluation_group, 0};
+    const StepSizeArrays sizes{step_sizes.data(), rule, evaluation_group, 0};
     const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
       walk.step({seed_.data(), nullptr, iteration, first_datum_}, sizes, index, adapt);
     };
@@ -284,8 +278,8 @@ class Evaluator {
   }
 
   Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
-    std::vector<Accumulator> none(static_cast<std::size_t>(sampled) * accumulators, single(-infinity));
-    Memory<Accumulator> sums(none);
+    const std::size_t size = static_cast<std::size_t>(sampled) * accumulators;
+    Memory<Accumulator> sums(std::vector<Accumulator>(size, single(-infinity)));
     constexpr int rows = drawn_at_once * evaluation_block;
     const int lanes = lanes_of_draw(latent_);
     const BatchDecoder decoder(run_.fixed_decoder(), rows, false, queue_);
@@ -308,12 +302,10 @@ class Evaluator {
           const DrawShape shape{first, points, size, ld_, lanes, sequence, run_.seed, j, first_datum_};
           launch(make_draws, {ceil_div(count * lanes, 128), 128}, queue_, "drawing from proposals", proposals, shape,
                  input.data(), terms.data());
-          decoder.run({.input = input.data(),
-                       .ld = ld_,
-                       .rows = count,
-                       .x = x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
-                       .ldx = ld_pixels(),
+          decoder.run({.rows = count,
                        .rows_per_datum = size,
+                       .z = input.data(),
+                       .x = x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
                        .partial = partial.data(),
                        .gradient = nullptr});
           launch(weigh, {points, 128}, queue_, "weighing draws", proposals, shape, terms.data(), partial.data(),
@@ -329,8 +321,8 @@ class Evaluator {
 
   const TrainedRun& run_;
   const EvaluationConfig& evaluation_;
-  int latent_, ld_, points_ = 0;
-  std::uint32_t first_datum_ = 0;
+  int latent_, ld_, points_;
+  std::uint32_t first_datum_;
   Queue queue_;
   Memory<std::uint64_t> seed_;
   Memory<float> x_;
@@ -354,7 +346,7 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
     const int points = std::min(moved, round_up(sampled, evaluation_group));  // chains move in whole groups
     const PointData loaded = load_points(run.model, data, begin, points, padded_width(data.dimension()));
     std::vector<PointEvaluation> some =
-        Evaluator(run, config).evaluate(loaded, sampled, static_cast<std::uint32_t>(begin), progress);
+        Evaluator(run, config, loaded, static_cast<std::uint32_t>(begin)).evaluate(sampled, progress);
     for (int i = 0; exact && i < sampled; ++i) {
       const int n = begin + i;
       run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);

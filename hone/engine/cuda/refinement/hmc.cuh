@@ -83,16 +83,17 @@ struct ChainArrays {
   float *input, *likelihood_gradient;  // a point, and ∇ log p(x | z) there
   float* partial;                      // (parts, chains) of log p(x | z)
   int parts;
-  const double* constant;  // of log p(x | z); null: 0
-  std::size_t run;         // floats from a run to the next
-  double beta = 1;         // the target is β log p(x | z) + log p(z)
+  int chains_of_datum = 1;  // one after the other
+  const double* constant;   // of log p(x | z), one per datum
+  std::size_t run;          // floats from a run to the next
+  double beta = 1;          // the target is β log p(x | z) + log p(z)
 
   // The arrays of run r, from a chain on.
   __device__ ChainArrays of(int r, int chain = 0) const {
     ChainArrays c = *this;
     c.each_array([&](std::size_t width, auto*&... array) { ((array = at(array, r * run) + chain * width), ...); });
     c.partial = at(c.partial, r * run) + chain;
-    if (c.constant) c.constant = at(c.constant, r * run) + chain;
+    c.constant = at(c.constant, r * run) + chain / chains_of_datum;
     return c;
   }
 

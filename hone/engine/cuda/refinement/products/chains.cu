@@ -5,7 +5,7 @@ namespace {
 
 // β log p(x | z) + log p(z): the sums over parts, in order, and the prior
 __device__ double value_of(const WarpChain& c, const double* z) {
-  double prior = 0, likelihood = c.constant ? *c.constant : 0;
+  double prior = 0, likelihood = *c.constant;
   c.each_dimension([&](int d) { prior += log_standard_normal(z[d]); });
   prior = warp_sum(prior);
   for (int part = 0; part < c.parts; ++part) likelihood += c.partial[static_cast<std::size_t>(part) * c.count];

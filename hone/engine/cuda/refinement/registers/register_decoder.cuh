@@ -59,7 +59,7 @@ class RegisterDecoder {
     __syncthreads();
   }
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
-    const int word = tile_word(chain / 8, d / 2, chain % 8);
+    const int word = tile_word(chain / 8 + d / 16, d / 2 % 8, chain % 8);
     reinterpret_cast<unsigned short*>(shared_ + at().input)[2 * word + d % 2] =
         static_cast<unsigned short>(packed(z, z));
   }
