@@ -45,7 +45,7 @@ __device__ __forceinline__ double inverse_of(double s) {
   return x * (2 - s * x);
 }
 
-// − D/2 log 2π − Σ log s goes by the name of minus log_normalizer; whitened squares at z0 and at z_t
+// log_normalizer = D/2 log 2π + Σ log s, and the whitened squares at z0 and at z_t
 struct DatumSums {
   double log_normalizer, square0, square_t;
 };
@@ -82,7 +82,7 @@ struct DrawnDatum {
   static constexpr long long bytes(int latent) { return 8LL * (4 * latent + 2); }
 };
 
-// eq. gradient_term1 and gradient_term2, with one lane a dimension: as hone/objective/terms.cpp. set(d, delta of the
+// eq. gradient_term1 and gradient_term2, with one lane per dimension: as hone/objective/terms.cpp. set(d, delta of the
 // mean's last layer, delta of the deviation's)
 template <class Set>
 __device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q,

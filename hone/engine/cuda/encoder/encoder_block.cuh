@@ -325,7 +325,7 @@ class EncoderBlock : EncoderSplit {
   const Space& space_;
   const EncoderSpec& encoder_;
   float* shared_;
-  int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: rows that there are
+  int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: its rows
   const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 };
 

@@ -34,7 +34,7 @@ class ChainWalk {
   void set_temperature(double beta) { chains_.beta = beta; }  // of the steps to come
   void place(std::span<const double> z) { copy_to(chains_.z, z, "placing chains"); }
 
-  // Value and gradient where the chains stand; counts begin anew.
+  // Value and gradient at z; counts restart at 0.
   void begin() {
     launch_place(chains_, nullptr, 1, stream_);
     gradient(true);

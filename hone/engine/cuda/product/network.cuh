@@ -4,7 +4,7 @@
 
 namespace hone::cuda {
 
-// A layer's place in the parameters (floats). Weights are (inputs, ld), one row an input unit, ld ≥ outputs.
+// A layer's place in the parameters (floats). Weights are (inputs, ld), one row per input unit, ld ≥ outputs.
 struct Layer {
   int inputs, outputs, ld;
   std::size_t weight, bias;

@@ -13,7 +13,7 @@ RefinementKernel kernel_of(const RefinementPlan& plan) {
   return plan.weights == WeightPlace::registers ? register_kernel(plan) : streamed_kernel(plan);
 }
 
-// All the shared memory that there is is asked for: kernels are shared by runs of different shapes.
+// Asks for all shared memory: runs of different shapes share the kernels.
 bool allows(const RefinementPlan& plan, int most) {
   if (plan.bytes > most) return false;
   const cudaError_t status = cudaFuncSetAttribute(kernel_of(plan), cudaFuncAttributeMaxDynamicSharedMemorySize, most);

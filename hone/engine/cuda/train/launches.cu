@@ -9,8 +9,7 @@
 namespace hone::cuda {
 namespace {
 
-// What an iteration does beside its products, its refinement and its update, where kernels of their own do it; one warp
-// per datum.
+// Parts of an iteration with kernels of their own, one warp per datum.
 
 // q's means and standard deviations from the encoder's answer, z0 with the noise that was prepared; the chains start
 // there.
@@ -50,7 +49,7 @@ __global__ void spread_baselines(Space space) {
     if (space.baseline[term]) space.of(space.baseline[term], run)[n] = space.of(space.state, run)->shared[term];
 }
 
-// From where kernels before have put everything.
+// From where earlier kernels have put everything.
 __device__ Datum datum_of(const Space& space, const ObjectiveSpec& spec, int run, int column) {
   const ChainArrays chains = space.chains.of(run);
   const std::size_t i = static_cast<std::size_t>(column) * space.latent;
@@ -88,7 +87,7 @@ Launches::Launches(const TrainPlan& plan, const RunMemory& memory) : plan_(plan)
   tasks_ = Memory<UpdateTask>(all);
 }
 
-// What takes longest first: the small ones fill the gaps.
+// The longest first: small ones fill the gaps.
 std::vector<UpdateTask> Launches::tasks() const {
   const TrainConfig& config = plan_.config;
   const RunPlaces& places = memory_.places();

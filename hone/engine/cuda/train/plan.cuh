@@ -11,8 +11,8 @@
 
 namespace hone::cuda {
 
-// How refinements are executed. One kernel makes a refinement where the decoder fits, with the weights in registers or
-// streaming, whichever suits the batch and the number of runs. Otherwise each product is a kernel.
+// How refinements are executed: one kernel per refinement if the decoder fits, with weights in registers or streaming,
+// whichever suits the batch and the number of runs; otherwise one kernel per product.
 enum class PathKind { chosen, registers, streamed, products };
 struct PathOptions {
   PathKind kind = PathKind::chosen;

@@ -57,7 +57,7 @@ class Placing {
     s.figures = arena_.take<double>(4 * batch_);
   }
 
-  // What is prepared of an iteration, twice.
+  // What is prepared before an iteration, twice.
   void place_iteration(Space& s) {
     const std::size_t before = arena_.used(), drawn = plan_.refines() ? static_cast<std::size_t>(s.steps) : 0;
     s.now = arena_.take<IterationState>(1);

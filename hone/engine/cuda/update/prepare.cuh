@@ -67,7 +67,7 @@ __device__ inline void draw_numbers(const Space& space, const Preparation& p, in
   }
 }
 
-// All of it, of one datum, by a block.
+// All of it for one datum, by a block.
 __device__ inline void prepare_datum(const Space& space, const Preparation& p, int run, std::uint32_t iteration,
                                      int column) {
   if (column == 0) begin_iteration(space, p, run, iteration);

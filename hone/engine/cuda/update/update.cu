@@ -10,7 +10,7 @@
 namespace hone::cuda {
 namespace {
 
-// A tile of a matrix of weights is a block's, and a part of it a warp's.
+// A block has a tile of a matrix of weights, and each warp a part of it.
 constexpr int side = 64, log_side_quads = 4, warp_m = 16, warp_n = 32;
 constexpr int stride = side + 8;       // of operands: a fragment touches every bank once
 constexpr int kept_stride = side + 4;  // of θ and moments: hardly a bank twice where they are packed
@@ -97,7 +97,7 @@ __device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& 
     pack_fragments<TwoHiddenLayers>(to, task, theta, kept_stride, side / 16);
 }
 
-// What blocks know of their iteration and the next; `coming`: that one's number.
+// What blocks know of their iteration; `coming`: the number of the next one.
 struct Context {
   const Space& space;
   const UpdateSpec& spec;

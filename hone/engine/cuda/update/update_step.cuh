@@ -44,7 +44,7 @@ struct Step {
         correction(__ldcg(&now.adam[0]), __ldcg(&now.adam[1])) {}
 };
 
-// Part of a matrix of weights in shared memory: 2^log_quads groups of four neighbours a row.
+// Part of a matrix of weights in shared memory: 2^log_quads groups of four neighbours per row.
 struct WeightTile {
   int rows, log_quads, stride;
   float *theta, *second;  // rows `stride` floats apart

@@ -120,7 +120,7 @@ class RegisterDecoder {
   __device__ __forceinline__ Fragment& small(int i) const { return resident()[i * threads + 32 * warp_ + lane_]; }
   __device__ int g() const { return lane_ / 4; }
   __device__ int t() const { return lane_ % 4; }
-  // What follows from the thread's place is computed where it is used: weights need the registers.
+  // What depends on the thread is computed where it is used: weights need the registers.
   __device__ __forceinline__ void forget_addresses() {
     warp_ = here_only(warp_);
     lane_ = here_only(lane_);

@@ -13,7 +13,7 @@ enum RegisterBox {
   box_count = gradient_box + 2
 };  // two gradients in turn
 
-// Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves a
+// Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves per
 // lane, tile after tile for 8 chains, then for the next 8: a product reads its tile at once, without conflicts of
 // banks.
 template <int NT>
@@ -66,8 +66,8 @@ __device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
 // k is there in the order of `by_parity`.
 __device__ __forceinline__ uint2 transposed(uint2 words) { return {transposed(words.x), transposed(words.y)}; }
 
-// Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves a lane, tile after
-// tile.
+// Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves per lane, tile
+// after tile.
 __device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
   return (32 * tile + 4 * chain + pair % 4) * 2 + pair / 4;
 }

@@ -10,14 +10,14 @@
 namespace hone::cuda {
 namespace {
 
-// This block's number, asked for anew each time: it needs no register until then.
+// This block's number, read anew each time: it needs no register until then.
 [[maybe_unused]] __device__ __forceinline__ int this_block() {
   int block;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
   return block;
 }
 
-// Of a decoder's shape, with 8 · NT chains per cluster.
+// With 8 · NT chains per cluster.
 template <class Shape, int NT>
 using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<NT>, OneLayerPlaces<NT>>;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900

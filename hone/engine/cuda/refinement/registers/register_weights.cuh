@@ -26,8 +26,8 @@ struct PackedTile {
   bool by_parity;
 };
 
-// How large a decoder with two hidden layers may be whose weights stay in the registers of a cluster: up to 16, 208,
-// 208 and 896 units, as tiles of 16. A block owns a slice of the pixels, and tiles rank, rank + blocks … of the second
+// A decoder with two hidden layers whose weights stay in the registers of a cluster: up to 16, 208, 208 and 896 units,
+// as tiles of 16. A block owns a slice of the pixels, and tiles rank, rank + blocks … of the second
 // hidden layer.
 struct TwoHiddenLayers {
   static constexpr int blocks = 8, first_tiles = 13, second_tiles = 13, pixel_tiles = 7;
@@ -79,7 +79,7 @@ struct TwoHiddenLayers {
 };
 
 // Without hidden layers every block has all weights, and chains of its own: nothing crosses. A warp has tiles warp,
-// warp + 16 … of pixels in its registers; those that are left, in shared memory, have four warps each.
+// warp + 16 … of pixels in its registers; four warps share each of the remaining tiles, in shared memory.
 struct NoHiddenLayers {
   static constexpr int blocks = 8, latent_tiles = 4, own_tiles = 3, extra_tiles = warps / latent_tiles;
   static constexpr int own = own_tiles * latent_tiles, in_shared = 1, fragments = in_shared + own, packed_blocks = 1;
@@ -162,9 +162,8 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
   return result;
 }
-// A block's fragments come from where they were packed: the first to shared memory, where they stay; a thread's own
-// to its registers. Or in two parts, between which they come: `staged` of the own ones lie in shared memory for a
-// while.
+// Loads a block's fragments from where they were packed: the first to shared memory, where they stay; a thread's own to
+// its registers. Or in two parts, with other work between them: `staged` of a thread's own wait in shared memory.
 template <class Shape>
 __device__ __forceinline__ void take_fragments(Fragment (&own)[Shape::own], Fragment* resident, const Fragment* from) {
   from += threadIdx.x;
@@ -182,7 +181,7 @@ __device__ __forceinline__ void begin_fragments(Fragment* resident, const Fragme
   if (staged > 0) copy_bytes(stage, from + in_shared * threads, staged * bytes, box);
   box.expect((in_shared + staged) * bytes);
 }
-// Those that are not staged come to registers between, if there are as many (`has_rest`: they are there already).
+// Those that are not staged may come to registers in between (`has_rest`: they did).
 template <class Shape>
 __device__ __forceinline__ void take_rest(Fragment (&own)[Shape::own], const Fragment* from, int staged) {
   from += Shape::in_shared * threads + threadIdx.x;

@@ -6,8 +6,8 @@
 namespace hone::cuda {
 
 // Weights of a decoder by tiles, for warps that carry 16 rows: what one product sums is what the next one reads. A tile
-// is (16, 16) weights as halves, four matrices (8, 8) of one line an output unit: outputs 0 to 7 with inputs 0 to 7 and
-// 8 to 15, then outputs 8 to 15. It serves forward and, transposed, back. Tiles of a layer: for every 16 outputs (a
+// is (16, 16) weights as halves, four matrices (8, 8) of one line per output unit: outputs 0 to 7 with inputs 0 to 7
+// and 8 to 15, then outputs 8 to 15. It serves forward and, transposed, back. Tiles of a layer: for every 16 outputs (a
 // pair of the products' columns) all inputs.
 inline constexpr int tile_lines = 32;    // of 16 bytes
 inline constexpr int hidden_steps = 13;  // tiles of a hidden layer's units: up to 208
