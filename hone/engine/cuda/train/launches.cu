@@ -55,16 +55,16 @@ __device__ Datum datum_of(const Space& space, const ObjectiveSpec& spec, int run
   const std::size_t i = static_cast<std::size_t>(column) * space.latent;
   const int datum = space.of(space.datum, run)[column];  // what is far away is asked for first
   const bool alive = space.of(space.alive, run)[column];
-  return {space.of(space.mean, run) + i,
-          space.of(space.sd, run) + i,
-          space.of(space.noise, run) + i,
-          space.of(space.raw_sd, run) + static_cast<std::size_t>(column) * space.ld_latent,
-          chains.z + i,
-          space.of(space.grad_p0, run) + i,
-          alive,
-          space.of(space.log_p0, run)[column],
-          alive ? chains.value[column] : 0,
-          {baseline_of(space, spec, run, 0, datum), baseline_of(space, spec, run, 1, datum)}};
+  return {.mean = space.of(space.mean, run) + i,
+          .sd = space.of(space.sd, run) + i,
+          .noise = space.of(space.noise, run) + i,
+          .raw_sd = space.of(space.raw_sd, run) + static_cast<std::size_t>(column) * space.ld_latent,
+          .zt = chains.z + i,
+          .grad_p0 = space.of(space.grad_p0, run) + i,
+          .alive = alive,
+          .log_p0 = space.of(space.log_p0, run)[column],
+          .value = alive ? chains.value[column] : 0,
+          .baseline = {baseline_of(space, spec, run, 0, datum), baseline_of(space, spec, run, 1, datum)}};
 }
 
 // The objective's gradient in q's means and deviations, as the encoder's last deltas.
