@@ -50,13 +50,14 @@ struct ChainPlaces {
   }
 };
 
-// Where the weights are, as halves: in the registers of a cluster or, for many chains, streaming by a block alone, or
-// kept by it where they fit. Decoders: ReLU, Bernoulli, sizes within those of TwoHiddenLayers or NoHiddenLayers, and of
-// StreamedShape.
-enum class WeightPlace { registers, streamed };
+// How refinements are executed: one kernel per refinement if the decoder fits, with weights in the registers of a
+// cluster or, for many chains, streaming past a single block, whichever suits the batch and the number of runs;
+// otherwise one kernel per product. The one kernel takes weights as halves, ReLUs, a Bernoulli likelihood, and sizes
+// within those of TwoHiddenLayers, NoHiddenLayers or StreamedShape.
+enum class PathKind { chosen, registers, streamed, products };
 
 struct RefinementPlan {
-  WeightPlace weights = WeightPlace::registers;
+  PathKind kind = PathKind::registers;     // or streamed
   int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
   int threads = 0, bytes = 0;              // of a block; bytes of its shared memory
   bool refines = true;                     // there are steps to make
@@ -96,7 +97,7 @@ struct DecoderShape {
 };
 // How the decoder fits the device, with 8 or 16 chains per cluster; nothing where it does not, where not all chains of
 // a batch are on the device at once, or where the device knows no clusters.
-std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, WeightPlace weights, int batch, int chains);
+std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathKind kind, int batch, int chains);
 
 // What a plan's kernel makes of the encoder and the objective; not there where it cannot. Where their arrays are, the
 // caller says.

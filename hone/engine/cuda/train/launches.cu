@@ -202,7 +202,7 @@ void Launches::refine(const Space& space, const Surroundings& around) const {
     return places.decoder_path.with(plan_.decoder, space.parameters, places.decoder_tape, sides, queue_,
                                     [&](const auto& decoder) { refine_by(decoder, space); });
   }
-  if (plan_.refinement->weights == WeightPlace::streamed) launch_pack_streamed(space, plan_.decoder, runs, queue_);
+  if (plan_.refinement->kind == PathKind::streamed) launch_pack_streamed(space, plan_.decoder, runs, queue_);
   const RefineConfig& config = plan_.config.refine;
   const RefinementSpec spec{.decoder = plan_.decoder,
                             .tape = memory_.places().decoder_tape,

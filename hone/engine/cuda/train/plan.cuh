@@ -11,9 +11,6 @@
 
 namespace hone::cuda {
 
-// How refinements are executed: one kernel per refinement if the decoder fits, with weights in registers or streaming,
-// whichever suits the batch and the number of runs; otherwise one kernel per product.
-enum class PathKind { chosen, registers, streamed, products };
 struct PathOptions {
   PathKind kind = PathKind::chosen;
   int chains = 0;  // of a cluster with weights in registers: 8, 16; 0: chosen

@@ -103,7 +103,7 @@ RefinementKernel kernel_of(const RefinementPlan& plan) {
 
 template <class Shape>
 RefinementPlan plan_of(const DecoderShape& decoder, int chains) {
-  return {.weights = WeightPlace::registers,
+  return {.kind = PathKind::registers,
           .depth = decoder.net.depth,
           .cluster = Shape::blocks,
           .chains = chains,
