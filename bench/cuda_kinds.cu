@@ -1,8 +1,7 @@
 // The ways in which the cuda engine makes a refinement, head to head: µs per iteration and run (VCD, t = 8, L = 5, data
-// of the paper's shape), median of five repeats; and a decoder's value and gradient in an evaluation.
-//   cuda_kinds [PARTS [FILE]]   PARTS: which of 1, 2 and 3, in their order (123), FILE: for the rows as JSON lines
-// A process of its own times each shape (and one all evaluations), so that what goes wrong, a device's error among it,
-// ends no other row.
+// of the paper's shape), median of five repeats.
+//   cuda_kinds [PARTS [FILE]]   PARTS: which of 1 and 2, in their order (12), FILE: for the rows as JSON lines
+// A process of its own times each shape, so that what goes wrong, a device's error among it, ends no other row.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,13 +13,12 @@
 #include <numeric>
 
 #include "app/data/synthetic.hpp"
-#include "hone/engine/cuda/evaluate/batch_decoder.cuh"
 #include "hone/engine/cuda/runs.cuh"
 
 namespace hone {
 namespace {
 
-using cuda::Math, cuda::Memory, cuda::Net, cuda::PathKind, cuda::PathOptions, cuda::Runs;
+using cuda::PathKind, cuda::PathOptions, cuda::Runs;
 
 constexpr int repeats = 5, data_count = 2000, pixels = 784;
 constexpr double seconds_of_repeat = 0.03, seconds_in_all = 230;
@@ -35,8 +33,6 @@ struct Shape {
   std::string name;
   TrainConfig config = TrainConfig::paper();
   int runs = 1;
-  int rows = 0;  // of an evaluation
-  bool gradients = false;
 };
 
 struct Kind {
@@ -101,7 +97,7 @@ Kind registers(int chains) {
   return {"registers " + std::to_string(chains), {PathKind::registers, chains}, "in registers"};
 }
 const Kind streamed = {"streamed", {PathKind::streamed}, "blocks alone"},
-           products = {"products", {PathKind::products}, "a product"}, chosen = {"chosen", {}, ""};
+           products = {"products", {PathKind::products}, "per product"}, chosen = {"chosen", {}, ""};
 
 // 1: weights in registers, streaming by, and products: several runs, and large batches
 std::vector<Row> kind_rows() {
@@ -144,23 +140,6 @@ std::vector<Row> product_rows() {
   }
   add(vae({500, 500}), 4);
   add(vae({300, 200}), 8);
-  return rows;
-}
-
-// 3: an evaluation's decoder, as one kernel and product by product: draws, and chains (100, 800 and 3,200 are as many
-// as those of 1, 8 and 32 runs)
-std::vector<Row> evaluation_rows() {
-  std::vector<Row> rows;
-  for (const TrainConfig& config :
-       {paper(ModelKind::vae), paper(ModelKind::logistic_mf), vae({100, 100}, 100, Precision::tf32, 30)})
-    for (const int count : {32768, 10000, 3200, 800, 100}) {
-      Shape shape = shape_of(3, config);
-      shape.rows = count;
-      shape.gradients = count < 32768;
-      shape.name += (shape.gradients ? ", gradients of " : ", values of ") + std::to_string(count);
-      rows.push_back({shape, {"warps", {}, ""}});
-      rows.push_back({shape, products});
-    }
   return rows;
 }
 
@@ -214,75 +193,6 @@ Times time_training(const Row& row, const DataSet& data) {
   return result;
 }
 
-// A decoder's parameters, on the device, at random.
-struct MadeUpDecoder {
-  Net net;
-  Memory<float> parameters;
-
-  explicit MadeUpDecoder(const ModelConfig& model) {
-    std::vector<int> units = model.hidden;
-    units.push_back(pixels);
-    int inputs = model.latent;
-    std::size_t size = 0;
-    for (const int outputs : units) {
-      const int ld = cuda::padded_width(outputs);
-      net.layer[net.depth++] = {inputs, outputs, ld, size, size + static_cast<std::size_t>(inputs) * ld, true};
-      size += static_cast<std::size_t>(inputs + 1) * ld;
-      inputs = outputs;
-    }
-    parameters = random(size, 0.1);
-  }
-  static Memory<float> random(std::size_t size, double scale) {
-    std::vector<double> drawn(size);
-    PhiloxSource(3).normals({Purpose::synthesize}, drawn);
-    std::vector<float> values(size);
-    std::ranges::transform(drawn, values.begin(), [&](double x) { return static_cast<float>(scale * x); });
-    return Memory<float>(std::span<const float>(values));
-  }
-};
-
-Times time_evaluation(const Row& row) {
-  const int count = row.shape.rows, rows_per_datum = row.shape.gradients ? 1 : 512;
-  const bool gradients = row.shape.gradients;
-  const MadeUpDecoder decoder(row.shape.config.model);
-  const int ld = cuda::padded_width(decoder.net.inputs()), ldx = cuda::padded_width(pixels);
-  const Memory<float> z = MadeUpDecoder::random(static_cast<std::size_t>(count) * ld, 1), gradient(z.size()),
-                      x(static_cast<std::size_t>(count / rows_per_datum) * ldx),
-                      partial(static_cast<std::size_t>(count) * cuda::Comparison::parts(pixels));
-  const cuda::Queue queue;
-  const cuda::DecoderRows rows{
-      z.data(), ld, count, x.data(), ldx, rows_per_datum, partial.data(), gradients ? gradient.data() : nullptr};
-  const auto time_of = [&](const auto& run) {
-    return measured(
-        [&](int iterations) {
-          queue.wait();
-          const double begin = seconds_now();
-          for (int i = 0; i < iterations; ++i) run();
-          queue.wait();
-          return (seconds_now() - begin) / iterations;
-        },
-        16, 1);
-  };
-  if (row.kind.name == "warps") {
-    if (!cuda::BatchDecoder<Math::tf32>::in_one_kernel(decoder.net, Density::bernoulli)) return {.fits = false};
-    cuda::BatchDecoder<Math::tf32> batch(decoder.net, decoder.parameters.data(), Density::bernoulli, count, gradients,
-                                         queue);
-    return time_of([&] { batch.run(rows); });
-  }
-  cuda::ProductPath path(Math::tf32, true);
-  path.allocate_room(decoder.net, count, 1, true, gradients);
-  cuda::Tape tape = {rows.input, rows.ld, {}, {}};
-  Times result;
-  path.with(decoder.net, decoder.parameters.data(), tape, {}, queue, [&](const auto& networks) {
-    networks.prepare();
-    const cuda::Comparison data{Density::bernoulli, rows.x, rows.ldx, rows_per_datum, nullptr, rows.partial, gradients};
-    result = time_of([&] {
-      gradients ? networks.compute_gradient(count, data, rows.gradient, rows.ld) : networks.compare(count, data);
-    });
-  });
-  return result;
-}
-
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text)
@@ -318,14 +228,11 @@ void print_row(const Row& row, const Times& times, const std::string& problem, s
 void time_shape(const std::vector<Row>& rows, int& next, std::FILE* file) {
   const Row& first = rows[next];
   const DataSet data = data_of(first.shape.config.model.kind);
-  const auto belongs = [&](const Row& row) {
-    return row.shape.part == 3 ? first.shape.part == 3 : row.shape.name == first.shape.name;
-  };
-  while (next < static_cast<int>(rows.size()) && belongs(rows[next])) {
+  while (next < static_cast<int>(rows.size()) && rows[next].shape.name == first.shape.name) {
     const Row& row = rows[next++];
     alarm(seconds_of_row);
     try {
-      print_row(row, row.shape.part == 3 ? time_evaluation(row) : time_training(row, data), "", file);
+      print_row(row, time_training(row, data), "", file);
     } catch (const std::exception& error) {
       print_row(row, {}, std::string("failed: ") + error.what(), file);
       return;  // the device may be lost to this process
@@ -336,7 +243,7 @@ void time_shape(const std::vector<Row>& rows, int& next, std::FILE* file) {
 void time_all(const std::string& parts, std::FILE* file) {
   std::vector<Row> rows;
   for (const char part : parts) {
-    const std::vector<Row> more = part == '1' ? kind_rows() : part == '2' ? product_rows() : evaluation_rows();
+    const std::vector<Row> more = part == '1' ? kind_rows() : product_rows();
     rows.insert(rows.end(), more.begin(), more.end());
   }
   int& next = *static_cast<int*>(
@@ -366,5 +273,5 @@ void time_all(const std::string& parts, std::FILE* file) {
 }  // namespace hone
 
 int main(int argc, char** argv) {
-  hone::time_all(argc > 1 ? argv[1] : "123", argc > 2 ? std::fopen(argv[2], "w") : nullptr);
+  hone::time_all(argc > 1 ? argv[1] : "12", argc > 2 ? std::fopen(argv[2], "w") : nullptr);
 }

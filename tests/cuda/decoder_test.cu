@@ -14,7 +14,7 @@ using cuda::Memory;
 struct Shape {
   std::vector<int> units;  // z, hidden layers, pixels
   int rows, rows_per_datum;
-  bool one_kernel = true, biases = true;
+  bool biases = true;
   Density density = Density::bernoulli;
   Activation activation = Activation::relu;
 };
@@ -123,16 +123,18 @@ class CudaDecoder : public CudaTest {
     }
   }
 
-  template <Math math>
-  void found(bool gradient, std::vector<double>& values, std::vector<double>& gradients) const {
+  void found(Math math, bool gradient, std::vector<double>& values, std::vector<double>& gradients) const {
     const cuda::Queue queue;
     const Memory<float> parameters{std::span<const float>(parameters_)}, z{std::span<const float>(z_)},
         x{std::span<const float>(x_)}, answer(z_.size());
-    BatchDecoder<math> decoder(net_, parameters.data(), shape_.density, shape_.rows, gradient, queue);
-    EXPECT_EQ((BatchDecoder<math>::in_one_kernel(net_, shape_.density)), math == Math::tf32 && shape_.one_kernel);
+    const BatchDecoder decoder({net_, parameters.data(), shape_.density, math}, shape_.rows, gradient, queue);
     const Memory<float> partial(static_cast<std::size_t>(shape_.rows) * decoder.parts());
-    decoder.run({z.data(), ld_, shape_.rows, x.data(), ldx_, shape_.rows_per_datum, partial.data(),
-                 gradient ? answer.data() : nullptr});
+    decoder.run({.rows = shape_.rows,
+                 .rows_per_datum = shape_.rows_per_datum,
+                 .z = z.data(),
+                 .x = x.data(),
+                 .partial = partial.data(),
+                 .gradient = gradient ? answer.data() : nullptr});
     queue.wait();
     const std::vector<float> sums = partial.download(), slopes = answer.download();
     values.assign(shape_.rows, 0);
@@ -142,12 +144,11 @@ class CudaDecoder : public CudaTest {
       for (int d = 0; d < latent_; ++d) gradients.push_back(slopes[static_cast<std::size_t>(m) * ld_ + d]);
   }
 
-  template <Math math>
-  void check(double of_value, double of_gradient) const {
+  void check(Math math, double of_value, double of_gradient) const {
     std::vector<double> values, gradients, made, slopes;
     expected(math == Math::tf32, values, gradients);
     for (const bool gradient : {false, true}) {
-      found<math>(gradient, made, slopes);
+      found(math, gradient, made, slopes);
       EXPECT_LT(relative_error(values, made), of_value);
       if (!gradient) continue;
       // except for a few rows whose unit at a ReLU's kink fell on the other side
@@ -173,27 +174,27 @@ TEST_F(CudaDecoder, AgainstDouble) {
       {{64, 208, 5}, 100, 2},
       {{2, 30, 257}, 9, 1},
       {{64, 1000}, 16, 3},
-      {{5, 3}, 33, 1, true, false},
-      {{3, 64, 13, 101}, 15003, 7},  // several warps per block, the last one not full
+      {{5, 3}, 33, 1, false},
+      {{3, 64, 13, 101}, 15003, 7},  // tiles of other sizes
       {{20, 30, 25}, 15003, 1},
       {{5, 3}, 15003, 512},
-      {{9, 40, 41, 250}, 40, 1, true, false},
-      {{10, 209, 200, 100}, 40, 1, false},
-      {{65, 100}, 40, 1, false},
-      {{10, 30, 30, 30, 100}, 40, 1, false},
-      {{10, 209, 200, 100}, 2003, 3, false},  // products in tiles of other sizes
-      {{65, 256}, 15003, 7, false},
-      {{10, 256, 30}, 15003, 1, false},
-      {{10, 130, 130, 256}, 8003, 1, false, true, Density::bernoulli, Activation::tanh},
-      {{65, 256}, 15003, 1, false, false, Density::gaussian},
-      {{10, 30, 30, 100}, 40, 1, false, true, Density::bernoulli, Activation::tanh},
-      {{10, 30, 30, 100}, 40, 1, false, true, Density::gaussian},
+      {{9, 40, 41, 250}, 40, 1, false},
+      {{10, 209, 200, 100}, 40, 1},
+      {{65, 100}, 40, 1},
+      {{10, 30, 30, 30, 100}, 40, 1},
+      {{10, 209, 200, 100}, 2003, 3},
+      {{65, 256}, 15003, 7},
+      {{10, 256, 30}, 15003, 1},
+      {{10, 130, 130, 256}, 8003, 1, true, Density::bernoulli, Activation::tanh},
+      {{65, 256}, 15003, 1, false, Density::gaussian},
+      {{10, 30, 30, 100}, 40, 1, true, Density::bernoulli, Activation::tanh},
+      {{10, 30, 30, 100}, 40, 1, true, Density::gaussian},
   };
   for (const Shape& shape : shapes) {
     make(shape);
     SCOPED_TRACE(testing::PrintToString(shape.units));
-    check<Math::tf32>(1e-4, 2e-3);
-    check<Math::fp32>(2e-5, 2e-4);
+    check(Math::tf32, 1e-4, 2e-3);
+    check(Math::fp32, 2e-5, 2e-4);
   }
 }
 
@@ -202,7 +203,7 @@ TEST_F(CudaDecoder, LargeLogits) {
   for (const std::vector<int>& units : {std::vector{10, 200, 200, 784}, std::vector{50, 784}}) {
     make({units, 40, 1});
     for (float& w : parameters_) w *= 40;
-    check<Math::tf32>(1e-4, 2e-3);
+    check(Math::tf32, 1e-4, 2e-3);
   }
 }
 

@@ -100,7 +100,7 @@ TEST_F(CudaEngineTest, GoesOnAsIfItHadNeverStopped) {
     const TrainState expected = trained(whole, 50);
     for (const std::uint32_t stop : {8u, 10u, 37u}) {
       Runs first(c, data_, {1}), second(c, data_, {1});
-      second.restore(0, trained(first, stop));
+      second.restore(trained(first, stop), 0);
       expect_same(expected, trained(second, 50 - stop));
     }
   }
@@ -143,7 +143,7 @@ TEST_F(CudaEngineTest, TenIterationsFromTheCpuEnginesStates) {
     int flips = 0;
     for (int i = 0; i < 10; ++i) {
       const TrainState before = cpu->save();
-      runs.restore(0, before);
+      runs.restore(before, 0);
       TrainMetrics cpu_metrics, metrics;
       cpu->train(1, cpu_metrics);
       runs.train(1, {&metrics, 1});
@@ -257,7 +257,7 @@ TEST_F(CudaEngineTest, EvaluatesAsTheCpuEngineDoes) {
   }
 }
 
-// In tf32: decoders that are one kernel, and one that has too many dimensions; more points than are drawn for at once.
+// In tf32: few dimensions and many; more points than are drawn for at once.
 TEST_F(CudaEngineTest, EvaluatesInTf32AsTheCpuEngineDoes) {
   EvaluationConfig evaluation;
   evaluation.samples = 50;

@@ -186,7 +186,7 @@ class CudaIteration : public CudaTest {
       TrainState start = runs.save(0);
       if (c.start != Start::drawn) {
         place(start, c);
-        runs.restore(0, start);
+        runs.restore(start, 0);
       }
       if (!expected) expected = by_cpu<double>(c.config, data, start);
       compare(c.config, runs, start, *expected, tolerance);

@@ -6,7 +6,7 @@ namespace hone::test {
 namespace {
 
 TEST_F(CudaIteration, ByProductsAgainstDouble) {
-  for (const Case& c : cases()) compare(c, by_products, fp32, "one kernel a product");
+  for (const Case& c : cases()) compare(c, by_products, fp32, "one kernel per product");
 }
 
 // Many rows, many layers, wide ones, one block's worth and several. As halves five layers round five times.
@@ -39,7 +39,7 @@ TEST_F(CudaIteration, ByProductsOfOtherShapes) {
     compare({std::to_string(shape.hidden[0]) + " units, batch " + std::to_string(shape.batch) +
                  (shape.precision == Precision::tf32 ? ", tf32" : ", float32"),
              config, shape.pixels, Start::near},
-            by_products, shape.tolerance, "one kernel a product");
+            by_products, shape.tolerance, "one kernel per product");
   }
 }
 
@@ -108,7 +108,7 @@ TEST_F(CudaIteration, InHalvesByEveryWayOfMoving) {
       const Case it = {(vae ? "vae, " : "logistic-mf, ") + way.name, config, 784, Start::near};
       compare(it, in_registers, near_tf32, "weights in registers");
       compare(it, streamed, near_tf32, "blocks alone");
-      compare(it, by_products, near_tf32, "one kernel a product");
+      compare(it, by_products, near_tf32, "one kernel per product");
     }
 }
 
@@ -145,7 +145,7 @@ TEST_F(CudaIteration, InTf32AgainstDouble) {
     config.refine = {3, Adapt::inside, shape.step_size, 0.9, -1, 0.3};
     config.seed = shape.seed;
     const Case c = {shape.name, config, shape.pixels, Start::near};
-    compare(c, by_products, near_tf32, "one kernel a product");
+    compare(c, by_products, near_tf32, "one kernel per product");
   }
 }
 
@@ -173,7 +173,7 @@ TEST_F(CudaIteration, LostDrawsAmongLiveOnes) {
     for (std::size_t i = 1; i < second.size() / config.model.encoder_hidden[1]; ++i)
       second[i * config.model.encoder_hidden[1]] = 0;
     numbers("mean.bias[1]")[0] = 0;
-    runs.restore(0, start);
+    runs.restore(start, 0);
     const Expected expected = by_cpu<float>(config, data, start);
     EXPECT_GT(expected.metrics.dropped_draws, 0);
     EXPECT_LT(expected.metrics.dropped_draws, config.batch / 2);

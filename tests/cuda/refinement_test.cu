@@ -32,9 +32,9 @@ std::vector<World> worlds() {
     world(" in registers", {PathKind::registers, 8}, "in registers");
     world(" in registers, 16", {PathKind::registers, 16}, "in registers");
     world(" streaming", {PathKind::streamed}, "blocks alone");
-    world(" by products", {PathKind::products}, "a product");
+    world(" by products", {PathKind::products}, "per product");
     all.back().precision = Precision::float32;
-    world(" by products, tf32", {PathKind::products}, "a product");
+    world(" by products, tf32", {PathKind::products}, "per product");
   };
   add("vae", ModelKind::vae, 0.3);
   add("logistic-mf", ModelKind::logistic_mf, 0.25);
@@ -86,11 +86,11 @@ class CudaRefinement : public CudaTest {
     TrainState state = maker.save(0);
     if (!vae)  // its weights start too small for data to tell anything of z
       for (float& value : std::get<std::vector<float>>(array_of(state, "decoder.weight[0]").values)) value *= 100;
-    maker.restore(0, state);
-    Made made{config, std::make_unique<SimulatedData>(maker.simulate(0, data)), nullptr};
+    maker.restore(state, 0);
+    Made made{config, std::make_unique<SimulatedData>(maker.simulate(data, 0)), nullptr};
     made.runs = std::make_unique<Runs>(config, made.joint->data, std::vector<std::uint64_t>{1}, world.path);
     EXPECT_NE(made.runs->path().find(world.expected_path), std::string::npos) << made.runs->path();
-    made.runs->restore(0, state);
+    made.runs->restore(state, 0);
     return made;
   }
 
@@ -222,10 +222,10 @@ TEST_F(CudaRefinement, InHalvesAsInFloat32) {
     World exact = world;
     exact.precision = Precision::float32;
     exact.path = {PathKind::products};
-    exact.expected_path = "a product";
+    exact.expected_path = "per product";
     const Made expected = make(exact, 1), other = make(world, steps);
     Runs found(other.config, expected.joint->data, {1}, world.path);
-    found.restore(0, other.runs->save(0));
+    found.restore(other.runs->save(0), 0);
     std::vector<double> momenta;
     const auto always = [&](RunsProbe::DrawnNumbers& numbers) {
       momenta = numbers.momentum;

@@ -65,7 +65,7 @@ class RunsProbe {
     launches.queue().wait();
     copy_to(space_.z0, points, "copying points");
     copy_to(space_.chains.z, points, "copying points");
-    launch_place(space_.chains, 1, launches.queue());
+    launch_place(space_.chains, nullptr, 1, launches.queue());
     if (plant) change_numbers(plant);
     launches.refine_alone(space_);
     launches.queue().wait();

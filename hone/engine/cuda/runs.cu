@@ -1,8 +1,13 @@
 #include "hone/engine/cuda/runs.cuh"
 
-#include "hone/engine/cuda/train/state.cuh"
+#include "hone/engine/state_arrays.hpp"
 
 namespace hone::cuda {
+namespace {
+
+constexpr Term terms[2] = {Term::first, Term::second};  // each may have a control variate
+
+}  // namespace
 
 Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path)
     : seeds_(std::move(seeds)),
@@ -10,18 +15,64 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       plan_(make_train_plan(config, train, model_.parameters().tensors(), static_cast<int>(seeds_.size()), path)),
       memory_(plan_, model_, train, seeds_),
       trainer_(plan_, memory_, seeds_) {
-  for (int run = 0; run < count(); ++run) initialize(plan_, memory_, model_, run, seeds_[run]);
+  for (int run = 0; run < plan_.runs; ++run) {
+    model_.initialize(PhiloxSource(seeds_[run]));
+    memory_.upload(memory_.space().parameters, run, model_.parameters().values());
+    RunState state = {};
+    state.step_size = config.refine.step_size;
+    memory_.set_state(run, state);
+  }
 }
 
-TrainState Runs::save(int run) const { return cuda::save(plan_, memory_, model_, run, iteration(), step_size(run)); }
+std::string Runs::device() const { return cuda_support().devices.front().name + ", " + path(); }
 
-void Runs::restore(int run, const TrainState& state) {
-  cuda::restore(memory_, model_, run, state);
+void Runs::download_parameters(int run) const {
+  memory_.download(memory_.space().parameters, run, model_.parameters().values());
+}
+
+TrainState Runs::save(int run) const {
+  const Space& space = memory_.space();
+  TrainState state{iteration(), step_size(run), {}};
+  const std::size_t size = model_.parameters().size();
+  std::vector<float> first(space.first ? size : 0), second(size);
+  download_parameters(run);
+  memory_.download(space.second, run, second);
+  if (space.first) memory_.download(space.first, run, first);
+  add_parameters<float>(state, {model_.parameters().tensors(), model_.parameters().values(), first, second});
+  const RunState device = memory_.state(run);
+  const bool shared = plan_.config.baseline == LatentBaseline::global || iteration() <= plan_.config.shared_until;
+  for (int term = 0; term < 2; ++term) {
+    if (!space.baseline[term]) continue;
+    std::vector<double> values(space.data, device.shared[term]);
+    if (!shared) values = copy_of(memory_.of(space.baseline[term], run), values.size(), "reading control variates");
+    add_array(state, baseline_name(terms[term]), values);
+  }
+  return state;
+}
+
+void Runs::restore(const TrainState& state, int run) {
+  const Space& space = memory_.space();
+  const std::size_t size = model_.parameters().size();
+  std::vector<float> first(space.first ? size : 0), second(size);
+  take_parameters<float>(state, {model_.parameters().tensors(), model_.parameters().values(), first, second});
+  RunState device = {};
+  device.step_size = state.step_size;
+  for (int term = 0; term < 2; ++term) {
+    if (!space.baseline[term]) continue;
+    std::vector<double> values(space.data);
+    take_array(state, baseline_name(terms[term]), values);
+    device.shared[term] = values.front();
+    copy_to(memory_.of(space.baseline[term], run), values, "copying control variates");
+  }
+  memory_.upload(space.parameters, run, model_.parameters().values());
+  memory_.upload(space.second, run, second);
+  if (space.first) memory_.upload(space.first, run, first);
+  memory_.set_state(run, device);
   trainer_.restart(run, state.iteration, state.step_size);
 }
 
 TrainedRun Runs::trained(int run) const {
-  download_parameters(memory_, run, model_);
+  download_parameters(run);
   return {.config = plan_.config,
           .math = plan_.math,
           .decoder = plan_.decoder,
@@ -33,18 +84,18 @@ TrainedRun Runs::trained(int run) const {
           .step_size = step_size(run)};
 }
 
-std::vector<PointEvaluation> Runs::evaluate(int run, const DataSet& data, const EvaluationConfig& config,
-                                            const std::function<void(int)>& progress) const {
+std::vector<PointEvaluation> Runs::evaluate(const DataSet& data, const EvaluationConfig& config,
+                                            const std::function<void(int)>& progress, int run) {
   return cuda::evaluate(trained(run), data, config, progress);
 }
 
-std::vector<AnnealedPoint> Runs::anneal(int run, const DataSet& data, const AnnealingTask& task,
-                                        const std::function<void(int)>& progress) const {
+std::vector<AnnealedPoint> Runs::anneal(const DataSet& data, const AnnealingTask& task,
+                                        const std::function<void(int)>& progress, int run) {
   return cuda::anneal(trained(run), data, task, progress);
 }
 
-SimulatedData Runs::simulate(int run, int count) const {
-  download_parameters(memory_, run, model_);
+SimulatedData Runs::simulate(int count, int run) const {
+  download_parameters(run);
   model_.pack(0, 1);
   return model_.simulate(PhiloxSource(seeds_[run]), count);
 }

@@ -1,36 +1,37 @@
 #pragma once
 
-#include <functional>
-
 #include "hone/engine/cuda/evaluate/evaluate.cuh"
 #include "hone/engine/cuda/train/trainer.cuh"
-#include "hone/engine/engine.hpp"
 
 namespace hone::cuda {
 
-// Some runs of one configuration that differ by their seeds, side by side on one device. All make the same iterations
-// at the same time.
-class Runs {
+// The engine: runs of one configuration that differ by their seeds, side by side on one device. All make the same
+// iterations at the same time.
+class Runs final : public Engine {
  public:
   Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path = {});
 
-  int count() const { return plan_.runs; }
-  std::uint32_t iteration() const { return trainer_.iteration(); }
-  double step_size(int run) const { return trainer_.step_size(run); }
   const std::string& path() const { return plan_.words; }
-  void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) { trainer_.train(iterations, metrics); }
-  const std::string& failure(int run) const { return trainer_.failure(run); }
-  TrainState save(int run) const;
-  void restore(int run, const TrainState& state);
-  std::vector<PointEvaluation> evaluate(int run, const DataSet& data, const EvaluationConfig& config,
-                                        const std::function<void(int)>& progress) const;
-  std::vector<AnnealedPoint> anneal(int run, const DataSet& data, const AnnealingTask& task,
-                                    const std::function<void(int)>& progress) const;
-  SimulatedData simulate(int run, int count) const;
+  int runs() const override { return plan_.runs; }
+  std::string device() const override;
+  std::uint32_t iteration() const override { return trainer_.iteration(); }
+  double step_size(int run) const override { return trainer_.step_size(run); }
+  void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) override {
+    trainer_.train(iterations, metrics);
+  }
+  const std::string& failure(int run) const override { return trainer_.failure(run); }
+  std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
+                                        const std::function<void(int)>& progress, int run) override;
+  std::vector<AnnealedPoint> anneal(const DataSet& data, const AnnealingTask& task,
+                                    const std::function<void(int)>& progress, int run) override;
+  SimulatedData simulate(int count, int run) const override;
+  TrainState save(int run) const override;
+  void restore(const TrainState& state, int run) override;
 
  private:
   friend class RunsProbe;  // of tests
 
+  void download_parameters(int run) const;  // into the model
   TrainedRun trained(int run) const;
 
   std::vector<std::uint64_t> seeds_;

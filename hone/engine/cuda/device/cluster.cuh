@@ -70,8 +70,8 @@ class Mailbox {
   unsigned long long words_;
 };
 
-// Neighbouring bytes, multiples of 16, from global memory to this block's shared memory, by one thread: the box, which
-// must expect them, knows when they are there. What threads did with the place before must be done (a barrier).
+// Neighbouring bytes, a multiple of 16, from global memory to this block's shared memory, by one thread: the box, which
+// must expect them, knows when they are there. Earlier use of the place must have ended (a barrier).
 __device__ __forceinline__ void copy_bytes(void* shared, const void* global, int bytes, const Mailbox& box) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(

@@ -101,5 +101,6 @@ __device__ __forceinline__ float log_probability(Density density, float a, float
     }
   }
 }
+inline constexpr float never = -1e30f;  // bias of pixels that do not exist: of a Bernoulli, log p(0) = 0
 
 }  // namespace hone::cuda

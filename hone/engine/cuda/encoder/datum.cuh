@@ -5,9 +5,9 @@
 
 namespace hone::cuda {
 
-// What q's draw and the objective make of one datum. One warp per datum.
+// q's draw of one datum and the objective's gradient there, by one warp.
 
-// A dimension of a draw from the encoder's outputs, which have a float's precision, and the noise.
+// One dimension of a draw: from the encoder's outputs, which are floats, and the noise.
 struct Draw {
   double mean, sd, z;
 
@@ -21,14 +21,14 @@ struct Draw {
     space.of(space.sd, run)[i] = sd;
     space.of(space.z0, run)[i] = z;
   }
-  __device__ void begin_chain(const Space& space, int run, int column, int d) const {  // it stands there
+  __device__ void begin_chain(const Space& space, int run, int column, int d) const {
     const ChainArrays chains = space.chains.of(run);
     chains.z[column * space.latent + d] = z;
     chains.input[column * space.ld_latent + d] = static_cast<float>(z);
   }
 };
 
-// What q says of a datum, and the target where it was drawn and refined.
+// q's answer for a datum, and the target's at the draw and at the refined draw.
 struct Datum {
   const double *mean, *sd, *noise;
   const float* raw_sd;
@@ -38,14 +38,14 @@ struct Datum {
   double baseline[2];
 };
 
-// 1 / s of a deviation, by Newton's steps from a float's: a division of doubles has many instructions.
+// 1 / s by Newton's steps from a float: a division of doubles takes many instructions.
 __device__ __forceinline__ double inverse_of(double s) {
   double x = __frcp_rn(static_cast<float>(s));
   x = x * (2 - s * x);
   return x * (2 - s * x);
 }
 
-// − D/2 log 2π − Σ log s goes by the name of minus log_normalizer; whitened squares at z0 and at z_t
+// log_normalizer = D/2 log 2π + Σ log s, and the whitened squares at z0 and at z_t
 struct DatumSums {
   double log_normalizer, square0, square_t;
 };
@@ -68,7 +68,7 @@ __device__ inline double baseline_of(const Space& space, const ObjectiveSpec& sp
   return shared ? space.of(space.state, run)->shared[term] : space.of(space.baseline[term], run)[datum];
 }
 
-// The part of it that is known before the refinement, where a block keeps it.
+// The part of a Datum that is known before the refinement, in a block's shared memory.
 struct DrawnDatum {
   double *mean, *sd, *noise, *baseline;
   float* raw_sd;
@@ -82,7 +82,7 @@ struct DrawnDatum {
   static constexpr long long bytes(int latent) { return 8LL * (4 * latent + 2); }
 };
 
-// eq. gradient_term1 and gradient_term2, with one lane a dimension: as hone/objective/terms.cpp. set(d, delta of the
+// eq. gradient_term1 and gradient_term2, with one lane per dimension: as hone/objective/terms.cpp. set(d, delta of the
 // mean's last layer, delta of the deviation's)
 template <class Set>
 __device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSpec& spec, const Datum& q, double alpha,

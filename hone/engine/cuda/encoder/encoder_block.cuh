@@ -7,9 +7,9 @@ namespace hone::cuda {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// A block's share of the encoder's layers, forward from the first one's sums on, and back, for eight data that a
-// cluster has, of which one is the block's own. All methods are for all threads of all blocks of the cluster. Numbers
-// are tf32, as are those of the refinement in whose kernel this runs.
+// A block's share of the encoder's layers, forward from the first layer's sums, and back, for a cluster's eight data,
+// one of which is the block's own. All threads of all blocks of the cluster call every method. Products are in tf32, as
+// in the refinement in whose kernel this runs.
 class EncoderBlock : EncoderSplit {
  public:
   __device__ EncoderBlock(const Space& space, const EncoderSpec& encoder, float* shared, int rank, int row0, int run)
@@ -29,14 +29,14 @@ class EncoderBlock : EncoderSplit {
     __syncthreads();
   }
   __device__ Mailbox& box(Box which) const { return reinterpret_cast<Mailbox*>(shared_)[which]; }
-  // What the first layer's values of four neighbouring units and a row are the sum of, or four parts of it.
+  // Four parts of the first layer's sums, for four neighbouring units and a row.
   struct FirstSums {
     float4 part[4], bias;
   };
-  // Values of the layers above the first, then draws: what is needed begins to come, the first of the first layer's
-  // sums to registers (no function may be called before they are taken: it would wait for them); and what is made of
-  // it. `draws`: (rows, D), then what is known of the block's own datum.
-  // later(0) begins what is needed later, when all that the thread copied has come; later(1), what goes to registers.
+  // Computes the layers above the first, then draws. `begin_encode` starts the copies and loads the first layer's first
+  // sums to registers; call no function before `encode` takes them, since the call would wait for them. `draws`:
+  // (rows, D), then the block's own DrawnDatum. `encode` calls later(0) when the thread's own copies have arrived, and
+  // later(1) when registers are free again.
   __device__ FirstSums begin_encode(const EncodeShape& at) const {
     const Net& net = encoder_.net;
     const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
@@ -60,7 +60,7 @@ class EncoderBlock : EncoderSplit {
     }
     return first_sums(input, 4 * input.column, 0);
   }
-  // A block adds up its own units' part of the last layer for all blocks, and all draw.
+  // A block sums its own units' part of the last layer and sends it to all blocks; then all draw.
   template <class Later>
   __device__ void encode(const EncodeShape& at, const FirstSums& begun, double* draws, Later later) const {
     take_first(at, begun);
@@ -80,7 +80,7 @@ class EncoderBlock : EncoderSplit {
     draw_rows(at, draws);
   }
   __device__ DrawnDatum own(double* draws) const { return {draws + rows * space_.latent, space_.latent}; }
-  // By a thread that waits anyway: what is far away takes long.
+  // By a thread that waits anyway: global memory takes long.
   __device__ void note_baselines(const ObjectiveSpec& objective, double* draws) const {
     if (threadIdx.x != copier || rank_ >= count_) return;
     const int datum = space_.of(space_.datum, run_)[own_column()];
@@ -88,9 +88,9 @@ class EncoderBlock : EncoderSplit {
     for (int term = 0; term < 2; ++term) own(draws).baseline[term] = baseline_of(space_, objective, run_, term, datum);
   }
 
-  // The objective's gradient and, from it, the deltas of the hidden layers. datum(column) tells of a datum: a block
-  // asks for its own, and tells the others what follows. Between the two all blocks must have met, and what they wrote
-  // must have become visible.
+  // The objective's gradient and, from it, the deltas of the hidden layers. A block asks datum(column) for its own
+  // datum and sends the result to the others. Between `begin_ascend` and `ascend` all blocks must have met, and what
+  // they wrote must be visible.
   __device__ void begin_ascend(const AscendShape& at) const {
     const Net& net = encoder_.net;
     const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
@@ -111,7 +111,7 @@ class EncoderBlock : EncoderSplit {
     clear(at.top_weight.at + top.inputs * top.ld, pad);
     if (net.depth == 3) clear(at.weight.at + max(own, 0) * inner.ld, pad);
   }
-  // The layer below the last is little: every block makes all of its deltas.
+  // The layer below the last is small: every block computes all of its deltas.
   template <class Source>
   __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective, Source datum) const {
     const Net& net = encoder_.net;
@@ -197,7 +197,7 @@ class EncoderBlock : EncoderSplit {
     if (encoder_.net.depth == 3) return {at.x, 0, ld};
     return {at.h, begin, max(min(at.most, ld - begin), 0)};
   }
-  // What products read and no copy brings.
+  // Clears what products read and no copy fills.
   __device__ void clear_beyond(const EncodeShape& at) const {
     const Net& net = encoder_.net;
     const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
@@ -231,8 +231,7 @@ class EncoderBlock : EncoderSplit {
     if (part == 0 && layer.has_bias) sums.bias = four(parameters(net_) + layer.bias + input.begin + c);
     return sums;
   }
-  // The first layer's values, where the block needs them; and of those units whose deltas it will make, for the way
-  // back and the update.
+  // The first layer's values that the block needs. Those of the units whose deltas it will compute also go to the tape.
   __device__ void take_first(const EncodeShape& at, const FirstSums& begun) const {
     const Layer& layer = encoder_.net.layer[0];
     const Input input = input_of(at);
@@ -256,7 +255,7 @@ class EncoderBlock : EncoderSplit {
       *reinterpret_cast<float4*>(shared_ + input.to.at + input.row * input.to.stride + c) = value;
     }
   }
-  // The layer between the first and the last, where there is one: a block makes its own units.
+  // The layer between the first and the last, if any: a block computes its own units.
   __device__ __forceinline__ void encode_inner(const EncodeShape& at) const {
     const Net& net = encoder_.net;
     const Layer& inner = net.layer[1];
@@ -302,7 +301,7 @@ class EncoderBlock : EncoderSplit {
       }
       const double noise = reinterpret_cast<const double*>(shared_ + at.noise)[row * latent + d];
       const Draw draw(raw[0], raw[1], noise);
-      draws[row * latent + d] = draw.z;  // chains' places are written by the block that refines them, where they end
+      draws[row * latent + d] = draw.z;  // the block that refines a chain writes where it ends
       if (row == rank_) {
         const DrawnDatum mine = own(draws);
         mine.mean[d] = draw.mean;
@@ -325,7 +324,7 @@ class EncoderBlock : EncoderSplit {
   const Space& space_;
   const EncoderSpec& encoder_;
   float* shared_;
-  int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: rows that there are
+  int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: its rows
   const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 };
 

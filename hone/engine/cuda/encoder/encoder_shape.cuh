@@ -4,21 +4,21 @@
 
 #include "hone/engine/cuda/device/cluster.cuh"
 #include "hone/engine/cuda/product/network.cuh"
-#include "hone/engine/cuda/train/padded_parameters.hpp"
+#include "hone/engine/cuda/train/device_layout.hpp"
 
 namespace hone::cuda {
 
-// The first layer of the encoder's networks, where the kernel of a refinement makes the others: data are bits there,
-// and with a minibatch it is multiplied as soon as its weights are known, by those who make them, in parts of k. Who
-// needs its values adds them up.
+// The first layer of the encoder's networks, if the refinement's kernel computes the others. Data are bits then, and
+// the update multiplies new weights by the next minibatch at once, in parts of k; the refinement's kernel adds up the
+// parts.
 struct FirstLayerSums {
   static constexpr int words = 4;  // of 64 bits, of a part at most
   int parts = 0;                   // 0: it goes by products
   float* sums = nullptr;           // (part, network, batch, ld)
 };
 
-// The encoder's networks for means and for deviations, of one shape: the second's parameters lie so many floats
-// further, its rows of the tape behind the first's.
+// The encoder's networks for means and for deviations, of one shape. The second's parameters lie `net_parameters`
+// floats further, its rows of the tape behind the first's.
 struct EncoderSpec {
   Net net;
   std::size_t net_parameters;
@@ -26,7 +26,7 @@ struct EncoderSpec {
   FirstLayerSums first;
 };
 
-// How the encoder's kernels share out their work, and where a block keeps what in its shared memory.
+// How blocks share the encoder's work, and what they keep where in shared memory.
 
 // Floats from a row to the next where fragments lie along it, and where they lie across: every bank once. Across, a
 // tile that is not full reads into the next row.
@@ -38,20 +38,20 @@ struct Block {
   int at = 0, stride = 0;
 };
 
-// Places in shared memory, in floats; sizes are asked for before it is known whether they fit.
+// Places in shared memory, in floats; they may exceed what a block has.
 struct FloatPlaces : PlacesOf<long long, 16> {
   int take(long long floats) { return static_cast<int>(PlacesOf::take<float>(floats) / 4); }
   Block take(int count, int stride) { return {take(static_cast<long long>(count) * stride), stride}; }
-  // So many rows of a matrix can be read, whatever is there.
+  // Makes so many rows of a matrix readable, whatever they hold.
   void cover(const Block& block, int count) {
     size_ = std::max(size_, 4 * (block.at + static_cast<long long>(count) * block.stride));
   }
 };
 
-// Some rows of the batch go through the layers above the first together, by a cluster: half of its blocks for each of
-// the encoder's two networks, of which each owns a range of a layer's units. A product is units × rows, so that few
-// rows are no waste. Weights come as they lie, with rows of `ld` floats; what a product reads beyond their ends is
-// cleared or, where it is multiplied by 0, a weight.
+// A cluster carries eight rows of the batch through the layers above the first. Half of its blocks have the means'
+// network and half the deviations'; each block owns a range of a layer's units. A product is units × rows, so that few
+// rows waste nothing. Weights keep their layout, with rows of `ld` floats; what a product reads beyond their ends is
+// cleared, or is a weight that is multiplied by 0.
 struct EncoderSplit {
   static constexpr int rows = 8, nets = 2, parts = 4, blocks = nets * parts, unit_tile = 16, pad = 16;
   static_assert(blocks == rows);  // a block has a datum of its own

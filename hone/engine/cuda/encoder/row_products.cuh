@@ -8,9 +8,8 @@ namespace hone::cuda {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// What runs once per iteration takes as long as its instructions take to be fetched, 10 cycles each: so there are few
-// of them, loops are not unrolled, what is used in several places is called, and what a shape implies is computed by
-// the host.
+// Code that runs once per iteration takes as long as fetching its instructions, 10 cycles each. So it is short: loops
+// are not unrolled, shared code is called, and the host computes what a shape implies.
 
 static __device__ __noinline__ void clear_floats(float* from, int count) {
 #pragma unroll 1
@@ -29,7 +28,7 @@ static __device__ __noinline__ void copy_rows(float* to, int stride, const float
       copy_async(to + r * stride + c, from + static_cast<std::size_t>(r) * ld + c, true);
 }
 
-// Neighbours that one thread copies to shared memory, for those who wait at a box: worth it for many.
+// Copies of neighbouring floats to shared memory by one thread; others wait at the box.
 class Copies {
  public:
   explicit __device__ Copies(const Mailbox& box) : box_(box) {}

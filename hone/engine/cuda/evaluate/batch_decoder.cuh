@@ -1,61 +1,67 @@
 #pragma once
 
-#include <optional>
-
-#include "hone/engine/cuda/evaluate/warp_decoder.cuh"
 #include "hone/engine/cuda/product/network_products.cuh"
+#include "hone/engine/cuda/train/device_layout.hpp"
 
 namespace hone::cuda {
 
-// log p(x | z) of up to `most` rows at once, and its gradients where those are wanted: in one kernel where tf32's
-// precision is asked for and the decoder fits one (WarpDecoder), else one kernel per product. The parameters must not
-// change meanwhile.
-template <Math math>
+// A decoder whose parameters do not change.
+struct FixedDecoder {
+  const Net& net;
+  const float* parameters;
+  Density density;
+  Math math;
+};
+
+// Rows that a decoder evaluates at once, and what is wanted of them. Row m belongs to datum m / rows_per_datum. Arrays
+// of z and x have rows of `padded_width`.
+struct DecoderRows {
+  int rows, rows_per_datum;
+  const float *z, *x;
+  float* partial;   // sums of log p(x | z), (parts, rows); null: not wanted
+  float* gradient;  // ∇ log p(x | z); null: not wanted
+};
+
+// log p(x | z) of up to `most` rows at once and, if wanted, its gradients: one kernel per product.
 class BatchDecoder {
  public:
-  BatchDecoder(const Net& net, const float* parameters, Density density, int most, bool gradients, cudaStream_t stream)
-      : net_(net),
-        parameters_(parameters),
-        density_(density),
+  BatchDecoder(const FixedDecoder& decoder, int most, bool gradients, cudaStream_t stream)
+      : decoder_(decoder),
         stream_(stream),
-        path_(math, suits_halves(net, density, math)) {
-    if (in_one_kernel(net, density)) {
-      warps_.emplace(net, parameters, stream);
-      return;
-    }
-    path_.allocate_room(net, most, 1, true, gradients);
-    with_products([](const auto& products) { products.prepare(); });
+        path_(decoder.math, suits_halves(decoder.net, decoder.density, decoder.math)) {
+    path_.allocate_room(decoder.net,
+                        {.rows = static_cast<std::size_t>(most), .compares = true, .gradients = gradients});
+    with_products({}, [](const auto& products) { products.prepare(); });
   }
 
-  static bool in_one_kernel(const Net& net, Density density) {
-    return math == Math::tf32 && WarpDecoder::holds(net, density);
-  }
-  int parts() const { return warps_ ? 1 : Comparison::parts(net_.outputs()); }  // of DecoderRows::partial
+  int parts() const { return Comparison::parts(decoder_.net.outputs()); }  // of DecoderRows::partial
 
-  void run(const DecoderRows& rows) {
-    if (warps_) return warps_->run(rows);
-    tape_.input = rows.input;
-    tape_.ld_input = rows.ld;
-    const bool gradient = rows.gradient != nullptr;
-    const Comparison data{density_, rows.x, rows.ldx, rows.rows_per_datum, nullptr, rows.partial, gradient};
-    with_products([&](const auto& products) {
-      gradient ? products.compute_gradient(rows.rows, data, rows.gradient, rows.ld) : products.compare(rows.rows, data);
+  void run(const DecoderRows& rows) const {
+    const Comparison data{.density = decoder_.density,
+                          .x = rows.x,
+                          .ldx = padded_width(decoder_.net.outputs()),
+                          .rows_per_datum = rows.rows_per_datum,
+                          .alive = nullptr,
+                          .partial = rows.partial,
+                          .residuals = rows.gradient != nullptr};
+    const int ld = padded_width(decoder_.net.inputs());
+    with_products({rows.z, ld, {}, {}}, [&](const auto& products) {
+      if (rows.gradient)
+        products.compute_gradient(rows.rows, data, rows.gradient, ld);
+      else
+        products.compare(rows.rows, data);
     });
   }
 
  private:
   template <class F>
-  void with_products(F f) const {
-    path_.with(net_, parameters_, tape_, {}, stream_, f);
+  void with_products(const Tape& tape, F f) const {
+    path_.with(decoder_.net, decoder_.parameters, tape, {}, stream_, f);
   }
 
-  const Net& net_;
-  const float* parameters_;
-  Density density_;
+  FixedDecoder decoder_;
   cudaStream_t stream_;
   ProductPath path_;
-  std::optional<WarpDecoder> warps_;
-  Tape tape_ = {};
 };
 
 }  // namespace hone::cuda

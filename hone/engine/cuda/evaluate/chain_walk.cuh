@@ -1,33 +1,24 @@
 #pragma once
 
-#include <vector>
-
 #include "hone/engine/cuda/evaluate/batch_decoder.cuh"
 #include "hone/engine/cuda/refinement/products/chains.cuh"
-#include "hone/engine/cuda/train/padded_parameters.hpp"
 
 namespace hone::cuda {
 
 // The target of chains: p(x | z) of data on the device, which must outlive them.
 struct ChainTarget {
-  const Net& decoder;
-  const float* parameters;
-  Density density;
-  const float* x;          // (data, padded pixels)
-  const double* constant;  // of log p(x | z), one per chain
-  int chains_of_datum;     // one after the other
+  FixedDecoder decoder;
+  const float* x;           // (data, padded pixels)
+  const double* constant;   // of log p(x | z), one per datum
+  int chains_of_datum = 1;  // one after the other
 };
 
 // Thousands of HMC chains that move together on a device.
-template <Math math>
 class ChainWalk {
  public:
   ChainWalk(const ChainTarget& target, int count, const HmcShape& shape, cudaStream_t stream)
-      : target_(target),
-        shape_(shape),
-        stream_(stream),
-        decoder_(target.decoder, target.parameters, target.density, count, true, stream) {
-    const int latent = target.decoder.inputs();
+      : target_(target), shape_(shape), stream_(stream), decoder_(target.decoder, count, true, stream) {
+    const int latent = target.decoder.net.inputs();
     const auto place = [&](Arena arena) {
       chains_.place(arena, count, latent, padded_width(latent), decoder_.parts());
       return arena.used();
@@ -35,20 +26,17 @@ class ChainWalk {
     memory_ = Memory<char>(place(Arena()));
     place(Arena(memory_.data()));
     chains_.constant = target.constant;
+    chains_.chains_of_datum = target.chains_of_datum;
     check(cudaStreamSynchronize(cudaStreamLegacy), "clearing memory");  // or it would follow what `stream` does first
   }
 
   const ChainArrays& chains() const { return chains_; }
   void set_temperature(double beta) { chains_.beta = beta; }  // of the steps to come
   void place(std::span<const double> z) { copy_to(chains_.z, z, "placing chains"); }
-  void copy_first_chains(int count, std::vector<double>& acceptance, std::vector<int>& nonfinite) const {
-    acceptance = copy_of(chains_.acceptance, count, "reading acceptances");
-    nonfinite = copy_of(chains_.nonfinite, count, "reading counts");
-  }
 
-  // Value and gradient where the chains stand; counts begin anew.
+  // Value and gradient at z; counts restart at 0.
   void begin() {
-    launch_place(chains_, 1, stream_);
+    launch_place(chains_, nullptr, 1, stream_);
     gradient(true);
     launch_begin(chains_, 1, stream_);
   }
@@ -60,12 +48,10 @@ class ChainWalk {
 
  private:
   void gradient(bool value) {
-    decoder_.run({.input = chains_.input,
-                  .ld = chains_.ld,
-                  .rows = chains_.count,
-                  .x = target_.x,
-                  .ldx = padded_width(target_.decoder.outputs()),
+    decoder_.run({.rows = chains_.count,
                   .rows_per_datum = target_.chains_of_datum,
+                  .z = chains_.input,
+                  .x = target_.x,
                   .partial = value ? chains_.partial : nullptr,
                   .gradient = chains_.likelihood_gradient});
   }
@@ -73,7 +59,7 @@ class ChainWalk {
   ChainTarget target_;
   HmcShape shape_;
   cudaStream_t stream_;
-  BatchDecoder<math> decoder_;
+  BatchDecoder decoder_;
   Memory<char> memory_;
   ChainArrays chains_ = {};
 };

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "hone/engine/cuda/evaluate/chain_walk.cuh"
-#include "hone/engine/cuda/train/point_data.hpp"
 #include "hone/mcmc/step_size.hpp"
 
 namespace hone::cuda {
@@ -15,6 +14,9 @@ namespace {
 
 constexpr int points_at_once = 10000;  // chains that move together
 static_assert(points_at_once % evaluation_group == 0);
+// Points whose draws go through the decoder together: 32,768 rows fill the device, and the values of the paper's layers
+// fit its cache.
+constexpr int drawn_at_once = 64;
 constexpr int accumulators = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
 
 // Σ exp(w) and Σ exp(2 w) of log weights, relative to the largest.
@@ -194,27 +196,25 @@ PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
 }
 
 // Points that are evaluated together: their data on the device, and the means and deviations of their proposals.
-template <Math math>
 class Evaluator {
  public:
-  Evaluator(const TrainedRun& run, const EvaluationConfig& evaluation)
+  Evaluator(const TrainedRun& run, const EvaluationConfig& evaluation, const PointData& data, std::uint32_t first_datum)
       : run_(run),
         evaluation_(evaluation),
         latent_(run.config.model.latent),
-        ld_(padded_width(run.config.model.latent)),
-        seed_(std::span<const std::uint64_t>(&run.seed, 1)) {}
-
-  // The first `sampled` of the data, which are whole groups where there are so many.
-  std::vector<PointEvaluation> evaluate(const PointData& data, int sampled, std::uint32_t first_datum,
-                                        const std::function<void(int)>& progress) {
-    points_ = static_cast<int>(data.constant.size());
-    first_datum_ = first_datum;
-    x_ = Memory<float>(data.x);
-    constant_ = Memory<double>(data.constant);
+        ld_(padded_width(latent_)),
+        points_(static_cast<int>(data.constant.size())),
+        first_datum_(first_datum),
+        seed_(std::span<const std::uint64_t>(&run.seed, 1)),
+        x_(data.x),
+        constant_(data.constant) {
     encode();
     if (evaluation_.proposals[1] || evaluation_.proposals[2]) run_chains();
-    Memory<Accumulator> sums = sample(sampled, progress);
-    const std::vector<Accumulator> all = sums.download();
+  }
+
+  // The first `sampled` of the points. `progress` is told how many data are done.
+  std::vector<PointEvaluation> evaluate(int sampled, const std::function<void(int)>& progress) {
+    const std::vector<Accumulator> all = sample(sampled, progress).download();
     std::vector<PointEvaluation> result;
     for (int i = 0; i < sampled; ++i)
       result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
@@ -225,26 +225,24 @@ class Evaluator {
   int ld_pixels() const { return padded_width(run_.decoder.outputs()); }
 
   void encode() {
-    const std::size_t half = static_cast<std::size_t>(points_) * ld_;
+    const auto rows = static_cast<std::size_t>(points_), half = rows * ld_;
     Memory<float> outputs(2 * half);
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
     tape.value[run_.encoder.depth - 1] = outputs.data();
-    ProductPath path(math, false);
-    path.allocate_room(run_.encoder, points_, 2, false, false);
-    const Sides sides{2, 1, run_.net_parameters, 0, static_cast<std::size_t>(points_), 0};
+    ProductPath path(run_.math, false);
+    path.allocate_room(run_.encoder, {.rows = rows, .nets = 2});
+    const Sides sides{.nets = 2, .net_parameters = run_.net_parameters, .net_rows = rows};
     path.with(run_.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
       networks.prepare();
       networks.forward(points_);
     });
     queue_.wait();
     const std::vector<float> raw = outputs.download();
-    q_mean_.assign(static_cast<std::size_t>(points_) * latent_, 0);
-    std::vector<double> sd(q_mean_.size());
-    for (int i = 0; i < points_; ++i)
+    std::vector<double> sd;
+    for (std::size_t i = 0; i < rows; ++i)
       for (int d = 0; d < latent_; ++d) {
-        const std::size_t from = static_cast<std::size_t>(i) * ld_ + d, to = static_cast<std::size_t>(i) * latent_ + d;
-        q_mean_[to] = static_cast<double>(raw[from]);
-        sd[to] = modified_softplus(static_cast<double>(raw[half + from]));
+        q_mean_.push_back(static_cast<double>(raw[i * ld_ + d]));
+        sd.push_back(modified_softplus(static_cast<double>(raw[half + i * ld_ + d])));
       }
     q_mean_memory_ = Memory<double>(q_mean_);
     chain_mean_ = Memory<double>(q_mean_);
@@ -254,14 +252,12 @@ class Evaluator {
 
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
   void run_chains() {
-    const std::size_t size = static_cast<std::size_t>(points_) * latent_;
-    ChainWalk<math> walk({run_.decoder, run_.parameters, run_.config.model.density(), x_.data(), constant_.data(), 1},
-                         points_, {run_.config.kernel->as_hmc()->leapfrog, run_.config.kernel->as_hmc()->jitter},
-                         queue_);
-    const std::vector<double> step_sizes(ceil_div(points_, evaluation_group), run_.step_size);
-    Memory<double> sizes_memory(step_sizes);
+    const std::size_t size = q_mean_.size();
+    const HmcConfig& hmc = *run_.config.kernel->as_hmc();
+    ChainWalk walk({run_.fixed_decoder(), x_.data(), constant_.data()}, points_, {hmc.leapfrog, hmc.jitter}, queue_);
+    Memory<double> step_sizes(std::vector<double>(ceil_div(points_, evaluation_group), run_.step_size));
     const StepSizeRule rule{run_.step_size, run_.config.refine.acceptance, run_.config.refine.gain};
-    const StepSizeArrays sizes{sizes_memory.data(), rule, evaluation_group, 0};
+    const StepSizeArrays sizes{step_sizes.data(), rule, evaluation_group, 0};
     const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
       walk.step({seed_.data(), nullptr, iteration, first_datum_}, sizes, index, adapt);
     };
@@ -282,13 +278,11 @@ class Evaluator {
   }
 
   Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
-    std::vector<Accumulator> none(static_cast<std::size_t>(sampled) * accumulators, single(-infinity));
-    Memory<Accumulator> sums(none);
-    // points whose draws go through the decoder together: where layers' values are kept in memory, fewer
-    const Density density = run_.config.model.density();
-    const int at_once = BatchDecoder<math>::in_one_kernel(run_.decoder, density) ? 256 : 64;
-    const int rows = at_once * evaluation_block, lanes = lanes_of_draw(latent_);
-    BatchDecoder<math> decoder(run_.decoder, run_.parameters, density, rows, false, queue_);
+    const std::size_t size = static_cast<std::size_t>(sampled) * accumulators;
+    Memory<Accumulator> sums(std::vector<Accumulator>(size, single(-infinity)));
+    constexpr int rows = drawn_at_once * evaluation_block;
+    const int lanes = lanes_of_draw(latent_);
+    const BatchDecoder decoder(run_.fixed_decoder(), rows, false, queue_);
     Memory<float> input(static_cast<std::size_t>(rows) * ld_);
     Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
     Memory<DrawTerms> terms(rows);
@@ -298,8 +292,8 @@ class Evaluator {
                                    chain_scales_,
                                    latent_,
                                    {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
-    for (int first = 0; first < sampled; first += at_once) {
-      const int points = std::min(at_once, sampled - first);
+    for (int first = 0; first < sampled; first += drawn_at_once) {
+      const int points = std::min(drawn_at_once, sampled - first);
       for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
         for (int j = 0; j < proposal_count; ++j) {
           if (!evaluation_.proposals[j]) continue;
@@ -308,12 +302,10 @@ class Evaluator {
           const DrawShape shape{first, points, size, ld_, lanes, sequence, run_.seed, j, first_datum_};
           launch(make_draws, {ceil_div(count * lanes, 128), 128}, queue_, "drawing from proposals", proposals, shape,
                  input.data(), terms.data());
-          decoder.run({.input = input.data(),
-                       .ld = ld_,
-                       .rows = count,
-                       .x = x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
-                       .ldx = ld_pixels(),
+          decoder.run({.rows = count,
                        .rows_per_datum = size,
+                       .z = input.data(),
+                       .x = x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
                        .partial = partial.data(),
                        .gradient = nullptr});
           launch(weigh, {points, 128}, queue_, "weighing draws", proposals, shape, terms.data(), partial.data(),
@@ -329,8 +321,8 @@ class Evaluator {
 
   const TrainedRun& run_;
   const EvaluationConfig& evaluation_;
-  int latent_, ld_, points_ = 0;
-  std::uint32_t first_datum_ = 0;
+  int latent_, ld_, points_;
+  std::uint32_t first_datum_;
   Queue queue_;
   Memory<std::uint64_t> seed_;
   Memory<float> x_;
@@ -353,9 +345,8 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
     const int moved = std::min(points_at_once, data.size() - begin), sampled = std::min(moved, wanted - begin);
     const int points = std::min(moved, round_up(sampled, evaluation_group));  // chains move in whole groups
     const PointData loaded = load_points(run.model, data, begin, points, padded_width(data.dimension()));
-    std::vector<PointEvaluation> some = with_math(run.math, [&]<Math math>() {
-      return Evaluator<math>(run, config).evaluate(loaded, sampled, static_cast<std::uint32_t>(begin), progress);
-    });
+    std::vector<PointEvaluation> some =
+        Evaluator(run, config, loaded, static_cast<std::uint32_t>(begin)).evaluate(sampled, progress);
     for (int i = 0; exact && i < sampled; ++i) {
       const int n = begin + i;
       run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);

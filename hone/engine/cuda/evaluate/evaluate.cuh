@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hone/engine/config.hpp"
-#include "hone/engine/cuda/product/network.cuh"
+#include "hone/engine/cuda/evaluate/batch_decoder.cuh"
 #include "hone/engine/evaluation.hpp"
 #include "hone/latent/model.hpp"
 
@@ -20,6 +20,8 @@ struct TrainedRun {
   const float* parameters;       // the same on the device
   std::uint64_t seed;
   double step_size;
+
+  FixedDecoder fixed_decoder() const { return {decoder, parameters, config.model.density(), math}; }
 };
 
 // As Engine's functions of the same names.

@@ -5,8 +5,10 @@
 
 namespace hone::cuda {
 
-// Where a batch is compared with data: row m belongs to datum m / rows_per_datum. Residuals are wanted, or sums of
-// log p, or both; `alive` is for residuals alone.
+inline constexpr int row_sum_columns = 32;  // of a row, in one sum of log p
+
+// Compares a batch with data: row m belongs to datum m / rows_per_datum. Residuals are wanted, or sums of log p, or
+// both; `alive` is for residuals alone.
 struct Comparison {
   Density density;
   const float* x;  // (data, ldx)
@@ -26,9 +28,9 @@ struct Tf32 {
 template <class E>
 inline constexpr bool are_halves = std::is_same_v<E, __half>;
 
-// Two neighbours in memory; n is even, and rows are padded. Nobody writes meanwhile what is read, and `__ldg` says so:
-// else every load would wait for the store before it. Through a pointer that may be null it was seen to fault in spite
-// of the check (CUDA 13.0): such are read plainly, but where a choice has been made that knows them not to be null.
+// Two neighbours in memory; n is even, and rows are padded. `__ldg` says that nobody writes meanwhile what is read:
+// else every load would wait for the store before it. Through a pointer that may be null it faulted in spite of the
+// check (CUDA 13.0), so read those plainly.
 __device__ __forceinline__ float2 pair_at(const float* from, int n) {
   return __ldg(reinterpret_cast<const float2*>(from + n));
 }
@@ -48,10 +50,11 @@ __device__ __forceinline__ void put_pair(__half* to, int n, float x, float y) {
   *reinterpret_cast<unsigned*>(to + n) = packed(x, y);
 }
 
-// Epilogues of products take two neighbours of C at a time (`finish_pair`); E is the type of what they write, and of
-// a layer's values. What they need beside c comes from `column`, once per column, and from `load`, which may come long
-// before the call. What pads a row stays 0. `chosen` calls f with one whose Choice is known to the compiler: only such
-// are asked for elements.
+// Epilogues take two neighbours of C at a time: epilogue(m, n, column(n), load(m, n), c, inside), n even, where so many
+// of the two are inside. E is the type of what they write, and of a layer's values. `column` is called once per column,
+// `load` perhaps long before the epilogue. Padding of rows stays 0. If an epilogue `sums_rows`, it returns what it adds
+// to the sum of row_sum_columns neighbours (0 if not inside), and row_sum(m, part, sum) is called once. `chosen` calls
+// f with an epilogue whose Choice the compiler knows: only those have elements.
 template <Math math, class E, class Choice = Activation>
 struct Activated {
   static constexpr bool sums_rows = false;
@@ -70,13 +73,11 @@ struct Activated {
       f(Activated<math, E, decltype(choice)>{y, bias, ld, choice});
     });
   }
-  using Row = E*;
-  struct Loaded {};
   __device__ float2 column(int n) const { return bias ? *reinterpret_cast<const float2*>(bias + n) : float2{0, 0}; }
-  __device__ Row row(int m) const { return y + static_cast<std::size_t>(m) * ld; }
-  __device__ Loaded load(Row, int) const { return {}; }
-  __device__ __forceinline__ void operator()(Row to, int n, const float2& bias_here, Loaded, const float2& c,
+  __device__ float2 load(int, int) const { return {}; }
+  __device__ __forceinline__ void operator()(int m, int n, const float2& bias_here, const float2&, const float2& c,
                                              int inside) const {
+    E* const to = y + static_cast<std::size_t>(m) * ld;
     const float first = activate<math>(activation, c.x + bias_here.x),
                 second = activate<math>(activation, c.y + bias_here.y);
     if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
@@ -90,7 +91,7 @@ struct Sloped {
   E* y;
   const E* h;  // null: no activation below
   int ld;
-  Choice activation;  // without one below: linear
+  Choice activation;  // linear if there is none below
 
   __device__ void shift(const Distances& distances) {
     y = at(y, distances.c);
@@ -102,18 +103,15 @@ struct Sloped {
       f(Sloped<math, E, decltype(choice)>{y, h, ld, choice});
     });
   }
-  using Row = std::size_t;
-  using Loaded = float2;
-  struct Column {};
-  __device__ Column column(int) const { return {}; }
-  __device__ Row row(int m) const { return static_cast<std::size_t>(m) * ld; }
-  __device__ __forceinline__ Loaded load(Row from, int n) const {
-    return activation == Activation::linear ? float2{0, 0} : pair_at(h + from, n);
+  __device__ float2 column(int) const { return {}; }
+  __device__ __forceinline__ float2 load(int m, int n) const {
+    return activation == Activation::linear ? float2{0, 0} : pair_at(h + static_cast<std::size_t>(m) * ld, n);
   }
-  __device__ __forceinline__ void operator()(Row to, int n, Column, const Loaded& value, const float2& c,
+  __device__ __forceinline__ void operator()(int m, int n, const float2&, const float2& value, const float2& c,
                                              int inside) const {
+    E* const to = y + static_cast<std::size_t>(m) * ld;
     const float first = c.x * slope<math>(activation, value.x), second = c.y * slope<math>(activation, value.y);
-    if (inside > 0) put_pair(y + to, n, first, inside > 1 ? second : 0.0f);
+    if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
   }
 };
 
@@ -145,29 +143,23 @@ struct Compared {
                    : call.template operator()<Wanted{true, false, false}>();
     });
   }
-  struct Row {
-    const float* x;
-    E* y;
-    int m;
-  };
   struct Loaded {
     float2 x;
     bool alive;
   };
   __device__ float2 column(int n) const { return bias ? *reinterpret_cast<const float2*>(bias + n) : float2{0, 0}; }
-  __device__ Row row(int m) const {
+  __device__ __forceinline__ Loaded load(int m, int n) const {
     const int datum = data.rows_per_datum == 1 ? m : m / data.rows_per_datum;  // a division takes long
-    return {data.x + static_cast<std::size_t>(datum) * data.ldx, y + static_cast<std::size_t>(m) * ld, m};
+    return {pair_at(data.x + static_cast<std::size_t>(datum) * data.ldx, n),
+            !wanted.alive || __ldg(data.alive + m) != 0};
   }
-  __device__ __forceinline__ Loaded load(const Row& from, int n) const {
-    return {pair_at(from.x, n), !wanted.alive || __ldg(data.alive + from.m) != 0};
-  }
-  __device__ __forceinline__ float operator()(const Row& to, int n, const float2& bias_here, const Loaded& loaded,
+  __device__ __forceinline__ float operator()(int m, int n, const float2& bias_here, const Loaded& loaded,
                                               const float2& c, int inside) const {
+    E* const to = y + static_cast<std::size_t>(m) * ld;
     const float2 a = {c.x + bias_here.x, c.y + bias_here.y}, x = loaded.x;
     if constexpr (wanted.residuals) {
       const float first = residual<math>(Choice(), a.x, x.x), second = residual<math>(Choice(), a.y, x.y);
-      if (inside > 0) put_pair(to.y, n, loaded.alive ? first : 0.0f, loaded.alive && inside > 1 ? second : 0.0f);
+      if (inside > 0) put_pair(to, n, loaded.alive ? first : 0.0f, loaded.alive && inside > 1 ? second : 0.0f);
     }
     if (!wanted.sums) return 0;
     const float first = log_probability<math>(Choice(), a.x, x.x), second = log_probability<math>(Choice(), a.y, x.y);

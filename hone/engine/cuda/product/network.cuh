@@ -4,7 +4,7 @@
 
 namespace hone::cuda {
 
-// A layer's place in the parameters (floats). Weights are (inputs, ld), one row an input unit, ld ≥ outputs.
+// A layer's place in the parameters (floats). Weights are (inputs, ld), one row per input unit, ld ≥ outputs.
 struct Layer {
   int inputs, outputs, ld;
   std::size_t weight, bias;
@@ -37,11 +37,11 @@ struct Tape {
   float* delta[max_layers];
 };
 
-// Several networks of one shape side by side: `nets` of a run, and `runs`. Distances in floats; those of values and
-// deltas of layer l are net_rows · ld of that layer.
+// Networks of one shape side by side: `nets` of a run, with the same input, and `runs`. Distances in floats; values and
+// deltas of layer l are net_rows · ld apart.
 struct Sides {
   int nets = 1, runs = 1;
-  std::size_t net_parameters = 0, net_input = 0, net_rows = 0, run = 0;  // a run's distance holds for everything of it
+  std::size_t net_parameters = 0, net_rows = 0, run = 0;  // a run's distance holds for everything of it
 
   Distances of_run() const { return {run, run, run, run, run}; }
 };

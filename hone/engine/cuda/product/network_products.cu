@@ -26,7 +26,7 @@ __global__ void copy_weights(WeightCopy copy, A* across, E* along, Beside beside
   const Distances distances = beside.of(static_cast<int>(blockIdx.z));
   const float* weights = copy.weights + distances.a;
   across = at(across, distances.c);
-  if (along) along = at(along, distances.c);
+  if (along) along = at(along, distances.b);
   const int column = static_cast<int>(blockIdx.x) * side, row = static_cast<int>(blockIdx.y) * side;
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   constexpr int turns = side / copy_rows;
@@ -68,103 +68,99 @@ __global__ void record_rows(RowRecord record, const E* from, float* to, Beside b
 
 }  // namespace
 
-template <Math math, class E>
-void Networks<math, E>::prepare() const {
-  const Beside beside{sides_.nets, sides_.runs, {sides_.net_parameters, 0, room_.net_weights}, sides_.of_run()};
+template <class E>
+void Networks<E>::prepare() const {
   for (int l = 0; l < net_.depth; ++l) {
     const Layer& layer = net_.layer[l];
-    const WeightCopy copy{.weights = parameters_ + layer.weight,
-                          .inputs = layer.inputs,
-                          .outputs = layer.outputs,
-                          .ld = layer.ld,
-                          .ld_across = l == 0 ? NetworkRoom<float>::ld(layer.inputs) : room_.ld(layer.inputs),
-                          .ld_along = ld(l)};
-    const Grid grid{dim3(ceil_div(layer.outputs, side), ceil_div(layer.inputs, side), beside.count()),
-                    dim3(side, copy_rows)};
     const auto start = [&]<class A>(A* across) {
-      launch(copy_weights<A, E>, grid, stream_, "copying weights", copy, across, room_.along[l], beside);
+      const WeightCopy copy{.weights = parameters_ + layer.weight,
+                            .inputs = layer.inputs,
+                            .outputs = layer.outputs,
+                            .ld = layer.ld,
+                            .ld_across = NetworkRoom<A>::ld(layer.inputs),
+                            .ld_along = ld(l)};
+      const Beside all = beside({sides_.net_parameters, net_along(l), floats<A>(layer.outputs, layer.inputs)});
+      const Grid grid{dim3(ceil_div(layer.outputs, side), ceil_div(layer.inputs, side), all.count()),
+                      dim3(side, copy_rows)};
+      launch(copy_weights<A, E>, grid, stream_, "copying weights", copy, across, room_.along[l], all);
     };
     l == 0 ? start(room_.first_across) : start(room_.across[l]);
   }
 }
 
-template <Math math, class E>
+template <class E>
 template <class Epilogue>
-void Networks<math, E>::launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const {
+void Networks<E>::launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const {
   const Layer& layer = net_.layer[l];
-  const Distances net{l == 0 ? sides_.net_input : net_values(l - 1), room_.net_weights, net_outputs,
-                      sides_.net_parameters};
-  const Beside beside{sides_.nets, sides_.runs, net, sides_.of_run()};
+  const auto start = [&]<class A>(const A* input, int ld_input, std::size_t net_input, const A* weights) {
+    const Product<A> product{input, weights,       ld_input,    NetworkRoom<A>::ld(layer.inputs),
+                             rows,  layer.outputs, layer.inputs};
+    const Distances net{net_input, floats<A>(layer.outputs, layer.inputs), net_outputs, sides_.net_parameters};
+    launch_product<A, math>(product, beside(net), epilogue, stream_);
+  };
   if (l == 0)
-    launch_product<float, math>({tape_.input, room_.first_across, tape_.ld_input, NetworkRoom<float>::ld(layer.inputs),
-                                 rows, layer.outputs, layer.inputs},
-                                beside, epilogue, stream_);
+    start(tape_.input, tape_.ld_input, 0, room_.first_across);
   else
-    launch_product<E, math>(
-        {room_.value[l - 1], room_.across[l], ld(l - 1), ld(l - 1), rows, layer.outputs, layer.inputs}, beside,
-        epilogue, stream_);
+    start(room_.value[l - 1], ld(l - 1), net_values(l - 1), room_.across[l]);
 }
 
-template <Math math, class E>
+template <class E>
 template <class Epilogue>
-void Networks<math, E>::launch_backward(int rows, int l, const Epilogue& epilogue) const {
+void Networks<E>::launch_backward(int rows, int l, const Epilogue& epilogue) const {
   const Layer& layer = net_.layer[l];
-  Beside beside{
-      sides_.nets, sides_.runs, {net_values(l), room_.net_weights, l > 0 ? net_values(l - 1) : 0}, sides_.of_run()};
-  if (room_.delta[l])
-    return launch_product<E, math>({room_.delta[l], room_.along[l], ld(l), ld(l), rows, layer.inputs, layer.outputs},
-                                   beside, epilogue, stream_);
-  if constexpr (sizeof(E) == sizeof(float)) {  // of halves the last delta is always ours
-    beside.net.a = sides_.net_rows * layer.ld;
-    launch_product<float, math>({tape_.delta[l], reinterpret_cast<const float*>(room_.along[l]), layer.ld, ld(l), rows,
-                                 layer.inputs, layer.outputs},
-                                beside, epilogue, stream_);
-  }
+  const auto start = [&]<class A>(const A* delta, int ld_delta, std::size_t net_delta, const A* weights) {
+    const Product<A> product{delta, weights, ld_delta, ld(l), rows, layer.inputs, layer.outputs};
+    const Distances net{net_delta, net_along(l), l > 0 ? net_values(l - 1) : 0};
+    launch_product<A, math>(product, beside(net), epilogue, stream_);
+  };
+  if (room_.delta[l]) return start(room_.delta[l], ld(l), net_values(l), room_.along[l]);
+  if constexpr (sizeof(E) == sizeof(float))  // of halves the last delta is always ours
+    start(tape_.delta[l], layer.ld, sides_.net_rows * layer.ld, reinterpret_cast<const float*>(room_.along[l]));
 }
 
-template <Math math, class E>
-void Networks<math, E>::forward_hidden(int rows) const {
+template <class E>
+void Networks<E>::forward_hidden(int rows) const {
   for (int l = 0; l + 1 < net_.depth; ++l)
     launch_forward(rows, l, Activated<math, E>{room_.value[l], bias(l), ld(l), net_.activation}, net_values(l));
 }
 
-template <Math math, class E>
-void Networks<math, E>::forward(int rows) const {
+template <class E>
+void Networks<E>::forward(int rows) const {
   forward_hidden(rows);
   const int last = net_.depth - 1, ld = net_.layer[last].ld;
   launch_forward(rows, last, Activated<math, float>{tape_.value[last], bias(last), ld, Activation::linear},
                  sides_.net_rows * ld);
 }
 
-template <Math math, class E>
-void Networks<math, E>::compare(int rows, const Comparison& data) const {
+template <class E>
+void Networks<E>::compare(int rows, const Comparison& data) const {
   const int last = net_.depth - 1;
   forward_hidden(rows);
   launch_forward(rows, last, Compared<math, E>{data, room_.delta[last], bias(last), ld(last), rows}, 0);
 }
 
-template <Math math, class E>
-void Networks<math, E>::backward(int rows) const {
+template <class E>
+void Networks<E>::backward(int rows) const {
   for (int l = net_.depth - 1; l > 0; --l)
     launch_backward(rows, l, Sloped<math, E>{room_.delta[l - 1], room_.value[l - 1], ld(l - 1), net_.activation});
 }
 
-template <Math math, class E>
-void Networks<math, E>::compute_gradient(int rows, const Comparison& data, float* gradient, int ld) const {
+template <class E>
+void Networks<E>::compute_gradient(int rows, const Comparison& data, float* gradient, int ld) const {
   compare(rows, data);
   backward(rows);
   launch_backward(rows, 0, Sloped<math, float>{gradient, nullptr, ld, Activation::linear});
 }
 
-template <Math math, class E>
-void Networks<math, E>::record(int rows) const {
+template <class E>
+void Networks<E>::record(int rows) const {
   const auto copy = [&](const E* from, float* to, int l) {
     const Layer& layer = net_.layer[l];
-    const Beside beside{sides_.nets, sides_.runs, {net_values(l), 0, sides_.net_rows * layer.ld}, sides_.of_run()};
-    const Grid grid{dim3(ceil_div(layer.outputs, 2 * side), ceil_div(rows, copy_rows), beside.count()),
+    const Beside all = beside({net_values(l), 0, sides_.net_rows * layer.ld});
+    const Grid grid{dim3(ceil_div(layer.outputs, 2 * side), ceil_div(rows, copy_rows), all.count()),
                     dim3(side, copy_rows)};
     launch(record_rows<E>, grid, stream_, "recording layers", RowRecord{rows, layer.outputs, ld(l), layer.ld}, from, to,
-           beside);
+           all);
   };
   for (int l = 0; l < net_.depth; ++l) {
     if (room_.value[l]) copy(room_.value[l], tape_.value[l], l);
@@ -172,8 +168,8 @@ void Networks<math, E>::record(int rows) const {
   }
 }
 
-template class Networks<Math::tf32, Tf32>;
-template class Networks<Math::tf32, __half>;
-template class Networks<Math::fp32, float>;
+template class Networks<Tf32>;
+template class Networks<__half>;
+template class Networks<float>;
 
 }  // namespace hone::cuda

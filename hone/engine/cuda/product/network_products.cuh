@@ -1,67 +1,37 @@
 #pragma once
 
-#include <string>
-#include <utility>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "hone/engine/cuda/product/network.cuh"
 
 namespace hone::cuda {
 
-// What Networks has for itself: what layers hold, (rows, ld), and copies of the weights, for both directions with
-// neighbours along k. Rows begin with a line of the cache. The first layer's input is floats, and so are its weights.
+// The arrays of Networks: what layers hold, (rows, ld), and copies of the weights, for both directions with neighbours
+// along k. Rows begin with a line of the cache. The first layer's input is floats, and so are its weights.
 template <class E>
 struct NetworkRoom {
-  E* value[max_layers];     // of hidden layers
-  E* delta[max_layers];     // of hidden layers, and of the last one where rows are compared with data
-  E* along[max_layers];     // W, (inputs, ld of outputs), where the way back goes through it
-  E* across[max_layers];    // Wᵀ, (outputs, ld of inputs), but for the first layer:
-  float* first_across;      // (outputs, ld of inputs)
-  std::size_t net_weights;  // floats from a network's copies to the next one's
+  E* value[max_layers];   // of hidden layers
+  E* delta[max_layers];   // of hidden layers, and of the last one if rows are compared with data
+  E* along[max_layers];   // W, (inputs, ld of outputs), if the way back goes through it
+  E* across[max_layers];  // Wᵀ, (outputs, ld of inputs), but for the first layer:
+  float* first_across;    // (outputs, ld of inputs)
 
   static int ld(int units) { return round_up(units, 128 / static_cast<int>(sizeof(E))); }
 };
 
-// For so many rows of each of the networks; take(bytes) hands out memory that is zero.
-template <class E, class Take>
-NetworkRoom<E> network_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients, Take take) {
-  NetworkRoom<E> room = {};
-  const auto size = [&](int count, int units) { return sizeof(E) * count * static_cast<std::size_t>(room.ld(units)); };
-  const auto back = [&](int l) { return gradients && (l > 0 || compares); };  // only a decoder's goes on to its input
-  const auto across = [&](int l) {
-    const Layer& layer = net.layer[l];
-    return l > 0 ? size(layer.outputs, layer.inputs)
-                 : sizeof(float) * layer.outputs * NetworkRoom<float>::ld(layer.inputs);
-  };
-  std::size_t bytes = 0;  // of one network's copies
-  for (int l = 0; l < net.depth; ++l) {
-    const Layer& layer = net.layer[l];
-    const bool last = l + 1 == net.depth;
-    const std::size_t values = nets * rows * size(1, layer.outputs);
-    if (!last) room.value[l] = reinterpret_cast<E*>(take(values));
-    if (gradients && (!last || compares)) room.delta[l] = reinterpret_cast<E*>(take(values));
-    if (back(l)) bytes += size(layer.inputs, layer.outputs);
-    bytes += across(l);
-  }
-  char* copies = take(bytes * nets);
-  room.net_weights = bytes / sizeof(float);
-  const auto next = [&](std::size_t some) { return std::exchange(copies, copies + some); };
-  for (int l = 0; l < net.depth; ++l) {
-    const Layer& layer = net.layer[l];
-    if (back(l)) room.along[l] = reinterpret_cast<E*>(next(size(layer.inputs, layer.outputs)));
-    if (l == 0)
-      room.first_across = reinterpret_cast<float*>(next(across(l)));
-    else
-      room.across[l] = reinterpret_cast<E*>(next(across(l)));
-  }
-  return room;
-}
+struct RoomShape {
+  std::size_t rows;       // of each network
+  int nets = 1;           // of a run
+  bool compares = false;  // with data; then gradients go on to the input
+  bool gradients = false;
+};
 
-// Networks side by side, one launch per product, with a room of their own: E is __half where halves suit
-// (`suits_halves`, one network a run), Tf32 in tf32 and float in float32. Of the tape they use the input; `forward`
-// writes the last layer's values there and `backward` begins with the delta there, where rows are not compared with
-// data; all else is there after `record`.
-template <Math math, class E>
+// Networks side by side, one launch per product, with a room of their own. E is __half if halves suit (`suits_halves`),
+// Tf32 in tf32 and float in float32. Of the tape they use the input; `forward` writes the last layer's values there,
+// and `backward` begins with the delta there unless rows are compared with data. `record` writes all else.
+template <class E>
 class Networks {
  public:
   Networks(const Net& net, const float* parameters, const Tape& tape, const NetworkRoom<E>& room, const Sides& sides,
@@ -80,6 +50,8 @@ class Networks {
   void record(int rows) const;  // what the layers hold → the tape
 
  private:
+  static constexpr Math math = std::is_same_v<E, float> ? Math::fp32 : Math::tf32;
+
   void forward_hidden(int rows) const;
   template <class Epilogue>
   void launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const;
@@ -87,8 +59,14 @@ class Networks {
   void launch_backward(int rows, int l, const Epilogue& epilogue) const;
   const float* bias(int l) const { return net_.layer[l].has_bias ? parameters_ + net_.layer[l].bias : nullptr; }
   int ld(int l) const { return room_.ld(net_.layer[l].outputs); }
-  // from a network's values of a layer to the next one's, in floats
-  std::size_t net_values(int l) const { return sides_.net_rows * ld(l) * sizeof(E) / sizeof(float); }
+  Beside beside(const Distances& net) const { return {sides_.nets, sides_.runs, net, sides_.of_run()}; }
+  // Floats from a network's copy of weights, or values, to the next one's.
+  template <class T>
+  static std::size_t floats(std::size_t rows, int units) {
+    return rows * NetworkRoom<T>::ld(units) * sizeof(T) / sizeof(float);
+  }
+  std::size_t net_values(int l) const { return floats<E>(sides_.net_rows, net_.layer[l].outputs); }
+  std::size_t net_along(int l) const { return floats<E>(net_.layer[l].inputs, net_.layer[l].outputs); }
 
   const Net& net_;
   const float* parameters_;
@@ -98,50 +76,52 @@ class Networks {
   cudaStream_t stream_;
 };
 
-// How a network's products are made, and the memory that is needed for it.
+// The numbers by which a network's products are computed, and the room for them.
 class ProductPath {
  public:
   ProductPath() = default;
-  ProductPath(Math math, bool halves) : math_(math), halves_(halves) {}
-
-  std::string words() const { return halves_ ? ", in halves" : ""; }
-
-  // For so many rows of each network; `compares`: with data; take(bytes) hands out memory that is zero.
-  template <class Take>
-  void take_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients, Take take) {
-    halves_ = halves_ && compares;  // others' last deltas come as floats
-    if (halves_)
-      half_ = network_room<__half>(net, rows, nets, compares, gradients, take);
-    else if (math_ == Math::tf32)
-      tf32_ = network_room<Tf32>(net, rows, nets, compares, gradients, take);
-    else
-      float_ = network_room<float>(net, rows, nets, compares, gradients, take);
+  ProductPath(Math math, bool halves) {
+    if (halves)
+      room_ = NetworkRoom<__half>();
+    else if (math == Math::tf32)
+      room_ = NetworkRoom<Tf32>();
   }
 
+  template <class Take>  // take(bytes) hands out memory that is zero
+  void take_room(const Net& net, const RoomShape& shape, Take take) {
+    std::visit([&](auto& room) { fill(room, net, shape, take); }, room_);
+  }
   // The same in memory that the path keeps.
-  void allocate_room(const Net& net, std::size_t rows, int nets, bool compares, bool gradients) {
-    take_room(net, rows, nets, compares, gradients, [&](std::size_t bytes) {
-      memory_.emplace_back(bytes);
-      return memory_.back().data();
-    });
+  void allocate_room(const Net& net, const RoomShape& shape) {
+    take_room(net, shape, [&](std::size_t bytes) { return memory_.emplace_back(bytes).data(); });
   }
 
-  // f(networks)
-  template <class F>
+  template <class F>  // f(networks)
   void with(const Net& net, const float* parameters, const Tape& tape, const Sides& sides, cudaStream_t stream,
             F f) const {
-    using enum Math;
-    if (halves_) return f(Networks<tf32, __half>(net, parameters, tape, half_, sides, stream));
-    if (math_ == tf32) return f(Networks<tf32, Tf32>(net, parameters, tape, tf32_, sides, stream));
-    f(Networks<fp32, float>(net, parameters, tape, float_, sides, stream));
+    std::visit([&](const auto& room) { f(Networks(net, parameters, tape, room, sides, stream)); }, room_);
   }
 
  private:
-  Math math_ = Math::tf32;
-  bool halves_ = false;
-  NetworkRoom<__half> half_ = {};
-  NetworkRoom<Tf32> tf32_ = {};
-  NetworkRoom<float> float_ = {};
+  template <class E, class Take>
+  static void fill(NetworkRoom<E>& room, const Net& net, const RoomShape& shape, Take take) {
+    const auto array = [&]<class T>(T*& to, std::size_t rows, int units) {
+      to = reinterpret_cast<T*>(take(sizeof(T) * shape.nets * rows * NetworkRoom<T>::ld(units)));
+    };
+    for (int l = 0; l < net.depth; ++l) {
+      const Layer& layer = net.layer[l];
+      const bool last = l + 1 == net.depth;
+      if (!last) array(room.value[l], shape.rows, layer.outputs);
+      if (shape.gradients && (!last || shape.compares)) array(room.delta[l], shape.rows, layer.outputs);
+      if (shape.gradients && (l > 0 || shape.compares)) array(room.along[l], layer.inputs, layer.outputs);
+      if (l == 0)
+        array(room.first_across, layer.outputs, layer.inputs);
+      else
+        array(room.across[l], layer.outputs, layer.inputs);
+    }
+  }
+
+  std::variant<NetworkRoom<float>, NetworkRoom<Tf32>, NetworkRoom<__half>> room_;
   std::vector<Memory<char>> memory_;
 };
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+
+#include "hone/engine/cuda/device/copy.cuh"
 #include "hone/engine/cuda/product/epilogue.cuh"
 
 namespace hone::cuda {
@@ -94,8 +97,17 @@ class RowCopies {
   unsigned to_;
 };
 
-// The block's sums lie in shared memory, (T::m, T::sums_stride); a warp finishes 32 neighbours of two rows at a time,
-// of some rows together, so that it waits once for what these read.
+// Two neighbours of C. Those outside read the last pair of their row instead, so that nothing depends on a branch, and
+// are not stored; their c may be anything.
+struct PairPlace {
+  int m, n;    // of what is read
+  int inside;  // of the two
+  __device__ PairPlace(int row, int column, int rows, int columns)
+      : m(min(row, rows - 1)), n(min(column, (columns - 1) & ~1)), inside(row < rows ? columns - column : 0) {}
+};
+
+// The block's sums lie in shared memory, (T::m, T::sums_stride). A warp finishes 32 neighbours of two rows at a time,
+// and of several rows together, so that it waits once for what these read.
 template <class T, class Epilogue>
 __device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n0, const float* sums,
                                             const Epilogue& epilogue) {
@@ -107,19 +119,27 @@ __device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n
   const int first = static_cast<int>(threadIdx.x) / 32 * rows_a_warp + lane / pairs;
 #pragma unroll
   for (int group = 0; group < T::n; group += width) {
-    const auto of_column = epilogue.column(PairPlace(0, n0 + group + column, rows, columns).n);
+    const float2 of_column = epilogue.column(PairPlace(0, n0 + group + column, rows, columns).n);
 #pragma unroll 1
     for (int turn = 0; turn < turns; turn += together) {
       const auto row_of = [&](int i) { return first + (turn + i) * step; };
       const auto place_of = [&](int i) { return PairPlace(m0 + row_of(i), n0 + group + column, rows, columns); };
-      typename Epilogue::Loaded loaded[together];
+      decltype(epilogue.load(0, 0)) loaded[together];
 #pragma unroll
-      for (int i = 0; i < together; ++i) loaded[i] = epilogue.load(epilogue.row(place_of(i).m), place_of(i).n);
+      for (int i = 0; i < together; ++i) loaded[i] = epilogue.load(place_of(i).m, place_of(i).n);
 #pragma unroll
-      for (int i = 0; i < together; ++i)
-        finish_pair<pairs>(epilogue, place_of(i), epilogue.row(place_of(i).m), of_column, loaded[i],
-                           *reinterpret_cast<const float2*>(sums + row_of(i) * T::sums_stride + group + column),
-                           (n0 + group) / row_sum_columns);
+      for (int i = 0; i < together; ++i) {
+        const PairPlace place = place_of(i);
+        const auto c = *reinterpret_cast<const float2*>(sums + row_of(i) * T::sums_stride + group + column);
+        if constexpr (Epilogue::sums_rows) {
+          float sum = epilogue(place.m, place.n, of_column, loaded[i], c, place.inside);
+#pragma unroll
+          for (int offset = pairs / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+          if (threadIdx.x % pairs == 0 && place.inside > 0) epilogue.row_sum(place.m, (n0 + group) / width, sum);
+        } else {
+          epilogue(place.m, place.n, of_column, loaded[i], c, place.inside);
+        }
+      }
     }
   }
 }

@@ -13,9 +13,9 @@ __device__ inline const double* draws_of(const Space& space, int run, int first)
   return space.of(space.z0, run) + static_cast<std::size_t>(first) * space.latent;
 }
 
-// The chains of a cluster, or of each of its blocks, through a whole refinement. A block moves all that it knows (where
-// blocks share chains, with the same bits), one warp per chain (or several chains) and one lane per dimension: within a
-// chain hardly a barrier is needed. The decoder is a block's part of log p(x | z):
+// Carries the chains of a cluster, or of each of its blocks, through a whole refinement. A block moves all chains that
+// it has (blocks that share chains get the same bits), with one warp per chain or per several chains and one lane per
+// dimension: that needs few barriers. The decoder is a block's part of log p(x | z):
 //   NC, block_warps, rank()                  chains; warps of a block; this block's number in the cluster
 //   groups                                   of a cluster, each with chains of its own; 1: its blocks share theirs
 //   most_dims                                dimensions of z at most
@@ -35,8 +35,8 @@ class Refinement {
                         int first)
       : decoder_(decoder), space_(space), spec_(spec), run_(run), first_(first), shared_(shared) {}
 
-  // From the draws (chain, D) on. `stay`: without any step. In the end all blocks of a cluster have met, and what
-  // they wrote before the last pass (`stay`: the first) is visible.
+  // Starts from the draws (chain, D). `stay`: makes no step. At the end all blocks of a cluster have met, and what they
+  // wrote before the last pass (`stay`: the first) is visible.
   template <bool stay = false>
   __device__ void run(const double* draws) {
     __syncthreads();
@@ -48,8 +48,8 @@ class Refinement {
       arrive_at_meeting();
       end_meeting();  // all shared memory is set up before others write into it
     }
-    // Who has come here has received all that others sent so far, and what they send in the last pass is waited for
-    // there: so nobody leaves while others may write to it.
+    // A block that arrives here has received all that others sent so far, and waits in the last pass for what they send
+    // there. So no block ends while others may write to it.
     const auto arrive = [] { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); };
     if constexpr (stay) {  // one pass is enough for the gradient and the tape, unless a draw is lost
       arrive();
@@ -99,9 +99,8 @@ class Refinement {
       if (const int d = here_only(lane_) + 32 * i; d < space_.latent) f(d);
   }
 
-  // What is done most often, moving on, is done by two warps per chain where z is long and there are as many warps. A
-  // warp has groups of `together` neighbours among the dimensions then; what is read of a group is read before anything
-  // is written, so that reads need not wait for each other.
+  // Two warps move a chain if z is long and there are enough warps. A lane has a group of `together` neighbouring
+  // dimensions, and reads all of a group before it writes, so that reads do not wait for each other.
   static constexpr int movers = Decoder::most_dims > 32 && 2 * NC <= warps ? 2 : 1,
                        together = Decoder::most_dims > 32 * movers ? 2 : 1;
   static_assert(Decoder::most_dims <= 64);
@@ -112,7 +111,7 @@ class Refinement {
     else if (warp_ < movers * NC)
       f(here_only(warp_ % NC), here_only(warp_ / NC));
   }
-  template <class F>  // f(first) for the lane's group, if its first at least is there
+  template <class F>  // f(first) for the lane's group, if at least its first exists
   __device__ __forceinline__ void each_group(int mover, F f) const {
     if (const int d = together * here_only(lane_) + 32 * mover; d < space_.latent) f(d);
   }
@@ -129,7 +128,7 @@ class Refinement {
       each_dimension([&](int d) {
         const double z = real(chain) ? draws[chain * space_.latent + d] : 0;
         doubles(at().position)[point(chain, d)] = z;
-        doubles(at().drawn)[point(chain, d)] = 0;  // of chains that are not there, it stays
+        doubles(at().drawn)[point(chain, d)] = 0;  // it stays 0 for chains that do not exist
         decoder_.set_input(chain, d, static_cast<float>(z));
       });
       if (lane_ != 0) return;
@@ -138,7 +137,7 @@ class Refinement {
       ints(at().next_length)[chain] = spec_.shape.leapfrog;
     });
   }
-  // The lane's share of log p(x, z) of the point just evaluated, but for the prior's.
+  // The lane's share of log p(x | z) at the point just evaluated.
   __device__ __forceinline__ double value_here(int chain) const {
     if (lane_ >= 16) return 0;
     return decoder_.log_likelihood_part(chain, lane_) + (lane_ == 0 ? doubles(at().constant)[chain] : 0);
@@ -173,7 +172,7 @@ class Refinement {
     space_.of(space_.alive, run_)[first_ + chain] = finite;
     space_.of(space_.log_p0, run_)[first_ + chain] = finite ? value : 0;
   }
-  // The random numbers of a step begin to come, for `wait_for_copies` before it starts.
+  // Starts to copy the random numbers of a step: `wait_for_copies` must follow.
   __device__ void fetch(int chain, int step) {
     if (step >= spec_.steps || !real(chain)) return;
     const std::size_t from = static_cast<std::size_t>(step) * space_.batch + first_ + chain;
@@ -185,10 +184,10 @@ class Refinement {
     copy_async(doubles(at().next_log_uniform) + chain, space_.of(space_.drawn_log_uniform, run_) + from);
     copy_async(ints(at().next_length) + chain, space_.of(space_.drawn_length, run_) + from);
   }
-  // When the numbers have come, by the warp that fetched them: before the meeting is over.
+  // The fresh momenta's energy, by the warp that fetched them, after `wait_for_copies`.
   __device__ void weigh(int chain) {
     double energy = 0;
-    each_dimension([&](int d) { energy = energy + 0.5 * square(doubles(at().drawn)[point(chain, d)]); });
+    each_dimension([&](int d) { energy = energy + kinetic_energy(doubles(at().drawn)[point(chain, d)]); });
     energy = warp_sum(energy);
     if (lane_ == 0) doubles(at().next_energy)[chain] = energy;
   }
@@ -210,8 +209,9 @@ class Refinement {
 #pragma unroll
       for (int k = 0; k < together; ++k) {
         const int i = point(chain, first + k);
-        momentum[k] = doubles(at().drawn)[i] + 0.5 * eps * doubles(at().gradient)[i];
-        position[k] = doubles(at().z)[i] + eps * momentum[k];
+        const Leap leap(doubles(at().z)[i], doubles(at().drawn)[i], doubles(at().gradient)[i], 0.5 * eps, eps);
+        momentum[k] = leap.momentum;
+        position[k] = leap.position;
       }
       move_to(chain, first, momentum, position);
     });
@@ -229,13 +229,14 @@ class Refinement {
       for (int k = 0; k < together; ++k) {
         const int i = point(chain, first + k);
         const double position = doubles(at().position)[i], gradient = decoder_.gradient(chain, first + k) - position;
-        momentum[k] = doubles(at().momentum)[i] + eps * gradient;
-        next[k] = position + eps * momentum[k];
+        const Leap leap(position, doubles(at().momentum)[i], gradient, eps, eps);
+        momentum[k] = leap.momentum;
+        next[k] = leap.position;
       }
       move_to(chain, first, momentum, next);
     });
   }
-  // The last half kick, and what the Metropolis step asks for.
+  // The last half kick, and what the Metropolis step needs.
   __device__ void end_trajectory(int chain, int step) {
     const double half = 0.5 * epsilon(step);
     double value = value_here(chain), kinetic = 0;
@@ -244,7 +245,7 @@ class Refinement {
       const int i = point(chain, d);
       const double position = doubles(at().position)[i], gradient = decoder_.gradient(chain, d) - position;
       value = value + log_standard_normal(position);
-      kinetic = kinetic + 0.5 * square(doubles(at().momentum)[i] + half * gradient);
+      kinetic = kinetic + kinetic_energy(kicked(doubles(at().momentum)[i], half, gradient));
       finite = finite && isfinite(gradient);
       doubles(at().proposed_gradient)[i] = gradient;
     });
@@ -258,9 +259,8 @@ class Refinement {
   }
   __device__ void accept(int chain, int step) {
     const double proposed = doubles(at().proposed)[chain], value = doubles(at().value)[chain];
-    const double log_ratio = proposed - value + doubles(at().energy)[chain];
-    const Outcome outcome = decide(log_ratio, proposed, value, doubles(at().log_uniform)[chain]);
-    const bool moves = outcome == Outcome::accepted, counts = outcome != Outcome::outside;
+    const Decision decision(proposed, value, doubles(at().energy)[chain], doubles(at().log_uniform)[chain]);
+    const bool moves = decision.moves(), counts = decision.counts();
     if (lane_ == 0) {  // the last chain of the block tells the other clusters
       const unsigned mine = 1u << 16 | static_cast<unsigned>(counts) << 8 | static_cast<unsigned>(moves);
       const unsigned before = NC == 1 ? 0 : atomicAdd(reinterpret_cast<unsigned*>(shared_ + at().counts), mine);
@@ -275,23 +275,23 @@ class Refinement {
     });
     if (lane_ != 0) return;
     if (moves) doubles(at().value)[chain] = proposed;
-    doubles(at().acceptance)[chain] += acceptance_of(outcome, log_ratio);
+    doubles(at().acceptance)[chain] += decision.acceptance();
     ints(at().proposals)[chain] += counts;
-    ints(at().nonfinite)[chain] += outcome == Outcome::nonfinite;
+    ints(at().nonfinite)[chain] += decision.outcome == Outcome::nonfinite;
   }
-  // Where step sizes adapt inside, all clusters of the run tell how many of their proposals were accepted …
+  // If step sizes adapt inside a refinement, each cluster of the run reports how many proposals it accepted …
   __device__ void arrive(int step, unsigned counts) {
     *reinterpret_cast<unsigned*>(shared_ + at().counts) = 0;
     if (!adapts(step) || decoder_.rank() != 0) return;
     const unsigned long long accepted = counts & 0xFF, proposals = counts >> 8 & 0xFF;
     atomicAdd(space_.of(space_.meeting, run_) + step, (1ull << 40) + (proposals << 20) + accepted);
   }
-  // … and wait until they know of all. One thread, while others may still read the step's own.
+  // … and waits for the reports of all. One thread, while others may still read the current step size.
   __device__ void set_next_step_size(int step) {
     double next = epsilon(step);
     if (adapts(step)) {
       const unsigned long long* place = space_.of(space_.meeting, run_) + step;
-      const double usual_weight = 1.0 / space_.batch;  // while others are awaited
+      const double usual_weight = 1.0 / space_.batch;  // divided while it waits
       unsigned long long seen;
       do {
         asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(place) : "memory");
@@ -302,7 +302,7 @@ class Refinement {
     }
     epsilon(step + 1) = next;
   }
-  // Where the refined draw is, and the decoder's input there: 0 where the draw was lost.
+  // The refined draw, and the decoder's input there: 0 if the draw was lost.
   __device__ void write_refined(int chain) {
     const bool lost = doubles(at().value)[chain] == -infinity, writes = decoder_.rank() == 0 && real(chain);
     const ChainArrays chains = space_.chains.of(run_);
@@ -322,7 +322,7 @@ class Refinement {
     if (chain == 0 && first_ == 0 && spec_.adapt == Adapt::inside)
       space_.of(space_.state, run_)->step_size = epsilon(spec_.steps);
   }
-  // Refined draws as they are wanted; whether one was lost. For all threads, with a barrier at the end.
+  // Writes the refined draws; returns whether one was lost. All threads; ends with a barrier.
   __device__ bool settle() {
     bool lost = false;
     each_chain(warp_, [&](int chain) {
@@ -334,9 +334,8 @@ class Refinement {
   // Value and gradient at the draws, and all steps.
   __device__ void refine() {
     const int leaps = spec_.shape.leapfrog + spec_.shape.jitter, shortest = spec_.shape.leapfrog - spec_.shape.jitter;
-    const int fetching =
-        (warp_ + warps / 2) % warps;        // the chain whose numbers a warp fetches: not the one that it moves
-    for (int step = -1, index = leaps;;) {  // step −1: the draws themselves
+    const int fetching = (warp_ + warps / 2) % warps;  // the chain whose numbers a warp fetches, not the one it moves
+    for (int step = -1, index = leaps;;) {             // step −1: the draws themselves
       decoder_.template evaluate<false>(step < 0 || index >= shortest, nullptr);
       if (step >= 0 && index < leaps) each_moved([&](int chain, int mover) { leap(chain, mover, step, index); });
       if (index >= shortest)

@@ -10,10 +10,10 @@ namespace hone::cuda {
 namespace {
 
 RefinementKernel kernel_of(const RefinementPlan& plan) {
-  return plan.weights == WeightPlace::registers ? register_kernel(plan) : streamed_kernel(plan);
+  return plan.kind == PathKind::registers ? register_kernel(plan) : streamed_kernel(plan);
 }
 
-// All the shared memory that there is is asked for: kernels are shared by runs of different shapes.
+// Asks for all shared memory: runs of different shapes share the kernels.
 bool allows(const RefinementPlan& plan, int most) {
   if (plan.bytes > most) return false;
   const cudaError_t status = cudaFuncSetAttribute(kernel_of(plan), cudaFuncAttributeMaxDynamicSharedMemorySize, most);
@@ -27,17 +27,17 @@ int resident_clusters(const RefinementPlan& plan) {
   return resident_clusters(kernel_of(plan), plan.cluster, plan.threads, plan.bytes);
 }
 
-std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, WeightPlace weights, int batch, int chains) {
+std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathKind kind, int batch, int chains) {
   const int most = cluster_shared_memory();
   if (most == 0 || !suits_halves(decoder.net, decoder.density, decoder.math)) return {};
   const std::optional<RefinementPlan> plan =
-      weights == WeightPlace::registers ? plan_registers(decoder, chains) : plan_streamed(decoder);
+      kind == PathKind::registers ? plan_registers(decoder, chains) : plan_streamed(decoder);
   if (!plan || plan->chains != chains || !allows(*plan, most)) return {};
   return resident_clusters(*plan) >= ceil_div(batch, chains) ? plan : std::nullopt;
 }
 
 Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent) {
-  if (plan.weights != WeightPlace::registers || plan.chains != EncoderSplit::rows) return {};
+  if (plan.kind != PathKind::registers || plan.chains != EncoderSplit::rows) return {};
   if (encoder.depth < 2 || encoder.depth > 3) return {};
   Surroundings around{true, {}, {}, EncodeShape(encoder, latent), AscendShape(encoder, latent)};
   const long long most = cluster_shared_memory(), draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);

@@ -9,20 +9,19 @@
 namespace hone::cuda {
 
 // A whole refinement as one kernel: value and gradient at z0, all HMC steps with their Metropolis decisions and, in the
-// authors' mode, the step size's adaptation, and the pass through the decoder that the model's gradient needs. Where
-// weights are in registers it may also make what comes before and after (`Surroundings`).
+// authors' mode, the step size's adaptation, and the pass through the decoder for the model's gradient. With weights in
+// registers it may also compute what comes before and after (`Surroundings`).
 //
-// A cluster of blocks carries some chains through everything. Its blocks hold the decoder's weights for the whole time.
-// With two hidden layers a gradient goes so:
+// A cluster of blocks carries some chains through everything, and its blocks hold the decoder's weights all the time.
+// With two hidden layers a gradient takes these steps:
 //   h_0 = act(W_0ᵀ z + b)           every block
 //   h_1 slice → all blocks          one meeting of the cluster
 //   residual of the pixel slice, d = W_2 r: partial sums for all units of h_1
 //   partial sums → their owners, deltas, partial sums for the layer below; one meeting
 //   act'(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since act' is known to all; → all; one meeting
-// All blocks of a cluster then move its chains, with the same bits. Where there are chains enough for the whole device,
-// a block alone is faster: nothing crosses (streamed_decoder.cuh). Nor does it where there are no hidden layers and
-// every block has all weights in its registers (one_layer_decoder.cuh): then each block of the cluster has chains of
-// its own, and they are together for the encoder's sake.
+// All blocks of a cluster then move its chains, with the same bits. If there are enough chains for the whole device, a
+// block alone is faster, since blocks exchange nothing (streamed_decoder.cuh). Without hidden layers, every block has
+// all weights in its registers and chains of its own (one_layer_decoder.cuh): clusters are for the encoder only.
 
 // Where the chains of a cluster keep their state: points are (chain, D).
 struct ChainPlaces {
@@ -50,21 +49,22 @@ struct ChainPlaces {
   }
 };
 
-// Where the weights are, as halves: in the registers of a cluster or, for many chains, streaming by a block alone, or
-// kept by it where they fit. Decoders: ReLU, Bernoulli, sizes within those of TwoHiddenLayers or NoHiddenLayers, and of
-// StreamedShape.
-enum class WeightPlace { registers, streamed };
+// How refinements are executed: one kernel per refinement if the decoder fits, with weights in the registers of a
+// cluster or, for many chains, streaming past a single block, whichever suits the batch and the number of runs;
+// otherwise one kernel per product. The one kernel takes weights as halves, ReLUs, a Bernoulli likelihood, and sizes
+// within those of TwoHiddenLayers, NoHiddenLayers or StreamedShape.
+enum class PathKind { chosen, registers, streamed, products };
 
 struct RefinementPlan {
-  WeightPlace weights = WeightPlace::registers;
+  PathKind kind = PathKind::registers;     // or streamed
   int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
   int threads = 0, bytes = 0;              // of a block; bytes of its shared memory
   bool refines = true;                     // there are steps to make
   int own = 0;                             // fragments in a thread's registers
 };
 
-// The encoder's layers above the first and the objective, where a refinement's kernel makes them too: the cluster that
-// refines eight data's draws makes them before, and what follows from them after.
+// The encoder's layers above the first, and the objective, if a refinement's kernel computes them: the cluster that
+// refines the draws of eight data draws them before and goes back through the encoder after.
 struct Surroundings {
   bool there = false;
   EncoderSpec encoder = {};
@@ -94,19 +94,19 @@ struct DecoderShape {
   Math math;
   bool refines;
 };
-// How the decoder fits the device, with 8 or 16 chains per cluster; nothing where it does not, where not all chains of
-// a batch are on the device at once, or where the device knows no clusters.
-std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, WeightPlace weights, int batch, int chains);
+// A plan with 8 or 16 chains per cluster; none if the decoder does not fit, if the device does not hold all chains of a
+// batch at once, or if it has no clusters.
+std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathKind kind, int batch, int chains);
 
-// What a plan's kernel makes of the encoder and the objective; not there where it cannot. Where their arrays are, the
-// caller says.
+// Sizes for a plan's kernel that computes the encoder and the objective too; `there` is false if it cannot. The caller
+// fills in the arrays.
 Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent);
 
 // How many clusters of a plan the device holds at a time.
 int resident_clusters(const RefinementPlan& plan);
 
-// All clusters of a launch must be resident at a time where step sizes adapt inside: the caller launches waves of runs,
-// and nothing else that stays may run on the device.
+// If step sizes adapt inside, all clusters of a launch must be resident at once: the caller launches waves of runs, and
+// nothing else may stay on the device.
 void launch_refinement(const Space& space, const RefinementSpec& spec, int first_run, int runs, cudaStream_t stream);
 
 }  // namespace hone::cuda

@@ -2,11 +2,84 @@
 
 #include <algorithm>
 
+#include "hone/engine/cuda/encoder/datum.cuh"
 #include "hone/engine/cuda/refinement/products/chains.cuh"
 #include "hone/engine/cuda/refinement/streamed/streamed_refinement.cuh"
-#include "hone/engine/cuda/train/iteration.cuh"
 
 namespace hone::cuda {
+namespace {
+
+// Parts of an iteration with kernels of their own, one warp per datum.
+
+// q's means and standard deviations from the encoder's answer, z0 with the noise that was prepared; the chains start
+// there.
+__global__ void draw(Space space) {
+  const auto [run, column, lane] = this_row();
+  if (column >= space.batch) return;
+  for (int d = lane; d < space.latent; d += 32) {
+    const int j = column * space.ld_latent + d;
+    const Draw answer(space.of(space.raw_mean, run)[j], space.of(space.raw_sd, run)[j],
+                      space.of(space.noise, run)[column * space.latent + d]);
+    answer.place(space, run, column, d);
+    answer.begin_chain(space, run, column, d);
+  }
+}
+
+// After the value and gradient at z0 are known: which draws are inside the support. Those that are not stand at 0.
+__global__ void settle(Space space) {
+  const WarpChain c(space.chains);
+  if (!c.exists()) return;
+  const bool alive = *c.value != -infinity;
+  double* gradient = space.of(space.grad_p0, c.run_index) + c.index * space.latent;
+  c.each_dimension([&](int d) {
+    if (!alive) c.gradient[d] = 0;
+    gradient[d] = c.gradient[d];
+  });
+  if (c.lane != 0) return;
+  space.of(space.alive, c.run_index)[c.index] = alive;
+  space.of(space.log_p0, c.run_index)[c.index] = alive ? *c.value : 0;
+}
+
+// Fills a local control variate with what all data had in common.
+__global__ void spread_baselines(Space space) {
+  const int run = static_cast<int>(blockIdx.y);
+  const int n = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (n >= space.data) return;
+  for (int term = 0; term < 2; ++term)
+    if (space.baseline[term]) space.of(space.baseline[term], run)[n] = space.of(space.state, run)->shared[term];
+}
+
+// From where earlier kernels have put everything.
+__device__ Datum datum_of(const Space& space, const ObjectiveSpec& spec, int run, int column) {
+  const ChainArrays chains = space.chains.of(run);
+  const std::size_t i = static_cast<std::size_t>(column) * space.latent;
+  const int datum = space.of(space.datum, run)[column];  // what is far away is asked for first
+  const bool alive = space.of(space.alive, run)[column];
+  return {.mean = space.of(space.mean, run) + i,
+          .sd = space.of(space.sd, run) + i,
+          .noise = space.of(space.noise, run) + i,
+          .raw_sd = space.of(space.raw_sd, run) + static_cast<std::size_t>(column) * space.ld_latent,
+          .zt = chains.z + i,
+          .grad_p0 = space.of(space.grad_p0, run) + i,
+          .alive = alive,
+          .log_p0 = space.of(space.log_p0, run)[column],
+          .value = alive ? chains.value[column] : 0,
+          .baseline = {baseline_of(space, spec, run, 0, datum), baseline_of(space, spec, run, 1, datum)}};
+}
+
+// The objective's gradient in q's means and deviations, as the encoder's last deltas.
+__global__ void ascend(Space space, ObjectiveSpec spec) {
+  const auto [run, column, lane] = this_row();
+  if (column >= space.batch) return;
+  const std::size_t at = static_cast<std::size_t>(column) * space.ld_latent;
+  float *to_mean = space.of(space.delta_mean, run) + at, *to_sd = space.of(space.delta_sd, run) + at;
+  ascend_datum(space, spec, run, column, datum_of(space, spec, run, column), lane, [&](int d, float mean, float sd) {
+    to_mean[d] = mean;
+    to_sd[d] = sd;
+  });
+}
+
+}  // namespace
 
 Launches::Launches(const TrainPlan& plan, const RunMemory& memory) : plan_(plan), memory_(memory) {
   const std::vector<UpdateTask> all = tasks();
@@ -14,7 +87,7 @@ Launches::Launches(const TrainPlan& plan, const RunMemory& memory) : plan_(plan)
   tasks_ = Memory<UpdateTask>(all);
 }
 
-// What takes longest first: the small ones fill the gaps.
+// The longest first: small ones fill the gaps.
 std::vector<UpdateTask> Launches::tasks() const {
   const TrainConfig& config = plan_.config;
   const RunPlaces& places = memory_.places();
@@ -81,6 +154,11 @@ UpdateSpec Launches::update() const {
 
 void Launches::prepare(const Space& space) const { launch_prepare(space, update(), plan_.runs, queue_); }
 
+void Launches::spread_baselines() const {
+  const Space& space = memory_.space();
+  launch(cuda::spread_baselines, threads_for(space.data, plan_.runs), queue_, "spreading the control variate", space);
+}
+
 template <class Networks>
 void Launches::refine_by(const Networks& decoder, const Space& space) const {
   const RefineConfig& refine = plan_.config.refine;
@@ -101,14 +179,14 @@ void Launches::refine_by(const Networks& decoder, const Space& space) const {
   decoder.prepare();
   gradient(true);
   launch_begin(chains, runs, queue_);
-  launch_settle(space, runs, queue_);
+  launch(settle, warps_for(batch, runs), queue_, "settling draws", space);
   HmcStep step{{memory_.seeds(), &space.now->iteration, 0, 0}, memory_.step_sizes(), plan_.hmc(), 0, false};
   for (int i = 0; plan_.refines() && i < refine.steps; ++i) {
     step.index = static_cast<std::uint32_t>(i);
     step.adapts = refine.adapt == Adapt::inside && i < refine.adapting_steps();
     launch_step(chains, step, runs, queue_, gradient);
   }
-  launch_refined_input(space, runs, queue_);
+  launch_place(chains, space.alive, runs, queue_);
   Comparison last = data;
   last.alive = space.alive;
   decoder.compare(batch, last);
@@ -119,12 +197,12 @@ void Launches::refine_by(const Networks& decoder, const Space& space) const {
 void Launches::refine(const Space& space, const Surroundings& around) const {
   const int runs = plan_.runs;
   if (!plan_.refinement) {
-    const Sides sides{1, runs, 0, 0, static_cast<std::size_t>(plan_.config.batch), space.stride};
+    const Sides sides{.runs = runs, .run = space.stride};
     const RunPlaces& places = memory_.places();
     return places.decoder_path.with(plan_.decoder, space.parameters, places.decoder_tape, sides, queue_,
                                     [&](const auto& decoder) { refine_by(decoder, space); });
   }
-  if (plan_.refinement->weights == WeightPlace::streamed) launch_pack_streamed(space, plan_.decoder, runs, queue_);
+  if (plan_.refinement->kind == PathKind::streamed) launch_pack_streamed(space, plan_.decoder, runs, queue_);
   const RefineConfig& config = plan_.config.refine;
   const RefinementSpec spec{.decoder = plan_.decoder,
                             .tape = memory_.places().decoder_tape,
@@ -145,7 +223,11 @@ void Launches::iterate(const Space& space, const Space* next) const {
   const RunPlaces& places = memory_.places();
   const bool alone = !plan_.around.there;  // the encoder and the objective have launches of their own
   const auto with_encoder = [&](const auto& f) {
-    const Sides sides{EncoderSplit::nets, runs, plan_.net_parameters, 0, static_cast<std::size_t>(batch), space.stride};
+    const Sides sides{.nets = EncoderSplit::nets,
+                      .runs = runs,
+                      .net_parameters = plan_.net_parameters,
+                      .net_rows = static_cast<std::size_t>(batch),
+                      .run = space.stride};
     Tape tape = places.encoder_tape;
     tape.input = space.x;
     places.encoder_path.with(plan_.encoder, space.parameters, tape, sides, queue_, f);
@@ -155,11 +237,11 @@ void Launches::iterate(const Space& space, const Space* next) const {
       networks.prepare();
       networks.forward(batch);
     });
-    launch_draw(space, runs, queue_);
+    launch(draw, warps_for(batch, runs), queue_, "drawing", space);
   }
   refine(space, surroundings());
   if (alone) {
-    launch_ascend(space, objective(), runs, queue_);
+    launch(ascend, warps_for(batch, runs), queue_, "the objective", space, objective());
     with_encoder([&](const auto& networks) {
       networks.backward(batch);
       networks.record(batch);

@@ -1,7 +1,5 @@
 #include "hone/engine/cuda/train/plan.cuh"
 
-#include "hone/engine/cuda/product/network_products.cuh"
-
 namespace hone::cuda {
 namespace {
 
@@ -9,7 +7,7 @@ namespace {
 // shapes).
 double refinement_time(const RefinementPlan& plan) {
   const bool hidden = plan.depth > 1;
-  if (plan.weights == WeightPlace::streamed) return hidden ? 3.8 : 3.1;
+  if (plan.kind == PathKind::streamed) return hidden ? 3.8 : 3.1;
   return plan.chains == 8 ? 1 : hidden ? 1.6 : 1.3;
 }
 
@@ -23,9 +21,9 @@ struct Choice {
 Choice choose_refinement(const DecoderShape& decoder, int batch, int runs, const PathOptions& options) {
   Choice choice;
   double best = 0;
-  const auto consider = [&](PathKind kind, WeightPlace weights, int chains) {
+  const auto consider = [&](PathKind kind, int chains) {
     if (options.kind != PathKind::chosen && options.kind != kind) return;
-    const std::optional<RefinementPlan> plan = plan_refinement(decoder, weights, batch, chains);
+    const std::optional<RefinementPlan> plan = plan_refinement(decoder, kind, batch, chains);
     if (!plan) return;
     const int wave = resident_clusters(*plan) / ceil_div(batch, chains);
     const double cost = ceil_div(runs, wave) * refinement_time(*plan);
@@ -34,8 +32,8 @@ Choice choose_refinement(const DecoderShape& decoder, int batch, int runs, const
     choice = {plan, wave};
   };
   for (const int chains : {8, 16})
-    if (options.chains == 0 || options.chains == chains) consider(PathKind::registers, WeightPlace::registers, chains);
-  consider(PathKind::streamed, WeightPlace::streamed, 16);
+    if (options.chains == 0 || options.chains == chains) consider(PathKind::registers, chains);
+  consider(PathKind::streamed, 16);
   return choice;
 }
 
@@ -64,15 +62,15 @@ Net net_of(const PaddedParameters& padded, const std::string& name, int inputs, 
 std::string words_of(const TrainPlan& plan) {
   std::string words;
   if (const auto& kernel = plan.refinement) {
-    const bool registers = kernel->weights == WeightPlace::registers;
-    words = "one kernel a refinement: " + std::to_string(ceil_div(plan.config.batch, kernel->chains)) +
+    const bool registers = kernel->kind == PathKind::registers;
+    words = "one kernel per refinement: " + std::to_string(ceil_div(plan.config.batch, kernel->chains)) +
             (registers ? " clusters of " + std::to_string(kernel->cluster) + " blocks, " : " blocks alone, ") +
             std::to_string(kernel->chains) + " chains each, weights " +
             (registers           ? "in registers"
              : kernel->depth > 1 ? "streaming by"
                                  : "in shared memory");
   } else {
-    words = "one kernel a product" + ProductPath(plan.math, plan.halves()).words() +
+    words = std::string("one kernel per product") + (plan.halves() ? ", in halves" : "") +
             ", replayed as a graph (layers or batch are large, or a device is below compute capability 9.0)";
   }
   return words + (plan.around.there ? "; encoder and objective in the same kernel" : "; encoder product by product");
@@ -81,7 +79,7 @@ std::string words_of(const TrainPlan& plan) {
 }  // namespace
 
 Packing TrainPlan::packing() const {
-  if (!refinement || refinement->weights != WeightPlace::registers) return Packing::none;
+  if (!refinement || refinement->kind != PathKind::registers) return Packing::none;
   return decoder.depth == 1 ? Packing::one_layer : Packing::hidden_layers;
 }
 

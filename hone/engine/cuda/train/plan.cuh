@@ -5,15 +5,12 @@
 
 #include "hone/engine/config.hpp"
 #include "hone/engine/cuda/refinement/refinement_plan.cuh"
-#include "hone/engine/cuda/train/padded_parameters.hpp"
+#include "hone/engine/cuda/train/device_layout.hpp"
 #include "hone/engine/cuda/update/update.cuh"
 #include "hone/latent/data_set.hpp"
 
 namespace hone::cuda {
 
-// How refinements are executed. One kernel makes a refinement where the decoder fits, with the weights in registers or
-// streaming, whichever suits the batch and the number of runs. Otherwise each product is a kernel.
-enum class PathKind { chosen, registers, streamed, products };
 struct PathOptions {
   PathKind kind = PathKind::chosen;
   int chains = 0;  // of a cluster with weights in registers: 8, 16; 0: chosen

@@ -26,9 +26,11 @@ class Placing {
     s.chains.place(arena_, s.batch, s.latent, s.ld_latent, Comparison::parts(plan_.pixels));
     s.chains.constant = s.constant;
     const auto take = [&](std::size_t bytes) { return arena_.take<char>(bytes); };
-    if (!plan_.refinement) places.decoder_path.take_room(plan_.decoder, batch_, 1, true, true, take);
+    if (!plan_.refinement)
+      places.decoder_path.take_room(plan_.decoder, {.rows = batch_, .compares = true, .gradients = true}, take);
     if (!plan_.around.there)
-      places.encoder_path.take_room(plan_.encoder, batch_, EncoderSplit::nets, false, true, take);
+      places.encoder_path.take_room(plan_.encoder, {.rows = batch_, .nets = EncoderSplit::nets, .gradients = true},
+                                    take);
     place_tapes(places);
     s.stride = s.chains.run = arena_.used() / 4;
     return places;
@@ -55,7 +57,7 @@ class Placing {
     s.figures = arena_.take<double>(4 * batch_);
   }
 
-  // What is prepared of an iteration, twice.
+  // What is prepared before an iteration, twice.
   void place_iteration(Space& s) {
     const std::size_t before = arena_.used(), drawn = plan_.refines() ? static_cast<std::size_t>(s.steps) : 0;
     s.now = arena_.take<IterationState>(1);

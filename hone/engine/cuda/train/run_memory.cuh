@@ -4,13 +4,12 @@
 
 #include "hone/engine/cuda/product/network_products.cuh"
 #include "hone/engine/cuda/train/plan.cuh"
-#include "hone/engine/cuda/train/point_data.hpp"
 
 namespace hone::cuda {
 
 inline constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and figures lie on the device
 
-// Where everything of run 0 lies; run r's lies r · space.stride floats further.
+// The arrays of run 0; those of run r are r · space.stride floats further.
 struct RunPlaces {
   Space space = {};
   Tape encoder_tape = {}, decoder_tape = {};  // the encoder's input is the minibatch, of either slot

@@ -27,7 +27,7 @@ struct MetricsRow {
   int proposals, nonfinite, dropped, refined;
 };
 
-// A run's arrays, of run 0; run r's lie r · stride floats further.
+// The arrays of run 0; those of run r are r · stride floats further.
 struct Space {
   std::size_t stride;
   int batch, latent, ld_latent, ld_pixels, data;
@@ -46,8 +46,8 @@ struct Space {
   ChainArrays chains;
   int steps;  // of HMC
 
-  // What is prepared of an iteration before it begins, perhaps while a kernel of the one before it still runs: all this
-  // is there twice, the second time `slot` floats further, and nothing else may be written so early.
+  // What is prepared before an iteration begins, perhaps while a kernel of the previous one still runs. It exists
+  // twice, the second time `slot` floats further. Nothing else may be written that early.
   std::size_t slot;
   IterationState* now;
   float* x;                                    // (batch, ld_pixels)

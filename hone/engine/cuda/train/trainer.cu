@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hone/engine/cuda/train/iteration.cuh"
 #include "hone/engine/state_arrays.hpp"
 
 namespace hone::cuda {
@@ -41,7 +40,7 @@ void Trainer::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
   };
   const std::uint32_t usual = iterations;  // as many will be wanted next time, perhaps
   while (iterations > 0) {
-    if (local && iteration_ == until) launch_spread_baselines(memory_.space(), plan_.runs, launches_.queue());
+    if (local && iteration_ == until) launches_.spread_baselines();
     const std::uint32_t count = size_of_chunk(iteration_, iterations);
     iterations -= count;
     train_chunk(count, size_of_chunk(iteration_ + count, iterations > 0 ? iterations : usual), metrics);

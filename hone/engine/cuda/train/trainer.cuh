@@ -10,7 +10,7 @@
 
 namespace hone::cuda {
 
-// Makes iterations, by graphs that are recorded once.
+// Runs iterations, as graphs that are recorded once.
 class Trainer {
  public:
   Trainer(const TrainPlan& plan, const RunMemory& memory, const std::vector<std::uint64_t>& seeds);

@@ -4,8 +4,8 @@
 
 namespace hone::cuda {
 
-// A strip of the encoder's first layer where data are bits: 16 units, and k's of up to `FirstLayerSums::words` words; a
-// warp has 32 k's. What it reads of a datum are these bits alone, of this minibatch for the gradient and of the next
+// A strip of the encoder's first layer for data that are bits: 16 units, and the k's of up to `FirstLayerSums::words`
+// words; a warp has 32 k's. It reads only these bits of a datum, of this minibatch for the gradient and of the next one
 // for the product with the new weights.
 class Strip {
   static constexpr Math math = Math::tf32;  // as the refinement whose kernel reads its sums
@@ -32,8 +32,8 @@ class Strip {
   __device__ WeightTile tile() const {
     return {64 * task_.words, 2, units, theta_, theta_ + most_rows * units, gradient_, gradient_stride};
   }
-  // Bits of some data of minibatches from row0 on begin to come, for the gradient and for the product (null: not); 0
-  // where there are none. Which data, is asked for before anything waits.
+  // Rows of two minibatches from row0 on, for the gradient and for the product (null: none), whose bits `begin_bits`
+  // starts to copy; 0 beyond the batch. Data numbers are read early, before anything waits.
   class Rows {
    public:
     __device__ __forceinline__ Rows(int batch, const int* minibatch, const int* next_minibatch, int row0)
@@ -70,13 +70,13 @@ class Strip {
           *to = 0;
       }
   }
-  __device__ void clear_beyond() const {  // what is kept where the layer has no such k
+  __device__ void clear_beyond() const {  // kept weights beyond the layer's k
     const int first = min(task_.rows - task_.row0, 64 * task_.words);
 #pragma unroll 1
     for (int i = units * first + static_cast<int>(threadIdx.x); i < units * 64 * task_.words; i += update_threads)
       by_unit_[i % units * unit_stride + place_of(i / units)] = 0;
   }
-  // Σ over the batch of bits times deltas, the first of whose bits are on their way: → tile().gradient. With a barrier.
+  // Σ over the batch of bits times deltas → tile().gradient; the first bits are on their way. Ends with a barrier.
   __device__ void sum_gradient(const int* minibatch) const {
     const float* dy = task_.dy + run_ * space_.stride;
     float c[2][2][4] = {};  // k 16 i + g (+ 8) of the warp's 32, units 8 j + 2 t (+ 1)
@@ -137,7 +137,7 @@ class Strip {
     for (int i = threadIdx.x; i < 64 * task_.words * units / 4; i += update_threads)
       keep(i / 4, i % 4 * 4, reinterpret_cast<const float4*>(theta_)[i]);
   }
-  // The weights that were kept, all of them, times the minibatch, likewise → sums.
+  // All kept weights times the minibatch → sums.
   __device__ void multiply_next(const int* minibatch) const {
     float* sums = task_.sums + run_ * space_.stride + task_.col0;
 #pragma unroll 1

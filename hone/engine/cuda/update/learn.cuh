@@ -17,11 +17,11 @@ struct Figures {
   }
 };
 
-// Threads of a block that learn; the last warp has the iteration's figures.
+// Threads of a block that learn; the last warp sums the iteration's figures.
 __device__ inline int learners() { return static_cast<int>(blockDim.x) - 32; }
 
-// C_n of data that come once learn from their value; of one that comes twice, from both in turn. `datum`: those of the
-// batch, perhaps where they are read fast.
+// C_n of a datum that occurs once in the batch learns from its value; of one that occurs twice, from both in turn.
+// `datum`: those of the batch, perhaps in shared memory.
 __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& spec, int run, int term,
                                       const double* value, const int* datum) {
   const double decay = spec.baseline_decay;
@@ -44,7 +44,7 @@ __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& s
 #pragma unroll 1
   for (int c = threadIdx.x; c < space.batch; c += learners()) {
     double& kept = space.of(space.baseline[term], run)[datum[c]];
-    double now = kept;  // while the others are looked at; of no use where one of them learns for this one
+    double now = kept;  // read early; of no use if another column learns for this one
     const auto learned = [&](int column) { return alive[column] ? decay * now + (1 - decay) * value[column] : now; };
     const double usually = learned(c);
     int times = 0, last = c;

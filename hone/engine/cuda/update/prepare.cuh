@@ -62,13 +62,12 @@ __device__ inline void draw_numbers(const Space& space, const Preparation& p, in
     } else if (task == pairs) {
       space.of(space.drawn_log_uniform, run)[place] = log(pair.first);
     } else {
-      space.of(space.drawn_length, run)[place] =
-          p.shape.jitter == 0 ? p.shape.leapfrog : jittered(p.shape.leapfrog, p.shape.jitter, pair.first);
+      space.of(space.drawn_length, run)[place] = p.shape.length(pair.first);
     }
   }
 }
 
-// All of it, of one datum, by a block.
+// All of it for one datum, by a block.
 __device__ inline void prepare_datum(const Space& space, const Preparation& p, int run, std::uint32_t iteration,
                                      int column) {
   if (column == 0) begin_iteration(space, p, run, iteration);

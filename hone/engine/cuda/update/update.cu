@@ -10,7 +10,7 @@
 namespace hone::cuda {
 namespace {
 
-// A tile of a matrix of weights is a block's, and a part of it a warp's.
+// A block has a tile of a matrix of weights, and each warp a part of it.
 constexpr int side = 64, log_side_quads = 4, warp_m = 16, warp_n = 32;
 constexpr int stride = side + 8;       // of operands: a fragment touches every bank once
 constexpr int kept_stride = side + 4;  // of θ and moments: hardly a bank twice where they are packed
@@ -97,7 +97,7 @@ __device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& 
     pack_fragments<TwoHiddenLayers>(to, task, theta, kept_stride, side / 16);
 }
 
-// What blocks know of their iteration and the next; `coming`: that one's number.
+// What blocks know of their iteration; `coming`: the number of the next one.
 struct Context {
   const Space& space;
   const UpdateSpec& spec;
@@ -217,17 +217,15 @@ void launch_as(const Space& space, const Space* next, const UpdateSpec& spec, in
 std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, double rate, bool weights) {
   std::vector<UpdateTask> tasks;
   const Layer& layer = net.layer[l];
-  UpdateTask task = {l == 0 ? tape.input : tape.value[l - 1],
-                     tape.delta[l],
-                     layer.weight,
-                     l == 0 ? tape.ld_input : net.layer[l - 1].ld,
-                     layer.ld,
-                     layer.ld,
-                     layer.inputs,
-                     layer.outputs,
-                     0,
-                     0,
-                     rate};
+  UpdateTask task{.x = l == 0 ? tape.input : tape.value[l - 1],
+                  .dy = tape.delta[l],
+                  .parameter = layer.weight,
+                  .ldx = l == 0 ? tape.ld_input : net.layer[l - 1].ld,
+                  .lddy = layer.ld,
+                  .ld = layer.ld,
+                  .rows = layer.inputs,
+                  .cols = layer.outputs,
+                  .rate = rate};
   for (task.row0 = 0; weights && task.row0 < layer.inputs; task.row0 += side)
     for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += side) tasks.push_back(task);
   if (!layer.has_bias) return tasks;
@@ -244,10 +242,18 @@ std::vector<UpdateTask> strip_tasks(const Net& net, const Tape& tape, double rat
   const int words = ceil_div(layer.inputs, 64);
   for (int part = 0; part < first.parts; ++part) {
     const int begin = words * part / first.parts, end = words * (part + 1) / first.parts;
-    UpdateTask task = {nullptr,      tape.delta[0], layer.weight, 0, layer.ld, layer.ld,
-                       layer.inputs, layer.outputs, 64 * begin,   0, rate};
-    task.words = end - begin;
-    task.sums = first.sums + static_cast<std::size_t>(part * EncoderSplit::nets + index) * batch * layer.ld;
+    UpdateTask task{
+        .x = nullptr,
+        .dy = tape.delta[0],
+        .parameter = layer.weight,
+        .lddy = layer.ld,
+        .ld = layer.ld,
+        .rows = layer.inputs,
+        .cols = layer.outputs,
+        .row0 = 64 * begin,
+        .rate = rate,
+        .words = end - begin,
+        .sums = first.sums + static_cast<std::size_t>(part * EncoderSplit::nets + index) * batch * layer.ld};
     for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += Strip::units) tasks.push_back(task);
   }
   return tasks;

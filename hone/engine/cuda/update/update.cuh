@@ -36,7 +36,7 @@ struct UpdateTask {
   const float* x;   // (batch, ldx): what the layer read; null: the minibatch
   const float* dy;  // (batch, lddy): its deltas
   std::size_t parameter;
-  int ldx, lddy, ld, rows, cols, row0, col0;
+  int ldx = 0, lddy, ld, rows, cols, row0 = 0, col0 = 0;
   double rate;
   int packed_layer = -1;  // of the decoder's, where weights are packed
   int words = 0;          // of a strip, of 64 bits, from row0 on

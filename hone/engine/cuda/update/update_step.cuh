@@ -6,9 +6,9 @@
 
 namespace hone::cuda {
 
-// What blocks that make and update a tensor's gradient have in common. What comes for a block lies in shared memory: of
-// what the layer read and of its deltas so many rows of the batch at a time, as (row, unit), and θ with second moments.
-// Fetching instructions takes about as long as running them, so that hardly a loop is unrolled.
+// Shared by all blocks that compute and apply a tensor's gradient. Shared memory holds the layer's input and deltas,
+// `rows_at_once` rows of the batch at a time, as (row, unit), and θ with second moments. Fetching instructions takes
+// about as long as running them, so hardly a loop is unrolled.
 constexpr int update_threads = 256, update_warps = update_threads / 32, rows_at_once = 104;
 static_assert(rows_at_once % 8 == 0);
 
@@ -20,7 +20,7 @@ struct Step {
   std::uint32_t iteration;
   AdamCorrection correction;
 
-  // may be asked for before the kernel before has ended
+  // reads nothing that the previous kernel writes
   __device__ Step(const Space& space, const UpdateTask& task, int run)
       : Step(space, run * space.stride + task.parameter, space.of(space.state, run), *space.of(space.now, run),
              task.rate) {}
@@ -44,7 +44,7 @@ struct Step {
         correction(__ldcg(&now.adam[0]), __ldcg(&now.adam[1])) {}
 };
 
-// Part of a matrix of weights in shared memory: 2^log_quads groups of four neighbours a row.
+// Part of a matrix of weights in shared memory: 2^log_quads groups of four neighbours per row.
 struct WeightTile {
   int rows, log_quads, stride;
   float *theta, *second;  // rows `stride` floats apart
@@ -65,7 +65,7 @@ __device__ __forceinline__ void copy_tile(float* to, int stride, const float* fr
   }
 }
 
-// What this thread copied becomes ready for products in tf32, once for all warps.
+// Rounds what this thread copied to tf32, once for all warps.
 __device__ __forceinline__ void round_tile(float* tile, int stride, int rows, int log_quads) {
   float* four = tile + 4 * (static_cast<int>(threadIdx.x) & ((1 << log_quads) - 1));
 #pragma unroll 1
@@ -85,7 +85,7 @@ __device__ __forceinline__ void copy_weights(const WeightTile& tile, const Updat
               tile.log_quads);
 }
 
-// Written so that it is one store: the compiler makes four of an assignment.
+// One store: from an assignment the compiler makes four.
 __device__ __forceinline__ void store(float* to, const float4& four) {
   asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w)
                : "memory");

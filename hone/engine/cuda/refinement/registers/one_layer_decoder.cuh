@@ -1,6 +1,5 @@
 #pragma once
 
-#include "hone/engine/cuda/product/row_tiles.cuh"
 #include "hone/engine/cuda/refinement/refinement.cuh"
 #include "hone/engine/cuda/refinement/registers/register_weights.cuh"
 
@@ -187,7 +186,7 @@ class OneLayerDecoder {
     else
       finish([&](Sums& c, const Fragment& w) { mma_halves(c, w.a[0], w.a[1], z[last].x); });
   }
-  // What pads the pixels contributes nothing.
+  // Padding pixels contribute nothing.
   __device__ void begin_vectors() const {
     const Layer& layer = spec_.decoder.layer[0];
     const float* bias = space_.of(space_.parameters, run_) + layer.bias;
@@ -204,7 +203,7 @@ class OneLayerDecoder {
       }
     }
   }
-  // With barriers before and after: all have read what comes for all.
+  // With barriers before and after.
   __device__ void take_vectors() {
     __syncthreads();
     const auto two = [&](int row) {
@@ -246,7 +245,7 @@ class OneLayerDecoder {
     }
     return result;
   }
-  // By selecting, not by an address: sums are in registers.
+  // Selects; an address would move the sums out of registers.
   static __device__ __forceinline__ Sums either(bool one, const Sums& a, const Sums& b) {
     const auto pick = [&](float x, float y) {
       float result;

@@ -11,12 +11,13 @@ namespace hone::cuda {
 // the second lie in registers, as fragments: their products read nothing but activations. The other fragments, which
 // are few, lie in shared memory. A product over all of k is one warp's; but the last one, back to z, follows the one
 // before it in the same warp, and its sums are added up.
-template <class Shape, int NT>
+template <int NT>
 class RegisterDecoder {
+  using Shape = TwoHiddenLayers;
+
  public:
-  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = RegisterPlaces<Shape, NT>::point_stride,
-                       groups = 1;
-  static constexpr bool keeps_first = RegisterPlaces<Shape, NT>::keeps_first;
+  static constexpr int NC = 8 * NT, block_warps = warps, most_dims = RegisterPlaces<NT>::dims, groups = 1;
+  static constexpr bool keeps_first = RegisterPlaces<NT>::keeps_first;
 
   __device__ RegisterDecoder(const Space& space, const RefinementSpec& spec, char* shared, int run, int first)
       : space_(space),
@@ -58,7 +59,7 @@ class RegisterDecoder {
     __syncthreads();
   }
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
-    const int word = tile_word(chain / 8 * latent_tiles + d / 16, d / 2 % 8, chain % 8);
+    const int word = tile_word(chain / 8 + d / 16, d / 2 % 8, chain % 8);
     reinterpret_cast<unsigned short*>(shared_ + at().input)[2 * word + d % 2] =
         static_cast<unsigned short>(packed(z, z));
   }
@@ -89,12 +90,10 @@ class RegisterDecoder {
   }
 
  private:
-  static constexpr int blocks = Shape::blocks, latent_tiles = Shape::latent_tiles, first_tiles = Shape::first_tiles,
-                       second_tiles = Shape::second_tiles, owned_tiles = Shape::owned_tiles,
-                       pixel_tiles = Shape::pixel_tiles, forward_steps = Shape::forward_steps,
-                       back_steps = Shape::back_steps, last = 2;
+  static constexpr int blocks = Shape::blocks, first_tiles = Shape::first_tiles, second_tiles = Shape::second_tiles,
+                       owned_tiles = Shape::owned_tiles, pixel_tiles = Shape::pixel_tiles, last = 2;
 
-  static __host__ __device__ constexpr RegisterPlaces<Shape, NT> at() { return {}; }
+  static __host__ __device__ constexpr RegisterPlaces<NT> at() { return {}; }
   // do_one(n, m) for each tile of chains and each that the block may own of the second layer: a warp each.
   template <class DoOne>
   __device__ __forceinline__ void by_owned_tiles(DoOne do_one) const {
@@ -121,7 +120,7 @@ class RegisterDecoder {
   __device__ __forceinline__ Fragment& small(int i) const { return resident()[i * threads + 32 * warp_ + lane_]; }
   __device__ int g() const { return lane_ / 4; }
   __device__ int t() const { return lane_ % 4; }
-  // What follows from the thread's place is computed where it is used: weights need the registers.
+  // What depends on the thread is computed where it is used: weights need the registers.
   __device__ __forceinline__ void forget_addresses() {
     warp_ = here_only(warp_);
     lane_ = here_only(lane_);
@@ -179,9 +178,8 @@ class RegisterDecoder {
     if (warp_ < first_tiles) {
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
-        const Sums c = sum_of_products<latent_tiles, NT>(
-            for_all_chains(hidden_bias_), [&](int s) -> Fragment& { return small(Shape::first_forward + s); },
-            [&](int s) { return words(at().input, n * latent_tiles + s); });
+        Sums c = for_all_chains(hidden_bias_);
+        multiply_add(c, small(Shape::first_forward), words(at().input, n));
         first_value_[n] = packed(rectified(c));
         words(at().first, n * first_tiles + warp_) = transposed(first_value_[n]);
         if constexpr (records)
@@ -214,9 +212,9 @@ class RegisterDecoder {
     if (warp_ < pixel_tiles) {
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
-        const Sums c = sum_of_products<forward_steps, NT>(
+        const Sums c = sum_of_products<second_tiles, NT>(
             for_all_chains(last_bias_), [&](int i) -> Fragment& { return own_[i]; },
-            [&](int i) { return words(at().second, n * forward_steps + i); });
+            [&](int i) { return words(at().second, n * second_tiles + i); });
         double sums[2] = {finish<records>(n, 0, c.x, c.z, wants_value, value),
                           finish<records>(n, 1, c.y, c.w, wants_value, value)};
         if (!wants_value) continue;
@@ -264,8 +262,8 @@ class RegisterDecoder {
         Sums c[Shape::back_tiles];
 #pragma unroll
         for (int i = 0; i < Shape::back_tiles; ++i)
-          c[i] = sum_of_products<back_steps, NT>(
-              {}, [&](int s) -> Fragment& { return own_[i * back_steps + s]; },
+          c[i] = sum_of_products<pixel_tiles, NT>(
+              {}, [&](int s) -> Fragment& { return own_[i * pixel_tiles + s]; },
               [&](int s) { return words(at().residual, n * pixel_tiles + s); });
 #pragma unroll
         for (int i = 0; i < Shape::back_tiles; ++i) {
@@ -276,12 +274,11 @@ class RegisterDecoder {
         }
       }
     }
-    Fragment to_first[owned_tiles], to_z[latent_tiles];  // in time
+    Fragment to_first[owned_tiles], to_z;  // in time
     if (warp_ < first_tiles) {
 #pragma unroll
       for (int m = 0; m < owned_tiles; ++m) to_first[m] = small(Shape::second_back + m);
-#pragma unroll
-      for (int m = 0; m < latent_tiles; ++m) to_z[m] = small(Shape::first_back + m);
+      to_z = small(Shape::first_back);
     }
     boxes_.receive(sums_box, blocks * NT * 512 * ((second_tiles - rank_ + blocks - 1) / blocks));
     gather_deltas<records>();
@@ -295,13 +292,9 @@ class RegisterDecoder {
                                                 [&](int m) { return words(at().delta, n * owned_tiles + m); }));
         if constexpr (records) send_first_delta(n, c);
         if (wants_gradient) {
-          const uint2 b = transposed(packed(c));
-#pragma unroll
-          for (int m = 0; m < latent_tiles; ++m) {
-            Sums part = {};
-            multiply_add(part, to_z[m], b);
-            sums_at(at().parts, (n * latent_tiles + m) * first_tiles + warp_) = part;
-          }
+          Sums part = {};
+          multiply_add(part, to_z, transposed(packed(c)));
+          sums_at(at().parts, n * first_tiles + warp_) = part;
         }
       }
     }
@@ -334,13 +327,11 @@ class RegisterDecoder {
   }
   // This block's part of ∇_z log p(x | z) and, where wanted, of log p(x | z) → all blocks.
   __device__ void share_gradient(bool wants_value) {
-    static_assert(NT * latent_tiles <= warps);
-    const int n = warp_ / latent_tiles, tile = warp_ % latent_tiles;
+    const int n = warp_;
     GradientPlaces places;
-    if (n < NT) places = gradient_places(n, tile);  // in time
+    if (n < NT) places = gradient_places(n);  // in time
     __syncthreads();
-    if (n < NT)
-      send_gradient(places, sum_of_tiles<first_tiles, 1>(at().parts, (n * latent_tiles + tile) * first_tiles));
+    if (n < NT) send_gradient(places, sum_of_tiles<first_tiles, 1>(at().parts, n * first_tiles));
     if (wants_value) {
       const int to = warps - 1 - warp_;  // one block per warp
       if (to < blocks && lane_ < NC) {
@@ -359,15 +350,13 @@ class RegisterDecoder {
     bool any;
     int at, box;
   };
-  // Where the lane sends its part of a tile of ∇_z log p(x | z): (chain, D) of every block. Lanes four apart exchange,
-  // so that a lane sends four dimensions of one chain.
-  __device__ __forceinline__ GradientPlaces gradient_places(int n, int tile) const {
-    const int odd = g() % 2, chain = 8 * n + 2 * t() + odd, d = 16 * tile + 2 * (g() - odd);
-    GradientPlaces places;
-    places.any = d < space_.latent;
-    places.at = here_only(at().gradients + (((parity_ * blocks + rank_) * NC + chain) * most_dims + d) * 4);
-    places.box = here_only(at().boxes + 8 * (gradient_box + parity_));
-    return places;
+  // Where the lane sends its part of ∇_z log p(x | z): (chain, D) of every block. Lanes four apart exchange, so that a
+  // lane sends four dimensions of one chain.
+  __device__ __forceinline__ GradientPlaces gradient_places(int n) const {
+    const int odd = g() % 2, chain = 8 * n + 2 * t() + odd, d = 2 * (g() - odd);
+    return {d < space_.latent,
+            here_only(at().gradients + (((parity_ * blocks + rank_) * NC + chain) * most_dims + d) * 4),
+            here_only(at().boxes + 8 * (gradient_box + parity_))};
   }
   __device__ __forceinline__ void send_gradient(const GradientPlaces& places, const Sums& c) const {
     const bool odd = g() % 2;

@@ -11,28 +11,29 @@ enum RegisterBox {
   delta_box,
   gradient_box,
   box_count = gradient_box + 2
-};  // gradients: two in turn
+};  // two gradients in turn
 
-// Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves a
+// Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves per
 // lane, tile after tile for 8 chains, then for the next 8: a product reads its tile at once, without conflicts of
 // banks.
-template <class Shape, int NT>
+template <int NT>
 struct RegisterPlaces {
-  static constexpr int NC = 8 * NT;
+  using Shape = TwoHiddenLayers;
+  static constexpr int NC = 8 * NT, dims = 16;
   int input = 0, first = 0, second = 0, mask = 0, residual = 0, delta = 0, parts = 0, sums = 0, gradients = 0,
       log_likelihoods = 0, partial_values = 0, first_sums = 0, boxes = 0, fragments = 0, bytes = 0;
 
   __host__ __device__ constexpr RegisterPlaces() {
     Places places;
-    input = places.take<uint2>(32 * NT * Shape::latent_tiles);
+    input = places.take<uint2>(32 * NT);
     first = places.take<uint2>(32 * NT * Shape::first_tiles);
     second = places.take<uint2>(32 * NT * Shape::second_tiles);
     mask = places.take<uint2>(32 * NT * Shape::owned_tiles);
     residual = places.take<uint2>(32 * NT * Shape::pixel_tiles);
     delta = places.take<uint2>(32 * NT * Shape::owned_tiles);
     sums = places.take<float4>(32 * NT * Shape::blocks * Shape::owned_tiles);
-    parts = places.take<float4>(32 * NT * Shape::first_tiles * Shape::latent_tiles);
-    gradients = places.take<float>(2 * Shape::blocks * NC * point_stride);
+    parts = places.take<float4>(32 * NT * Shape::first_tiles);
+    gradients = places.take<float>(2 * Shape::blocks * NC * dims);
     log_likelihoods = places.take<double>(2 * Shape::blocks * NC);
     partial_values = places.take<double>(Shape::pixel_tiles * NC);
     first_sums = places.take<float4>(32 * NT * Shape::blocks * Shape::owned_tiles);
@@ -40,9 +41,8 @@ struct RegisterPlaces {
     fragments = places.take<uint4>(threads * Shape::in_shared);
     bytes = places.bytes();
   }
-  static constexpr int point_stride = 16 * Shape::latent_tiles;
   static constexpr bool keeps_first = NT == 1;
-  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, NC, point_stride, keeps_first}; }
+  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, NC, dims, keeps_first}; }
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -66,8 +66,8 @@ __device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
 // k is there in the order of `by_parity`.
 __device__ __forceinline__ uint2 transposed(uint2 words) { return {transposed(words.x), transposed(words.y)}; }
 
-// Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves a lane, tile after
-// tile.
+// Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves per lane, tile
+// after tile.
 __device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
   return (32 * tile + 4 * chain + pair % 4) * 2 + pair / 4;
 }

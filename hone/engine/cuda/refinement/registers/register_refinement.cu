@@ -10,19 +10,34 @@
 namespace hone::cuda {
 namespace {
 
-// This block's number, asked for anew each time: it needs no register until then.
+// This block's number, read anew each time: it needs no register until then.
 [[maybe_unused]] __device__ __forceinline__ int this_block() {
   int block;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
   return block;
 }
 
-// Of a decoder's shape, with 8 · NT chains per cluster.
+// With 8 · NT chains per cluster.
 template <class Shape, int NT>
-using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<Shape, NT>, OneLayerPlaces<NT>>;
+using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<NT>, OneLayerPlaces<NT>>;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 template <class Shape, int NT>
-using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<Shape, NT>, OneLayerDecoder<NT>>;
+using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<NT>, OneLayerDecoder<NT>>;
+
+template <class Chain>  // Refinement::Chain
+[[maybe_unused]] __device__ __forceinline__ Datum refined_datum(const DrawnDatum& q, const Chain& chain) {
+  const bool alive = chain.first_value != -infinity;
+  return {.mean = q.mean,
+          .sd = q.sd,
+          .noise = q.noise,
+          .raw_sd = q.raw_sd,
+          .zt = chain.z,
+          .grad_p0 = chain.first_gradient,
+          .alive = alive,
+          .log_p0 = alive ? chain.first_value : 0,
+          .value = alive ? chain.value : 0,
+          .baseline = {q.baseline[0], q.baseline[1]}};
+}
 #endif
 
 template <class Shape, int NT, bool stay>
@@ -67,20 +82,8 @@ __global__ void __launch_bounds__(threads, 1)
                                                : draws_of(space, run, decoder.first()));
     if (around.there) {
       const auto after = encoder(this_block());
-      after.ascend(around.ascend, around.objective, [&](int column) -> Datum {
-        const DrawnDatum q = after.own(draws);
-        const auto chain = refinement.chain(column - decoder.first());
-        const bool alive = chain.first_value != -infinity;
-        return {q.mean,
-                q.sd,
-                q.noise,
-                q.raw_sd,
-                chain.z,
-                chain.first_gradient,
-                alive,
-                alive ? chain.first_value : 0,
-                alive ? chain.value : 0,
-                {q.baseline[0], q.baseline[1]}};
+      after.ascend(around.ascend, around.objective, [&](int column) {
+        return refined_datum(after.own(draws), refinement.chain(column - decoder.first()));
       });
     }
   } else {
@@ -100,7 +103,7 @@ RefinementKernel kernel_of(const RefinementPlan& plan) {
 
 template <class Shape>
 RefinementPlan plan_of(const DecoderShape& decoder, int chains) {
-  return {.weights = WeightPlace::registers,
+  return {.kind = PathKind::registers,
           .depth = decoder.net.depth,
           .cluster = Shape::blocks,
           .chains = chains,

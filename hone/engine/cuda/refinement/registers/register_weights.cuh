@@ -26,40 +26,36 @@ struct PackedTile {
   bool by_parity;
 };
 
-// How large a decoder with two hidden layers may be whose weights stay in the registers of a cluster, as tiles of 16
-// units. A block owns a slice of the pixels, and tiles rank, rank + blocks … of the second hidden layer.
-template <int blocks_, int latent_tiles_, int first_tiles_, int second_tiles_, int pixel_tiles_>
-struct RegisterShape {
-  static constexpr int blocks = blocks_, latent_tiles = latent_tiles_, first_tiles = first_tiles_,
-                       second_tiles = second_tiles_, pixel_tiles = pixel_tiles_;
+// A decoder with two hidden layers whose weights stay in the registers of a cluster: up to 16, 208, 208 and 896 units,
+// as tiles of 16. A block owns a slice of the pixels, and tiles rank, rank + blocks … of the second
+// hidden layer.
+struct TwoHiddenLayers {
+  static constexpr int blocks = 8, first_tiles = 13, second_tiles = 13, pixel_tiles = 7;
   static constexpr bool hidden = true;
   static constexpr int owned_tiles = (second_tiles + blocks - 1) / blocks;  // of the second layer, of a block at most
 
   // A warp's part of the last layer. Forward it has a tile of pixels and all of k. Back, warps that have no pixels
-  // share the tiles below, two each. The warps that are left have the second layer's forward products.
-  static constexpr int forward_steps = second_tiles, back_steps = pixel_tiles;
+  // share the tiles below, two each. The remaining warps have the second layer's forward products.
   static constexpr int back_warp = pixel_tiles, back_warps = (second_tiles + 1) / 2, back_tiles = 2;
   static constexpr int second_warp = back_warp + back_warps;
-  static_assert(first_tiles >= 2 && first_tiles <= second_warp && second_warp + owned_tiles <= warps);
-  static_assert(blocks <= warps);
+  static_assert(first_tiles <= second_warp && second_warp + owned_tiles <= warps && blocks <= warps);
 
-  // A thread's fragments. Of the hidden layers, which are few, in shared memory (warp = tile of the first layer, be it
-  // results or k); then those in its own registers: of the last layer forward or back, or of the second layer (k =
-  // tiles of the first).
-  static constexpr int own = std::max({forward_steps, back_tiles* back_steps, first_tiles});
+  // A thread's fragments. Those of the hidden layers, which are few, are in shared memory (warp = tile of the first
+  // layer, as results or as k). The others are in its own registers: of the last layer forward or back, or of the
+  // second layer (k = tiles of the first).
+  static constexpr int own = std::max({second_tiles, back_tiles* pixel_tiles, first_tiles});
   enum Place {
     first_forward = 0,
-    second_back = latent_tiles,
+    second_back = 1,
     first_back = second_back + owned_tiles,
-    in_shared = first_back + latent_tiles,
+    in_shared,
     fragments = in_shared + own
   };
   static constexpr int packed_blocks = blocks;  // each has fragments of its own
 
-  static __device__ int slice_tiles(int outputs) { return Slice(outputs, blocks, 0).width / 16; }
   // Where the tile of a layer's weights from 16 inputs to 16 outputs lies, of a layer whose outputs are so many.
   static __device__ PackedTile forward(int layer, int in, int out, int outputs) {
-    if (layer == 0) return {0, blocks, first_forward + in, out, false};
+    if (layer == 0) return {0, blocks, first_forward + in, out, false};  // in = 0
     if (layer == 1) return {out % blocks, 1, in_shared + in, second_warp + out / blocks, true};
     const int width = slice_tiles(outputs);
     return {out / width, 1, in_shared + in, out % width, true};
@@ -69,18 +65,21 @@ struct RegisterShape {
     if (layer == 0) return {0, blocks, first_back + in, out, true};
     if (layer == 1) return {out % blocks, 1, second_back + out / blocks, in, true};
     const int width = slice_tiles(outputs);
-    return {out / width, 1, in_shared + in / back_warps * back_steps + out % width, back_warp + in % back_warps, false};
+    return {out / width, 1, in_shared + in / back_warps * pixel_tiles + out % width, back_warp + in % back_warps,
+            false};
   }
 
   static constexpr bool holds(const Net& net) {
-    return net.depth == 3 && net.inputs() <= 16 * latent_tiles && net.outputs() <= blocks * 16 * pixel_tiles &&
+    return net.depth == 3 && net.inputs() <= 16 && net.outputs() <= blocks * 16 * pixel_tiles &&
            net.layer[0].outputs <= 16 * first_tiles && net.layer[1].outputs <= 16 * second_tiles;
   }
+
+ private:
+  static __device__ int slice_tiles(int outputs) { return Slice(outputs, blocks, 0).width / 16; }
 };
-using TwoHiddenLayers = RegisterShape<8, 1, 13, 13, 7>;  // up to 16, 208, 208, 896 units
 
 // Without hidden layers every block has all weights, and chains of its own: nothing crosses. A warp has tiles warp,
-// warp + 16 … of pixels in its registers; those that are left, in shared memory, have four warps each.
+// warp + 16 … of pixels in its registers; four warps share each of the remaining tiles, in shared memory.
 struct NoHiddenLayers {
   static constexpr int blocks = 8, latent_tiles = 4, own_tiles = 3, extra_tiles = warps / latent_tiles;
   static constexpr int own = own_tiles * latent_tiles, in_shared = 1, fragments = in_shared + own, packed_blocks = 1;
@@ -163,9 +162,8 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
   return result;
 }
-// A block's fragments come from where they were packed: the first to shared memory, where they stay; a thread's own
-// to its registers. Or in two parts, between which they come: `staged` of the own ones lie in shared memory for a
-// while.
+// Loads a block's fragments from where they were packed: the first to shared memory, where they stay; a thread's own to
+// its registers. Or in two parts, with other work between them: `staged` of a thread's own wait in shared memory.
 template <class Shape>
 __device__ __forceinline__ void take_fragments(Fragment (&own)[Shape::own], Fragment* resident, const Fragment* from) {
   from += threadIdx.x;
@@ -183,7 +181,7 @@ __device__ __forceinline__ void begin_fragments(Fragment* resident, const Fragme
   if (staged > 0) copy_bytes(stage, from + in_shared * threads, staged * bytes, box);
   box.expect((in_shared + staged) * bytes);
 }
-// Those that are not staged come to registers between, if there are as many (`has_rest`: they are there already).
+// Those that are not staged may come to registers in between (`has_rest`: they did).
 template <class Shape>
 __device__ __forceinline__ void take_rest(Fragment (&own)[Shape::own], const Fragment* from, int staged) {
   from += Shape::in_shared * threads + threadIdx.x;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "hone/engine/cuda/product/row_tiles.cuh"
 #include "hone/engine/cuda/refinement/refinement.cuh"
+#include "hone/engine/cuda/refinement/streamed/row_tiles.cuh"
 
 namespace hone::cuda {
 

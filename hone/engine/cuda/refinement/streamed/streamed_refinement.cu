@@ -56,7 +56,7 @@ __global__ void pack(Space space, Net net, int lines) {
 
 template <class Shape>
 RefinementPlan plan_of(const Net& net) {
-  return {.weights = WeightPlace::streamed,
+  return {.kind = PathKind::streamed,
           .depth = net.depth,
           .cluster = 1,
           .chains = Shape::chains,

@@ -6,12 +6,11 @@
 namespace hone::cuda {
 
 // Weights of a decoder by tiles, for warps that carry 16 rows: what one product sums is what the next one reads. A tile
-// is (16, 16) weights as halves, four matrices (8, 8) of one line an output unit: outputs 0 to 7 with inputs 0 to 7 and
-// 8 to 15, then outputs 8 to 15. It serves forward and, transposed, back. Tiles of a layer: for every 16 outputs (a
+// is (16, 16) weights as halves, four matrices (8, 8) of one line per output unit: outputs 0 to 7 with inputs 0 to 7
+// and 8 to 15, then outputs 8 to 15. It serves forward and, transposed, back. Tiles of a layer: for every 16 outputs (a
 // pair of the products' columns) all inputs.
 inline constexpr int tile_lines = 32;    // of 16 bytes
 inline constexpr int hidden_steps = 13;  // tiles of a hidden layer's units: up to 208
-inline constexpr float never = -1e30f;   // bias of pixels that are not there: log p(0) = 0
 
 // Line i of a layer's tiles, of so many steps of inputs.
 __device__ __forceinline__ uint4 packed_line(const float* parameters, const Layer& layer, int steps, int i) {
@@ -101,12 +100,8 @@ struct RowSum {
     product += product * tail;
     return x - (a < 0.0f ? tail : 1.0f) * __fdividef(1.0f, 1.0f + tail);
   }
-  __device__ __forceinline__ void take_logarithm() {
-    sum -= __logf(product);
-    product = 1;
-  }
   __device__ __forceinline__ float total() {
-    take_logarithm();
+    sum -= __logf(product);
     sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
     return sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
   }
