@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "hone/base/scalar.hpp"
 #include "hone/base/statistics.hpp"
 #include "hone/latent/amortized_family.hpp"
 #include "hone/latent/encoder.hpp"
+#include "hone/latent/model.hpp"
 #include "hone/objective/objective.hpp"
 #include "tests/latent/support.hpp"
 #include "tests/support/differences.hpp"
@@ -262,6 +265,42 @@ TEST(AmortizedObjective, Vcd) {
   check_objective("vcd", Entropy::sampled);
 }
 TEST(AmortizedObjective, Li2017) { check_objective("li2017", Entropy::analytic); }
+
+// Whatever the widths, the activation and the scale of the data: outputs start at a tenth, and so q near N(0, 0.7²).
+TEST(AmortizedGaussian, ScaledWeightsStartEveryModelAlike) {
+  constexpr int data = 500, width = 300;
+  for (const double scale : {1e-3, 1.0, 1e3})
+    for (const std::vector<int>& hidden : {std::vector<int>{}, std::vector<int>{8}, std::vector<int>{300, 40, 120}})
+      for (const Activation activation : {Activation::relu, Activation::tanh}) {
+        std::vector<double> values(static_cast<std::size_t>(data) * width);
+        PhiloxSource(3).normals({Purpose::synthesize}, values);
+        for (double& x : values) x *= scale;
+        const DataSet train(values, {width, 1});
+        hone::Model<double> model({.kind = ModelKind::gaussian_mf,
+                                   .latent = 40,
+                                   .hidden = {},
+                                   .encoder_hidden = hidden,
+                                   .activation = activation},
+                                  train);
+        model.initialize(PhiloxSource(4));
+        Minibatch<double> batch = model.minibatch(data);
+        std::vector<int> all(data);
+        std::iota(all.begin(), all.end(), 0);
+        model.expand(train, all, 0, data, batch);
+        EncoderTape<double> tape;
+        Matrix<double> mean(40, data), sd(40, data);
+        model.encoder().prepare(tape, batch.view());
+        model.encoder().forward(tape, 0, data, mean, sd);
+        double square_of_means = 0, lowest = 1, highest = 0;
+        for (const double m : mean.view().flat()) square_of_means += square(m) / (40.0 * data);
+        for (const double s : sd.view().flat()) lowest = std::min(lowest, s), highest = std::max(highest, s);
+        const std::string what = std::to_string(scale) + ", " + std::to_string(hidden.size()) + " hidden layers";
+        EXPECT_GT(std::sqrt(square_of_means), 0.02) << what;
+        EXPECT_LT(std::sqrt(square_of_means), 0.2) << what;
+        EXPECT_GT(lowest, 0.3) << what;
+        EXPECT_LT(highest, 1.3) << what;
+      }
+}
 
 }  // namespace
 }  // namespace hone::test

@@ -156,42 +156,6 @@ TEST(Network, StartsLikeTheAuthors) {
   EXPECT_NEAR(deviation(linear.of(0)), 0.01, 0.0002);
 }
 
-// Whatever the widths, the activation and the scale of the data: outputs start at a tenth, and so q near N(0, 0.7²).
-TEST(Network, ScaledWeightsStartEveryModelAlike) {
-  constexpr int data = 500, pixels = 300;
-  for (const double scale : {1e-3, 1.0, 1e3})
-    for (const std::vector<int>& hidden : {std::vector<int>{}, std::vector<int>{8}, std::vector<int>{300, 40, 120}})
-      for (const Activation activation : {Activation::relu, Activation::tanh}) {
-        std::vector<double> values(static_cast<std::size_t>(data) * pixels);
-        PhiloxSource(3).normals({Purpose::synthesize}, values);
-        for (double& x : values) x *= scale;
-        const DataSet train(values, {pixels, 1});
-        Model<double> model({.kind = ModelKind::gaussian_mf,
-                             .latent = 40,
-                             .hidden = {},
-                             .encoder_hidden = hidden,
-                             .activation = activation},
-                            train);
-        model.initialize(PhiloxSource(4));
-        Minibatch<double> batch = model.minibatch(data);
-        std::vector<int> all(data);
-        std::iota(all.begin(), all.end(), 0);
-        model.expand(train, all, 0, data, batch);
-        EncoderTape<double> tape;
-        Matrix<double> mean(40, data), sd(40, data);
-        model.encoder().prepare(tape, batch.view());
-        model.encoder().forward(tape, 0, data, mean, sd);
-        double square_of_means = 0, lowest = 1, highest = 0;
-        for (const double m : mean.view().flat()) square_of_means += square(m) / (40.0 * data);
-        for (const double s : sd.view().flat()) lowest = std::min(lowest, s), highest = std::max(highest, s);
-        const std::string what = std::to_string(scale) + ", " + std::to_string(hidden.size()) + " hidden layers";
-        EXPECT_GT(std::sqrt(square_of_means), 0.02) << what;
-        EXPECT_LT(std::sqrt(square_of_means), 0.2) << what;
-        EXPECT_GT(lowest, 0.3) << what;
-        EXPECT_LT(highest, 1.3) << what;
-      }
-}
-
 TEST(Network, ScaledBiasesStartAtZero) {
   Parameters<float> parameters;
   Decoder<float> vae({10, {200, 100}, 784}, parameters);
