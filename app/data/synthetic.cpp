@@ -51,11 +51,9 @@ DataSet synthetic_data(std::uint64_t seed, int begin, int end) {
   for (int datum = begin; datum < end; ++datum) {
     const Blob blob = blob_of(random, static_cast<std::uint32_t>(datum));
     random.uniforms({Purpose::synthesize, 1, static_cast<std::uint32_t>(datum)}, u);
+    std::size_t pixel = 0;
     for (int i = 0; i < shape.rows; ++i)
-      for (int j = 0; j < shape.cols; ++j) {
-        const auto pixel = static_cast<std::size_t>(i * shape.cols + j);
-        bits[pixel] = blob.covers(i, j) != (u[pixel] < flipped);
-      }
+      for (int j = 0; j < shape.cols; ++j, ++pixel) bits[pixel] = blob.covers(i, j) != (u[pixel] < flipped);
     rows.append(bits);
   }
   return DataSet(std::move(rows), shape);

@@ -33,7 +33,7 @@ std::string problem_of(const RunRecord& run) {
 std::string without_seed(const RunRecord& run) {
   std::string text;
   for (const auto& [key, value] : run.config)
-    if (key != "seed" && key != "threads") text += key + "=" + value + "\n";
+    if (key != "seed" && key != "threads") text += fmt::format("{}={}\n", key, value);
   return text;
 }
 

@@ -158,6 +158,8 @@ template class LayerStack<double>;
 template class LayerStack<Bf16>;
 template class Network<float>;
 template class Network<double>;
+template void Network<float>::pack_into(LayerStack<float>&, int, int) const;
 template void Network<float>::pack_into(LayerStack<Bf16>&, int, int) const;
+template void Network<double>::pack_into(LayerStack<double>&, int, int) const;
 
 }  // namespace hone

@@ -47,11 +47,13 @@ struct BlockOperands {
   const Real* bias;
 };
 
+static constexpr int at_least_one(int size) { return size > 0 ? size : 1; }  // no array has size 0
+
 // M whole vectors and H half ones, N columns, all in registers. Every sum runs over k in order, whatever M and N.
 template <class S, int M, int H, int N>
 void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
   const auto [steps, a0, a_step, b0, b_step, b_column, bias] = operands;
-  typename S::V sum[M > 0 ? M : 1][N];
+  typename S::V sum[at_least_one(M)][N];
   typename S::HalfV half[N];
 #pragma GCC unroll 8
   for (int n = 0; n < N; ++n) {
@@ -62,7 +64,7 @@ void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
   const auto* a = a0;
   const auto* b = b0;
   for (int step = 0; step < steps; ++step, a += a_step, b += b_step) {
-    typename S::Factors factor[M > 0 ? M : 1];
+    typename S::Factors factor[at_least_one(M)];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) factor[m] = S::factors(a + m * S::lanes * S::depth);
 #pragma GCC unroll 8

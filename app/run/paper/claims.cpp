@@ -190,7 +190,7 @@ std::vector<SecondsPoint> seconds_points(Scale scale, const std::string& data, c
     std::string text = fmt::format("# timed in turns: {} iterations of each\n", iterations);
     double seconds = 0;
     for (const std::string objective : {"vcd", "hoffman"}) {
-      TrainRunConfig config = paper_config(model + "-fashion-" + objective);
+      TrainRunConfig config = paper_config(fmt::format("{}-fashion-{}", model, objective));
       config.data = data;
       config.binarization = Binarization::automatic;
       config.engine = EngineKind::cpu;
