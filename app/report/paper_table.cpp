@@ -20,7 +20,9 @@ std::vector<std::pair<std::string, std::string>> paper_settings(const PaperCell&
   settings.set("engine", "cpu", "paper");
   resolve(config);
   std::vector<std::pair<std::string, std::string>> result;
-  for (const auto& [key, value] : identity_of(config)) result.emplace_back(key, settings.text(key));
+  const std::set<std::string> of_vcd = {"score_bound", "schedule.alpha_from", "schedule.alpha_until"};
+  for (const auto& [key, value] : identity_of(config))
+    if (cell.objective == "vcd" || !of_vcd.contains(key)) result.emplace_back(key, settings.text(key));
   return result;
 }
 
