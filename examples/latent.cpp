@@ -33,6 +33,6 @@ int main() {
   hone::EvaluationConfig evaluation;
   evaluation.samples = 1000;
   const auto summary = hone::summarize(engine->evaluate(test, evaluation, {}));
-  std::printf("test log-likelihood %.2f ± %.2f a datum\n", summary.mixture.mean, summary.mixture.se);
+  std::printf("test log-likelihood %.2f ± %.2f per datum\n", summary.mixture.mean, summary.mixture.se);
   return std::isfinite(summary.mixture.mean) ? 0 : 1;
 }

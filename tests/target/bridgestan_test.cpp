@@ -16,7 +16,7 @@
 namespace hone {
 namespace {
 
-std::string fake(const std::string& kind) { return std::string(HONE_FAKES) + "/libfake_" + kind + ".so"; }
+std::string fake(const std::string& kind) { return std::string(HONE_FAKES "/libfake_") + kind + ".so"; }
 
 // What a fake library counted.
 int counted(const std::string& kind, const char* what) {
