@@ -18,13 +18,13 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-
 ITERATIONS = 5000
 
 
 def made_up(kind, seed, count, width, rank):
     """Data of low rank: counts, or real numbers with noise."""
+    import numpy as np
+
     rng = np.random.default_rng(seed)
     a = rng.normal(size=(count, rank)) @ rng.normal(size=(rank, width)) / math.sqrt(rank)
     if kind == "poisson":
@@ -81,7 +81,7 @@ def summarize(path):
     for line in path.read_text().splitlines():
         row = json.loads(line)
         rows.setdefault(row["index"], {})[row["objective"]] = row
-    pairs = [(index, pair["kl"], pair["vcd"]) for index, pair in sorted(rows.items()) if len(pair) == 2]
+    pairs = [(index, pair["kl"], pair["vcd"]) for index, pair in sorted(rows.items()) if len(pair) == 2 and pair["kl"]["exit_code"] == 0]
     failed = 0
     for index, kl, vcd in pairs:
         bad = vcd["exit_code"] != 0 or vcd["trouble"] or vcd["elbo"] < kl["elbo"] - max(20, abs(kl["elbo"]) / 4)
@@ -107,6 +107,8 @@ def main():
         return summarize(given.out)
     if not given.hone:
         parser.error("which program? expected the path of hone")
+    import numpy as np
+
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for kind in ("poisson", "gaussian"):

@@ -178,6 +178,13 @@ void TrainCommand::note_idle_keys() const {
   std::string text;
   for (const std::string& key : idle_keys(config)) text += (text.empty() ? "" : "; ") + settings.origin(key);
   if (!text.empty()) fmt::print(stderr, "note: {}: no effect under objective {}\n", text, settings.text("objective"));
+  const Ramp& ramp = config.objective.ramp;
+  if (config.objective.kind == ObjectiveKind::vcd && config.iterations < ramp.until)
+    fmt::print(
+        stderr,
+        "note: alpha reaches only {:.3f} of its value: the run ends at iteration {}, and schedule.alpha_until is "
+        "{}\n",
+        ramp.at(config.iterations), config.iterations, ramp.until);
 }
 
 void TrainCommand::run() {

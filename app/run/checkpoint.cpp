@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "app/run/safetensors.hpp"
+#include "app/run/train_config.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 #include "hone/base/random.hpp"
@@ -176,14 +177,16 @@ void set_aside_damaged(const fs::path& folder) {
 
 void check_identity(const fs::path& origin, const std::map<std::string, std::string>& stored,
                     const std::map<std::string, std::string>& wanted) {
+  std::map<std::string, std::string> whole = stored;
+  complete_identity(whole);
   const auto value_of = [](const auto& map, const std::string& key) {
     const auto entry = map.find(key);
     return entry == map.end() ? std::string("nothing") : entry->second;
   };
-  for (const auto* map : {&wanted, &stored})
-    for (const auto& entry : *map) {
+  for (const auto& map : {wanted, whole})
+    for (const auto& entry : map) {
       const std::string& key = entry.first;
-      const std::string before = value_of(stored, key), now = value_of(wanted, key);
+      const std::string before = value_of(whole, key), now = value_of(wanted, key);
       if (before != now)
         throw KeyError(key, fmt::format("{} has {} = {}, which is now {}; this defines the model and cannot change",
                                         origin.string(), key, before, now));

@@ -13,6 +13,7 @@ namespace hone {
 namespace {
 
 constexpr int patience = 3;            // report intervals
+constexpr double lost_nats = 100;      // an ELBO of real numbers may pass through 0
 constexpr double fallen_share = 0.25;  // of the best ELBO's size …
 constexpr double fallen_nats = 20;     // … and at least this
 
@@ -24,7 +25,7 @@ std::optional<Trouble::Kind> kind_of(double elbo, double best, double vcd) {
 
 }  // namespace
 
-bool q_is_lost(double elbo, double vcd) { return vcd > 5 * std::abs(elbo); }
+bool q_is_lost(double elbo, double vcd) { return vcd > std::max(5 * std::abs(elbo), lost_nats); }
 
 std::string Trouble::text() const {
   return kind == Kind::q_lost
@@ -32,19 +33,20 @@ std::string Trouble::text() const {
                    "q was left behind since iteration {}: it does not follow its chains (a VCD of {:.4g} nats "
                    "at an ELBO of {:.4g})",
                    since, vcd, elbo)
-             : fmt::format("the ELBO fell since iteration {}: it is {:.4g} now and was {:.4g} at its best", since, elbo,
-                           best);
+             : fmt::format("the ELBO has fallen since iteration {}: it is {:.4g} now and was {:.4g} at its best", since,
+                           elbo, best);
 }
 
 std::string advice(const TrainRunConfig& config) {
-  const bool vcd = config.objective.kind == ObjectiveKind::vcd;
+  const ObjectiveConfig& objective = config.objective;
+  const bool vcd = objective.kind == ObjectiveKind::vcd && objective.alpha > 0;
   std::string text;
   const auto add = [&](bool helps, const std::string& what) {
     if (helps) text += (text.empty() ? "" : ", ") + what;
   };
   add(config.train.model.initial == InitialWeights::paper, "init = \"scaled\"");
-  add(vcd && config.objective.score_bound == no_bound, "score_bound = 3");
-  add(vcd, fmt::format("a later start of the VCD (schedule.alpha_until above {})", config.objective.ramp.until));
+  add(vcd && objective.score_bound == no_bound && objective.estimator == Estimator::full, "score_bound = 3");
+  add(vcd, fmt::format("a later start of the VCD (schedule.alpha_until above {})", objective.ramp.until));
   add(true, "smaller rates (rate_mean, rate_scale, rate_model)");
   return "What may help: " + text;
 }

@@ -40,9 +40,9 @@ class TrainHealth {
   std::optional<Trouble> trouble_;
 };
 
-// Whether the refined draws left q so far behind that it hardly follows. In a good training the VCD is smaller than the
-// size of the ELBO, or a few times as large; if standard deviations of q collapsed, it is many times larger
-// (docs/reproduction.md).
+// Whether the refined draws left q so far behind that it hardly follows. In a good training the VCD is some dozens of
+// nats, smaller than the size of the ELBO or a few times as large; if standard deviations of q collapsed, it is many
+// times larger (docs/reproduction.md).
 bool q_is_lost(double elbo, double vcd);
 
 }  // namespace hone

@@ -20,7 +20,7 @@ std::map<std::string, std::string> identity_of(const TrainRunConfig& config, con
 }
 
 TrainRunConfig read_train_config(const fs::path& path, int threads) {
-  TrainRunConfig config;
+  TrainRunConfig config = paper_run_config();  // a file of an earlier version lacks keys; it trained by the paper's
   Settings settings = train_settings(config);
   settings.read_file(path);
   config.threads = threads;
@@ -49,9 +49,8 @@ void TrainRecord::say(const std::string& text) const {
 }
 
 void TrainRecord::restore() {
-  auto found = find_checkpoint(path_, [this](const std::string& text) { say(text); });
+  const auto found = find_checkpoint(path_, [this](const std::string& text) { say(text); });
   if (!found) return start_anew();
-  complete_identity(found->checkpoint.identity);
   check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
   const std::uint32_t made = found->checkpoint.state.iteration;
   if (made > config_.iterations)

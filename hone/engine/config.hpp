@@ -28,7 +28,7 @@ Gradients trajectory_gradients(Precision precision);
 
 /// The VCD as training uses it unless told otherwise: it starts as Hoffman's method, which hands over to the VCD, and
 /// bounds the weight of the noisiest term.
-inline constexpr VcdConfig default_training_vcd{.ramp = {.from = 1000, .until = 5000}, .score_bound = 3};
+inline constexpr VcdConfig default_training_vcd{.ramp = {.from = 500, .until = 2000}, .score_bound = 3};
 
 /// Everything that defines the training of a model. The defaults train from any start (docs/train.md); `paper()` has
 /// the paper's settings.

@@ -35,7 +35,9 @@ class Decoder {
   int pixels() const { return config_.pixels; }
   const DecoderConfig& config() const { return config_; }
 
-  void initialize(const RandomSource& random, InitialWeights initial) { network_.initialize(random, initial, config_.latent); }
+  void initialize(const RandomSource& random, InitialWeights initial) {
+    network_.initialize(random, initial, config_.latent);
+  }
   void pack(int part = 0, int parts = 1);  // call after the parameters change; thread i of n packs part i
 
   // log p(x, z) for each column of z (D, n), where column c goes with datum[c] of the minibatch. Values are always

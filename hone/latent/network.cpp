@@ -102,7 +102,8 @@ Network<Real>::Network(const NetworkConfig& config, const std::string& name, Dir
 template <class Real>
 double Network<Real>::start_scale(std::size_t layer, InitialWeights initial, double length) const {
   const bool output = layer + 1 == tensors_.size();
-  if (initial == InitialWeights::paper) return config_.hidden.empty() ? 0.01 : output ? 1 : 1 / std::sqrt(config_.hidden[layer]);
+  if (initial == InitialWeights::paper)
+    return config_.hidden.empty() ? 0.01 : output ? 1 : 1 / std::sqrt(config_.hidden[layer]);
   const double squares = layer == 0 ? (length > 0 ? length : 1) : config_.hidden[layer - 1];
   const double gain = config_.activation == Activation::relu ? 2 : 1;  // a ReLU halves the mean square
   return output ? 0.1 / std::sqrt(squares) : std::sqrt(gain / squares);

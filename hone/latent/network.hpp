@@ -74,11 +74,12 @@ class Network {
   const NetworkConfig& config() const { return config_; }
   const LayerStack<Real>& layers() const { return layers_; }
 
-  // InitialWeights::scaled: weights N(0, s²), where the layer's outputs get a variance of one for inputs whose squared length
-  // has the mean `length` (layer 0) or units whose squares have the mean one (the others); a tenth of that for the
-  // output layer, so that q starts near N(0, 0.7²) and the model near independent data; biases 0. InitialWeights::paper: N(0, 1)
-  // divided by the square root of the layer's width for hidden layers, N(0, 1) for the output layer, 0.01 N(0, 1) for a
-  // network without hidden layers; biases alike. Each tensor has its own stream of random numbers.
+  // InitialWeights::scaled: weights N(0, s²), where the layer's outputs get a variance of one for inputs whose squared
+  // length has the mean `length` (layer 0) or units whose squares have the mean one (the others); a tenth of that for
+  // the output layer, so that q starts near N(0, 0.7²) and the model near independent data; biases 0.
+  // InitialWeights::paper: N(0, 1) divided by the square root of the layer's width for hidden layers, N(0, 1) for the
+  // output layer, 0.01 N(0, 1) for a network without hidden layers; biases alike. Each tensor has its own stream of
+  // random numbers.
   void initialize(const RandomSource& random, InitialWeights initial, double length);
 
   // Call after the parameters change; thread i of n packs part i.

@@ -27,7 +27,7 @@ enum class Entropy { automatic, analytic, sampled };
 
 /// A factor that grows over iterations, counted from 1: 0 up to `from`, then a straight line, 1 from `until` on.
 struct Ramp {
-  std::uint32_t from = 0;   ///< the last iteration at 0
+  std::uint32_t from = 0;   ///< the last iteration at 0, unless `until` is not above it
   std::uint32_t until = 0;  ///< the first iteration at 1; 0: always 1
   /// The factor of an iteration.
   constexpr double at(std::uint32_t iteration) const {

@@ -127,11 +127,20 @@ TEST_F(Train, SaysWhenQDoesNotFollow) {
             std::string::npos);
   EXPECT_NE(hone(paper + "--set report_every=1 --iterations 4 --out d").err.find(words), std::string::npos)
       << "while it runs";
-  for (const std::string objective : {"kl", "vcd"})
-    EXPECT_EQ(hone("train c.toml --set objective=" + objective + " --out c-" + objective).out.find("WRONG"),
-              std::string::npos);
   EXPECT_EQ(hone("report a --out a.html").code, 0);
   EXPECT_NE(read("a.html").find(words), std::string::npos);
+  EXPECT_EQ(hone("train c.toml --set objective=kl --out c-kl").out.find("WRONG"), std::string::npos);
+  EXPECT_EQ(
+      hone("train c.toml --set schedule.alpha_from=10 --set schedule.alpha_until=50 --out c-vcd").out.find("WRONG"),
+      std::string::npos);
+}
+
+TEST_F(Train, SaysWhenTheRunEndsBeforeTheVcdTakesOver) {
+  const std::string note =
+      "note: alpha reaches only 0.250 of its value: the run ends at iteration 40, and schedule.alpha_until is 100";
+  const std::string schedule = "train c.toml --set schedule.alpha_from=20 --set schedule.alpha_until=100 ";
+  EXPECT_NE(hone(schedule + "--iterations 40 --out a").err.find(note), std::string::npos);
+  EXPECT_EQ(hone(schedule + "--iterations 100 --out b").err.find("note:"), std::string::npos);
 }
 
 TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
@@ -152,7 +161,7 @@ TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {
   expect_bad_config("objective = \"kl\"\nscore_bound = 5",
                     "bad.toml:3: score_bound: only objective vcd uses it; leave it out");
   expect_bad_config("[schedule]\nalpha_from = 9000",
-                    "bad.toml:3: schedule.alpha_from: must not be above schedule.alpha_until, which is 5000");
+                    "bad.toml:3: schedule.alpha_from: 9000 is above schedule.alpha_until, which is 2000; set both");
   expect_bad_config("init = \"xavier\"", "bad.toml:2: init: 'xavier' is not allowed; expected one of scaled, paper");
   expect_bad_config("model = \"VAE\"", "did you mean 'vae'?");
   expect_bad_config("latent = {}", "bad.toml:2: latent: a table is not allowed; expected an integer");

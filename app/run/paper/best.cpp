@@ -28,7 +28,8 @@ TrainRunConfig shortened(TrainRunConfig config, std::uint32_t iterations) {
   };
   if (iterations < paper_iterations) {
     config.objective.ramp = {share(config.objective.ramp.from), share(config.objective.ramp.until)};
-    config.train.decay_every = std::max(1u, share(config.train.decay_every));
+    if (config.train.decay_every > 0) config.train.decay_every = std::max(1u, share(config.train.decay_every));
+    config.train.warmup.until = share(config.train.warmup.until);
   }
   config.iterations = iterations;
   return config;

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "app/run/checkpoint.hpp"
+#include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+#include "tests/support/temporary.hpp"
 #include "tests/support/tiny_training.hpp"
 
 namespace hone {
@@ -147,8 +151,16 @@ TEST(TrainConfig, AnEarlierVersionsCheckpointFitsThePapersSettings) {
   auto before = now;
   for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup"})
     before.erase(key);
-  complete_identity(before);
-  EXPECT_EQ(before, now);
+  EXPECT_NO_THROW(check_identity("run", before, now));
+  TrainRunConfig other;
+  resolve(other);
+  EXPECT_THROW(check_identity("run", before, identity_of(other)), KeyError);
+
+  const test::TemporaryFolder folder;  // and its config.toml has no such keys either
+  write_file(folder.path() / "config.toml", "model = \"vae\"\nengine = \"cpu\"\n");
+  const TrainRunConfig read = read_train_config(folder.path() / "config.toml", 1);
+  EXPECT_EQ(read.train.model.initial, InitialWeights::paper);
+  EXPECT_EQ(read.objective.score_bound, no_bound);
 }
 
 }  // namespace

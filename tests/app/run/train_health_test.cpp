@@ -31,7 +31,8 @@ TEST(TrainHealth, SaysWhatIsWrongAndSinceWhen) {
   ASSERT_TRUE(health.trouble());
   EXPECT_EQ(health.trouble()->kind, Trouble::Kind::elbo_fell);
   EXPECT_EQ(health.trouble()->since, 3000u);
-  EXPECT_EQ(health.trouble()->text(), "the ELBO fell since iteration 3000: it is -288 now and was -150 at its best");
+  EXPECT_EQ(health.trouble()->text(),
+            "the ELBO has fallen since iteration 3000: it is -288 now and was -150 at its best");
   EXPECT_FALSE(health.worth_a_word());
   health.add(4000, -290, 1e6);
   health.add(5000, -290, 1e6);
@@ -48,6 +49,7 @@ TEST(TrainHealth, ASmallElboMayMoveByNats) {
   TrainHealth health;
   health.add(1000, 5, 2);
   health.add(2000, -9, 2);
+  health.add(3000, -3, 18);  // real numbers: the ELBO passes through 0
   EXPECT_FALSE(health.trouble());
 }
 
@@ -66,6 +68,9 @@ TEST(TrainHealth, ReadsWhatARunSaidBefore) {
 TEST(TrainHealth, AdviceFitsTheConfiguration) {
   EXPECT_NE(advice(paper_run_config()).find("init = \"scaled\", score_bound = 3"), std::string::npos);
   EXPECT_EQ(advice(TrainRunConfig()).find("init"), std::string::npos);
+  TrainRunConfig large_t = paper_run_config();
+  large_t.objective.estimator = Estimator::large_t;
+  EXPECT_EQ(advice(large_t).find("score_bound"), std::string::npos);
   TrainRunConfig kl;
   kl.objective.kind = ObjectiveKind::kl;
   EXPECT_EQ(advice(kl), "What may help: smaller rates (rate_mean, rate_scale, rate_model)");
