@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,7 @@ struct RefinedConfig {
   int steps = 8;                    ///< the chains are first checked after this many steps; even
   int most_steps = 512;             ///< at most this many steps
   std::int64_t gradients = 0;       ///< at most this many gradients; 0: no limit
+  const std::atomic<bool>* stop = nullptr;  ///< true: t is not doubled again
   int chains_per_start = 64;        ///< chains per super-chain
   std::uint64_t seed = 1;           ///< of the random numbers
   int threads = 1;                  ///< results do not depend on it
