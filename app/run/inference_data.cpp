@@ -160,7 +160,10 @@ void write_inference_data(const fs::path& path, const InferenceData& data) {
 
 void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data) {
   write_inference_data(folder.path() / "inference_data.nc",
-                       {files.draws, files.draws_q, 1, data.empty() ? std::vector<DataArray>() : read_data_arrays(data),
+                       {files.draws,
+                        files.draws_q,
+                        1,
+                        data.empty() ? std::vector<DataArray>() : read_data_arrays(data),
                         {{"verdict", files.verdict}}});
 }
 

@@ -134,8 +134,8 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
 }
 
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config) {
-  return {.config = fmt::format("# model: {}\n# data: {}\n{}", config.model,
-                                config.data.empty() ? "none" : config.data, posterior_run_settings(config).to_toml()),
+  return {.config = fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
+                                posterior_run_settings(config).to_toml()),
           .q = q_json(fit.fit.q, posterior),
           .summary = fit_summary_json(fit, config),
           .draws_q = {posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0},

@@ -38,17 +38,18 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
 
 // What the folder of a fit holds.
 struct PosteriorRunFiles {
-  std::string config, q, summary;                   // texts of config.toml, q.json, summary.json
-  DrawTable draws_q, draws, draws_unconstrained;    // the last: the refined draws over the coordinates of the fit
-  std::string verdict;                              // its name
-  int steps = 0;                                    // of the refinement
+  std::string config, q, summary;                 // texts of config.toml, q.json, summary.json
+  DrawTable draws_q, draws, draws_unconstrained;  // the last: the refined draws over the coordinates of the fit
+  std::string verdict;                            // its name
+  int steps = 0;                                  // of the refinement
 };
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config);
 
 // Writes all of them, summary.json last.
 void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files);
 
-// Writes inference_data.nc, with the numbers in a data file unless its path is empty. Apart because it alone needs NetCDF.
+// Writes inference_data.nc, with the numbers in a data file unless its path is empty. Apart because it alone needs
+// NetCDF.
 void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data);
 
 // Inits and metric for CmdStan: the first refined draws, and their covariance.

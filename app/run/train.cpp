@@ -231,8 +231,7 @@ class Training {
     while (std::ranges::any_of(squad_, sound) && engine_->iteration() < goal_ && !stopped()) {
       advance();
       progress.update(iterations_made(), note());
-      if (options_.watch)
-        options_.watch(iterations_made(), count_of_all(), note());
+      if (options_.watch) options_.watch(iterations_made(), count_of_all(), note());
       const bool report = engine_->iteration() % config_.report_every == 0, save = checkpoint_due();
       for (const std::size_t i : squad_)
         guarded(i, [&] {

@@ -141,15 +141,17 @@ EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& te
 }
 
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir) {
-  return {.name = config.data, .binarization = config.binarization, .seed = config.data_seed, .data_dir = data_dir,
+  return {.name = config.data,
+          .binarization = config.binarization,
+          .seed = config.data_seed,
+          .data_dir = data_dir,
           .test = config.test.data == "own" ? "" : config.test.data};
 }
 
 std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {
-  static const std::set<std::string> free = {"iterations",         "report_every", "checkpoint.every",
-                                             "checkpoint.minutes", "test.every",   "test.points",
-                                             "test.samples",       "test.data",    "engine",
-                                             "threads"};
+  static const std::set<std::string> free = {"iterations", "report_every", "checkpoint.every", "checkpoint.minutes",
+                                             "test.every", "test.points",  "test.samples",     "test.data",
+                                             "engine",     "threads"};
   TrainRunConfig config = given;
   std::map<std::string, std::string> identity;
   const Settings settings = train_settings(config);

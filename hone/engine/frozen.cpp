@@ -16,7 +16,9 @@ template <class Real>
 class Frozen final : public FrozenModel {
  public:
   Frozen(const TrainConfig& config, const TrainState& state, const DataSet& train)
-      : config_(config), step_size_(state.step_size), model_(config.model, train, trajectory_gradients(config.precision)) {
+      : config_(config),
+        step_size_(state.step_size),
+        model_(config.model, train, trajectory_gradients(config.precision)) {
     std::vector<Real> first(config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0);
     std::vector<Real> second(model_.parameters().size());
     take_parameters<Real>(state, {.tensors = model_.parameters().tensors(),

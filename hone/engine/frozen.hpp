@@ -11,8 +11,8 @@
 
 namespace hone {
 
-// A trained model and its q, apart from training: computed on the cpu from the arguments alone, whichever engine trained
-// it. Const functions may be called from several threads.
+// A trained model and its q, apart from training: computed on the cpu from the arguments alone, whichever engine
+// trained it. Const functions may be called from several threads.
 class FrozenModel {
  public:
   virtual ~FrozenModel() = default;

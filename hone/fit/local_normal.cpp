@@ -96,8 +96,7 @@ std::optional<std::vector<double>> finite_start(const Target& target, const Star
     double value = 0;
     target.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
     if (value != -infinity) return z;
-    if (own < given)
-      throw InputError("init: the log density is not finite at point " + std::to_string(own + 1));
+    if (own < given) throw InputError("init: the log density is not finite at point " + std::to_string(own + 1));
   }
   return std::nullopt;
 }

@@ -16,7 +16,8 @@ struct StartConfig {
   int starts = 8;
   double radius = 2;  // starts are uniform on [−radius, radius] in every coordinate
   Shape shape = Shape::dense;
-  MatrixView<const double> init = {};  // (D, k): the first k searches begin there, the others on cubes about these points
+  MatrixView<const double> init =
+      {};  // (D, k): the first k searches begin there, the others on cubes about these points
 };
 
 // One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite

@@ -37,8 +37,8 @@ inline constexpr double negligible_mass = 7;        ///< nats
 
 /// What a fit may spend; 0: no limit.
 struct Budget {
-  std::int64_t gradients = 0;  ///< evaluations of the gradient
-  double seconds = 0;          ///< wall time
+  std::int64_t gradients = 0;               ///< evaluations of the gradient
+  double seconds = 0;                       ///< wall time
   const std::atomic<bool>* stop = nullptr;  ///< true: everything is spent; may be set from another thread
 };
 

@@ -87,8 +87,9 @@ void expand_sparse(const SparseRows& rows, int datum, std::span<T> out) {
 }
 
 template <class Values>
-constexpr bool is_view = std::is_same_v<Values, std::span<const std::uint8_t>> ||
-                         std::is_same_v<Values, std::span<const float>> || std::is_same_v<Values, std::span<const double>>;
+constexpr bool is_view =
+    std::is_same_v<Values, std::span<const std::uint8_t>> || std::is_same_v<Values, std::span<const float>> ||
+    std::is_same_v<Values, std::span<const double>>;
 
 }  // namespace
 
@@ -195,8 +196,8 @@ DataSet DataSet::slice(int begin, int end) const {
         } else if constexpr (std::is_same_v<Values, SparseRows>) {
           if (begin != 0) throw InputError("sparse data can be cut at the end only");
           const auto numbers = static_cast<std::size_t>(values.begin[static_cast<std::size_t>(end)]);
-          part.values_ = SparseRows{values.begin.first(static_cast<std::size_t>(end) + 1),
-                                    values.column.first(numbers), values.value.first(numbers)};
+          part.values_ = SparseRows{values.begin.first(static_cast<std::size_t>(end) + 1), values.column.first(numbers),
+                                    values.value.first(numbers)};
         } else {
           const std::ptrdiff_t pixels = shape_.pixels();
           part.values_ = Values(values.begin() + begin * pixels, values.begin() + end * pixels);

@@ -15,7 +15,7 @@ import numpy as np
 from . import _hone
 from ._density import Names, array_of, convert, flat_names, takes_batches
 from ._progress import Work
-from ._result import Result
+from ._result import Result, numbers_in
 
 DEFAULT_BUDGET = 4_000_000
 Data = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -65,25 +65,24 @@ class _Model:
     """What to fit, with what Python must remember of it."""
 
     parts: Any
-    data: dict[str, Any] | None = None  # given as a dict
-    names: list[str] = field(default_factory=list)
+    data: dict[str, Any] | None = None
     dims: dict[str, list[str]] = field(default_factory=dict)
     coords: dict[str, Any] = field(default_factory=dict)
-    keep: list[Any] = field(default_factory=list)  # temporary folders
+    aside: Any = None  # the temporary folder that holds data.json
 
 
 def _stan(model: Path, data: Data) -> _Model:
     if data is None:
         return _Model(_hone.Model(str(model), ""))
     if isinstance(data, (str, os.PathLike)) and not str(data).lstrip().startswith("{"):
-        return _Model(_hone.Model(str(model), str(data)))
+        return _Model(_hone.Model(str(model), str(data)), numbers_in(Path(data)))
     given = json.loads(data) if isinstance(data, (str, os.PathLike)) else _plain(data, "data")
     if not isinstance(given, dict):
         raise TypeError("data: expected a dict, JSON text or the path of a JSON file")
     folder = tempfile.TemporaryDirectory(prefix="hone-")
     path = Path(folder.name) / "data.json"
     path.write_text(json.dumps(given))
-    return _Model(_hone.Model(str(model), str(path)), given, keep=[folder])
+    return _Model(_hone.Model(str(model), str(path)), given, aside=folder)
 
 
 def _constrained(constrain: Callable[..., Any], point: np.ndarray) -> tuple[Callable[..., Any], list[str]]:
@@ -182,6 +181,9 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     total = int(budget) if isinstance(budget, str) and budget.isdigit() else DEFAULT_BUDGET
     with Work("fit", total, progress) as work:
         parts = _hone.fit(made.parts, settings, points, work.stop, work.tell)
+    if made.aside is not None:  # data in memory have the name that Result.save gives them
+        for text in ("config", "summary"):
+            parts[text] = parts[text].replace(str(Path(made.aside.name) / "data.json"), "data.json")
     return Result(parts, data=made.data, dims={**made.dims, **(dims or {})}, coords={**made.coords, **(coords or {})})
 
 

@@ -35,7 +35,7 @@ def _table(path: Path) -> tuple[list[str], np.ndarray]:
 
 
 def _fit(folder: Path) -> Any:
-    from ._result import Result
+    from ._result import Result, numbers_in
 
     parts: dict[str, Any] = {"config": (folder / "config.toml").read_text(), "q": (folder / "q.json").read_text(),
                              "summary": (folder / "summary.json").read_text()}
@@ -50,8 +50,8 @@ def _fit(folder: Path) -> Any:
     parts["draws_unconstrained"] = np.ascontiguousarray(over_z[:, own:])
     extra = folder / "dims.json"
     own_dims = json.loads(extra.read_text()) if extra.exists() else {}
-    data = folder / "data.json"
-    return Result(parts, data=json.loads(data.read_text()) if data.exists() else None, **own_dims)
+    data = folder / json.loads(parts["summary"])["data"]  # an absolute path stays what it is
+    return Result(parts, data=numbers_in(data) if data.is_file() else None, **own_dims)
 
 
 def load(folder: str | Path) -> Any:

@@ -28,6 +28,14 @@ def _cell(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
+def _ragged(value: Any) -> bool:
+    try:
+        np.asarray(value)
+    except ValueError:
+        return True
+    return False
+
+
 def grouped(names: Sequence[str]) -> dict[str, tuple[tuple[int, ...], list[int]]]:
     """Names in Stan's CSV form as arrays: name → (shape, column of each element, last index fastest)."""
     found: dict[str, dict[tuple[int, ...], int]] = {}
@@ -46,6 +54,15 @@ def grouped(names: Sequence[str]) -> dict[str, tuple[tuple[int, ...], list[int]]
             for index, column in columns.items():
                 arrays[".".join([base, *(str(i + 1) for i in index)])] = ((), [column])
     return arrays
+
+
+def numbers_in(path: Path) -> dict[str, Any] | None:
+    """The data of a Stan model, for the group observed_data; None where they cannot be read."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
 
 
 class Q:
@@ -310,13 +327,14 @@ class Result:
         if "log_lik" in posterior:
             groups["log_likelihood"] = dataset({"log_lik": posterior["log_lik"]})
         if self.data:
-            arrays = {key: np.asarray(value) for key, value in self.data.items()}
+            arrays = {key: np.asarray(value, dtype=object if isinstance(value, dict) else None)
+                      for key, value in self.data.items() if not _ragged(value)}
             groups["observed_data"] = dataset({
                 key: ([f"{key}_dim_{k}" for k in range(array.ndim)], array) for key, array in arrays.items()
                 if array.dtype.kind in "iuf"})
         return groups
 
-    def to_datatree(self, chains: int = 1) -> Any:
+    def to_datatree(self, chains: int = 4) -> Any:
         """An xarray.DataTree in the layout of ArviZ: posterior (refined), q, sample_stats, log_likelihood, …
 
         The draws are independent, so they may be cut into any number of `chains`.
@@ -328,7 +346,7 @@ class Result:
             raise ImportError("to_datatree needs xarray 2024.10 or later; to_inference_data works with this one")
         return xarray.DataTree.from_dict(groups)
 
-    def to_inference_data(self, chains: int = 1) -> Any:
+    def to_inference_data(self, chains: int = 4) -> Any:
         """arviz.InferenceData with the same groups; with ArviZ 1.x, which has no such class, to_datatree()."""
         try:
             import arviz
@@ -375,7 +393,7 @@ class Result:
         """
         folder = Path(folder)
         _hone.save_fit(str(folder), self._parts, self.verdict, int(self.summary["steps"]))
-        if self.data is not None:
+        if self.data is not None and self.summary["data"] == "data.json":
             (folder / "data.json").write_text(json.dumps(self.data) + "\n")
         if self.dims or self.coords:
             (folder / "dims.json").write_text(json.dumps({"dims": self.dims, "coords": self.coords}, default=str) + "\n")

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "app/run/posterior_run.hpp"
-#include "fit.hpp"
 #include "hone/assess/importance.hpp"
 #include "hone/assess/q_checks.hpp"
 #include "hone/base/error.hpp"
@@ -15,6 +14,7 @@
 #include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
 #include "hone/tensor/vectors.hpp"
+#include "python/src/fit.hpp"
 
 namespace hone::python {
 namespace {

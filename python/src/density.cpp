@@ -1,11 +1,11 @@
-#include "density.hpp"
+#include "python/src/density.hpp"
 
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "arrays.hpp"
+#include "python/src/arrays.hpp"
 
 namespace hone::python {
 namespace {
@@ -36,7 +36,10 @@ std::string PythonPosterior::complaint() const {
 void PythonPosterior::note_nonfinite(double value) const {
   const std::lock_guard lock(mutex_);
   if (complaint_.empty())
-    complaint_ = "log_density returned " + std::string(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf") +
+    complaint_ = "log_density returned " +
+                 std::string(std::isnan(value) ? "nan"
+                             : value > 0       ? "inf"
+                                               : "-inf") +
                  ", or a gradient that is not finite";
 }
 

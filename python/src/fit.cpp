@@ -1,4 +1,4 @@
-#include "fit.hpp"
+#include "python/src/fit.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -87,7 +87,8 @@ nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optiona
     result = fit_and_check(watched, config.check,
                            [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); });
   }
-  if (stop.set) result.judgement.notes.push_back("the fit was stopped early: all of this rests on what there was by then");
+  if (stop.set)
+    result.judgement.notes.push_back("the fit was stopped early: all of this rests on what there was by then");
   return dict_of(posterior_run_files(*posterior, result, config));
 }
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "arrays.hpp"
-#include "density.hpp"
 #include "hone/assess/verdict.hpp"
-#include "watch.hpp"
+#include "python/src/arrays.hpp"
+#include "python/src/density.hpp"
+#include "python/src/watch.hpp"
 
 namespace hone::python {
 
@@ -20,8 +20,8 @@ struct ModelParts {
 
 std::unique_ptr<Posterior> open(const ModelParts& parts, const std::function<void(const std::string&)>& say);
 
-// Fits, refines and judges. `settings` are those of `hone fit`; `tell` is called with (text, gradients). Returns texts and
-// arrays from which Python makes a result, the same as those in a run folder.
+// Fits, refines and judges. `settings` are those of `hone fit`; `tell` is called with (text, gradients). Returns texts
+// and arrays from which Python makes a result, the same as those in a run folder.
 nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optional<Points> init, Stop& stop,
              nb::object tell);
 

@@ -1,4 +1,4 @@
-#include "models.hpp"
+#include "python/src/models.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -94,8 +94,8 @@ nb::list setting_table() {
 }
 
 nb::bytes with_identity(nb::bytes checkpoint, const std::string& key, const std::string& value) {
-  Checkpoint read =
-      decode_checkpoint({reinterpret_cast<const std::uint8_t*>(checkpoint.data()), checkpoint.size()}, "the checkpoint");
+  Checkpoint read = decode_checkpoint({reinterpret_cast<const std::uint8_t*>(checkpoint.data()), checkpoint.size()},
+                                      "the checkpoint");
   TrainRunConfig config;
   Settings settings = train_settings(config);
   settings.set(key, value, key);
@@ -129,9 +129,9 @@ TrainedNetworks::TrainedNetworks(const std::string& text, nb::bytes checkpoint, 
   settings.read_text(text, "config.toml");
   config_.threads = threads;
   resolve(config_);
-  state_ = decode_checkpoint({reinterpret_cast<const std::uint8_t*>(checkpoint.data()), checkpoint.size()},
-                             "the checkpoint")
-               .state;
+  state_ =
+      decode_checkpoint({reinterpret_cast<const std::uint8_t*>(checkpoint.data()), checkpoint.size()}, "the checkpoint")
+          .state;
   model_ = freeze(config_.train, state_, stand_in_);
 }
 

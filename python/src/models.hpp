@@ -7,9 +7,9 @@
 #include <string>
 
 #include "app/run/train.hpp"
-#include "arrays.hpp"
 #include "hone/engine/frozen.hpp"
-#include "watch.hpp"
+#include "python/src/arrays.hpp"
+#include "python/src/watch.hpp"
 
 namespace hone::python {
 
@@ -44,7 +44,7 @@ std::string train_model(const Training& training, const Data& train, const Data*
                         nb::object say);
 
 std::string resolved_config(const SettingTexts& settings);  // config.toml
-nb::list setting_table();                                    // the keys of `hone train`
+nb::list setting_table();                                   // the keys of `hone train`
 
 // A checkpoint with another value of a key that names where data are; for a run folder that moves.
 nb::bytes with_identity(nb::bytes checkpoint, const std::string& key, const std::string& value);

@@ -5,10 +5,10 @@
 
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
-#include "fit.hpp"
 #include "hone/base/error.hpp"
 #include "hone/engine/engines.hpp"
-#include "models.hpp"
+#include "python/src/fit.hpp"
+#include "python/src/models.hpp"
 
 namespace hone::python {
 namespace {
@@ -25,10 +25,11 @@ void add_exceptions(nb::module_& module) {
 void add_fit(nb::module_& module) {
   nb::class_<Stop>(module, "Stop", "Ends long work early, with what there is.")
       .def(nb::init<>())
-      .def("set", [](Stop& stop) {
-        stop.set = true;
-        stop.signal = 2;
-      })
+      .def("set",
+           [](Stop& stop) {
+             stop.set = true;
+             stop.signal = 2;
+           })
       .def("__bool__", [](const Stop& stop) { return stop.set.load(); });
   nb::class_<DensityParts>(module, "Density", "A log density in Python.")
       .def(nb::init<>())
@@ -41,12 +42,18 @@ void add_fit(nb::module_& module) {
       .def_rw("names", &DensityParts::names)
       .def_rw("parameters", &DensityParts::parameters);
   nb::class_<ModelParts>(module, "Model", "What to fit: a density, or a Stan model and the path of its data.")
-      .def("__init__", [](ModelParts* self, const DensityParts& density, const std::string& name) {
-        new (self) ModelParts{density, name, ""};
-      }, "density"_a, "name"_a)
-      .def("__init__", [](ModelParts* self, const std::string& model, const std::string& data) {
-        new (self) ModelParts{{}, model, data};
-      }, "model"_a, "data"_a);
+      .def(
+          "__init__",
+          [](ModelParts* self, const DensityParts& density, const std::string& name) {
+            new (self) ModelParts{density, name, ""};
+          },
+          "density"_a, "name"_a)
+      .def(
+          "__init__",
+          [](ModelParts* self, const std::string& model, const std::string& data) {
+            new (self) ModelParts{{}, model, data};
+          },
+          "model"_a, "data"_a);
   module.def("fit", &fit, "model"_a, "settings"_a, "init"_a.none(), "stop"_a, "tell"_a.none());
   module.def("check_draws", &check_draws, "model"_a, "settings"_a, "draws"_a, "stop"_a, "tell"_a.none());
   module.def("save_fit", &save_fit, "path"_a, "parts"_a, "verdict"_a, "steps"_a);
@@ -66,17 +73,22 @@ void add_models(nb::module_& module) {
       .def_static("bytes", &bytes_of, "values"_a)
       .def_static("floats", &floats_of, "values"_a)
       .def_static("doubles", &doubles_of, "values"_a)
-      .def_static("sparse", [](decltype(Csr::begin) begin, decltype(Csr::column) column, decltype(Csr::value) value,
-                               int columns) {
-        return sparse_of({begin, column, value, columns});
-      }, "begin"_a, "column"_a, "value"_a, "columns"_a)
+      .def_static(
+          "sparse",
+          [](decltype(Csr::begin) begin, decltype(Csr::column) column, decltype(Csr::value) value, int columns) {
+            return sparse_of({begin, column, value, columns});
+          },
+          "begin"_a, "column"_a, "value"_a, "columns"_a)
       .def_prop_ro("binary", [](const Data& data) { return data.set.binary(); })
       .def_prop_ro("rows", [](const Data& data) { return data.set.size(); })
       .def_prop_ro("memory", [](const Data& data) { return data.set.memory(); });
-  module.def("train", [](const SettingTexts& settings, const std::string& folder, bool resume, const Data& train,
-                         const Data* test, Stop& stop, nb::object tell, nb::object say) {
-    return train_model({settings, folder, resume}, train, test, stop, std::move(tell), std::move(say));
-  }, "settings"_a, "folder"_a, "resume"_a, "train"_a, "test"_a.none(), "stop"_a, "tell"_a.none(), "say"_a.none());
+  module.def(
+      "train",
+      [](const SettingTexts& settings, const std::string& folder, bool resume, const Data& train, const Data* test,
+         Stop& stop, nb::object tell, nb::object say) {
+        return train_model({settings, folder, resume}, train, test, stop, std::move(tell), std::move(say));
+      },
+      "settings"_a, "folder"_a, "resume"_a, "train"_a, "test"_a.none(), "stop"_a, "tell"_a.none(), "say"_a.none());
   module.def("resolved_config", &resolved_config, "settings"_a);
   module.def("train_settings", &setting_table);
   module.def("with_identity", &with_identity, "checkpoint"_a, "key"_a, "value"_a);
@@ -104,9 +116,12 @@ NB_MODULE(_hone, module) {
   add_fit(module);
   add_models(module);
   module.attr("version") = hone::hone_version();
-  module.def("devices", [] {
-    std::vector<std::string> names;
-    for (const hone::CudaDevice& device : hone::cuda_support().devices) names.push_back(device.name);
-    return names;
-  }, "The CUDA devices that the module can train on.");
+  module.def(
+      "devices",
+      [] {
+        std::vector<std::string> names;
+        for (const hone::CudaDevice& device : hone::cuda_support().devices) names.push_back(device.name);
+        return names;
+      },
+      "The CUDA devices that the module can train on.");
 }

@@ -1,4 +1,4 @@
-#include "watch.hpp"
+#include "python/src/watch.hpp"
 
 namespace hone::python {
 

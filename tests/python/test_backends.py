@@ -1,0 +1,105 @@
+"""Densities of JAX, PyTorch, numba and PyMC."""
+
+import numpy as np
+import pytest
+from conftest import COVARIANCE, PRECISION, gaussians
+
+import hone
+
+QUICK = dict(dim=2, seed=5, progress=False)
+
+
+def close(r, result):
+    """The same posterior, within the errors of 4,000 draws: last bits differ, and with them a fit's path."""
+    assert r.verdict == result.verdict
+    n = len(r.draws)
+    assert (np.abs(r.draws.mean(axis=0)) < 4 * np.sqrt(np.diag(COVARIANCE) / n)).all()
+    assert (np.abs(r.draws.var(axis=0) / np.diag(COVARIANCE) - 1) < 4 * np.sqrt(2 / n)).all()
+
+
+def test_jax(result):
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    import jax.numpy as jnp
+
+    def log_p(z):
+        return -0.5 * z @ jnp.asarray(PRECISION) @ z
+
+    density = hone.from_jax(log_p)
+    value, gradient = density(np.ones((5, 2)))
+    assert value.dtype == gradient.dtype == np.float64 and np.allclose(value, gaussians(np.ones((5, 2)))[0], rtol=1e-14)
+    close(hone.fit(density, **QUICK), result)
+    close(hone.fit(hone.from_jax(lambda z: -0.5 * jnp.einsum("ni,ij,nj->n", z, PRECISION, z), batched=True), **QUICK), result)
+    assert not jax.config.jax_enable_x64  # left as it was
+    single = hone.from_jax(log_p, x64=False)(np.ones((3, 2)))[0]
+    assert single.dtype == np.float64 and abs(single[0] - value[0]) < 1e-5
+    hone.fit(jax.value_and_grad(log_p), dim=2, budget=1, draws=100, progress=False)  # its arrays are taken as they are
+    with pytest.raises(TypeError, match="from_jax: expected a function"):
+        hone.from_jax(3)
+
+    def raises(z):
+        raise RuntimeError("inside a trace")
+
+    with pytest.raises(RuntimeError, match="inside a trace"):
+        hone.fit(hone.from_jax(raises), **QUICK)
+
+
+def test_jax_compiles_few_programs():
+    from hone._density import padded_size
+
+    sizes = {padded_size(n) for n in range(1, 4001)}
+    assert len(sizes) < 60 and all(padded_size(n) >= n for n in range(1, 5000))
+    assert max((padded_size(n) - n) / n for n in range(65, 5000)) <= 0.125
+
+
+def test_torch(result):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    matrix = torch.tensor(PRECISION)
+    close(hone.fit(hone.from_torch(lambda z: -0.5 * z @ matrix @ z), **QUICK), result)
+
+    def both(z):
+        z = torch.tensor(z, requires_grad=True)
+        value = -0.5 * z @ matrix @ z
+        value.backward()
+        return value, z.grad
+
+    hone.fit(both, dim=2, budget=1, draws=100, progress=False)
+
+
+def test_numba(result):
+    numba = pytest.importorskip("numba", reason="numba is not installed")
+    matrix = PRECISION.copy()
+
+    @numba.njit
+    def density(z):
+        w = matrix @ np.ascontiguousarray(z)
+        return -0.5 * (w @ z), -w
+
+    close(hone.fit(density, **QUICK), result)
+
+
+def test_pymc(tmp_path):
+    pymc = pytest.importorskip("pymc", reason="pymc is not installed")
+    y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
+    sigma = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+    with pymc.Model(coords={"school": list("ABCDEFGH")}) as model:
+        mu = pymc.Normal("mu", 0, 5)
+        tau = pymc.HalfNormal("tau", 5)
+        raw = pymc.Normal("raw", 0, 1, dims="school")
+        theta = pymc.Deterministic("theta", mu + tau * raw, dims="school")
+        pymc.Normal("y", theta, sigma, observed=y, dims="school")
+    r = hone.fit(model, seed=1, progress=False)
+    assert (r["tau"] > 0).all() and r["theta"].shape == (len(r.draws), 8)
+    assert np.allclose(r["theta"], r["mu"][:, None] + r["tau"][:, None] * r["raw"])
+    z = r.draws_unconstrained[0]
+    point = dict(mu=z[0], tau_log__=z[1], raw=z[2:])
+    assert abs(model.compile_logp()(point) - r.log_p[0]) < 1e-9
+    assert np.isclose(np.exp(z[1]), r["tau"][0])
+    assert abs(r["mu"].mean() - 4.4) < 0.5  # posteriordb's eight schools has a wider prior; this is the centre of both
+    posterior = r.to_datatree()["posterior"]
+    assert posterior["theta"].dims == ("chain", "draw", "school") and list(posterior["school"].values) == list("ABCDEFGH")
+    r.save(tmp_path / "run")
+    assert hone.load(tmp_path / "run").to_datatree().identical(r.to_datatree())
+    with pymc.Model() as counts:
+        pymc.Poisson("k", 3)
+    with pytest.raises(ValueError, match="discrete variables"):
+        hone.fit(counts)
