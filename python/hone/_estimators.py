@@ -111,16 +111,23 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Ctrl-C ends the training with a checkpoint. With warm_start=True, fit continues the training of before.
         """
+        files = [_own_file(X), None]
         X = self._checked(X, reset=True)
-        if X_test is None and y is not None and np.ndim(y) == 2 and np.shape(y)[1] == X.shape[1] and X.shape[1] > 1:
+        shape = y.shape if hasattr(y, "shape") else np.shape(y) if isinstance(y, list) else ()
+        if X_test is None and len(shape) == 2 and shape[1] == X.shape[1] > 1:
             X_test = y
+        files[1] = _own_file(X_test)
         test = None if X_test is None else self._checked(X_test, reset=False)
         resume = bool(self.warm_start) and (self._folder_has_run() or "_files" in vars(self))
         with tempfile.TemporaryDirectory(prefix="hone-") as temporary:
             folder = Path(self.folder) if self.folder is not None else Path(temporary) / "run"
             if resume and self.folder is None:
                 self._write_files(folder, self._files)
-            settings = self._settings(X, test, folder if self.folder is not None else None, resume)
+            place = folder if self.folder is not None else None
+            named = {"data": files[0] or self._place(place, "data.npy"), "test.data": "own"}
+            if test is not None:
+                named["test.data"] = files[1] or self._place(place, "test.npy")
+            settings = self._settings(X.shape[0], named, place, resume)
             data, test_data = data_of(X), None if test is None else data_of(test)
             total = int(dict(settings).get("iterations", 400_000))
             with Work("train", total, self.progress) as work:
@@ -130,23 +137,20 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._X, self._X_test = X, test
         if self.folder is not None:
             self._write_data(Path(self.folder), dict(settings))
+        self._model()
         return self
 
     def _folder_has_run(self) -> bool:
         return self.folder is not None and (Path(self.folder) / "config.toml").exists()
 
-    def _settings(self, X: Any, test: Any, folder: Path | None, resume: bool) -> list[tuple[str, str]]:
+    def _settings(self, size: int, named: dict[str, str], folder: Path | None, resume: bool) -> list[tuple[str, str]]:
         given = {TABLES.get(key, key): value for key, value in self.get_params(deep=False).items()
                  if key not in OURS and value is not None}
         if resume:  # data are known by their checksum; the name stays
             stored = tomllib.loads((folder / "config.toml").read_text() if folder else self._files["config.toml"].decode())
             named = {"data": stored["data"], "test.data": stored.get("test", {}).get("data", "own")}
-        else:
-            named = {"data": _own_file(X) or self._place(folder, "data.npy"), "test.data": "own"}
-            if test is not None:
-                named["test.data"] = _own_file(test) or self._place(folder, "test.npy")
         settings = {"model": self._model_name(), **named, **given}
-        settings.setdefault("batch", min(100, X.shape[0]))
+        settings.setdefault("batch", min(100, size))
         return [(key, self._text(key, value)) for key, value in settings.items()]
 
     @staticmethod

@@ -111,6 +111,7 @@ void add_models(nb::module_& module) {
 
 NB_MODULE(_hone, module) {
   using namespace hone::python;
+  nb::set_leak_warnings(false);  // a traceback that outlives the interpreter is no fault
   module.doc() = "The engine of the package hone: use the package, not this.";
   add_exceptions(module);
   add_fit(module);
