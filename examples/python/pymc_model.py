@@ -12,8 +12,8 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/python")
 out.mkdir(parents=True, exist_ok=True)
 
 random = np.random.default_rng(2)
-years = np.arange(1900, 1930)
-counts = random.poisson(np.exp(1.2 - 0.04 * (years - 1900)))
+years = np.arange(1900, 1920)
+counts = random.poisson(np.exp(1.2 - 0.06 * (years - 1900)))
 
 with pm.Model(coords={"year": years}) as model:
     level = pm.Normal("level", 0, 2)

@@ -77,18 +77,14 @@ def flat_names(names: Names | None, dim: int | None) -> list[str]:
     return flat
 
 
-class Batched:
-    """A density that takes batches and does not keep its argument, so that it may see hone's own memory."""
+Batched = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-    hone_batches = True
-    hone_view = True
 
-    def __init__(self, call: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], name: str) -> None:
-        self._call = call
-        self.__name__ = name
-
-    def __call__(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._call(z)
+def _batched(call: Any, name: str) -> Batched:
+    """Marks a density that takes batches and does not keep its argument, so that it may see hone's own memory."""
+    call.hone_batches = call.hone_view = True
+    call.__name__ = name
+    return call
 
 
 def _missing(package: str, what: str) -> ImportError:
@@ -99,7 +95,7 @@ def from_jax(f: Callable[..., Any], *, batched: bool = False, x64: bool = True) 
     """A log density written in JAX, z (D,) → number, compiled, vectorised and differentiated.
 
     batched: f takes (n, D) and returns (n,) itself. x64: compute in double precision, whatever JAX's own setting is.
-    Batches are padded to sizes from a short list, so that JAX compiles few programs.
+    Batches are padded to a few sizes, so that JAX compiles few programs.
     """
     try:
         import jax
@@ -120,27 +116,46 @@ def from_jax(f: Callable[..., Any], *, batched: bool = False, x64: bool = True) 
     compiled = jax.jit(both)
     precise = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
+    sizes = Sizes()
+
     def call(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(z)
-        size = padded_size(n)
+        size = sizes.of(n)
         if size != n:
-            z = np.concatenate([z, np.repeat(z[-1:], size - n, axis=0)])
+            padded = np.empty((size, z.shape[1]))
+            padded[:n], padded[n:] = z, z[-1]
+            z = padded
         if x64:
             with precise(True):
                 value, gradient = compiled(z)
         else:
             value, gradient = compiled(z)
         value, gradient = np.asarray(value, np.float64), np.asarray(gradient, np.float64)
-        return value[:n], gradient[:n]
+        return (value, gradient) if size == n else (value[:n], gradient[:n])
 
-    return Batched(call, getattr(f, "__name__", "log_density"))
+    return _batched(call, getattr(f, "__name__", "log_density"))
+
+
+class Sizes:
+    """The sizes that programs are compiled for: a short list, and a few that come again and again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+
+    def of(self, n: int) -> int:
+        seen = self._seen[n] = self._seen.get(n, 0) + 1
+        often = seen > 8 and n > 256 and (seen > 9 or sum(count > 8 for count in self._seen.values()) <= 8)
+        if seen == 9 and not often:
+            self._seen[n] = 0  # there are enough of them
+        return n if often else padded_size(n)
 
 
 def padded_size(n: int) -> int:
-    """The next of 1, 2, 4, …, 64 and then of multiples of an eighth of a power of two: at most an eighth is wasted."""
-    if n <= 64:
-        return 1 << (n - 1).bit_length()
-    step = (1 << (n - 1).bit_length()) // 16
+    """The next of 4, 16, 64, 256 and then of multiples of a quarter of a power of two: at most a quarter is wasted."""
+    for size in (4, 16, 64, 256):
+        if n <= size:
+            return size
+    step = (1 << (n - 1).bit_length()) // 8
     return -(-n // step) * step
 
 
@@ -161,4 +176,4 @@ def from_torch(f: Callable[..., Any], *, batched: bool = False) -> Batched:
             (gradient,) = torch.autograd.grad(value.sum(), point)
         return value.detach().numpy(), gradient.numpy()
 
-    return Batched(call, getattr(f, "__name__", "log_density"))
+    return _batched(call, getattr(f, "__name__", "log_density"))

@@ -33,14 +33,12 @@ std::string PythonPosterior::complaint() const {
   return complaint_;
 }
 
-void PythonPosterior::note_nonfinite(double value) const {
+void PythonPosterior::look_for_finite(std::span<const double> values) const {
   const std::lock_guard lock(mutex_);
-  if (complaint_.empty())
-    complaint_ = "log_density returned " +
-                 std::string(std::isnan(value) ? "nan"
-                             : value > 0       ? "inf"
-                                               : "-inf") +
-                 ", or a gradient that is not finite";
+  for (const double value : values) {
+    if (std::isfinite(value)) return seen_finite_.store(true);
+    complaint_ = std::string("log_density returned ") + (std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+  }
 }
 
 void PythonPosterior::compute(MatrixView<const double> z, Want want, std::span<double> value,
@@ -66,8 +64,7 @@ void PythonPosterior::call(MatrixView<const double> z, Want want, std::span<doub
     answer = parts_.convert(answer, n, d, parts_.batches);
     if (!take(answer, n, d, result)) throw std::logic_error("the density's result was not converted");
   }
-  for (std::size_t i = 0; i < n; ++i)
-    if (!std::isfinite(result.value(i))) note_nonfinite(result.value(i));
+  if (!seen_finite_.load(std::memory_order_relaxed)) look_for_finite({result.value.data(), n});
   if (wants_value(want)) std::copy_n(result.value.data(), n, value.begin());
   if (wants_gradient(want)) std::copy_n(result.gradient.data(), n * d, gradient.data());
 }

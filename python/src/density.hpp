@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -42,11 +43,12 @@ class PythonPosterior final : public Posterior {
 
  private:
   void call(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient) const;
-  void note_nonfinite(double value) const;
+  void look_for_finite(std::span<const double> values) const;
 
   DensityParts parts_;
   mutable std::mutex mutex_;
   mutable std::string complaint_;
+  mutable std::atomic<bool> seen_finite_ = false;  // then there is nothing to complain of
 };
 
 }  // namespace hone::python

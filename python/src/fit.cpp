@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/run/posterior_run.hpp"
+#include "app/run/progress.hpp"
 #include "hone/fit/checked_fit.hpp"
 #include "hone/target/stan.hpp"
 
@@ -110,6 +111,19 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
 void save_warm_start(const std::string& folder, const std::vector<std::string>& names, const Points& inits,
                      const Points& inverse_metric, double step_size) {
   write_warm_start(folder, {names, matrix(nb::cast(inits)), matrix(nb::cast(inverse_metric)), step_size});
+}
+
+double time_evaluations(const ModelParts& parts, const Points& z, int calls, bool gradients_alone) {
+  const nb::gil_scoped_release released;
+  const auto posterior = open(parts, {});
+  const MatrixView<const double> points = view_of(z);
+  std::vector<double> value(static_cast<std::size_t>(points.cols()));
+  Matrix<double> gradient(points.rows(), points.cols());
+  posterior->evaluate(points, Want::both, value, gradient);
+  const Stopwatch watch;
+  const Want want = gradients_alone ? Want::gradient : Want::both;
+  for (int i = 0; i < calls; ++i) posterior->evaluate(points, want, value, gradient);
+  return watch.seconds();
 }
 
 nb::dict judge_again(const std::string& folder, double mean, double sd, double vcd) {

@@ -59,6 +59,7 @@ void add_fit(nb::module_& module) {
   module.def("save_fit", &save_fit, "path"_a, "parts"_a, "verdict"_a, "steps"_a);
   module.def("save_warm_start", &save_warm_start, "folder"_a, "names"_a, "inits"_a, "inverse_metric"_a, "step_size"_a);
   module.def("judge_again", &judge_again, "folder"_a, "mean"_a, "sd"_a, "vcd"_a);
+  module.def("time_evaluations", &time_evaluations, "model"_a, "z"_a, "calls"_a, "gradients_alone"_a = false);
   module.def("fit_settings", [] {
     PosteriorRunConfig config;
     const Settings settings = posterior_run_settings(config);
