@@ -13,7 +13,7 @@ out.mkdir(parents=True, exist_ok=True)
 
 
 def banana(z):
-    return -0.5 * (z[0] ** 2 / 4 + (z[1] - 0.5 * z[0] ** 2) ** 2)
+    return -0.5 * (z[0] ** 2 + (z[1] - 0.5 * z[0] ** 2) ** 2)
 
 
 r = hone.fit(hone.from_jax(banana), names=["x", "y"], seed=1)
@@ -42,7 +42,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True, layout="constrained")
 for axis, draws, title in zip(axes, (r.draws_q, r.draws), ("q", "refined"), strict=True):
     axis.plot(*draws.T, ".", markersize=2, alpha=0.4, color="#1f4e99" if title == "q" else "#c0392b")
-    axis.set(title=title, xlabel="x", xlim=(-7, 7), ylim=(-6, 16))
+    axis.set(title=title, xlabel="x", xlim=(-4.5, 4.5), ylim=(-5, 9))
 axes[0].set_ylabel("y")
 figure.suptitle(f"banana; verdict: {r.verdict}")
 figure.savefig(out / "banana.png", dpi=120)

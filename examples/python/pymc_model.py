@@ -1,4 +1,4 @@
-"""A PyMC model: coal mining disasters per year, with a rate that changes smoothly. Usage: pymc_model.py [FOLDER]"""
+"""A PyMC model: counts per year, with a rate that falls. Usage: pymc_model.py [FOLDER]"""
 
 import sys
 from pathlib import Path
@@ -12,18 +12,17 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/python")
 out.mkdir(parents=True, exist_ok=True)
 
 random = np.random.default_rng(2)
-years = np.arange(1900, 1920)
+years = np.arange(1900, 1940)
 counts = random.poisson(np.exp(1.2 - 0.06 * (years - 1900)))
 
 with pm.Model(coords={"year": years}) as model:
     level = pm.Normal("level", 0, 2)
     slope = pm.Normal("slope", 0, 0.5)
-    spread = pm.HalfNormal("spread", 0.3)
-    noise = pm.Normal("noise", 0, 1, dims="year")
-    rate = pm.Deterministic("rate", pm.math.exp(level + slope * (years - 1900) + spread * noise), dims="year")
-    pm.Poisson("counts", rate, observed=counts, dims="year")
+    excess = pm.HalfNormal("excess", 1)
+    rate = pm.Deterministic("rate", pm.math.exp(level + slope * (years - 1900)), dims="year")
+    pm.NegativeBinomial("counts", mu=rate, alpha=1 / excess, observed=counts, dims="year")
 
-r = hone.fit(model, seed=1)
+r = hone.fit(model, seed=1, draws=2000)
 print(r)
 posterior = r.to_datatree()["posterior"]
 print(posterior["rate"].mean(("chain", "draw")).to_series().head())

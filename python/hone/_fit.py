@@ -70,6 +70,13 @@ class _Model:
     coords: dict[str, Any] = field(default_factory=dict)
     aside: Any = None  # the temporary folder that holds data.json
 
+    def __enter__(self) -> _Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.aside is not None:
+            self.aside.cleanup()
+
 
 def _stan(model: Path, data: Data) -> _Model:
     if data is None:
@@ -171,7 +178,6 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     Ctrl-C ends the fit with what there is; a second one ends it at once. progress: True, False, or None for a bar in
     terminals and notebooks.
     """
-    made, points = _model(model, data, dim, init, names, constrain, batched)
     if isinstance(budget, (int, float)) and not isinstance(budget, bool):
         budget = str(int(budget)) if float(budget).is_integer() else repr(budget)
     settings = _texts({
@@ -179,7 +185,8 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         "draws": draws, "starts": starts, "budget": budget, "tolerance_mean": tolerance_mean,
         "tolerance_sd": tolerance_sd, "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
     total = int(budget) if isinstance(budget, str) and budget.isdigit() else DEFAULT_BUDGET
-    with Work("fit", total, progress) as work:
+    made, points = _model(model, data, dim, init, names, constrain, batched)
+    with made, Work("fit", total, progress) as work:
         parts = _hone.fit(made.parts, settings, points, work.stop, work.tell)
     if made.aside is not None:  # data in memory have the name that Result.save gives them
         for text in ("config", "summary"):
@@ -232,7 +239,7 @@ def check(draws: Any, model: Any, data: Data = None, *, dim: int | None = None, 
     settings = _texts({"steps": steps, "budget": None if budget is None else str(int(budget)),
                        "tolerance_mean": tolerance_mean, "tolerance_sd": tolerance_sd, "seed": seed,
                        "threads": threads})
-    with Work("check", budget or DEFAULT_BUDGET, progress) as work:
+    with made, Work("check", budget or DEFAULT_BUDGET, progress) as work:
         found = _hone.check_draws(made.parts, settings, points, work.stop, work.tell)
 
     def words(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -259,7 +260,14 @@ class Result:
                 raise KeyError(f"names: '{name}' is not one of {', '.join(self.names[:20])}")
         across = min(4, len(chosen))
         down = -(-len(chosen) // across)
-        figure = Figure(figsize=(3.2 * across, 2.4 * down + 0.6), layout="constrained")
+
+        class Picture(Figure):  # a notebook shows it without pyplot
+            def _repr_png_(self) -> bytes:
+                content = io.BytesIO()
+                self.savefig(content, format="png", dpi=100)
+                return content.getvalue()
+
+        figure = Picture(figsize=(3.2 * across, 2.4 * down + 0.6), layout="constrained")
         panels = figure.subplots(down, across, squeeze=False)
         for axis, name in zip(panels.flat, [*chosen, *[None] * (down * across - len(chosen))], strict=True):
             if name is None:

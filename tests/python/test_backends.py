@@ -10,15 +10,15 @@ from hone._density import convert
 QUICK = dict(dim=2, seed=5, draws=1000, budget=400_000, progress=False)
 
 
-def close(r, result):
-    """The same posterior, within the errors of 4,000 draws: last bits differ, and with them a fit's path."""
-    assert r.verdict == result.verdict
+def close(r):
+    """The right posterior, within the errors of the draws: last bits differ, and with them a fit's path."""
+    assert r.verdict in ("use-q", "use-refined")
     n = len(r.draws)
     assert (np.abs(r.draws.mean(axis=0)) < 4 * np.sqrt(np.diag(COVARIANCE) / n)).all()
     assert (np.abs(r.draws.var(axis=0) / np.diag(COVARIANCE) - 1) < 4 * np.sqrt(2 / n)).all()
 
 
-def test_jax(result):
+def test_jax():
     jax = pytest.importorskip("jax", reason="jax is not installed")
     import jax.numpy as jnp
 
@@ -28,8 +28,8 @@ def test_jax(result):
     density = hone.from_jax(log_p)
     value, gradient = density(np.ones((5, 2)))
     assert value.dtype == gradient.dtype == np.float64 and np.allclose(value, gaussians(np.ones((5, 2)))[0], rtol=1e-14)
-    close(hone.fit(density, **QUICK), result)
-    close(hone.fit(hone.from_jax(lambda z: -0.5 * jnp.einsum("ni,ij,nj->n", z, PRECISION, z), batched=True), **QUICK), result)
+    close(hone.fit(density, **QUICK))
+    close(hone.fit(hone.from_jax(lambda z: -0.5 * jnp.einsum("ni,ij,nj->n", z, PRECISION, z), batched=True), **QUICK))
     assert not jax.config.jax_enable_x64  # left as it was
     single = hone.from_jax(log_p, x64=False)(np.ones((3, 2)))[0]
     assert single.dtype == np.float64 and abs(single[0] - value[0]) < 1e-5
@@ -58,10 +58,10 @@ def test_jax_compiles_few_programs():
     assert max((padded_size(n) - n) / n for n in range(257, 5000)) <= 0.25
 
 
-def test_torch(result):
+def test_torch():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     matrix = torch.tensor(PRECISION)
-    close(hone.fit(hone.from_torch(lambda z: -0.5 * z @ matrix @ z), **QUICK), result)
+    close(hone.fit(hone.from_torch(lambda z: -0.5 * z @ matrix @ z), **QUICK))
 
     z = torch.ones(2, dtype=torch.float64, requires_grad=True)
     value = -0.5 * z @ matrix @ z
@@ -70,7 +70,7 @@ def test_torch(result):
     assert np.allclose(own[1][0], -PRECISION @ np.ones(2))
 
 
-def test_numba(result):
+def test_numba():
     numba = pytest.importorskip("numba", reason="numba is not installed")
     matrix = PRECISION.copy()
 
@@ -79,7 +79,7 @@ def test_numba(result):
         w = matrix @ np.ascontiguousarray(z)
         return -0.5 * (w @ z), -w
 
-    close(hone.fit(density, **QUICK), result)
+    close(hone.fit(density, **QUICK))
 
 
 def test_pymc(tmp_path):
