@@ -1,4 +1,4 @@
-"""A banana and a regression, written in JAX: compiled, vectorised and differentiated. Usage: jax_density.py [FOLDER]"""
+"""A winding ridge and a regression, written in JAX: compiled, vectorised and differentiated. Usage: jax_density.py [FOLDER]"""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,12 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/python")
 out.mkdir(parents=True, exist_ok=True)
 
 
-def banana(z):
-    return -0.5 * (z[0] ** 2 + (z[1] - 0.5 * z[0] ** 2) ** 2)
+def ridge(z):
+    return -0.5 * z[0] ** 2 - 2 * (z[1] - jnp.sin(2 * z[0])) ** 2
 
 
-r = hone.fit(hone.from_jax(banana), names=["x", "y"], seed=1)
-print(r)  # no Gaussian is a banana: the verdict says so
+r = hone.fit(hone.from_jax(ridge), names=["x", "y"], seed=1)
+print(r)  # no Gaussian winds: the verdict says so
 
 random = np.random.default_rng(0)
 x = random.standard_normal((200, 3))
@@ -42,7 +42,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True, layout="constrained")
 for axis, draws, title in zip(axes, (r.draws_q, r.draws), ("q", "refined"), strict=True):
     axis.plot(*draws.T, ".", markersize=2, alpha=0.4, color="#1f4e99" if title == "q" else "#c0392b")
-    axis.set(title=title, xlabel="x", xlim=(-4.5, 4.5), ylim=(-5, 9))
+    axis.set(title=title, xlabel="x", xlim=(-4, 4), ylim=(-3, 3))
 axes[0].set_ylabel("y")
-figure.suptitle(f"banana; verdict: {r.verdict}")
-figure.savefig(out / "banana.png", dpi=120)
+figure.suptitle(f"a winding ridge; verdict: {r.verdict}")
+figure.savefig(out / "ridge.png", dpi=120)

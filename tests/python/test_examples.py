@@ -10,7 +10,7 @@ FOLDER = SOURCE / "examples" / "python"
 
 
 @pytest.mark.parametrize("name, needs, picture", [
-    ("stan", "xarray", "schools.png"), ("jax_density", "jax", "banana.png"), ("pymc_model", "pymc", "rates.png"),
+    ("stan", "xarray", "schools.png"), ("jax_density", "jax", "ridge.png"), ("pymc_model", "pymc", "rates.png"),
     ("vae", "sklearn", "stripes.png")])
 def test_example(tmp_path, name, needs, picture):
     pytest.importorskip(needs, reason=f"{needs} is not installed")
