@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import os
 import tempfile
 import tomllib
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _hone
+from ._data import data_of, features_of, flat, mean_of, own_file, stored_mean, text_of, write_npy
 from ._progress import Work
 
 try:
@@ -20,7 +23,8 @@ try:
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import validate_data
 except ImportError:  # scikit-learn 1.6 or later is optional: these do what the estimators themselves need
-    from ._standalone import BaseEstimator, ClassNamePrefixFeaturesOutMixin, NotFittedError, TransformerMixin, validate_data
+    from ._standalone import (BaseEstimator, ClassNamePrefixFeaturesOutMixin, NotFittedError, TransformerMixin,
+                              validate_data)
 
 DTYPES = [np.float64, np.float32, np.uint8, np.bool_, np.int64, np.int32, np.int16, np.int8, np.uint16, np.uint32]
 FILES = ("config.toml", "metrics.csv", "clock.csv", "test_log_likelihood.csv", "summary.json", "checkpoint.safetensors")
@@ -30,73 +34,11 @@ OURS = {"folder", "warm_start", "progress", "likelihood"}  # parameters that are
 IN_MEMORY = "<memory>"
 
 
-def data_of(X: Any) -> _hone.Data:
-    """Data for the engine, without a copy where the type allows it; bits are packed."""
-    if hasattr(X, "tocsr"):
-        X = X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return _hone.Data.sparse(np.asarray(X.indptr, np.int64), np.asarray(X.indices, np.int32),
-                                 np.asarray(X.data, np.float64), X.shape[1])
-    if X.dtype.kind == "b":
-        return _hone.Data.bytes(X.view(np.uint8))
-    if X.dtype == np.uint8:
-        return _hone.Data.bytes(X)
-    if X.dtype.kind in "iu":
-        small = X.size > 0 and X.min() >= 0 and X.max() <= 255
-        return data_of(X.astype(np.uint8 if small else np.float64))
-    return _hone.Data.floats(X) if X.dtype == np.float32 else _hone.Data.doubles(X)
-
-
-def text_of(value: Any) -> str:
-    """A setting as a flag has it."""
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return ",".join(str(int(entry)) for entry in value)
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"expected a number or a text, found {value}")
-    return value if isinstance(value, str) else repr(value.item() if hasattr(value, "item") else value)
-
-
-def mean_of(X: Any) -> np.ndarray:
-    """Mean per column, summed as the engine sums: one row after the other."""
-    n, total = X.shape[0], np.zeros(X.shape[1])
-    for begin in range(0, n, 256):
-        rows = X[begin : begin + 256]
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
-        total = np.add.reduce(np.vstack([total, rows.astype(np.float64) / n]), axis=0)
-    return total
-
-
-def _flat(table: dict[str, Any]) -> dict[str, Any]:
-    flat = {}
-    for key, value in table.items():
-        flat.update({f"{key}.{inner}": entry for inner, entry in value.items()} if isinstance(value, dict) else {key: value})
-    return flat
-
-
-def _write_npy(path: Path, X: Any) -> None:
-    """Data as `hone train` reads them; sparse ones row by row."""
-    kind = X.dtype.kind
-    dtype = np.dtype(np.uint8) if kind == "b" else X.dtype
-    if kind in "iu" and dtype != np.uint8:
-        dtype = np.dtype(np.uint8) if X.size and X.min() >= 0 and X.max() <= 255 else np.dtype(np.float64)
-    if dtype.kind == "f" and hasattr(X, "toarray"):
-        dtype = np.dtype(np.float64)
-    target = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=X.shape)
-    for begin in range(0, X.shape[0], 1024):
-        rows = X[begin : begin + 1024]
-        target[begin : begin + 1024] = rows.toarray() if hasattr(rows, "toarray") else rows
-    target.flush()
-
-
-def _own_file(X: Any) -> str | None:
-    """The .npy file that an array is mapped from, if it is all of it."""
-    if not isinstance(X, np.memmap) or X.filename is None or Path(X.filename).suffix != ".npy":
-        return None
-    whole = np.load(X.filename, mmap_mode="r")
-    same = whole.shape == X.shape and whole.dtype == X.dtype and X.flags.c_contiguous
-    return str(Path(X.filename).resolve()) if same and X.offset == whole.offset else None
+def _keep(model: Any, given: dict[str, Any]) -> None:
+    """Sets the parameters of a constructor; scikit-learn wants them spelled out there."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(model, name, value)
 
 
 class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -105,18 +47,17 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _model_name(self) -> str:
         raise NotImplementedError
 
-    # ── training ────────────────────────────────────────────────────────────────────────────────────────────────────
     def fit(self, X: Any, y: Any = None, *, X_test: Any = None) -> Any:
         """Trains on X (n, features). A matrix as second argument, or X_test, is test data; another y is ignored.
 
         Ctrl-C ends the training with a checkpoint. With warm_start=True, fit continues the training of before.
         """
-        files = [_own_file(X), None]
+        files = [own_file(X), None]
         X = self._checked(X, reset=True)
         shape = y.shape if hasattr(y, "shape") else np.shape(y) if isinstance(y, list) else ()
         if X_test is None and len(shape) == 2 and shape[1] == X.shape[1] > 1:
             X_test = y
-        files[1] = _own_file(X_test)
+        files[1] = own_file(X_test)
         test = None if X_test is None else self._checked(X_test, reset=False)
         resume = bool(self.warm_start) and (self._folder_has_run() or "_files" in vars(self))
         with tempfile.TemporaryDirectory(prefix="hone-") as temporary:
@@ -147,7 +88,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         given = {TABLES.get(key, key): value for key, value in self.get_params(deep=False).items()
                  if key not in OURS and value is not None}
         if resume:  # data are known by their checksum; the name stays
-            stored = tomllib.loads((folder / "config.toml").read_text() if folder else self._files["config.toml"].decode())
+            text = (folder / "config.toml").read_text() if folder else self._files["config.toml"].decode()
+            stored = tomllib.loads(text)
             named = {"data": stored["data"], "test.data": stored.get("test", {}).get("data", "own")}
         settings = {"model": self._model_name(), **named, **given}
         settings.setdefault("batch", min(100, size))
@@ -178,21 +120,16 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Keeps what the run folder holds."""
         self._files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
         self.__dict__.pop("_networks", None)
-        import json
-
         self.summary_ = json.loads(self._files["summary.json"])
         self.n_iter_ = self.summary_["iterations"]
         self.finished_ = self.summary_["finished"]
         self._n_features_out = self.summary_["latent"]
 
-    # ── the trained model ───────────────────────────────────────────────────────────────────────────────────────────
     def _model(self) -> _hone.TrainedNetworks:
         self._fitted()
         networks = self.__dict__.get("_networks")
         if networks is None:
             row = np.zeros((1, self.n_features_in_), np.uint8) if self._stand_in is None else self._stand_in[None, :]
-            import os
-
             threads = self.threads or os.cpu_count() or 1
             networks = self._networks = _hone.TrainedNetworks(
                 self._files["config.toml"].decode(), self._files["checkpoint.safetensors"], data_of(row), threads)
@@ -273,16 +210,16 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The columns of metrics.csv."""
         self._fitted()
         rows = list(csv.DictReader(io.StringIO(self._files["metrics.csv"].decode())))
-        return {key: np.array([float(row[key]) if row[key] else np.nan for row in rows]) for key in (rows[0] if rows else [])}
+        columns = rows[0] if rows else {}
+        return {key: np.array([float(row[key]) if row[key] else np.nan for row in rows]) for key in columns}
 
-    # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────────────
     @property
     def parameters_(self) -> dict[str, np.ndarray]:
         """Weights and biases of the decoder and of q's two networks; weights have one row per input unit."""
         return self._model().parameters()
 
     def state_dict(self) -> dict[str, Any]:
-        """The same for PyTorch: decoder.0.weight (outputs, inputs), decoder.0.bias, decoder.2.weight, …; mean.…, sd.…"""
+        """The same for PyTorch: decoder.0.weight (outputs, inputs), decoder.0.bias, decoder.2.weight, mean.0.weight, …"""
         try:
             import torch
         except ImportError as error:
@@ -302,7 +239,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """A torch.nn.Sequential with the weights of "decoder" (z → logits), "mean" or "sd"."""
         from torch import nn
 
-        state = {key.split(".", 1)[1]: value for key, value in self.state_dict().items() if key.startswith(network + ".")}
+        own = network + "."
+        state = {key.removeprefix(own): value for key, value in self.state_dict().items() if key.startswith(own)}
         if not state:
             raise ValueError(f"network: '{network}' is not known; expected decoder, mean or sd")
         name = tomllib.loads(self._files["config.toml"].decode())["activation"]
@@ -316,7 +254,6 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         module.load_state_dict(state)
         return module
 
-    # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
     @staticmethod
     def _write_files(folder: Path, files: dict[str, bytes]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -327,7 +264,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         for key, name, X in (("data", "data.npy", self._X), ("test.data", "test.npy", self._X_test)):
             path = folder.resolve() / name
             if X is not None and named.get(key) == str(path) and not path.exists():
-                _write_npy(path, X)
+                write_npy(path, X)
         if self._stand_in is not None:
             np.save(folder / "mean.npy", self._stand_in)
 
@@ -340,7 +277,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder: {folder} is not empty")
-        settings = _flat(tomllib.loads(self._files["config.toml"].decode()))
+        settings = flat(tomllib.loads(self._files["config.toml"].decode()))
         checkpoint = self._files["checkpoint.safetensors"]
         moved = {key: str(folder.resolve() / name) for key, name in (("data", "data.npy"), ("test.data", "test.npy"))
                  if settings.get(key) == IN_MEMORY}
@@ -390,17 +327,7 @@ class VAE(_LatentModel):
                  test_points: int | None = None, test_samples: int | None = None, engine: str | None = None,
                  threads: int | None = None, folder: str | Path | None = None, warm_start: bool = False,
                  progress: bool | None = None) -> None:
-        self.latent, self.hidden, self.encoder_hidden, self.activation = latent, hidden, encoder_hidden, activation
-        self.objective, self.alpha, self.estimator, self.first_term = objective, alpha, estimator, first_term
-        self.entropy, self.baseline, self.baseline_decay, self.local_from = entropy, baseline, baseline_decay, local_from
-        self.kernel, self.steps, self.leapfrog, self.leapfrog_jitter = kernel, steps, leapfrog, leapfrog_jitter
-        self.adapt, self.step_size, self.acceptance, self.batch = adapt, step_size, acceptance, batch
-        self.iterations, self.optimizer, self.rate_mean, self.rate_scale = iterations, optimizer, rate_mean, rate_scale
-        self.rate_model, self.rate_decay, self.decay_every, self.precision = rate_model, rate_decay, decay_every, precision
-        self.seed, self.binarization, self.data_seed, self.report_every = seed, binarization, data_seed, report_every
-        self.checkpoint_every, self.checkpoint_minutes, self.test_every = checkpoint_every, checkpoint_minutes, test_every
-        self.test_points, self.test_samples, self.engine, self.threads = test_points, test_samples, engine, threads
-        self.folder, self.warm_start, self.progress = folder, warm_start, progress
+        _keep(self, locals())
 
     def _model_name(self) -> str:
         return "vae"
@@ -428,17 +355,7 @@ class MatrixFactorization(_LatentModel):
                  test_points: int | None = None, test_samples: int | None = None, engine: str | None = None,
                  threads: int | None = None, folder: str | Path | None = None, warm_start: bool = False,
                  progress: bool | None = None) -> None:
-        self.latent, self.likelihood, self.encoder_hidden, self.activation = latent, likelihood, encoder_hidden, activation
-        self.objective, self.alpha, self.estimator, self.first_term = objective, alpha, estimator, first_term
-        self.entropy, self.baseline, self.baseline_decay, self.local_from = entropy, baseline, baseline_decay, local_from
-        self.kernel, self.steps, self.leapfrog, self.leapfrog_jitter = kernel, steps, leapfrog, leapfrog_jitter
-        self.adapt, self.step_size, self.acceptance, self.batch = adapt, step_size, acceptance, batch
-        self.iterations, self.optimizer, self.rate_mean, self.rate_scale = iterations, optimizer, rate_mean, rate_scale
-        self.rate_model, self.rate_decay, self.decay_every, self.precision = rate_model, rate_decay, decay_every, precision
-        self.seed, self.binarization, self.data_seed, self.report_every = seed, binarization, data_seed, report_every
-        self.checkpoint_every, self.checkpoint_minutes, self.test_every = checkpoint_every, checkpoint_minutes, test_every
-        self.test_points, self.test_samples, self.engine, self.threads = test_points, test_samples, engine, threads
-        self.folder, self.warm_start, self.progress = folder, warm_start, progress
+        _keep(self, locals())
 
     def _model_name(self) -> str:
         if self.likelihood not in ("logistic", "gaussian", "poisson"):
@@ -448,7 +365,7 @@ class MatrixFactorization(_LatentModel):
 
 def load_estimator(folder: Path) -> _LatentModel:
     """The estimator of a training run's folder; its parameters are those of config.toml."""
-    settings = _flat(tomllib.loads((folder / "config.toml").read_text()))
+    settings = flat(tomllib.loads((folder / "config.toml").read_text()))
     if not (folder / "checkpoint.safetensors").exists():
         raise _hone.InputError(f"{folder}: no checkpoint.safetensors there; expected a run of 'hone train'")
     name = settings["model"]
@@ -459,26 +376,8 @@ def load_estimator(folder: Path) -> _LatentModel:
     model._take(folder)
     model._X = model._X_test = model._stand_in = None
     if name == "gaussian-mf":
-        model._stand_in = _stored_mean(folder, settings["data"])
-    model.n_features_in_ = _features(folder)
+        model._stand_in = stored_mean(folder, settings["data"])
+    model.n_features_in_ = features_of(folder)
     return model
 
 
-def _features(folder: Path) -> int:
-    """How many values a datum has: the decoder's outputs, from the header of the checkpoint."""
-    import json
-    import struct
-
-    with (folder / "checkpoint.safetensors").open("rb") as file:
-        (size,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(size))
-    last = max((name for name in header if name.startswith("decoder.weight[")), key=lambda name: int(name[15:-1]))
-    return int(header[last]["shape"][-1])
-
-
-def _stored_mean(folder: Path, data: str) -> np.ndarray:
-    if (folder / "mean.npy").exists():
-        return np.load(folder / "mean.npy")
-    if not (data.endswith(".npy") and Path(data).exists()):
-        raise _hone.InputError(f"{folder}: a Gaussian model needs its training data, and {data} is not there")
-    return mean_of(np.load(data, mmap_mode="r"))

@@ -141,7 +141,6 @@ class Result:
         self.dims = {name: list(value) for name, value in (dims or {}).items()}
         self.coords = dict(coords or {})
 
-    # ── what was found ──────────────────────────────────────────────────────────────────────────────────────────────
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Everything in summary.json."""
@@ -212,7 +211,6 @@ class Result:
             (Path(folder) / "summary.json").write_text(self._parts["summary"])
             return _hone.judge_again(folder, *(math.nan if x is None else float(x) for x in (mean, sd, vcd)))
 
-    # ── how it looks ────────────────────────────────────────────────────────────────────────────────────────────────
     def _rows(self) -> list[tuple[str, list[str]]]:
         rows = list(self.summary["parameters"].items())[:MOST_ROWS]
         return [(name, [_cell(_number(values[key])) for key in COLUMNS]) for name, values in rows]
@@ -295,7 +293,6 @@ class Result:
         axis.hist(refined, bins=bins, density=True, color="#c0392b", alpha=0.45, label="refined")
         axis.hist(q, bins=bins, density=True, histtype="step", color="#1f4e99", linewidth=1.2, label="q")
 
-    # ── other tools ─────────────────────────────────────────────────────────────────────────────────────────────────
     def _groups(self, chains: int) -> dict[str, Any]:
         """xarray datasets by group, in ArviZ's layout."""
         try:
@@ -393,7 +390,6 @@ class Result:
                                   metric if dense else metric[None, :], step_size)
         return {"chains": chains, "inits": inits, "metric": {"inv_metric": metric.tolist()}, "step_size": step_size}
 
-    # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def save(self, folder: str | Path) -> Path:
         """Writes the run folder that `hone fit` writes; `hone report`, `hone check` and hone.load read it.
 

@@ -199,7 +199,7 @@ def test_kinds_of_data(tmp_path):
 
 
 def test_data_are_not_copied():
-    from hone._estimators import data_of
+    from hone._data import data_of
 
     bits = np.ones((1000, 640), np.uint8)
     assert data_of(bits).binary and data_of(bits).memory == 1000 * 640 / 8  # one bit each
