@@ -357,7 +357,7 @@ class Result:
             import arviz
         except ImportError as error:
             raise ImportError("to_inference_data needs arviz, which is not installed: pip install arviz") from error
-        if not hasattr(arviz, "InferenceData"):
+        if int(arviz.__version__.split(".")[0]) >= 1:
             return self.to_datatree(chains)
         return arviz.InferenceData(warn_on_custom_groups=False, **self._groups(chains))
 
@@ -393,7 +393,7 @@ class Result:
     def save(self, folder: str | Path) -> Path:
         """Writes the run folder that `hone fit` writes; `hone report`, `hone check` and hone.load read it.
 
-        inference_data.nc needs xarray and h5netcdf or netCDF4, and is left out without them.
+        inference_data.nc needs xarray with h5netcdf and h5py, or netCDF4, and is left out without them.
         """
         folder = Path(folder)
         _hone.save_fit(str(folder), self._parts, self.verdict, int(self.summary["steps"]))
@@ -412,6 +412,6 @@ class Result:
         for mode, (name, group) in zip(["w", *["a"] * len(groups)], groups.items(), strict=False):
             try:
                 group.to_netcdf(path, mode=mode, group=name)
-            except ValueError:  # xarray found nothing to write NetCDF-4 with
+            except (ValueError, ImportError):  # xarray found nothing to write NetCDF-4 with
                 path.unlink(missing_ok=True)
                 return
