@@ -1,5 +1,5 @@
 # The two commands of the README, and those of CONTRIBUTING.md. CMake does the work.
-.PHONY: help setup build demo test dev asan tsan bench bench-posteriors docs format install clean
+.PHONY: help setup build demo test wheel dev asan tsan bench bench-posteriors docs format install clean
 .DEFAULT_GOAL := help
 
 PRESET ?= release
@@ -14,7 +14,8 @@ help:
 	@echo "make test     install what is missing, build everything, run every test"
 	@echo "make build    build the program: build/release/bin/hone (installs nothing)"
 	@echo "make install  install program, library and headers (PREFIX=$(PREFIX))"
-	@echo "make setup    install the packages that a purpose needs (PURPOSE=build, demo, test, dev or docs)"
+	@echo "make wheel    the Python package in dist/: an sdist, and a wheel for this Python (needs PyPI)"
+	@echo "make setup    install the packages that a purpose needs (PURPOSE=build, demo, test, wheel, dev or docs)"
 	@echo "make docs     the library's API page: build/docs/html/index.html"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
 	@echo "make bench-posteriors  errors and gradients on the posteriors with known answers"
@@ -43,6 +44,10 @@ test:
 	@$(CONFIGURE) -DHONE_BUILD_TESTS=ON -DHONE_BUILD_BENCH=ON >/dev/null
 	@$(BUILD)
 	@ctest --preset $(PRESET) -j $(JOBS)
+
+wheel:
+	@scripts/setup wheel
+	@scripts/wheel dist
 
 dev:
 	@scripts/setup dev

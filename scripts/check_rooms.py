@@ -9,11 +9,12 @@ import sys
 LIBRARY = ["base", "tensor", "target", "family", "mcmc", "objective", "optim", "assess", "fit", "latent", "engine",
            "engine/cpu", "engine/cuda"]
 APPLICATION = ["data", "run", "report", "cli"]
-ROOMS = [f"hone/{room}" for room in LIBRARY] + [f"app/{room}" for room in APPLICATION]
+ROOMS = [f"hone/{room}" for room in LIBRARY] + [f"app/{room}" for room in APPLICATION] + ["python/src"]
 # Rooms above that a room may nevertheless not use.
 FORBIDDEN = {
     "hone/family": ["hone/target"],        # q never sees a target
     "hone/engine/cuda": ["hone/engine/cpu"],
+    "python/src": ["app/report", "app/cli"],
     "app/report": [f"hone/{room}" for room in LIBRARY if room != "base"] + ["app/data"],
 }
 # Files that may include rooms below: the table of engines.
@@ -48,7 +49,7 @@ def check(name, room, number, included):
         faults.append(f"{place}: room '{room}' may not use room '{other}'")
 
 
-for building in ("hone", "app"):
+for building in ("hone", "app", "python/src"):
     for path in sorted(p for p in (root / building).rglob("*.*") if p.suffix in (".cpp", ".hpp", ".cu", ".cuh")):
         name = str(path.relative_to(root))
         room = room_of(name)

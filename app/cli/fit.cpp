@@ -89,7 +89,9 @@ void FitCommand::run() {
     });
   }
   const RunFolder run_folder(folder());  // created only now: a fit that fails leaves nothing behind
-  write_posterior_run(run_folder, *posterior, fit, config);
+  const PosteriorRunFiles files = posterior_run_files(*posterior, fit, config);
+  write_posterior_netcdf(run_folder, files, config.data);
+  write_posterior_run(run_folder, files);
   if (!warm_start.empty()) write_warm_start_of(warm_start, *posterior, fit);
   if (json) {
     fmt::print("{}", fit_summary_json(fit, config));

@@ -18,9 +18,9 @@ constexpr std::array<std::pair<Binarization, std::string_view>, 4> names = {{{Bi
                                                                              {Binarization::stochastic, "stochastic"}}};
 
 void levels_of(const DataSet& data, int datum, std::span<double> levels) {
-  if (const auto* bytes = data.bytes()) {
+  if (const auto bytes = data.bytes(); !bytes.empty()) {
     const std::size_t begin = static_cast<std::size_t>(datum) * levels.size();
-    for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = (*bytes)[begin + i] / 255.0;
+    for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = bytes[begin + i] / 255.0;
     return;
   }
   const std::array<int, 1> index = {datum};

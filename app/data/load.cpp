@@ -100,16 +100,16 @@ bool is_amat(const fs::path& file) { return plain_name(file).extension() == ".am
 
 DataSplits load_file(const DataRequest& request) {
   if (is_amat(request.name)) refuse_to_binarize(request);
-  DataSet data = read_data_file(request.name);
-  const bool bits = data.binary();
+  return splits_of(request, read_data_file(request.name), DataSet());
+}
+
+// One part of data from a file or from memory.
+DataSet part_of(const DataRequest& request, const std::string& name, DataSet data, std::uint32_t part) {
   try {
-    data = binarized(std::move(data), request.binarization, {request.seed, 0});
+    return binarized(std::move(data), request.binarization, {request.seed, part});
   } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", request.name, error.what()));
+    throw InputError(fmt::format("{}: {}", name, error.what()));
   }
-  const std::string binarization = bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed);
-  return {request.name, fmt::format("{}, {}", request.name, binarization), binarization, std::move(data), DataSet(),
-          DataSet()};
 }
 
 bool is_path(const std::string& name) {
@@ -121,8 +121,25 @@ bool is_path(const std::string& name) {
 }  // namespace
 
 DataSplits load_data(const DataRequest& request) {
-  if (is_path(request.name)) return load_file(request);
-  return load_data(data_set_named(request.name), request, search_places(request.data_dir));
+  DataSplits data = is_path(request.name)
+                        ? load_file(request)
+                        : load_data(data_set_named(request.name), request, search_places(request.data_dir));
+  if (request.test.empty()) return data;
+  try {
+    data.test = part_of(request, request.test, read_data_file(request.test), 1);
+  } catch (const InputError& error) {
+    throw KeyError("test.data", error.what());
+  }
+  return data;
+}
+
+DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test) {
+  const bool bits = train.binary();
+  const std::string binarization = bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed);
+  DataSplits data{request.name, fmt::format("{}, {}", request.name, binarization), binarization, {}, {}, {}};
+  data.train = part_of(request, request.name, std::move(train), 0);
+  if (test.size() > 0) data.test = part_of(request, "the test data", std::move(test), 1);
+  return data;
 }
 
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places) {

@@ -15,6 +15,7 @@ struct DataRequest {
   Binarization binarization = Binarization::automatic;
   std::uint64_t seed = 1;               // of stochastic binarization and of synthetic data
   std::filesystem::path data_dir = {};  // the first place to look, unless empty
+  std::string test = {};                // the path of a file with the test data; empty: the set's own
 };
 
 struct DataSplits {
@@ -36,5 +37,8 @@ DataSplits load_data(const DataRequest& request);
 // The parts of load_data, for your own data sets.
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places);
 DataSet read_data_file(const std::filesystem::path& file);
+
+// Data in memory, treated as those of a file with the request's name: binarized, then kept as bits where they are bits.
+DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test);
 
 }  // namespace hone

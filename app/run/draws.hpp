@@ -46,7 +46,7 @@ std::vector<DataArray> read_data_arrays(const std::filesystem::path& path);
 
 struct InferenceData {
   const DrawTable& refined;                       // group posterior, and its log densities in sample_stats
-  const DrawTable& q;                             // groups approximation and approximation_stats: draws of q itself
+  const DrawTable& q;                             // groups q and q_stats: draws of q itself
   int chains = 1;                                 // of both: the first S / chains columns are the first chain
   std::vector<DataArray> data;                    // group observed_data, if there is any
   std::map<std::string, std::string> attributes;  // of the file and of group posterior

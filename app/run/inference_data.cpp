@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "app/run/draws.hpp"
+#include "app/run/posterior_run.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 
@@ -135,8 +136,8 @@ void write(const fs::path& path, const InferenceData& data) {
   put_attributes(posterior, data.attributes);
   put_draws(posterior, data.refined, data.chains);
   put_statistics(add_group(file.id(), "sample_stats"), data.refined, data.chains);
-  put_draws(add_group(file.id(), "approximation"), data.q, data.chains);
-  put_statistics(add_group(file.id(), "approximation_stats"), data.q, data.chains);
+  put_draws(add_group(file.id(), "q"), data.q, data.chains);
+  put_statistics(add_group(file.id(), "q_stats"), data.q, data.chains);
   if (!data.data.empty()) put_data(add_group(file.id(), "observed_data"), data.data);
   file.close();
 }
@@ -155,6 +156,15 @@ void write_inference_data(const fs::path& path, const InferenceData& data) {
     fs::remove(aside, ignored);
     throw Error(fmt::format("{}: {}", path.string(), error.what()));
   }
+}
+
+void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data) {
+  write_inference_data(folder.path() / "inference_data.nc",
+                       {files.draws,
+                        files.draws_q,
+                        1,
+                        data.empty() ? std::vector<DataArray>() : read_data_arrays(data),
+                        {{"verdict", files.verdict}}});
 }
 
 }  // namespace hone

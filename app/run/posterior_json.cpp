@@ -206,6 +206,7 @@ Json stages_of(const PosteriorFit& fit) {
 
 std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config) {
   Json json = {{"model", config.model}, {"data", config.data}, {"dimension", fit.findings.dimension}};
+  json["parameter_count"] = fit.parameter_count;
   json["family"] = family_name(fit.fit.q.kind);
   json["objective"] = name_of(objective_names(), config.objective);
   json["seed"] = config.check.fit.seed;

@@ -72,6 +72,13 @@ std::string q_json(const FittedQ& q, const Posterior& posterior) {
   return json.dump(2) + "\n";
 }
 
+// The refined draws over the unconstrained coordinates z (D, n).
+Matrix<double> unconstrained(const CheckedFit& fit) {
+  Matrix<double> z(fit.refined.zt.rows(), fit.refined.count());
+  for (int i = 0; i < z.cols(); ++i) fit.fit.q.whitening.to_z(fit.refined.zt.column(i), z.column(i));
+  return z;
+}
+
 }  // namespace
 
 std::string family_name(QKind kind) { return name_of(families, kind); }
@@ -127,25 +134,29 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
   return load_bridgestan(library, config.data, model);
 }
 
-void write_posterior_run(const RunFolder& folder, const Posterior& posterior, const CheckedFit& fit,
-                         PosteriorRunConfig& config) {
-  folder.write("config.toml",
-               fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
-                           posterior_run_settings(config).to_toml()));
-  folder.write("q.json", q_json(fit.fit.q, posterior));
-  const DrawTable q{.names = posterior.names(), .values = fit.natural_q, .log_p = fit.log_p0, .log_q = fit.log_q0};
-  const DrawTable refined{
-      .names = posterior.names(), .values = fit.natural_refined, .log_p = fit.log_pt, .log_q = fit.log_qt};
-  const std::string verdict = "verdict = " + name_of(fit.judgement.verdict);
-  write_stan_csv(folder.path() / "draws_q.csv", q, {"independent draws of q", verdict});
+PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config) {
+  return {.config = fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
+                                posterior_run_settings(config).to_toml()),
+          .q = q_json(fit.fit.q, posterior),
+          .summary = fit_summary_json(fit, config),
+          .draws_q = {posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0},
+          .draws = {posterior.names(), fit.natural_refined, fit.log_pt, fit.log_qt},
+          .draws_unconstrained = {posterior.coordinate_names(), unconstrained(fit), fit.log_pt, fit.log_qt},
+          .verdict = name_of(fit.judgement.verdict),
+          .steps = fit.refined.steps};
+}
+
+void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files) {
+  const std::string verdict = "verdict = " + files.verdict;
+  folder.write("config.toml", files.config);
+  folder.write("q.json", files.q);
+  write_stan_csv(folder.path() / "draws_q.csv", files.draws_q, {"independent draws of q", verdict});
   write_stan_csv(
-      folder.path() / "draws.csv", refined,
-      {fmt::format("draws of q refined by {} HMC steps each: independent of each other", fit.refined.steps), verdict});
-  std::vector<DataArray> data;
-  if (!config.data.empty()) data = read_data_arrays(config.data);
-  write_inference_data(folder.path() / "inference_data.nc",
-                       {refined, q, 1, std::move(data), {{"verdict", name_of(fit.judgement.verdict)}}});
-  folder.write("summary.json", fit_summary_json(fit, config));
+      folder.path() / "draws.csv", files.draws,
+      {fmt::format("draws of q refined by {} HMC steps each: independent of each other", files.steps), verdict});
+  write_stan_csv(folder.path() / "draws_unconstrained.csv", files.draws_unconstrained,
+                 {"the refined draws over the unconstrained coordinates", verdict});
+  folder.write("summary.json", files.summary);
 }
 
 void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,
@@ -159,12 +170,10 @@ void write_warm_start_of(const std::filesystem::path& folder, const Posterior& p
   for (int c = 0; c < chains; ++c)
     copy(fit.natural_refined.column(c).first(posterior.parameter_count()), start.inits.column(c));
   const bool dense = d <= most_full_dimensions;
-  Matrix<double> z(d, n);
+  const Matrix<double> z = unconstrained(fit);
   std::vector<double> mean(d);
-  for (int i = 0; i < n; ++i) {
-    fit.fit.q.whitening.to_z(fit.refined.zt.column(i), z.column(i));
+  for (int i = 0; i < n; ++i)
     for (int k = 0; k < d; ++k) mean[k] += z(k, i) / n;
-  }
   start.inverse_metric = Matrix<double>(d, dense ? d : 1);
   for (int i = 0; i < n; ++i)
     for (int k = 0; k < d; ++k)

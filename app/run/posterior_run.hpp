@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "app/run/draws.hpp"
 #include "app/run/methods.hpp"
 #include "app/run/run_folder.hpp"
 #include "app/run/settings.hpp"
@@ -35,9 +36,21 @@ std::string family_name(QKind kind);  // "gaussian-full", …
 // summary.json of a fit.
 std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config);
 
-// Writes config.toml, q.json, draws_q.csv, draws.csv, inference_data.nc and summary.json (last).
-void write_posterior_run(const RunFolder& folder, const Posterior& posterior, const CheckedFit& fit,
-                         PosteriorRunConfig& config);
+// What the folder of a fit holds.
+struct PosteriorRunFiles {
+  std::string config, q, summary;                 // texts of config.toml, q.json, summary.json
+  DrawTable draws_q, draws, draws_unconstrained;  // the last: the refined draws over the coordinates of the fit
+  std::string verdict;                            // its name
+  int steps = 0;                                  // of the refinement
+};
+PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config);
+
+// Writes all of them, summary.json last.
+void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files);
+
+// Writes inference_data.nc, with the numbers in a data file unless its path is empty. Apart because it alone needs
+// NetCDF.
+void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data);
 
 // Inits and metric for CmdStan: the first refined draws, and their covariance.
 void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,

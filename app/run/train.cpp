@@ -51,14 +51,15 @@ class Training {
       : config_(config), runs_(runs), options_(options) {
     resolve(config_);
     check_folders();
-    data_ = load(config_, options.data_dir);
-    say(fmt::format("data: {} ({} to train on)", data_.origin, data_.train.size()));
-    if (data_.test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
+    data_ = options.data;
+    if (!data_) data_ = std::make_shared<DataSplits>(load(config_, options.data_dir));
+    say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
+    if (data_->test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
       say("there are no test data, so no test log-likelihood during training (test.every)");
     for (const SeedRun& run : runs_) {
       TrainRunConfig own = config_;
       own.train.seed = run.seed;
-      records_.emplace_back(own, data_, run.folder, options);
+      records_.emplace_back(own, *data_, run.folder, options);
     }
     failure_.resize(runs_.size());
     choose_squad();
@@ -105,6 +106,8 @@ class Training {
     return sum;
   }
 
+  std::int64_t count_of_all() const { return static_cast<std::int64_t>(records_.size()) * config_.iterations; }
+
   // An error in one run is kept for its outcome; the other runs continue.
   template <class Do>
   void guarded(std::size_t run, Do work) {
@@ -142,7 +145,7 @@ class Training {
     std::vector<std::uint64_t> seeds;
     for (const std::size_t i : squad_) seeds.push_back(records_[i].seed());
     engine_.reset();  // frees its memory before the next one allocates
-    engine_ = engine_of(config_, data_, seeds);
+    engine_ = engine_of(config_, *data_, seeds);
     if (const std::string device = engine_->device(); device_ != device) say("engine: " + device);
     device_ = engine_->device();
     for (std::size_t k = 0; k < squad_.size(); ++k) {
@@ -175,7 +178,7 @@ class Training {
   void train_to_the_end() {
     const auto count = static_cast<std::int64_t>(records_.size());
     Progress progress(stderr, options_.progress, "train", count > 1 ? "iterations of all runs" : "iterations",
-                      count * config_.iterations);
+                      count_of_all());
     progress.start_at(iterations_made());
     while (!stopped() && !squad_.empty()) {
       train_squad(progress);
@@ -207,12 +210,13 @@ class Training {
     const TrainRecord& record = records_[run];
     if (!record.test_due()) return;
     const auto watch = [&](int) {
+      if (options_.watch) options_.watch(iterations_made(), count_of_all(), "evaluating test data");
       if (stopped() && !record.finished()) throw Stopped();
     };
     try {
-      const auto engine = engine_of(config_, data_, {record.seed()});
+      const auto engine = engine_of(config_, *data_, {record.seed()});
       engine->restore(*state_of(run));
-      records_[run].test(summarize(engine->evaluate(data_.test, test_evaluation(config_, data_.test), watch)));
+      records_[run].test(summarize(engine->evaluate(data_->test, test_evaluation(config_, data_->test), watch)));
     } catch (const Stopped&) {
     } catch (const Error& error) {  // no reason to end the training
       say(fmt::format("{}: test data could not be evaluated at iteration {}: {}", runs_[run].folder.string(),
@@ -227,6 +231,7 @@ class Training {
     while (std::ranges::any_of(squad_, sound) && engine_->iteration() < goal_ && !stopped()) {
       advance();
       progress.update(iterations_made(), note());
+      if (options_.watch) options_.watch(iterations_made(), count_of_all(), note());
       const bool report = engine_->iteration() % config_.report_every == 0, save = checkpoint_due();
       for (const std::size_t i : squad_)
         guarded(i, [&] {
@@ -294,7 +299,7 @@ class Training {
   TrainRunConfig config_;
   const std::vector<SeedRun>& runs_;
   const TrainOptions& options_;
-  DataSplits data_;
+  std::shared_ptr<const DataSplits> data_;
   std::deque<TrainRecord> records_;   // one per run
   std::vector<std::string> failure_;  // one per run; empty: sound
   std::vector<std::size_t> squad_;    // the runs that the engine holds

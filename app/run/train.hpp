@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct TrainOptions {
   const std::atomic<int>* stop = nullptr;            // not 0: end after the current iterations
   std::function<void(const std::string&)> say = {};  // receives remarks for the user
   ProgressStyle progress = ProgressStyle::quiet;
+  std::shared_ptr<const DataSplits> data = {};  // in memory; none: what the configuration names
+  // Told of iterations made and asked for, and the figures of now, about ten times per second.
+  std::function<void(std::int64_t, std::int64_t, const std::string&)> watch = {};
 };
 
 // The contents of a training run's summary.json.

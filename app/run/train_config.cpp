@@ -80,6 +80,8 @@ void add_running_settings(Settings& s, TrainRunConfig& config) {
         "how many test data are evaluated there, from the first on");
   s.add("test.samples", config.test.samples, Bounds::between(2, 1e9),
         "importance samples per proposal; there are three");
+  s.add("test.data", config.test.data, "the path of a file, or own: the test part of the data set",
+        "the test data of 'hone eval' and of evaluations during training");
   s.add("engine", config.engine,
         {{"auto", EngineKind::automatic}, {"cpu", EngineKind::cpu}, {"cuda", EngineKind::cuda}},
         "what executes training; auto: cuda if there is a device (see 'hone info') and the configuration allows it");
@@ -145,7 +147,8 @@ Settings train_settings(TrainRunConfig& config) {
 void resolve(TrainRunConfig& config) {
   TrainConfig& train = config.train;
   const bool vae = train.model.kind == ModelKind::vae;
-  if (std::filesystem::is_regular_file(config.data)) config.data = std::filesystem::absolute(config.data).string();
+  for (std::string* path : {&config.data, &config.test.data})
+    if (std::filesystem::is_regular_file(*path)) *path = std::filesystem::absolute(*path).string();
   if (!config.latent) config.latent = vae ? 10 : 50;
   if (!config.hidden) config.hidden = vae ? std::vector{200, 200} : std::vector<int>{};
   if (!config.step_size) config.step_size = 0.5 / *config.latent;
@@ -184,7 +187,11 @@ EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& te
 }
 
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir) {
-  return {.name = config.data, .binarization = config.binarization, .seed = config.data_seed, .data_dir = data_dir};
+  return {.name = config.data,
+          .binarization = config.binarization,
+          .seed = config.data_seed,
+          .data_dir = data_dir,
+          .test = config.test.data == "own" ? "" : config.test.data};
 }
 
 void complete_identity(std::map<std::string, std::string>& identity) {
@@ -194,9 +201,9 @@ void complete_identity(std::map<std::string, std::string>& identity) {
 }
 
 std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {
-  static const std::set<std::string> free = {"iterations",         "report_every", "checkpoint.every",
-                                             "checkpoint.minutes", "test.every",   "test.points",
-                                             "test.samples",       "engine",       "threads"};
+  static const std::set<std::string> free = {"iterations", "report_every", "checkpoint.every", "checkpoint.minutes",
+                                             "test.every", "test.points",  "test.samples",     "test.data",
+                                             "engine",     "threads"};
   TrainRunConfig config = given;
   std::map<std::string, std::string> identity;
   const Settings settings = train_settings(config);

@@ -19,6 +19,7 @@ struct TestConfig {
   std::uint32_t every = 20000;  // iterations; 0: never
   int points = 200;             // how many test data, from the first on
   int samples = 500;            // draws per proposal
+  std::string data = "own";     // the path of a file; own: the test part of the training data
 };
 
 // One fit of a latent-variable model. The defaults are the library's (hone/engine/config.hpp).

@@ -304,7 +304,7 @@ void DrawRefiner::centre_by_component(std::vector<double>& values) const {
 }
 
 bool DrawRefiner::affordable(int until) const {
-  if (until > config_.most_steps) return false;
+  if (until > config_.most_steps || (config_.stop && *config_.stop)) return false;
   const double chains = draws_.chains.z.cols() + supers_.chains.z.cols();
   const double each = config_.kernel->evaluations_per_step();
   return config_.gradients == 0 || chains * each * until <= static_cast<double>(config_.gradients);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,15 +18,16 @@ namespace hone {
 struct RefinedConfig {
   /// the MCMC kernel
   std::shared_ptr<const Kernel> kernel = std::make_shared<Hmc>(HmcConfig{5, 4, StepSizes::varied});
-  double acceptance = 0.8;          ///< the acceptance that the step size aims at
-  std::optional<double> step_size;  ///< frozen; none: found by a search
-  int draws = 4000;                 ///< at least 100
-  int steps = 8;                    ///< the chains are first checked after this many steps; even
-  int most_steps = 512;             ///< at most this many steps
-  std::int64_t gradients = 0;       ///< at most this many gradients; 0: no limit
-  int chains_per_start = 64;        ///< chains per super-chain
-  std::uint64_t seed = 1;           ///< of the random numbers
-  int threads = 1;                  ///< results do not depend on it
+  double acceptance = 0.8;                  ///< the acceptance that the step size aims at
+  std::optional<double> step_size;          ///< frozen; none: found by a search
+  int draws = 4000;                         ///< at least 100
+  int steps = 8;                            ///< the chains are first checked after this many steps; even
+  int most_steps = 512;                     ///< at most this many steps
+  std::int64_t gradients = 0;               ///< at most this many gradients; 0: no limit
+  const std::atomic<bool>* stop = nullptr;  ///< true: t is not doubled again
+  int chains_per_start = 64;                ///< chains per super-chain
+  std::uint64_t seed = 1;                   ///< of the random numbers
+  int threads = 1;                          ///< results do not depend on it
 };
 
 /// What the pairs (z0, z_t) show at one t.

@@ -176,6 +176,7 @@ void CheckedFitter::refine() {
   config.seed = seed(part_refine);
   config.threads = config_.fit.threads;
   const Budget& budget = config_.fit.budget;
+  config.stop = budget.stop;
   if (budget.gradients > 0) config.gradients = std::max<std::int64_t>(1, budget.gradients - target_.count());
   if (budget.seconds > 0) {  // at the pace of the fit
     const double pace = static_cast<double>(target_.count()) / std::max(1e-6, result_.fit_seconds);
@@ -318,6 +319,7 @@ CheckedFit CheckedFitter::run() {
   summarize();
   find_natural_checks();
   result_.judgement = judge(result_.findings, config_.tolerances);
+  result_.parameter_count = posterior_.parameter_count();
   result_.gradients = target_.count();
   result_.seconds = seconds();
   return std::move(result_);

@@ -50,6 +50,7 @@ struct CheckedFit {
   Matrix<double> natural_q;                  ///< natural-scale values (names, n) at z0
   Matrix<double> natural_refined;            ///< natural-scale values (names, n) at z_t
   std::vector<ParameterSummary> parameters;  ///< as Posterior::names()
+  std::size_t parameter_count = 0;           ///< how many of them are the model's parameters
   Findings findings;                         ///< what the verdict rests on
   Judgement judgement;                       ///< the verdict and its reasons
   std::int64_t gradients = 0;                ///< gradients spent in all

@@ -80,20 +80,23 @@ bool too_narrow(std::span<const double> mean, std::span<const double> sd) {
   return false;
 }
 
-// A finite point, uniform on the cube; the cube shrinks where the posterior is hardly ever finite. Nothing where it
-// never is.
-std::optional<std::vector<double>> finite_start(const Target& target, double radius, const RandomSource& random,
-                                                std::uint32_t index) {
+// A finite point, uniform on the cube about 0 or a point of `init`; the cube shrinks where the posterior is hardly ever
+// finite. Nothing where it never is.
+std::optional<std::vector<double>> finite_start(const Target& target, const StartConfig& config,
+                                                const RandomSource& random, std::uint32_t index) {
   constexpr std::uint32_t attempts = 100;
-  const int d = target.dimension();
+  const int d = target.dimension(), given = config.init.cols();
+  const int own = static_cast<int>(index);  // the point of `init` that this search begins at, if there are so many
   std::vector<double> z(d), gradient(d);
   for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
     random.uniforms({Purpose::start, attempt, index}, z);
-    const double size = radius * std::pow(0.95, attempt);
+    const double size = own < given ? 0 : config.radius * std::pow(0.95, attempt);
     for (double& x : z) x = size * (2 * x - 1);
+    for (int i = 0; i < d && given > 0; ++i) z[i] += config.init(i, own % given);
     double value = 0;
     target.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
     if (value != -infinity) return z;
+    if (own < given) throw InputError("init: the log density is not finite at point " + std::to_string(own + 1));
   }
   return std::nullopt;
 }
@@ -189,7 +192,7 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   team.for_shares(config.starts, [&](int begin, int end, int) {
     for (int k = begin; k < end; ++k) {
       const auto index = static_cast<std::uint32_t>(k);
-      auto start = finite_start(target, config.radius, random, index);
+      auto start = finite_start(target, config, random, index);
       if (start) found[k] = search(target, std::move(*start), config.shape, Shifted(random, index));
     }
   });

@@ -16,10 +16,12 @@ struct StartConfig {
   int starts = 8;
   double radius = 2;  // starts are uniform on [−radius, radius] in every coordinate
   Shape shape = Shape::dense;
+  MatrixView<const double> init =
+      {};  // (D, k): the first k searches begin there, the others on cubes about these points
 };
 
 // One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite
-// where there is no such start.
+// where there is no such start, InputError where a point of `init` is outside the support.
 std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
                                             Team& team);
 

@@ -39,6 +39,12 @@ void check(const Target& target, const PosteriorFitConfig& config) {
   if (config.own_family ? config.family != QKind::automatic : config.family == QKind::own)
     throw InputError("a family of your own needs own_family, with family left automatic");
   if (config.draws_per_iteration < 2) throw InputError("a fit needs at least 2 draws per iteration");
+  if (config.init.cols() > 0 && config.init.rows() != target.dimension())
+    throw InputError("init: points of " + std::to_string(config.init.rows()) + " coordinates, expected " +
+                     std::to_string(target.dimension()));
+  if (config.init.cols() > config.starts)
+    throw InputError("init: " + std::to_string(config.init.cols()) + " points are more than the " +
+                     std::to_string(config.starts) + " starts");
   if (config.threads < 1) throw InputError("the number of threads must be at least 1");
   const bool full = config.family == QKind::gaussian_full || config.family == QKind::gaussian_curvature ||
                     config.family == QKind::mixture;
@@ -74,7 +80,7 @@ class PosteriorFitter {
   bool spent() const {
     const Budget& budget = config_.budget;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
-    return (budget.gradients > 0 && target_.count() >= budget.gradients) ||
+    return (budget.stop && *budget.stop) || (budget.gradients > 0 && target_.count() >= budget.gradients) ||
            (budget.seconds > 0 && passed.count() >= budget.seconds);
   }
   void report(const Stage* stage) {
@@ -103,7 +109,7 @@ void PosteriorFitter::begin() {
                                         : QKind::gaussian_low_rank;
   const PhiloxSource random(derived_seed(config_.seed, 0));
   Team team(config_.threads);
-  result_.starts = find_local_normals(target_, {config_.starts, 2, shape_of(kind)}, random, team);
+  result_.starts = find_local_normals(target_, {config_.starts, 2, shape_of(kind), config_.init}, random, team);
   choose_modes();
   const auto better = [](const LocalNormal& a, const LocalNormal& b) { return a.elbo < b.elbo; };
   std::vector<LocalNormal> best;  // of every mode

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,8 +37,9 @@ inline constexpr double negligible_mass = 7;        ///< nats
 
 /// What a fit may spend; 0: no limit.
 struct Budget {
-  std::int64_t gradients = 0;  ///< evaluations of the gradient
-  double seconds = 0;          ///< wall time
+  std::int64_t gradients = 0;               ///< evaluations of the gradient
+  double seconds = 0;                       ///< wall time
+  const std::atomic<bool>* stop = nullptr;  ///< true: everything is spent; may be set from another thread
 };
 
 /// How fit_posterior searches and fits. The defaults need no tuning.
@@ -50,6 +52,7 @@ struct PosteriorFitConfig {
   int steps = 8;                 ///< t
   int draws_per_iteration = 16;  ///< per component of q
   int starts = 8;                ///< number of searches
+  Matrix<double> init;           ///< (D, k): where the first k of them begin; the others begin near these points
   std::shared_ptr<const Kernel> kernel =
       std::make_shared<Hmc>(HmcConfig{5, 4, StepSizes::varied});  ///< leapfrog steps uniform on 1 … 9
   double acceptance = 0.8;                                        ///< that step sizes aim at

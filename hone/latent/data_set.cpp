@@ -45,8 +45,8 @@ void expand_bits(std::span<const std::uint64_t> words, std::span<T> out) {
     }
 }
 
-template <class T>
-BitRows pack(const std::vector<T>& values, int dimension) {
+template <class Values>
+BitRows pack(const Values& values, int dimension) {
   BitRows bits(dimension);
   std::vector<std::uint8_t> row(static_cast<std::size_t>(dimension));
   for (std::size_t begin = 0; begin < values.size(); begin += row.size()) {
@@ -55,6 +55,41 @@ BitRows pack(const std::vector<T>& values, int dimension) {
   }
   return bits;
 }
+
+BitRows pack(const SparseRows& rows, int dimension) {
+  BitRows bits(dimension);
+  std::vector<std::uint8_t> row(static_cast<std::size_t>(dimension));
+  for (std::size_t n = 0; n + 1 < rows.begin.size(); ++n) {
+    std::ranges::fill(row, std::uint8_t{0});
+    for (auto i = rows.begin[n]; i < rows.begin[n + 1]; ++i) row[rows.column[i]] = rows.value[i] != 0;
+    bits.append(row);
+  }
+  return bits;
+}
+
+// Throws InputError unless rows follow each other and every column is one of the datum's.
+int checked_size(const SparseRows& rows, ImageShape shape) {
+  checked_size(0, shape);
+  if (rows.begin.empty() || rows.begin.front() != 0 || !std::ranges::is_sorted(rows.begin) ||
+      static_cast<std::size_t>(rows.begin.back()) != rows.column.size() || rows.column.size() != rows.value.size())
+    throw InputError("sparse data: the beginnings of rows do not match the numbers");
+  for (const std::int32_t column : rows.column)
+    if (column < 0 || column >= shape.pixels())
+      throw InputError(detail::format("sparse data: there is no column {} among {}", column, shape.pixels()));
+  return static_cast<int>(rows.begin.size()) - 1;
+}
+
+template <class T>
+void expand_sparse(const SparseRows& rows, int datum, std::span<T> out) {
+  std::ranges::fill(out, T(0));
+  const auto n = static_cast<std::size_t>(datum);
+  for (auto i = rows.begin[n]; i < rows.begin[n + 1]; ++i) out[rows.column[i]] = static_cast<T>(rows.value[i]);
+}
+
+template <class Values>
+constexpr bool is_view =
+    std::is_same_v<Values, std::span<const std::uint8_t>> || std::is_same_v<Values, std::span<const float>> ||
+    std::is_same_v<Values, std::span<const double>>;
 
 }  // namespace
 
@@ -81,11 +116,36 @@ DataSet::DataSet(std::vector<double> values, ImageShape shape)
   values_ = std::move(values);
 }
 
+DataSet::DataSet(std::span<const std::uint8_t> values, ImageShape shape)
+    : values_(values), shape_(shape), size_(checked_size(values.size(), shape)) {}
+
+DataSet::DataSet(std::span<const float> values, ImageShape shape)
+    : values_(values), shape_(shape), size_(checked_size(values.size(), shape)) {}
+
+DataSet::DataSet(std::span<const double> values, ImageShape shape)
+    : values_(values), shape_(shape), size_(checked_size(values.size(), shape)) {}
+
+DataSet::DataSet(const SparseRows& rows, ImageShape shape)
+    : values_(rows), shape_(shape), size_(checked_size(rows, shape)) {}
+
+std::span<const std::uint8_t> DataSet::bytes() const {
+  if (const auto* own = std::get_if<std::vector<std::uint8_t>>(&values_)) return *own;
+  if (const auto* view = std::get_if<std::span<const std::uint8_t>>(&values_)) return *view;
+  return {};
+}
+
 std::size_t DataSet::memory() const {
-  if (bits()) return bits()->memory();
-  const auto values = static_cast<std::size_t>(size_) * static_cast<std::size_t>(shape_.pixels());
-  if (bytes()) return values;
-  return values * (std::holds_alternative<std::vector<float>>(values_) ? sizeof(float) : sizeof(double));
+  return std::visit(
+      [](const auto& values) -> std::size_t {
+        using Values = std::decay_t<decltype(values)>;
+        if constexpr (std::is_same_v<Values, BitRows>)
+          return values.memory();
+        else if constexpr (is_view<Values> || std::is_same_v<Values, SparseRows>)
+          return 0;
+        else
+          return values.size() * sizeof(values.front());
+      },
+      values_);
 }
 
 template <class T>
@@ -104,7 +164,10 @@ void DataSet::expand(std::span<const int> indices, MatrixView<T> out) const {
     const auto begin = static_cast<std::size_t>(datum) * column.size();
     std::visit(
         [&](const auto& values) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(values)>, BitRows>) {
+          using Values = std::decay_t<decltype(values)>;
+          if constexpr (std::is_same_v<Values, SparseRows>) {
+            expand_sparse(values, datum, column);
+          } else if constexpr (!std::is_same_v<Values, BitRows>) {
             const auto scale = static_cast<T>(scale_);
             for (std::size_t i = 0; i < column.size(); ++i) column[i] = static_cast<T>(values[begin + i]) * scale;
           }
@@ -130,6 +193,11 @@ DataSet DataSet::slice(int begin, int end) const {
           BitRows rows(values.dimension());
           rows.append(values, begin, end);
           part.values_ = std::move(rows);
+        } else if constexpr (std::is_same_v<Values, SparseRows>) {
+          if (begin != 0) throw InputError("sparse data can be cut at the end only");
+          const auto numbers = static_cast<std::size_t>(values.begin[static_cast<std::size_t>(end)]);
+          part.values_ = SparseRows{values.begin.first(static_cast<std::size_t>(end) + 1), values.column.first(numbers),
+                                    values.value.first(numbers)};
         } else {
           const std::ptrdiff_t pixels = shape_.pixels();
           part.values_ = Values(values.begin() + begin * pixels, values.begin() + end * pixels);
@@ -142,9 +210,17 @@ DataSet DataSet::slice(int begin, int end) const {
 DataSet packed_if_binary(DataSet data) {
   return std::visit(
       [&](const auto& values) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(values)>, BitRows>) {
+        using Values = std::decay_t<decltype(values)>;
+        if constexpr (!std::is_same_v<Values, BitRows>) {
           const double one = 1 / data.scale_;
-          const bool binary = std::all_of(values.begin(), values.end(), [&](auto x) { return x == 0 || x == one; });
+          const auto all = [&](const auto& numbers) {
+            return std::all_of(numbers.begin(), numbers.end(), [&](auto x) { return x == 0 || x == one; });
+          };
+          bool binary;
+          if constexpr (std::is_same_v<Values, SparseRows>)
+            binary = all(values.value);
+          else
+            binary = all(values);
           if (binary) return DataSet(pack(values, data.shape_.pixels()), data.shape_);
         }
         return std::move(data);

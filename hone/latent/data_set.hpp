@@ -19,6 +19,14 @@ struct ImageShape {
   int pixels() const { return rows * cols; }
 };
 
+/// Data whose values are mostly zero, in compressed rows: datum n has value[i] at position column[i] for i in
+/// [begin[n], begin[n + 1]), and zeros elsewhere. The numbers belong to somebody else and must outlive their use.
+struct SparseRows {
+  std::span<const std::int64_t> begin;   ///< (size + 1)
+  std::span<const std::int32_t> column;  ///< from 0, each at most once per datum
+  std::span<const double> value;         ///< as many as columns
+};
+
 /// Data in the most compact form that their values allow, expanded to numbers one minibatch at a time. A datum is an
 /// image, row by row; data that are not images count as images of one row.
 class DataSet {
@@ -32,6 +40,11 @@ class DataSet {
   DataSet(std::vector<float> values, ImageShape shape);
   /// Data from values (size, pixels), last index fastest. Throws InputError if they are not whole data.
   DataSet(std::vector<double> values, ImageShape shape);
+  /// The same without a copy: the numbers belong to somebody else and must outlive the data set and its copies.
+  DataSet(std::span<const std::uint8_t> values, ImageShape shape);
+  DataSet(std::span<const float> values, ImageShape shape);   ///< without a copy
+  DataSet(std::span<const double> values, ImageShape shape);  ///< without a copy
+  DataSet(const SparseRows& rows, ImageShape shape);          ///< without a copy
 
   /// Number of data.
   int size() const { return size_; }
@@ -51,13 +64,15 @@ class DataSet {
 
   /// The stored form; null if the data are stored in another one.
   const BitRows* bits() const { return std::get_if<BitRows>(&values_); }
-  /// The bytes that hold the data; null if they are kept otherwise.
-  const std::vector<std::uint8_t>* bytes() const { return std::get_if<std::vector<std::uint8_t>>(&values_); }
+  /// The bytes that hold the data; empty if they are kept otherwise.
+  std::span<const std::uint8_t> bytes() const;
 
  private:
   friend DataSet packed_if_binary(DataSet data);
 
-  std::variant<BitRows, std::vector<std::uint8_t>, std::vector<float>, std::vector<double>> values_;
+  std::variant<BitRows, std::vector<std::uint8_t>, std::vector<float>, std::vector<double>,
+               std::span<const std::uint8_t>, std::span<const float>, std::span<const double>, SparseRows>
+      values_;
   ImageShape shape_;
   double scale_ = 1;
   int size_ = 0;

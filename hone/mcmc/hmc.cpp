@@ -25,7 +25,7 @@ Hmc::Hmc(const HmcConfig& config) : config_(config) {
 // A block of chains at a time, so that what their trajectories touch again and again stays near the processor.
 void Hmc::step(const Target& target, const Move& move, const ChainsView& chains) {
   constexpr int near = 8192, least = 64;  // numbers in a block of positions; chains
-  const int block = std::max(least, near / chains.z.rows());
+  const int block = std::max({least, near / chains.z.rows(), target.good_batch()});
   for (int begin = 0; begin < chains.count(); begin += block)
     step_block(target, move, chains.range(begin, std::min(chains.count(), begin + block)));
 }

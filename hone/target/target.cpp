@@ -23,6 +23,10 @@ void Target::evaluate(MatrixView<const double> z, Want want, std::span<double> v
                       std::span<const std::uint32_t> datum) const {
   compute_data(z, want, value, gradient, datum);
   if (!wants_value(want)) return;
+  const auto count = static_cast<std::size_t>(z.cols());
+  if (all_finite(value.data(), count) &&  // usually all are: one look at everything
+      (want != Want::both || all_finite(gradient.data(), count * static_cast<std::size_t>(z.rows()))))
+    return;
   for (int chain = 0; chain < z.cols(); ++chain) {
     bool finite = std::isfinite(value[chain]);
     if (want == Want::both) finite = finite && all_finite(gradient.column(chain).data(), gradient.column(chain).size());

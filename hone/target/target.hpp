@@ -14,6 +14,8 @@ class Target {
   virtual ~Target() = default;
   /// D, the length of z.
   virtual int dimension() const = 0;
+  /// How many points a call should have at least, where there are so many: more than 1 if a call costs much by itself.
+  virtual int good_batch() const { return 1; }
 
   /// For every column of z (D, n): its value in value[n] and its gradient in gradient (D, n), as far as `want` asks for
   /// them. What is not wanted may be empty and is left alone. A value is finite or −∞: it is −∞ outside the support and

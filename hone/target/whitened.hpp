@@ -15,6 +15,7 @@ class WhitenedTarget final : public Target {
  public:
   WhitenedTarget(const Target& target, const Whitening& whitening) : target_(target), whitening_(whitening) {}
   int dimension() const override { return target_.dimension(); }
+  int good_batch() const override { return target_.good_batch(); }
 
  protected:
   void compute(MatrixView<const double> e, Want want, std::span<double> value,
@@ -30,6 +31,7 @@ class CountedTarget final : public Target {
  public:
   explicit CountedTarget(const Target& target) : target_(target) {}
   int dimension() const override { return target_.dimension(); }
+  int good_batch() const override { return target_.good_batch(); }
   std::int64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  protected:

@@ -22,7 +22,8 @@ TEST_F(FitProgram, FitsWritesAndJudges) {
   const Outcome fit =
       hone("fit " + model + " --budget 300000 --draws 200 --threads 2 --quiet --out run --warm-start-out warm");
   ASSERT_EQ(fit.code, 0) << fit.err;
-  for (const char* name : {"config.toml", "q.json", "draws_q.csv", "draws.csv", "inference_data.nc", "summary.json"})
+  for (const char* name : {"config.toml", "q.json", "draws_q.csv", "draws.csv", "draws_unconstrained.csv",
+                           "inference_data.nc", "summary.json"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "run" / name)) << name;
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "warm" / "metric.json"));
 

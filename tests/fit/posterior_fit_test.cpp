@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "hone/assess/divergence.hpp"
@@ -200,6 +201,82 @@ TEST(FitPosterior, SameBitsForOneAndTwoThreads) {
     EXPECT_LT(fit.gradients, 62000);
   }
   EXPECT_EQ(mean[0], mean[1]);
+}
+
+TEST(FitPosterior, SearchesBeginWhereTheyAreTold) {
+  const DensityTarget target(2, [](std::span<const double> z, std::span<double> g) {
+    g[0] = 1000 - z[0];
+    g[1] = -z[1];
+    return z[1] < -50 ? -infinity : -0.5 * (square(g[0]) + square(g[1]));
+  });
+  PosteriorFitConfig config;
+  config.budget.gradients = 1;
+  config.init = Matrix<double>(2, 2);
+  config.init(0, 0) = 990;
+  config.init(0, 1) = 1010;
+  const PosteriorFit fit = fit_posterior(target, config);
+  ASSERT_EQ(fit.starts.size(), 8u);
+  for (std::size_t k = 0; k < 8; ++k) {
+    const double off = std::abs(fit.starts[k].start[0] - config.init(0, static_cast<int>(k % 2)));
+    if (k < 2) EXPECT_EQ(off, 0);
+    if (k >= 2) EXPECT_GT(off, 0);
+    EXPECT_LE(off, 2);
+    EXPECT_NEAR(fit.starts[k].end[0], 1000, 0.01);
+  }
+  config.init(1, 1) = -60;
+  EXPECT_THROW(fit_posterior(target, config), InputError);  // outside the support
+  config.init = Matrix<double>(3, 1);
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+  config.init = Matrix<double>(2, 9);
+  EXPECT_THROW(fit_posterior(target, config), InputError);  // more than there are searches
+}
+
+TEST(CheckedFit, AStopEndsItWithWhatThereIs) {
+  const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
+  const std::atomic<bool> stop = true;
+  CheckedFitConfig config;
+  config.fit.budget.stop = &stop;
+  config.draws = 200;
+  const CheckedFit fit = fit_and_check(*posterior, config);
+  EXPECT_TRUE(fit.fit.stages.empty());
+  EXPECT_FALSE(fit.fit.converged);
+  EXPECT_EQ(fit.refined.steps, config.fit.steps);
+  EXPECT_EQ(fit.parameters.size(), 3u);
+  EXPECT_EQ(fit.parameter_count, 3u);
+}
+
+// A target that wants large batches gets them, and the bits stay the same.
+TEST(CheckedFit, LargeBatchesChangeNoBit) {
+  struct Large final : Posterior {
+    explicit Large(const Posterior& own, int batch) : posterior(own), good(batch) {}
+    int dimension() const override { return posterior.dimension(); }
+    const std::vector<std::string>& names() const override { return posterior.names(); }
+    const std::vector<std::string>& coordinate_names() const override { return posterior.coordinate_names(); }
+    std::size_t parameter_count() const override { return posterior.parameter_count(); }
+    void constrain(std::span<const double> z, std::span<double> x) const override { posterior.constrain(z, x); }
+    int good_batch() const override { return good; }
+    void compute(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> g) const override {
+      largest = std::max(largest, z.cols());
+      posterior.evaluate(z, want, value, g);
+    }
+    const Posterior& posterior;
+    int good;
+    mutable int largest = 0;
+  };
+  const auto posterior = make_posterior(scaled_gaussian(200, 0.5), [] {
+    std::vector<std::string> names;
+    for (int i = 0; i < 200; ++i) names.push_back("z." + std::to_string(i));
+    return names;
+  }());
+  CheckedFitConfig config;
+  config.fit.family = QKind::gaussian;
+  config.fit.budget.gradients = 1;
+  config.draws = 300;
+  const Large small(*posterior, 1), large(*posterior, 10000);
+  const CheckedFit one = fit_and_check(small, config), other = fit_and_check(large, config);
+  EXPECT_EQ(one.log_pt, other.log_pt);
+  EXPECT_EQ(one.gradients, other.gradients);
+  EXPECT_GE(large.largest, 300);
 }
 
 TEST(FitPosterior, ImproperPosteriorsAreNamed) {

@@ -93,6 +93,48 @@ TEST(DataSet, PacksWhatIsBinary) {
   EXPECT_FALSE(packed_if_binary(DataSet(std::vector<std::uint8_t>{0, 2}, {1, 2}, 1)).binary());
 }
 
+TEST(DataSet, ViewsHaveTheSameNumbersAndNoMemory) {
+  const std::vector<std::uint8_t> bytes = {0, 7, 255, 3, 0, 1};
+  const std::vector<float> floats(bytes.begin(), bytes.end());
+  const std::vector<double> doubles(bytes.begin(), bytes.end());
+  const ImageShape shape{1, 3};
+  const Matrix<double> wanted = everything(DataSet(doubles, shape));
+  const DataSet views[] = {DataSet(std::span(bytes), shape), DataSet(std::span(floats), shape),
+                           DataSet(std::span(doubles), shape)};
+  for (const DataSet& view : views) {
+    EXPECT_EQ(view.size(), 2);
+    EXPECT_EQ(view.memory(), 0u);
+    EXPECT_THAT(everything(view).view().flat(), ::testing::ElementsAreArray(wanted.view().flat()));
+    EXPECT_THAT(everything(view.slice(1, 2)).view().flat(), ElementsAre(3, 0, 1));
+    EXPECT_FALSE(packed_if_binary(view).binary());
+  }
+  EXPECT_EQ(views[0].bytes().data(), bytes.data());
+  EXPECT_TRUE(views[1].bytes().empty());
+  const std::vector<double> bits = {0, 1, 1};
+  EXPECT_TRUE(packed_if_binary(DataSet(std::span(bits), shape)).binary());
+  EXPECT_THROW(DataSet(std::span(bits), ImageShape{1, 2}), InputError);
+}
+
+TEST(DataSet, SparseRows) {
+  const std::vector<std::int64_t> begin = {0, 2, 2, 3};
+  const std::vector<std::int32_t> column = {0, 3, 1};
+  std::vector<double> value = {5, 2, 7};
+  const DataSet data(SparseRows{begin, column, value}, {1, 4});
+  EXPECT_EQ(data.size(), 3);
+  EXPECT_EQ(data.memory(), 0u);
+  EXPECT_THAT(everything(data).view().flat(), ElementsAre(5, 0, 0, 2, 0, 0, 0, 0, 0, 7, 0, 0));
+  EXPECT_THAT(everything(data.slice(0, 2)).view().flat(), ElementsAre(5, 0, 0, 2, 0, 0, 0, 0));
+  EXPECT_FALSE(packed_if_binary(data).binary());
+  value = {1, 1, 1};
+  const DataSet bits = packed_if_binary(data);
+  ASSERT_TRUE(bits.binary());
+  EXPECT_THAT(everything(bits).view().flat(), ElementsAre(1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0));
+  const std::vector<std::int64_t> wrong = {0, 3, 2, 3};
+  EXPECT_THROW(DataSet(SparseRows{wrong, column, value}, {1, 4}), InputError);
+  EXPECT_THROW(DataSet(SparseRows{begin, column, value}, {1, 3}), InputError);  // there is a column 3
+  EXPECT_THROW(DataSet(SparseRows{begin, {}, value}, {1, 4}), InputError);
+}
+
 TEST(DataSet, AnEmptyOneIsHarmless) {
   const DataSet none;
   EXPECT_EQ(none.size(), 0);

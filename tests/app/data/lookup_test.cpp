@@ -101,7 +101,7 @@ TEST_F(Lookup, LoadsAndSplits) {
   EXPECT_EQ(none.train.size(), 4);
   EXPECT_EQ(none.validation.size(), 1);
   EXPECT_EQ(none.test.size(), 2);
-  EXPECT_EQ((*none.validation.bytes())[0], static_cast<std::uint8_t>(7 * 24));
+  EXPECT_EQ(none.validation.bytes()[0], static_cast<std::uint8_t>(7 * 24));
   EXPECT_THAT(none.origin, HasSubstr("not binarized"));
   const DataSplits bits = load_data(tiny(), {.name = "tiny", .seed = 9}, places);
   EXPECT_TRUE(bits.train.binary());

@@ -40,8 +40,8 @@ def compare(what, columns, values, statistics, rename):
 
 
 def main(folder):
-    tables = {"posterior": read_csv(folder / "draws.csv"), "approximation": read_csv(folder / "draws_q.csv")}
-    statistics = {"posterior": "sample_stats", "approximation": "approximation_stats"}
+    tables = {"posterior": read_csv(folder / "draws.csv"), "q": read_csv(folder / "draws_q.csv")}
+    statistics = {"posterior": "sample_stats", "q": "q_stats"}
     rename = {"lp__": "lp", "log_q__": "log_q"}
 
     import netCDF4

@@ -268,6 +268,39 @@ TEST(Train, AParameterThatIsNotFiniteEndsTheRunAndNamesTheCheckpoint) {
   EXPECT_TRUE(find_checkpoint(folder.path() / "run", [](const std::string&) {}));
 }
 
+TEST(Train, DataInMemoryGiveTheBitsOfDataByName) {
+  const test::TemporaryFolder folder;
+  run(small(), folder.path() / "named");
+  TrainOptions options;
+  options.data = std::make_shared<DataSplits>(load_data(data_request(small(), {})));
+  std::int64_t told = 0;
+  options.watch = [&](std::int64_t done, std::int64_t total, const std::string&) {
+    EXPECT_EQ(total, 40);
+    told = done;
+  };
+  train(small(), folder.path() / "memory", options);
+  expect_same_run(folder.path() / "named", folder.path() / "memory");
+  EXPECT_EQ(told, 40);
+}
+
+TEST(Train, TestDataMayBeAFile) {
+  const test::TemporaryFolder folder;
+  std::string rows;
+  for (int n = 0; n < 30; ++n) rows += n % 2 ? "1 0 1 0\n" : "0 1 1 1\n";
+  write_file(folder.path() / "train.amat", rows);
+  write_file(folder.path() / "test.amat", rows.substr(0, 80));
+  TrainRunConfig config = small();
+  config.data = (folder.path() / "train.amat").string();
+  EXPECT_EQ(load_data(data_request(config, {})).test.size(), 0);
+  config.test.data = (folder.path() / "test.amat").string();
+  run(config, folder.path() / "run");
+  EvaluateOptions options;
+  options.importance = EvaluationConfig{.samples = 20, .burn_in = 2, .kept = 2};
+  EXPECT_EQ(evaluate_run(folder.path() / "run", options).points, 10);
+  config.test.data = "none.amat";
+  EXPECT_NE(error_of(config, folder.path() / "other").find("test.data: none.amat"), std::string::npos);
+}
+
 TEST(Train, AStopIsHeardBeforeTheEnd) {
   const test::TemporaryFolder folder;
   const std::atomic<int> stop = SIGTERM;

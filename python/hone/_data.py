@@ -1,0 +1,103 @@
+"""Data and settings on their way to the engine and to files."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _hone
+
+IN_FILES = (np.bool_, np.uint8, np.float32, np.float64)  # what `hone train` reads
+
+
+def data_of(X: Any) -> _hone.Data:
+    """Data for the engine, without a copy where the type allows it; bits are packed."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return _hone.Data.sparse(np.asarray(X.indptr, np.int64), np.asarray(X.indices, np.int32),
+                                 np.asarray(X.data, np.float64), X.shape[1])
+    if X.dtype.kind == "b":
+        return _hone.Data.bytes(X.view(np.uint8))
+    if X.dtype == np.uint8:
+        return _hone.Data.bytes(X)
+    if X.dtype.kind in "iu":
+        small = X.size > 0 and X.min() >= 0 and X.max() <= 255
+        return data_of(X.astype(np.uint8 if small else np.float64))
+    return _hone.Data.floats(X) if X.dtype == np.float32 else _hone.Data.doubles(X)
+
+
+def text_of(value: Any) -> str:
+    """A setting as a flag has it."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return ",".join(str(int(entry)) for entry in value)
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"expected a number or a text, found {value}")
+    return value if isinstance(value, str) else repr(value.item() if hasattr(value, "item") else value)
+
+
+def mean_of(X: Any) -> np.ndarray:
+    """Mean per column, summed as the engine sums: one row after the other."""
+    n, total = X.shape[0], np.zeros(X.shape[1])
+    for begin in range(0, n, 256):
+        rows = X[begin : begin + 256]
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        total = np.add.reduce(np.vstack([total, rows.astype(np.float64) / n]), axis=0)
+    return total
+
+
+def flat(table: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a TOML file with their tables: checkpoint.every."""
+    entries = {}
+    for key, value in table.items():
+        inner = value.items() if isinstance(value, dict) else ()
+        entries.update({f"{key}.{name}": entry for name, entry in inner} if inner else {key: value})
+    return entries
+
+
+def write_npy(path: Path, X: Any) -> None:
+    """Data as `hone train` reads them; sparse ones row by row."""
+    kind = X.dtype.kind
+    dtype = np.dtype(np.uint8) if kind == "b" else X.dtype
+    if kind in "iu" and dtype != np.uint8:
+        dtype = np.dtype(np.uint8) if X.size and X.min() >= 0 and X.max() <= 255 else np.dtype(np.float64)
+    if dtype.kind == "f" and hasattr(X, "toarray"):
+        dtype = np.dtype(np.float64)
+    target = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=X.shape)
+    for begin in range(0, X.shape[0], 1024):
+        rows = X[begin : begin + 1024]
+        target[begin : begin + 1024] = rows.toarray() if hasattr(rows, "toarray") else rows
+    target.flush()
+
+
+def own_file(X: Any) -> str | None:
+    """The .npy file that an array is mapped from, if it is all of it."""
+    if not isinstance(X, np.memmap) or X.filename is None or Path(X.filename).suffix != ".npy":
+        return None
+    whole = np.load(X.filename, mmap_mode="r")
+    same = whole.shape == X.shape and whole.dtype == X.dtype and X.dtype in IN_FILES and X.flags.c_contiguous
+    return str(Path(X.filename).resolve()) if same and X.offset == whole.offset else None
+
+
+def features_of(folder: Path) -> int:
+    """How many values a datum has: the decoder's outputs, from the header of the checkpoint."""
+    with (folder / "checkpoint.safetensors").open("rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+    last = max((name for name in header if name.startswith("decoder.weight[")), key=lambda name: int(name[15:-1]))
+    return int(header[last]["shape"][-1])
+
+
+def stored_mean(folder: Path, data: str) -> np.ndarray:
+    """The mean of a Gaussian model's training data: as saved, or from the data."""
+    if (folder / "mean.npy").exists():
+        return np.load(folder / "mean.npy")
+    if not (data.endswith(".npy") and Path(data).exists()):
+        raise _hone.InputError(f"{folder}: a Gaussian model needs its training data, and {data} is not there")
+    return mean_of(np.load(data, mmap_mode="r"))

@@ -1,0 +1,179 @@
+"""Log densities in Python: detection of batches, conversion of results, JAX and PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+Names = Sequence[str] | Mapping[str, tuple[int, ...]]
+EXPECTED = "expected (value, gradient) of log p; hone.from_jax and hone.from_torch differentiate a log density for you"
+
+
+def array_of(value: Any, name: str) -> np.ndarray:
+    """Anything array-like as doubles; errors name the argument."""
+    if hasattr(value, "detach"):  # a torch tensor
+        value = value.detach().cpu()
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        raise TypeError(f"{name}: not an array of numbers: {error}") from error
+    if array.dtype == object or array.dtype.kind not in "biuf":
+        raise TypeError(f"{name}: expected real numbers, found dtype {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def convert(result: Any, n: int, d: int, batches: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The result of a log density as (n,) and (n, D) doubles. A single point counts as a batch of one."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        found = f"a {type(result).__name__}" + (f" of {len(result)}" if isinstance(result, (tuple, list)) else "")
+        raise TypeError(f"log_density returned {found}; {EXPECTED}")
+    value = array_of(result[0], "log_density's value")
+    gradient = array_of(result[1], "log_density's gradient")
+    shapes = ((n,), (n, d)) if batches else ((), (d,))
+    if not batches and value.shape == (1,):
+        value = value.reshape(())
+    if value.shape != shapes[0]:
+        raise ValueError(f"log_density's value: expected shape {shapes[0]}, found {value.shape}")
+    if gradient.shape != shapes[1]:
+        raise ValueError(f"log_density's gradient: expected shape {shapes[1]}, found {gradient.shape}")
+    return value.reshape(n), gradient.reshape(n, d)
+
+
+def takes_batches(density: Callable[..., Any], point: np.ndarray) -> bool:
+    """Whether a density takes (n, D): tried with a few points. If it does not, it must take a single one."""
+    d = len(point)
+    n = d + 2  # no square batch: shapes must not fit by accident
+    batch = np.repeat(point[None, :], n, axis=0)
+    try:
+        convert(density(batch), n, d, True)
+        return True
+    except Exception:  # it may raise whatever it likes at a shape that it does not know
+        convert(density(point.copy()), 1, d, False)
+        return False
+
+
+def flat_names(names: Names | None, dim: int | None) -> list[str]:
+    """Names in Stan's CSV form: theta.1, theta.2, …"""
+    if names is None:
+        if dim is None:
+            raise ValueError("dim: give the number of coordinates, or init, or names")
+        return [f"z.{i + 1}" for i in range(dim)] if dim > 1 else ["z"]
+    if isinstance(names, str):
+        raise TypeError("names: expected a list of names or a dict of shapes, found one text")
+    if isinstance(names, Mapping):
+        flat = []
+        for name, shape in names.items():
+            shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+            flat += [".".join([str(name), *(str(i + 1) for i in index)]) for index in product(*map(range, shape))]
+    else:
+        flat = [str(name) for name in names]
+    if len(set(flat)) != len(flat):
+        raise ValueError("names: a name appears twice")
+    if dim is not None and len(flat) != dim:
+        raise ValueError(f"names: {len(flat)} names for {dim} coordinates")
+    return flat
+
+
+Batched = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def _batched(call: Any, name: str) -> Batched:
+    """Marks a density that takes batches and does not keep its argument, so that it may see hone's own memory."""
+    call.hone_batches = call.hone_view = True
+    call.__name__ = name
+    return call
+
+
+def _missing(package: str, what: str) -> ImportError:
+    return ImportError(f"{what} needs {package}, which is not installed: pip install {package}")
+
+
+def from_jax(f: Callable[..., Any], *, batched: bool = False, x64: bool = True) -> Batched:
+    """A log density written in JAX, z (D,) → number, compiled, vectorised and differentiated.
+
+    batched: f takes (n, D) and returns (n,) itself. x64: compute in double precision, whatever JAX's own setting is.
+    Batches are padded to a few sizes, so that JAX compiles few programs.
+    """
+    try:
+        import jax
+    except ImportError as error:
+        raise _missing("jax", "hone.from_jax") from error
+    if not callable(f):
+        raise TypeError(f"from_jax: expected a function, found {type(f).__name__}")
+    if batched:
+        def sums(z: Any) -> Any:
+            value = f(z)
+            return value.sum(), value
+
+        def both(z: Any) -> Any:
+            gradient, value = jax.grad(sums, has_aux=True)(z)
+            return value, gradient
+    else:
+        both = jax.vmap(jax.value_and_grad(f))
+    compiled = jax.jit(both)
+    precise = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
+    sizes = Sizes()
+
+    def call(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n = len(z)
+        size = sizes.of(n)
+        if size != n:
+            padded = np.empty((size, z.shape[1]))
+            padded[:n], padded[n:] = z, z[-1]
+            z = padded
+        if x64:
+            with precise(True):
+                value, gradient = compiled(z)
+        else:
+            value, gradient = compiled(z)
+        value, gradient = np.asarray(value, np.float64), np.asarray(gradient, np.float64)
+        return (value, gradient) if size == n else (value[:n], gradient[:n])
+
+    return _batched(call, getattr(f, "__name__", "log_density"))
+
+
+class Sizes:
+    """The sizes that programs are compiled for: a short list, and a few that come again and again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+
+    def of(self, n: int) -> int:
+        seen = self._seen[n] = self._seen.get(n, 0) + 1
+        often = seen > 8 and n > 256 and (seen > 9 or sum(count > 8 for count in self._seen.values()) <= 8)
+        if seen == 9 and not often:
+            self._seen[n] = 0  # there are enough of them
+        return n if often else padded_size(n)
+
+
+def padded_size(n: int) -> int:
+    """The next of 4, 16, 64, 256 and then of multiples of a quarter of a power of two: at most a quarter is wasted."""
+    for size in (4, 16, 64, 256):
+        if n <= size:
+            return size
+    step = (1 << (n - 1).bit_length()) // 8
+    return -(-n // step) * step
+
+
+def from_torch(f: Callable[..., Any], *, batched: bool = False) -> Batched:
+    """A log density written in PyTorch, z (D,) → number in double precision, vectorised and differentiated."""
+    try:
+        import torch
+    except ImportError as error:
+        raise _missing("torch", "hone.from_torch") from error
+    if not callable(f):
+        raise TypeError(f"from_torch: expected a function, found {type(f).__name__}")
+    values = f if batched else torch.func.vmap(f)
+
+    def call(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        point = torch.tensor(z, dtype=torch.float64, requires_grad=True)
+        with torch.enable_grad():
+            value = values(point)
+            (gradient,) = torch.autograd.grad(value.sum(), point)
+        return value.detach().numpy(), gradient.numpy()
+
+    return _batched(call, getattr(f, "__name__", "log_density"))

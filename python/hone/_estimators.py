@@ -1,0 +1,383 @@
+"""VAE and MatrixFactorization, in scikit-learn's manners."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _hone
+from ._data import data_of, features_of, flat, mean_of, own_file, stored_mean, text_of, write_npy
+from ._progress import Work
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import validate_data
+except ImportError:  # scikit-learn 1.6 or later is optional: these do what the estimators themselves need
+    from ._standalone import (BaseEstimator, ClassNamePrefixFeaturesOutMixin, NotFittedError, TransformerMixin,
+                              validate_data)
+
+DTYPES = [np.float64, np.float32, np.uint8, np.bool_, np.int64, np.int32, np.int16, np.int8, np.uint16, np.uint32]
+FILES = ("config.toml", "metrics.csv", "clock.csv", "test_log_likelihood.csv", "summary.json", "checkpoint.safetensors")
+TABLES = {"checkpoint_every": "checkpoint.every", "checkpoint_minutes": "checkpoint.minutes",
+          "test_every": "test.every", "test_points": "test.points", "test_samples": "test.samples"}
+OURS = {"folder", "warm_start", "progress", "likelihood"}  # parameters that are no settings of `hone train`
+IN_MEMORY = "<memory>"
+
+
+def _keep(model: Any, given: dict[str, Any]) -> None:
+    """Sets the parameters of a constructor; scikit-learn wants them spelled out there."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(model, name, value)
+
+
+class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What both kinds of model share. A parameter that is None has the default of `hone train`."""
+
+    def _model_name(self) -> str:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, *, X_test: Any = None) -> Any:
+        """Trains on X (n, features). A matrix as second argument, or X_test, is test data; another y is ignored.
+
+        Ctrl-C ends the training with a checkpoint. With warm_start=True, fit continues the training of before.
+        """
+        files = [own_file(X), None]
+        X = self._checked(X, reset=True)
+        shape = y.shape if hasattr(y, "shape") else np.shape(y) if isinstance(y, list) else ()
+        if X_test is None and len(shape) == 2 and shape[1] == X.shape[1] > 1:
+            X_test = y
+        files[1] = own_file(X_test)
+        test = None if X_test is None else self._checked(X_test, reset=False)
+        resume = bool(self.warm_start) and (self._folder_has_run() or "_files" in vars(self))
+        with tempfile.TemporaryDirectory(prefix="hone-") as temporary:
+            folder = Path(self.folder) if self.folder is not None else Path(temporary) / "run"
+            if resume and self.folder is None:
+                self._write_files(folder, self._files)
+            place = folder if self.folder is not None else None
+            named = {"data": files[0] or self._place(place, "data.npy"), "test.data": "own"}
+            if test is not None:
+                named["test.data"] = files[1] or self._place(place, "test.npy")
+            settings = self._settings(X.shape[0], named, place, resume)
+            data, test_data = data_of(X), None if test is None else data_of(test)
+            total = int(dict(settings).get("iterations", 400_000))
+            with Work("train", total, self.progress) as work:
+                _hone.train(settings, str(folder), resume, data, test_data, work.stop, work.tell, work.say)
+            self._take(folder)
+        self._stand_in = mean_of(X) if self._model_name() == "gaussian-mf" else None
+        self._X, self._X_test = X, test
+        if self.folder is not None:
+            self._write_data(Path(self.folder), dict(settings))
+        self._model()
+        return self
+
+    def _folder_has_run(self) -> bool:
+        return self.folder is not None and (Path(self.folder) / "config.toml").exists()
+
+    def _settings(self, size: int, named: dict[str, str], folder: Path | None, resume: bool) -> list[tuple[str, str]]:
+        given = {TABLES.get(key, key): value for key, value in self.get_params(deep=False).items()
+                 if key not in OURS and value is not None}
+        if resume:  # data are known by their checksum; the name stays
+            text = (folder / "config.toml").read_text() if folder else self._files["config.toml"].decode()
+            stored = tomllib.loads(text)
+            named = {"data": stored["data"], "test.data": stored.get("test", {}).get("data", "own")}
+        settings = {"model": self._model_name(), **named, **given}
+        settings.setdefault("batch", min(100, size))
+        return [(key, self._text(key, value)) for key, value in settings.items()]
+
+    @staticmethod
+    def _text(key: str, value: Any) -> str:
+        try:
+            return text_of(value)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{key}: {error}") from error
+
+    @staticmethod
+    def _place(folder: Path | None, name: str) -> str:
+        return IN_MEMORY if folder is None else str(folder.resolve() / name)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        if not reset:
+            self._fitted()
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset, ensure_min_samples=1)
+        return X
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first.")
+
+    def _take(self, folder: Path) -> None:
+        """Keeps what the run folder holds."""
+        self._files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+        self.__dict__.pop("_networks", None)
+        self.summary_ = json.loads(self._files["summary.json"])
+        self.n_iter_ = self.summary_["iterations"]
+        self.finished_ = self.summary_["finished"]
+        self._n_features_out = self.summary_["latent"]
+
+    def _model(self) -> _hone.TrainedNetworks:
+        self._fitted()
+        networks = self.__dict__.get("_networks")
+        if networks is None:
+            row = np.zeros((1, self.n_features_in_), np.uint8) if self._stand_in is None else self._stand_in[None, :]
+            threads = self.threads or os.cpu_count() or 1
+            networks = self._networks = _hone.TrainedNetworks(
+                self._files["config.toml"].decode(), self._files["checkpoint.safetensors"], data_of(row), threads)
+        return networks
+
+    def _binary(self, X: Any) -> Any:
+        """Data as the model was trained on them: binarized the same way."""
+        binarization = tomllib.loads(self._files["config.toml"].decode()).get("binarization", "auto")
+        if binarization == "threshold" and X.dtype.kind != "b" and not (X.dtype == np.uint8 and X.max() <= 1):
+            dense = X.toarray() if hasattr(X, "toarray") else X
+            return (dense > (127.5 if dense.dtype == np.uint8 else 0.5)).astype(np.uint8)
+        return X
+
+    def transform(self, X: Any, *, refine: int = 0, sd: bool = False, draws: int = 16, seed: int = 1) -> Any:
+        """Means of q(z | x). refine=t: one draw of q per datum instead, refined by t steps.
+
+        sd=True returns (means, standard deviations): q's own, or those of `draws` refined draws.
+        """
+        model = self._model()
+        data = data_of(self._binary(self._checked(X, reset=False)))
+        if refine == 0:
+            mean, deviation = model.encode(data)
+            return (mean, deviation) if sd else mean
+        with Work("refine", data.rows * (draws if sd else 1), self.progress) as work:
+            if not sd:
+                return model.refine(data, int(refine), int(seed), work.stop, work.tell)[0]
+            made = np.stack([model.refine(data, int(refine), int(seed) * 1_000_003 + k, work.stop, work.tell)[0]
+                             for k in range(max(2, int(draws)))])
+        return made.mean(axis=0), made.std(axis=0, ddof=1)
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """E[x | z] of points (n, latent)."""
+        return self._model().decode(self._latents(Z))
+
+    def decision_logits(self, Z: Any) -> np.ndarray:
+        """The decoder's outputs at points (n, latent): logits, where x is binary."""
+        return self._model().outputs(self._latents(Z))
+
+    def _latents(self, Z: Any) -> np.ndarray:
+        self._fitted()
+        Z = np.ascontiguousarray(Z, dtype=np.float64)
+        if Z.ndim != 2 or Z.shape[1] != self._n_features_out:
+            raise ValueError(f"Z: expected shape (n, {self._n_features_out}), found {Z.shape}")
+        if not np.isfinite(Z).all():
+            raise ValueError("Z: contains a number that is not finite")
+        return Z
+
+    def sample(self, n: int = 1, seed: int = 1) -> np.ndarray:
+        """n data drawn from the model, (n, features)."""
+        return self._model().simulate(int(n), int(seed))
+
+    def score_samples(self, X: Any, method: str = "importance", *, samples: int = 20_000, steps: int | None = None,
+                      chains: int | None = None, estimate: str = "mixture") -> np.ndarray:
+        """log p(x) of each datum, as `hone eval` estimates it.
+
+        method: "importance" (samples; estimate "mixture", "best", "pilot", or "exact" where it is known), or "ais"
+        (steps, chains).
+        """
+        model = self._model()
+        data = data_of(self._binary(self._checked(X, reset=False)))
+        if method not in ("importance", "ais"):
+            raise ValueError(f"method: '{method}' is not known; expected importance or ais")
+        with Work("evaluate", data.rows, self.progress) as work:
+            if method == "ais":
+                return model.anneal(data, steps or 0, chains or 0, work.stop, work.tell)["ais"]
+            found = model.evaluate(data, int(samples), work.stop, work.tell)
+        if estimate not in found:
+            raise ValueError(f"estimate: '{estimate}' is not known here; expected one of "
+                             f"{', '.join(key for key in found if key != 'effective_samples')}")
+        return found[estimate]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log p(x), from few importance samples: for comparing models, as GridSearchCV does."""
+        return float(self.score_samples(X, samples=500).mean())
+
+    @property
+    def history_(self) -> dict[str, np.ndarray]:
+        """The columns of metrics.csv."""
+        self._fitted()
+        rows = list(csv.DictReader(io.StringIO(self._files["metrics.csv"].decode())))
+        columns = rows[0] if rows else {}
+        return {key: np.array([float(row[key]) if row[key] else np.nan for row in rows]) for key in columns}
+
+    @property
+    def parameters_(self) -> dict[str, np.ndarray]:
+        """Weights and biases of the decoder and of q's two networks; weights have one row per input unit."""
+        return self._model().parameters()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The same for PyTorch: decoder.0.weight (outputs, inputs), decoder.0.bias, decoder.2.weight, mean.0.weight, …"""
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError("state_dict needs torch, which is not installed: pip install torch") from error
+        return {name: torch.from_numpy(value) for name, value in self._torch_arrays().items()}
+
+    def _torch_arrays(self) -> dict[str, np.ndarray]:
+        arrays = {}
+        for name, value in self.parameters_.items():
+            network, rest = name.split(".")  # decoder, weight[0]
+            kind, layer = rest[:-1].split("[")
+            array = value.T if kind == "weight" else value.reshape(-1)
+            arrays[f"{network}.{2 * int(layer)}.{kind}"] = np.ascontiguousarray(array)
+        return arrays
+
+    def torch_module(self, network: str = "decoder") -> Any:
+        """A torch.nn.Sequential with the weights of "decoder" (z → logits), "mean" or "sd"."""
+        from torch import nn
+
+        own = network + "."
+        state = {key.removeprefix(own): value for key, value in self.state_dict().items() if key.startswith(own)}
+        if not state:
+            raise ValueError(f"network: '{network}' is not known; expected decoder, mean or sd")
+        name = tomllib.loads(self._files["config.toml"].decode())["activation"]
+        activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "softplus": nn.Softplus}[name]
+        layers: list[Any] = []
+        weights = [value for key, value in state.items() if key.endswith("weight")]
+        for index, weight in enumerate(weights):
+            linear = nn.Linear(weight.shape[1], weight.shape[0], bias=f"{2 * index}.bias" in state, dtype=weight.dtype)
+            layers += [linear, activation()] if index + 1 < len(weights) else [linear]
+        module = nn.Sequential(*layers)
+        module.load_state_dict(state)
+        return module
+
+    @staticmethod
+    def _write_files(folder: Path, files: dict[str, bytes]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+
+    def _write_data(self, folder: Path, named: dict[str, str]) -> None:
+        for key, name, X in (("data", "data.npy", self._X), ("test.data", "test.npy", self._X_test)):
+            path = folder.resolve() / name
+            if X is not None and named.get(key) == str(path) and not path.exists():
+                write_npy(path, X)
+        if self._stand_in is not None:
+            np.save(folder / "mean.npy", self._stand_in)
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes a run folder: `hone train --resume`, `hone eval`, `hone report` and hone.load take it.
+
+        The training data are written too, unless they are a .npy file of their own, so that the run can be continued.
+        """
+        self._fitted()
+        folder = Path(folder)
+        if folder.exists() and any(folder.iterdir()):
+            raise ValueError(f"folder: {folder} is not empty")
+        settings = flat(tomllib.loads(self._files["config.toml"].decode()))
+        checkpoint = self._files["checkpoint.safetensors"]
+        moved = {key: str(folder.resolve() / name) for key, name in (("data", "data.npy"), ("test.data", "test.npy"))
+                 if settings.get(key) == IN_MEMORY}
+        if moved:
+            settings.update(moved)
+            checkpoint = _hone.with_identity(checkpoint, "data", settings["data"])
+        config = _hone.resolved_config([(key, text_of(value)) for key, value in settings.items()])
+        self._write_files(folder, {**self._files, "config.toml": config.encode(), "checkpoint.safetensors": checkpoint})
+        self._write_data(folder, settings)
+        return folder
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__()) if hasattr(super(), "__getstate__") else dict(vars(self))
+        for key in ("_networks",):
+            state.pop(key, None)
+        if "_files" in state:  # data do not travel with a pickle
+            state["_X"] = state["_X_test"] = None
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class VAE(_LatentModel):
+    """A variational autoencoder of binary data: x | z Bernoulli by a network, z standard normal, q(z | x) by networks.
+
+    A parameter that is None has the default of `hone train` (docs/train.md); batch is at most the number of data.
+    folder: a run folder to train in; None: in memory. warm_start: fit continues the training of before. progress: True,
+    False, or None for a bar in terminals and notebooks.
+    """
+
+    def __init__(self, latent: int | None = None, hidden: Sequence[int] | None = None, *,
+                 encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
+                 objective: str | None = None, alpha: float | None = None, estimator: str | None = None,
+                 first_term: str | None = None, entropy: str | None = None, baseline: str | None = None,
+                 baseline_decay: float | None = None, local_from: int | None = None, kernel: str | None = None,
+                 steps: int | None = None, leapfrog: int | None = None, leapfrog_jitter: int | None = None,
+                 adapt: str | None = None, step_size: float | None = None, acceptance: float | None = None,
+                 batch: int | None = None, iterations: int | None = None, optimizer: str | None = None,
+                 rate_mean: float | None = None, rate_scale: float | None = None, rate_model: float | None = None,
+                 rate_decay: float | None = None, decay_every: int | None = None, precision: str | None = None,
+                 seed: int | None = None, binarization: str | None = None, data_seed: int | None = None,
+                 report_every: int | None = None, checkpoint_every: int | None = None,
+                 checkpoint_minutes: float | None = None, test_every: int | None = None,
+                 test_points: int | None = None, test_samples: int | None = None, engine: str | None = None,
+                 threads: int | None = None, folder: str | Path | None = None, warm_start: bool = False,
+                 progress: bool | None = None) -> None:
+        _keep(self, locals())
+
+    def _model_name(self) -> str:
+        return "vae"
+
+
+class MatrixFactorization(_LatentModel):
+    """x | z by a linear map of z: likelihood "logistic" (binary data), "gaussian" or "poisson" (counts).
+
+    The other parameters are those of VAE, but for `hidden`, which matrix factorization does not have.
+    """
+
+    def __init__(self, latent: int | None = None, likelihood: str = "logistic", *,
+                 encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
+                 objective: str | None = None, alpha: float | None = None, estimator: str | None = None,
+                 first_term: str | None = None, entropy: str | None = None, baseline: str | None = None,
+                 baseline_decay: float | None = None, local_from: int | None = None, kernel: str | None = None,
+                 steps: int | None = None, leapfrog: int | None = None, leapfrog_jitter: int | None = None,
+                 adapt: str | None = None, step_size: float | None = None, acceptance: float | None = None,
+                 batch: int | None = None, iterations: int | None = None, optimizer: str | None = None,
+                 rate_mean: float | None = None, rate_scale: float | None = None, rate_model: float | None = None,
+                 rate_decay: float | None = None, decay_every: int | None = None, precision: str | None = None,
+                 seed: int | None = None, binarization: str | None = None, data_seed: int | None = None,
+                 report_every: int | None = None, checkpoint_every: int | None = None,
+                 checkpoint_minutes: float | None = None, test_every: int | None = None,
+                 test_points: int | None = None, test_samples: int | None = None, engine: str | None = None,
+                 threads: int | None = None, folder: str | Path | None = None, warm_start: bool = False,
+                 progress: bool | None = None) -> None:
+        _keep(self, locals())
+
+    def _model_name(self) -> str:
+        if self.likelihood not in ("logistic", "gaussian", "poisson"):
+            raise ValueError(f"likelihood: '{self.likelihood}' is not known; expected logistic, gaussian or poisson")
+        return f"{self.likelihood}-mf"
+
+
+def load_estimator(folder: Path) -> _LatentModel:
+    """The estimator of a training run's folder; its parameters are those of config.toml."""
+    settings = flat(tomllib.loads((folder / "config.toml").read_text()))
+    if not (folder / "checkpoint.safetensors").exists():
+        raise _hone.InputError(f"{folder}: no checkpoint.safetensors there; expected a run of 'hone train'")
+    name = settings["model"]
+    model: _LatentModel = VAE() if name == "vae" else MatrixFactorization(likelihood=name.removesuffix("-mf"))
+    keys = {key: parameter for parameter, key in TABLES.items()}
+    known = model.get_params(deep=False)
+    model.set_params(**{keys.get(key, key): value for key, value in settings.items() if keys.get(key, key) in known})
+    model._take(folder)
+    model._X = model._X_test = model._stand_in = None
+    if name == "gaussian-mf":
+        model._stand_in = stored_mean(folder, settings["data"])
+    model.n_features_in_ = features_of(folder)
+    return model
+
+

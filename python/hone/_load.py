@@ -1,0 +1,67 @@
+"""hone.load: run folders of the program, and of Result.save and the estimators' save."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._hone import InputError
+
+
+def _table(path: Path) -> tuple[list[str], np.ndarray]:
+    """Names and values of a Stan CSV file."""
+    if not path.exists():
+        raise InputError(f"{path}: missing; expected the folder of a 'hone fit'")
+    with path.open() as file:
+        names: list[str] = []
+        rows = []
+        for line in file:
+            if line.startswith("#") or not line.strip():
+                continue
+            if not names:
+                names = line.strip().split(",")
+            else:
+                rows.append(line)
+    try:
+        values = np.loadtxt(rows, delimiter=",", ndmin=2) if rows else np.empty((0, len(names)))
+    except ValueError as error:
+        raise InputError(f"{path}: damaged: {error}") from error
+    if values.shape[1] != len(names):
+        raise InputError(f"{path}: damaged: {values.shape[1]} columns for {len(names)} names")
+    return names, values
+
+
+def _fit(folder: Path) -> Any:
+    from ._result import Result, numbers_in
+
+    parts: dict[str, Any] = {"config": (folder / "config.toml").read_text(), "q": (folder / "q.json").read_text(),
+                             "summary": (folder / "summary.json").read_text()}
+    names, refined = _table(folder / "draws.csv")
+    _, q = _table(folder / "draws_q.csv")
+    coordinates, over_z = _table(folder / "draws_unconstrained.csv")
+    own = 3  # lp__, log_p__, log_q__ come first
+    parts["names"], parts["coordinates"] = names[own:], coordinates[own:]
+    for table, draws, log_p, log_q in ((refined, "draws", "log_p", "log_q"), (q, "draws_q", "log_p_q", "log_q_q")):
+        parts[draws] = np.ascontiguousarray(table[:, own:])
+        parts[log_p], parts[log_q] = table[:, 1].copy(), table[:, 2].copy()
+    parts["draws_unconstrained"] = np.ascontiguousarray(over_z[:, own:])
+    extra = folder / "dims.json"
+    own_dims = json.loads(extra.read_text()) if extra.exists() else {}
+    data = folder / json.loads(parts["summary"])["data"]  # an absolute path stays what it is
+    return Result(parts, data=numbers_in(data) if data.is_file() else None, **own_dims)
+
+
+def load(folder: str | Path) -> Any:
+    """The Result of a fit's run folder, or the estimator of a training run's."""
+    folder = Path(folder)
+    if not (folder / "config.toml").exists():
+        raise InputError(f"{folder}: {'no config.toml there' if folder.is_dir() else 'there is no such folder'}; "
+                         "expected the run folder of 'hone fit' or 'hone train'")
+    if (folder / "q.json").exists():
+        return _fit(folder)
+    from ._estimators import load_estimator
+
+    return load_estimator(folder)

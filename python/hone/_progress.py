@@ -1,0 +1,86 @@
+"""The progress bar, and Ctrl-C, of long work."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from . import _hone
+
+WIDTH = 20
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class Work:
+    """While it lives, `tell` draws a bar, and the first Ctrl-C asks the work to end with what there is.
+
+    A second Ctrl-C raises KeyboardInterrupt. A handler for SIGINT that is not Python's own stays in place.
+    """
+
+    def __init__(self, label: str, total: int, progress: bool | None) -> None:
+        self.stop = _hone.Stop()
+        self._label, self._total = label, max(1, total)
+        self._notebook = progress is not False and _in_notebook()
+        self._terminal = progress is not False and not self._notebook and (progress is True or sys.stderr.isatty())
+        self._display: Any = None
+        self._begun = time.monotonic()
+        self._handler: Any = None
+        self._shown = 0.0
+
+    @property
+    def tell(self) -> Any:
+        """What long work calls with (text, done); None where nothing is shown."""
+        return self._tell if self._terminal or self._notebook else None
+
+    def say(self, text: str) -> None:
+        if self._terminal:
+            print(f"\r\x1b[K{text}", file=sys.stderr)
+
+    def _line(self, text: str, done: int) -> str:
+        fraction = min(1.0, done / self._total)
+        full = round(fraction * WIDTH)
+        bar = "█" * full + "░" * (WIDTH - full)
+        return f"{self._label}  {bar} {100 * fraction:3.0f} %  {text}  {time.monotonic() - self._begun:.0f} s"
+
+    def _tell(self, text: str, done: int) -> None:
+        now = time.monotonic()
+        if now - self._shown < 0.1:
+            return
+        self._shown = now
+        if self._terminal:
+            print(f"\r\x1b[K{self._line(text, done)}", end="", file=sys.stderr, flush=True)
+        elif self._display is None:
+            from IPython.display import display
+
+            self._display = display({"text/plain": self._line(text, done)}, raw=True, display_id=True)
+        else:
+            self._display.update({"text/plain": self._line(text, done)}, raw=True)
+
+    def __enter__(self) -> Work:
+        if threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self._handler = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.stop:
+            raise KeyboardInterrupt
+        self.stop.set()
+        self.say("stopping with what there is; Ctrl-C again stops at once")
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+        if self._terminal and self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if self._display is not None:
+            self._display.update({"text/plain": ""}, raw=True)

@@ -1,0 +1,417 @@
+"""What hone.fit returns: q, the refined draws, the verdict."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _hone
+
+MOST_ROWS = 40
+COLUMNS = {"q_mean": "q mean", "q_sd": "q sd", "mean": "mean", "sd": "sd", "mcse": "mcse", "q05": "5%", "q50": "50%",
+           "q95": "95%"}
+COLOURS = {"use-q": "#2a7d2a", "use-refined": "#8a6d00", "trust-neither": "#a02020"}
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)  # JSON has no NaN; infinities are texts
+
+
+def _cell(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def _ragged(value: Any) -> bool:
+    try:
+        np.asarray(value)
+    except ValueError:
+        return True
+    return False
+
+
+def grouped(names: Sequence[str]) -> dict[str, tuple[tuple[int, ...], list[int]]]:
+    """Names in Stan's CSV form as arrays: name → (shape, column of each element, last index fastest)."""
+    found: dict[str, dict[tuple[int, ...], int]] = {}
+    for column, name in enumerate(names):
+        base, *rest = name.split(".")
+        if not all(part.isdigit() and int(part) > 0 for part in rest):
+            base, rest = name, []
+        found.setdefault(base, {})[tuple(int(part) - 1 for part in rest)] = column
+    arrays: dict[str, tuple[tuple[int, ...], list[int]]] = {}
+    for base, columns in found.items():
+        ranks = {len(index) for index in columns}
+        shape = tuple(1 + max(index[k] for index in columns) for k in range(len(next(iter(columns)))))
+        if len(ranks) == 1 and math.prod(shape) == len(columns):
+            arrays[base] = (shape, [columns[index] for index in np.ndindex(*shape)])
+        else:  # no rectangle: each name for itself
+            for index, column in columns.items():
+                arrays[".".join([base, *(str(i + 1) for i in index)])] = ((), [column])
+    return arrays
+
+
+def numbers_in(path: Path) -> dict[str, Any] | None:
+    """The data of a Stan model, for the group observed_data; None where they cannot be read."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+class Q:
+    """The fitted q, a Gaussian or a mixture of Gaussians over the unconstrained coordinates."""
+
+    def __init__(self, text: str) -> None:
+        parts = json.loads(text)
+        self.family: str = parts["family"]
+        self.coordinates: list[str] = parts["coordinates"]
+        self.weights = np.array([c["weight"] for c in parts["components"]], float)
+        self.means = np.array([c["mean"] for c in parts["components"]], float)
+        self.sds = np.array([c["sd"] for c in parts["components"]], float)
+        self._components = parts["components"]
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.weights @ self.means
+
+    @cached_property
+    def _factors(self) -> list[np.ndarray]:
+        """L of each component, z = mean + L e."""
+        d = len(self.coordinates)
+        factors = []
+        for c in self._components:
+            if "cholesky" in c:
+                factor = np.zeros((d, d))
+                for i, row in enumerate(c["cholesky"]):
+                    factor[i, : i + 1] = row
+            elif "factor" in c:
+                f = {key: np.array(value, float) for key, value in c["factor"].items()}
+                u = f["u"].reshape(-1, d).T
+                factor = f["a"][:, None] * (np.eye(d) + (u * (f["r"] - 1)) @ u.T) * f["b"]
+            else:
+                factor = np.diag(np.array(c["sd"], float))
+            factors.append(factor)
+        return factors
+
+    def sample(self, n: int, seed: int | None = None) -> np.ndarray:
+        """n independent draws (n, D)."""
+        random = np.random.default_rng(seed)
+        which = random.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
+        noise = random.standard_normal((n, len(self.coordinates)))
+        draws = np.empty_like(noise)
+        for k, factor in enumerate(self._factors):
+            own = which == k
+            draws[own] = self.means[k] + noise[own] @ factor.T
+        return draws
+
+    def log_prob(self, z: Any) -> np.ndarray:
+        """log q at points (n, D), or at one point (D,)."""
+        z = np.asarray(z, float)
+        if z.shape[-1:] != (len(self.coordinates),) or z.ndim > 2:
+            raise ValueError(f"z: expected shape (n, {len(self.coordinates)}), found {z.shape}")
+        points = np.atleast_2d(z)
+        terms = []
+        for weight, mean, factor in zip(self.weights, self.means, self._factors, strict=True):
+            e = np.linalg.solve(factor, (points - mean).T)
+            log_det = np.linalg.slogdet(factor)[1]
+            terms.append(np.log(weight) - 0.5 * (e**2).sum(axis=0) - log_det
+                         - 0.5 * len(mean) * math.log(2 * math.pi))
+        value = np.logaddexp.reduce(np.array(terms), axis=0)
+        return value if z.ndim == 2 else value[0]
+
+    def __repr__(self) -> str:
+        return f"q: {self.family}, {len(self.coordinates)} coordinates, {len(self.weights)} component(s)"
+
+
+class Result:
+    """A fit: `verdict` says what to use, `draws` are the refined draws, `q` is the approximation."""
+
+    def __init__(self, parts: Mapping[str, Any], *, data: Mapping[str, Any] | None = None,
+                 dims: Mapping[str, Sequence[str]] | None = None, coords: Mapping[str, Any] | None = None) -> None:
+        self._parts = dict(parts)
+        self.data = None if data is None else dict(data)
+        self.dims = {name: list(value) for name, value in (dims or {}).items()}
+        self.coords = dict(coords or {})
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Everything in summary.json."""
+        return json.loads(self._parts["summary"])
+
+    @property
+    def verdict(self) -> str:
+        """use-q, use-refined or trust-neither."""
+        return self.summary["verdict"]
+
+    @property
+    def reasons(self) -> list[str]:
+        return self.summary["reasons"]
+
+    @property
+    def notes(self) -> list[str]:
+        return self.summary["notes"]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns of `draws`, in Stan's form: mu, theta.1, …"""
+        return list(self._parts["names"])
+
+    @property
+    def coordinates(self) -> list[str]:
+        """Of the columns of `draws_unconstrained`."""
+        return list(self._parts["coordinates"])
+
+    @property
+    def draws(self) -> np.ndarray:
+        """The refined draws (n, names), independent of each other."""
+        return self._parts["draws"]
+
+    @property
+    def draws_q(self) -> np.ndarray:
+        """The draws of q that were refined: row i became row i of `draws`."""
+        return self._parts["draws_q"]
+
+    @property
+    def draws_unconstrained(self) -> np.ndarray:
+        """The refined draws over the coordinates of q."""
+        return self._parts["draws_unconstrained"]
+
+    @property
+    def log_p(self) -> np.ndarray:
+        """log p at the refined draws."""
+        return self._parts["log_p"]
+
+    @cached_property
+    def q(self) -> Q:
+        return Q(self._parts["q"])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The refined draws of one variable, (n, *shape)."""
+        arrays = grouped(self.names)
+        if name in arrays:
+            shape, columns = arrays[name]
+            return self.draws[:, columns].reshape(-1, *shape)
+        if name in self.names:
+            return self.draws[:, self.names.index(name)]
+        raise KeyError(f"'{name}' is not one of {', '.join(arrays)}")
+
+    def judge(self, *, mean: float | None = None, sd: float | None = None, vcd: float | None = None) -> dict[str, Any]:
+        """The verdict again, with other tolerances, as `hone check` gives it."""
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="hone-") as folder:
+            (Path(folder) / "summary.json").write_text(self._parts["summary"])
+            return _hone.judge_again(folder, *(math.nan if x is None else float(x) for x in (mean, sd, vcd)))
+
+    def _rows(self) -> list[tuple[str, list[str]]]:
+        rows = list(self.summary["parameters"].items())[:MOST_ROWS]
+        return [(name, [_cell(_number(values[key])) for key in COLUMNS]) for name, values in rows]
+
+    def _more(self) -> str:
+        left = len(self.summary["parameters"]) - MOST_ROWS
+        return f"… {left} more in summary['parameters']" if left > 0 else ""
+
+    def _told(self) -> str:
+        s = self.summary
+        return (f"q: {s['family']}, by {s['objective']}; right of the bar: {s['draws']} draws of q, "
+                f"refined by {s['steps']} HMC steps each; {s['gradient_evaluations']} gradients in {s['seconds']:.1f} s")
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        width = max([9, *(len(name) for name, _ in rows)])
+
+        def line(name: str, cells: Sequence[str]) -> str:
+            padded = [f"{cell:>11}" for cell in cells]
+            return f"{name:<{width}} {''.join(padded[:2])}  |{''.join(padded[2:])}"
+
+        lines = [line("", list(COLUMNS.values())), *(line(name, cells) for name, cells in rows)]
+        lines += [*filter(None, [self._more()]), "", self._told(), "", f"verdict: {self.verdict}"]
+        lines += [f"  - {reason}" for reason in self.reasons]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{title}</th>" for title in COLUMNS.values())
+        body = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+                       + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for name, cells in self._rows())
+        reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons)
+        return (f"<div><p><b style='color:{COLOURS[self.verdict]}'>verdict: {self.verdict}</b></p><ul>{reasons}</ul>"
+                f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
+                f"<p>{html.escape(self._more())}</p><p>{html.escape(self._told())}</p></div>")
+
+    def plot(self, names: Sequence[str] | None = None) -> Any:
+        """Marginals of q and of the refined draws, one panel per value; returns matplotlib's figure."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ImportError("Result.plot needs matplotlib, which is not installed: pip install matplotlib") from error
+        chosen = list(names) if names is not None else self.names[: min(12, self.summary["parameter_count"])]
+        for name in chosen:
+            if name not in self.names:
+                raise KeyError(f"names: '{name}' is not one of {', '.join(self.names[:20])}")
+        across = min(4, len(chosen))
+        down = -(-len(chosen) // across)
+
+        class Picture(Figure):  # a notebook shows it without pyplot
+            def _repr_png_(self) -> bytes:
+                content = io.BytesIO()
+                self.savefig(content, format="png", dpi=100)
+                return content.getvalue()
+
+        figure = Picture(figsize=(3.2 * across, 2.4 * down + 0.6), layout="constrained")
+        panels = figure.subplots(down, across, squeeze=False)
+        for axis, name in zip(panels.flat, [*chosen, *[None] * (down * across - len(chosen))], strict=True):
+            if name is None:
+                axis.set_visible(False)
+                continue
+            self._panel(axis, name)
+        panels[0, 0].legend(frameon=False, fontsize=8)
+        figure.suptitle(f"verdict: {self.verdict}", color=COLOURS[self.verdict])
+        return figure
+
+    def _panel(self, axis: Any, name: str) -> None:
+        column = self.names.index(name)
+        refined, q = self.draws[:, column], self.draws_q[:, column]
+        both = np.concatenate([refined, q])
+        both = both[np.isfinite(both)]
+        axis.set_title(name, fontsize=9)
+        axis.set_yticks([])
+        axis.tick_params(labelsize=8)
+        if both.size == 0:
+            return
+        low, high = np.quantile(both, [0.002, 0.998])
+        if not high > low:
+            low, high = low - 0.5, high + 0.5
+        bins = np.linspace(low, high, 41)
+        axis.hist(refined, bins=bins, density=True, color="#c0392b", alpha=0.45, label="refined")
+        axis.hist(q, bins=bins, density=True, histtype="step", color="#1f4e99", linewidth=1.2, label="q")
+
+    def _groups(self, chains: int) -> dict[str, Any]:
+        """xarray datasets by group, in ArviZ's layout."""
+        try:
+            import xarray
+        except ImportError as error:
+            raise ImportError("this needs xarray, which is not installed: pip install xarray") from error
+        n = len(self.draws)
+        if chains < 1 or n % chains:
+            raise ValueError(f"chains: {n} draws do not divide into {chains}")
+        attributes = {"inference_library": "hone", "inference_library_version": _hone.version, "verdict": self.verdict}
+
+        def dataset(values: dict[str, tuple[list[str], np.ndarray]]) -> Any:
+            coordinates: dict[str, Any] = {}
+            for own, array in values.values():
+                for dimension, length in zip(own, array.shape, strict=True):
+                    coordinates[dimension] = self.coords.get(dimension, np.arange(length))
+            return xarray.Dataset({key: (own, array) for key, (own, array) in values.items()}, coordinates, attributes)
+
+        def variables(table: np.ndarray) -> dict[str, tuple[list[str], np.ndarray]]:
+            values = {}
+            for name, (shape, columns) in grouped(self.names).items():
+                own = list(self.dims.get(name, []))
+                if len(own) != len(shape):
+                    own = [f"{name}_dim_{k}" for k in range(len(shape))]
+                values[name] = (["chain", "draw", *own], table[:, columns].reshape(chains, n // chains, *shape))
+            return values
+
+        def statistics(log_p: str, log_q: str) -> dict[str, tuple[list[str], np.ndarray]]:
+            return {name: (["chain", "draw"], self._parts[key].reshape(chains, n // chains))
+                    for name, key in (("lp", log_p), ("log_q", log_q))}
+
+        posterior, q = variables(self.draws), variables(self.draws_q)
+        groups = {"posterior": dataset({k: v for k, v in posterior.items() if k != "log_lik"}),
+                  "sample_stats": dataset(statistics("log_p", "log_q")),
+                  "q": dataset({k: v for k, v in q.items() if k != "log_lik"}),
+                  "q_stats": dataset(statistics("log_p_q", "log_q_q"))}
+        if "log_lik" in posterior:
+            groups["log_likelihood"] = dataset({"log_lik": posterior["log_lik"]})
+        if self.data:
+            arrays = {key: np.asarray(value, dtype=object if isinstance(value, dict) else None)
+                      for key, value in self.data.items() if not _ragged(value)}
+            groups["observed_data"] = dataset({
+                key: ([f"{key}_dim_{k}" for k in range(array.ndim)], array) for key, array in arrays.items()
+                if array.dtype.kind in "iuf"})
+        return groups
+
+    def to_datatree(self, chains: int = 4) -> Any:
+        """An xarray.DataTree in the layout of ArviZ: posterior (refined), q, sample_stats, log_likelihood, …
+
+        The draws are independent, so they may be cut into any number of `chains`.
+        """
+        groups = self._groups(chains)
+        import xarray
+
+        if not hasattr(xarray, "DataTree"):
+            raise ImportError("to_datatree needs xarray 2024.10 or later; to_inference_data works with this one")
+        return xarray.DataTree.from_dict(groups)
+
+    def to_inference_data(self, chains: int = 4) -> Any:
+        """arviz.InferenceData with the same groups; with ArviZ 1.x, which has no such class, to_datatree()."""
+        try:
+            import arviz
+        except ImportError as error:
+            raise ImportError("to_inference_data needs arviz, which is not installed: pip install arviz") from error
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return self.to_datatree(chains)
+        return arviz.InferenceData(warn_on_custom_groups=False, **self._groups(chains))
+
+    def warm_start(self, sampler: str = "cmdstan", *, chains: int = 4, folder: str | Path | None = None) -> dict[str, Any]:
+        """Where other samplers may begin: arguments for CmdStanPy's `sample` (inits, metric, step_size, chains).
+
+        With `folder`, the files and arguments of CmdStan are written there too.
+        """
+        if sampler != "cmdstan":
+            raise ValueError(f"sampler: '{sampler}' is not known; expected cmdstan")
+        if not 1 <= chains <= len(self.draws):
+            raise ValueError(f"chains: expected 1 to {len(self.draws)}, found {chains}")
+        z = self.draws_unconstrained
+        n, d = z.shape
+        dense = d <= 300
+        metric = np.zeros((d, d) if dense else d)  # summed as the program sums, so that the bits are the same
+        mean = np.zeros(d)
+        for row in z:
+            mean += row / n
+        for row in z:
+            off = row - mean
+            metric += (off[:, None] * off if dense else off * off) / (n - 1)
+        count = self.summary["parameter_count"]
+        own = self.names[:count]
+        inits = [{name: self.draws[c, columns].reshape(shape).tolist() for name, (shape, columns) in grouped(own).items()}
+                 for c in range(chains)]
+        step_size = float(self.summary["step_size"])
+        if folder is not None:
+            _hone.save_warm_start(str(folder), own, np.ascontiguousarray(self.draws[:chains, :count]),
+                                  metric if dense else metric[None, :], step_size)
+        return {"chains": chains, "inits": inits, "metric": {"inv_metric": metric.tolist()}, "step_size": step_size}
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the run folder that `hone fit` writes; `hone report`, `hone check` and hone.load read it.
+
+        inference_data.nc needs xarray with h5netcdf and h5py, or netCDF4, and is left out without them.
+        """
+        folder = Path(folder)
+        _hone.save_fit(str(folder), self._parts, self.verdict, int(self.summary["steps"]))
+        if self.data is not None and self.summary["data"] == "data.json":
+            (folder / "data.json").write_text(json.dumps(self.data) + "\n")
+        if self.dims or self.coords:
+            (folder / "dims.json").write_text(json.dumps({"dims": self.dims, "coords": self.coords}, default=str) + "\n")
+        self._write_netcdf(folder / "inference_data.nc")
+        return folder
+
+    def _write_netcdf(self, path: Path) -> None:
+        try:
+            groups = self._groups(1)
+        except ImportError:
+            return
+        for mode, (name, group) in zip(["w", *["a"] * len(groups)], groups.items(), strict=False):
+            try:
+                group.to_netcdf(path, mode=mode, group=name)
+            except (ValueError, ImportError):  # xarray found nothing to write NetCDF-4 with
+                path.unlink(missing_ok=True)
+                return

@@ -1,0 +1,136 @@
+#include "python/src/fit.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <thread>
+
+#include "app/run/posterior_run.hpp"
+#include "app/run/progress.hpp"
+#include "hone/fit/checked_fit.hpp"
+#include "hone/target/stan.hpp"
+
+namespace hone::python {
+namespace {
+
+// What a run folder holds, as texts and arrays.
+nb::dict dict_of(PosteriorRunFiles files) {
+  nb::dict result;
+  result["config"] = files.config;
+  result["q"] = files.q;
+  result["summary"] = files.summary;
+  result["names"] = files.draws.names;
+  result["coordinates"] = files.draws_unconstrained.names;
+  result["draws_unconstrained"] = array_of(std::move(files.draws_unconstrained.values));
+  result["draws_q"] = array_of(std::move(files.draws_q.values));
+  result["draws"] = array_of(std::move(files.draws.values));
+  result["log_p_q"] = array_of(std::move(files.draws_q.log_p));
+  result["log_q_q"] = array_of(std::move(files.draws_q.log_q));
+  result["log_p"] = array_of(std::move(files.draws.log_p));
+  result["log_q"] = array_of(std::move(files.draws.log_q));
+  return result;
+}
+
+std::vector<double> numbers(const nb::handle& array) {
+  const auto values = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(array);
+  return {values.data(), values.data() + values.shape(0)};
+}
+
+Matrix<double> matrix(const nb::handle& array) {
+  const MatrixView<const double> points = view_of(nb::cast<Points>(array));
+  Matrix<double> result(points.rows(), points.cols());
+  std::ranges::copy(points.flat(), result.view().flat().begin());
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<Posterior> open(const ModelParts& parts, const std::function<void(const std::string&)>& say) {
+  if (parts.density) return std::make_unique<PythonPosterior>(*parts.density);
+  PosteriorRunConfig config;
+  config.model = parts.model;
+  config.data = parts.data;
+  return open_posterior(config, say);
+}
+
+nb::dict dict_of(const Judgement& judgement) {
+  nb::dict result;
+  result["verdict"] = name_of(judgement.verdict);
+  result["reasons"] = judgement.reasons;
+  result["notes"] = judgement.notes;
+  return result;
+}
+
+nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optional<Points> init, Stop& stop,
+             nb::object tell) {
+  PosteriorRunConfig config;
+  config.model = parts.model;
+  config.data = parts.data;
+  // A density in Python holds the GIL, so it gains nothing from threads.
+  if (!parts.density) config.check.fit.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  Settings table = posterior_run_settings(config);
+  apply(table, settings);
+  resolve(config);
+  config.check.fit.budget.stop = &stop.set;
+  if (init) {
+    const MatrixView<const double> points = view_of(*init);
+    config.check.fit.init = Matrix<double>(points.rows(), points.cols());
+    std::ranges::copy(points.flat(), config.check.fit.init.view().flat().begin());
+  }
+  Watch watch(std::move(tell));
+  CheckedFit result;
+  std::unique_ptr<Posterior> posterior;
+  {
+    const nb::gil_scoped_release released;
+    posterior = open(parts, [&](const std::string& text) { watch.say(text, 0); });
+    const WatchedPosterior watched(*posterior, watch);
+    result = fit_and_check(watched, config.check,
+                           [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); });
+  }
+  if (stop.set)
+    result.judgement.notes.push_back("the fit was stopped early: all of this rests on what there was by then");
+  return dict_of(posterior_run_files(*posterior, result, config));
+}
+
+void save_fit(const std::string& path, const nb::dict& parts, const std::string& verdict, int steps) {
+  const auto names = nb::cast<std::vector<std::string>>(parts["names"]);
+  const PosteriorRunFiles files{
+      .config = nb::cast<std::string>(parts["config"]),
+      .q = nb::cast<std::string>(parts["q"]),
+      .summary = nb::cast<std::string>(parts["summary"]),
+      .draws_q = {names, matrix(parts["draws_q"]), numbers(parts["log_p_q"]), numbers(parts["log_q_q"])},
+      .draws = {names, matrix(parts["draws"]), numbers(parts["log_p"]), numbers(parts["log_q"])},
+      .draws_unconstrained = {nb::cast<std::vector<std::string>>(parts["coordinates"]),
+                              matrix(parts["draws_unconstrained"]), numbers(parts["log_p"]), numbers(parts["log_q"])},
+      .verdict = verdict,
+      .steps = steps};
+  write_posterior_run(RunFolder(path), files);
+}
+
+void save_warm_start(const std::string& folder, const std::vector<std::string>& names, const Points& inits,
+                     const Points& inverse_metric, double step_size) {
+  write_warm_start(folder, {names, matrix(nb::cast(inits)), matrix(nb::cast(inverse_metric)), step_size});
+}
+
+double time_evaluations(const ModelParts& parts, const Points& z, int calls, bool gradients_alone) {
+  const nb::gil_scoped_release released;
+  const auto posterior = open(parts, {});
+  const MatrixView<const double> points = view_of(z);
+  std::vector<double> value(static_cast<std::size_t>(points.cols()));
+  Matrix<double> gradient(points.rows(), points.cols());
+  posterior->evaluate(points, Want::both, value, gradient);
+  const Stopwatch watch;
+  const Want want = gradients_alone ? Want::gradient : Want::both;
+  for (int i = 0; i < calls; ++i) posterior->evaluate(points, want, value, gradient);
+  return watch.seconds();
+}
+
+nb::dict judge_again(const std::string& folder, double mean, double sd, double vcd) {
+  const StoredFindings stored = read_findings(folder);
+  const auto either = [](double given, double usual) { return std::isnan(given) ? usual : given; };
+  return dict_of(judge(stored.findings, {either(mean, stored.tolerances.mean), either(sd, stored.tolerances.sd),
+                                         either(vcd, stored.tolerances.vcd)}));
+}
+
+}  // namespace hone::python

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/run/train.hpp"
+#include "hone/engine/frozen.hpp"
+#include "python/src/arrays.hpp"
+#include "python/src/watch.hpp"
+
+namespace hone::python {
+
+// Data of a model that stay in Python's memory, but for bits, which are packed.
+struct Data {
+  DataSet set;
+  nb::object owner;  // what holds the numbers; None where they were packed
+};
+
+Data bytes_of(nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> values);
+Data floats_of(nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> values);
+Data doubles_of(nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> values);
+
+// Compressed rows.
+struct Csr {
+  nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> begin;
+  nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> column;
+  nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> value;
+  int columns;
+};
+Data sparse_of(const Csr& rows);
+
+// How a model is trained: the settings of `hone train`.
+struct Training {
+  SettingTexts settings;
+  std::string folder;
+  bool resume = false;
+};
+
+// Trains in a run folder and returns summary.json. Ends early, with a checkpoint, where `stop` is set.
+std::string train_model(const Training& training, const Data& train, const Data* test, Stop& stop, nb::object tell,
+                        nb::object say);
+
+std::string resolved_config(const SettingTexts& settings);  // config.toml
+nb::list setting_table();                                   // the keys of `hone train`
+
+// A checkpoint with another value of a key that names where data are; for a run folder that moves.
+nb::bytes with_identity(nb::bytes checkpoint, const std::string& key, const std::string& value);
+
+// A trained model: from the texts of config.toml, the bytes of a checkpoint, and a datum that stands for the training
+// data (their mean, where the likelihood is Gaussian).
+class TrainedNetworks {
+ public:
+  TrainedNetworks(const std::string& config, nb::bytes checkpoint, const Data& stand_in, int threads);
+
+  nb::tuple encode(const Data& data) const;  // means and sds of q, (n, D) each
+  nb::tuple refine(const Data& data, int steps, std::uint64_t seed, Stop& stop, nb::object tell) const;
+  nb::object decode(const Points& z) const;   // E[x | z]
+  nb::object outputs(const Points& z) const;  // natural parameters
+  nb::object simulate(int count, std::uint64_t seed) const;
+  nb::dict evaluate(const Data& data, int samples, Stop& stop, nb::object tell);
+  nb::dict anneal(const Data& data, int steps, int chains, Stop& stop, nb::object tell);
+  nb::dict parameters() const;
+  std::uint32_t iteration() const { return state_.iteration; }
+
+ private:
+  void expect(const Data& data) const;
+  Engine& engine();
+
+  TrainRunConfig config_;
+  TrainState state_;
+  DataSet stand_in_;
+  int threads_;
+  std::unique_ptr<FrozenModel> model_;
+  std::unique_ptr<Engine> engine_;  // made when it is first needed
+};
+
+}  // namespace hone::python

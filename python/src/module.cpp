@@ -1,0 +1,129 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "app/run/posterior_run.hpp"
+#include "app/run/provenance.hpp"
+#include "hone/base/error.hpp"
+#include "hone/engine/engines.hpp"
+#include "python/src/fit.hpp"
+#include "python/src/models.hpp"
+
+namespace hone::python {
+namespace {
+
+using namespace nb::literals;
+
+// Bad input is a ValueError, everything else that ends a computation a RuntimeError, with the library's message.
+void add_exceptions(nb::module_& module) {
+  static nb::exception<Error> error(module, "HoneError", PyExc_RuntimeError);
+  static nb::exception<InputError> input(module, "InputError", PyExc_ValueError);
+  static nb::exception<Stopped> stopped(module, "Stopped", PyExc_KeyboardInterrupt);
+}
+
+void add_fit(nb::module_& module) {
+  nb::class_<Stop>(module, "Stop", "Ends long work early, with what there is.")
+      .def(nb::init<>())
+      .def("set",
+           [](Stop& stop) {
+             stop.set = true;
+             stop.signal = 2;
+           })
+      .def("__bool__", [](const Stop& stop) { return stop.set.load(); });
+  nb::class_<DensityParts>(module, "Density", "A log density in Python.")
+      .def(nb::init<>())
+      .def_rw("density", &DensityParts::density, nb::arg().none())
+      .def_rw("batches", &DensityParts::batches)
+      .def_rw("view", &DensityParts::view)
+      .def_rw("convert", &DensityParts::convert, nb::arg().none())
+      .def_rw("constrain", &DensityParts::constrain, nb::arg().none())
+      .def_rw("coordinates", &DensityParts::coordinates)
+      .def_rw("names", &DensityParts::names)
+      .def_rw("parameters", &DensityParts::parameters);
+  nb::class_<ModelParts>(module, "Model", "What to fit: a density, or a Stan model and the path of its data.")
+      .def(
+          "__init__",
+          [](ModelParts* self, const DensityParts& density, const std::string& name) {
+            new (self) ModelParts{density, name, ""};
+          },
+          "density"_a, "name"_a)
+      .def(
+          "__init__",
+          [](ModelParts* self, const std::string& model, const std::string& data) {
+            new (self) ModelParts{{}, model, data};
+          },
+          "model"_a, "data"_a);
+  module.def("fit", &fit, "model"_a, "settings"_a, "init"_a.none(), "stop"_a, "tell"_a.none());
+  module.def("check_draws", &check_draws, "model"_a, "settings"_a, "draws"_a, "stop"_a, "tell"_a.none());
+  module.def("save_fit", &save_fit, "path"_a, "parts"_a, "verdict"_a, "steps"_a);
+  module.def("save_warm_start", &save_warm_start, "folder"_a, "names"_a, "inits"_a, "inverse_metric"_a, "step_size"_a);
+  module.def("judge_again", &judge_again, "folder"_a, "mean"_a, "sd"_a, "vcd"_a);
+  module.def("time_evaluations", &time_evaluations, "model"_a, "z"_a, "calls"_a, "gradients_alone"_a = false);
+  module.def("fit_settings", [] {
+    PosteriorRunConfig config;
+    const Settings settings = posterior_run_settings(config);
+    std::vector<std::string> keys;
+    for (const Settings::Entry& entry : settings.entries()) keys.push_back(entry.key);
+    return keys;
+  });
+}
+
+void add_models(nb::module_& module) {
+  nb::class_<Data>(module, "Data", "Data of a model. Numbers stay where they are; bits are packed.")
+      .def_static("bytes", &bytes_of, "values"_a)
+      .def_static("floats", &floats_of, "values"_a)
+      .def_static("doubles", &doubles_of, "values"_a)
+      .def_static(
+          "sparse",
+          [](decltype(Csr::begin) begin, decltype(Csr::column) column, decltype(Csr::value) value, int columns) {
+            return sparse_of({begin, column, value, columns});
+          },
+          "begin"_a, "column"_a, "value"_a, "columns"_a)
+      .def_prop_ro("binary", [](const Data& data) { return data.set.binary(); })
+      .def_prop_ro("rows", [](const Data& data) { return data.set.size(); })
+      .def_prop_ro("memory", [](const Data& data) { return data.set.memory(); });
+  module.def(
+      "train",
+      [](const SettingTexts& settings, const std::string& folder, bool resume, const Data& train, const Data* test,
+         Stop& stop, nb::object tell, nb::object say) {
+        return train_model({settings, folder, resume}, train, test, stop, std::move(tell), std::move(say));
+      },
+      "settings"_a, "folder"_a, "resume"_a, "train"_a, "test"_a.none(), "stop"_a, "tell"_a.none(), "say"_a.none());
+  module.def("resolved_config", &resolved_config, "settings"_a);
+  module.def("train_settings", &setting_table);
+  module.def("with_identity", &with_identity, "checkpoint"_a, "key"_a, "value"_a);
+  nb::class_<TrainedNetworks>(module, "TrainedNetworks", "A trained model and its q.")
+      .def(nb::init<const std::string&, nb::bytes, const Data&, int>(), "config"_a, "checkpoint"_a, "stand_in"_a,
+           "threads"_a)
+      .def("encode", &TrainedNetworks::encode, "data"_a)
+      .def("refine", &TrainedNetworks::refine, "data"_a, "steps"_a, "seed"_a, "stop"_a, "tell"_a.none())
+      .def("decode", &TrainedNetworks::decode, "z"_a)
+      .def("outputs", &TrainedNetworks::outputs, "z"_a)
+      .def("simulate", &TrainedNetworks::simulate, "count"_a, "seed"_a)
+      .def("evaluate", &TrainedNetworks::evaluate, "data"_a, "samples"_a, "stop"_a, "tell"_a.none())
+      .def("anneal", &TrainedNetworks::anneal, "data"_a, "steps"_a, "chains"_a, "stop"_a, "tell"_a.none())
+      .def("parameters", &TrainedNetworks::parameters)
+      .def_prop_ro("iteration", &TrainedNetworks::iteration);
+}
+
+}  // namespace
+}  // namespace hone::python
+
+NB_MODULE(_hone, module) {
+  using namespace hone::python;
+  nb::set_leak_warnings(false);  // a traceback that outlives the interpreter is no fault
+  module.doc() = "The engine of the package hone: use the package, not this.";
+  add_exceptions(module);
+  add_fit(module);
+  add_models(module);
+  module.attr("version") = hone::hone_version();
+  module.def(
+      "devices",
+      [] {
+        std::vector<std::string> names;
+        for (const hone::CudaDevice& device : hone::cuda_support().devices) names.push_back(device.name);
+        return names;
+      },
+      "The CUDA devices that the module can train on.");
+}

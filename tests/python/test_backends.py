@@ -1,0 +1,110 @@
+"""Densities of JAX, PyTorch, numba and PyMC."""
+
+import numpy as np
+import pytest
+from conftest import COVARIANCE, PRECISION, gaussians
+
+import hone
+from hone._density import convert
+
+QUICK = dict(dim=2, seed=5, draws=1000, budget=400_000, progress=False)
+
+
+def close(r):
+    """The right posterior, within the errors of the draws: last bits differ, and with them a fit's path."""
+    assert r.verdict in ("use-q", "use-refined")
+    n = len(r.draws)
+    assert (np.abs(r.draws.mean(axis=0)) < 4 * np.sqrt(np.diag(COVARIANCE) / n)).all()
+    assert (np.abs(r.draws.var(axis=0) / np.diag(COVARIANCE) - 1) < 4 * np.sqrt(2 / n)).all()
+
+
+def test_jax():
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    import jax.numpy as jnp
+
+    def log_p(z):
+        return -0.5 * z @ jnp.asarray(PRECISION) @ z
+
+    density = hone.from_jax(log_p)
+    value, gradient = density(np.ones((5, 2)))
+    assert value.dtype == gradient.dtype == np.float64 and np.allclose(value, gaussians(np.ones((5, 2)))[0], rtol=1e-14)
+    close(hone.fit(density, **QUICK))
+    close(hone.fit(hone.from_jax(lambda z: -0.5 * jnp.einsum("ni,ij,nj->n", z, PRECISION, z), batched=True), **QUICK))
+    assert not jax.config.jax_enable_x64  # left as it was
+    single = hone.from_jax(log_p, x64=False)(np.ones((3, 2)))[0]
+    assert single.dtype == np.float64 and abs(single[0] - value[0]) < 1e-5
+    own = convert(jax.value_and_grad(log_p)(np.ones(2)), 1, 2, False)  # JAX's own arrays, in its own precision
+    assert own[1].dtype == np.float64 and np.allclose(own[1][0], gradient[0], rtol=1e-5)
+    with pytest.raises(TypeError, match="from_jax: expected a function"):
+        hone.from_jax(3)
+
+    def raises(z):
+        raise RuntimeError("inside a trace")
+
+    with pytest.raises(RuntimeError, match="inside a trace"):
+        hone.fit(hone.from_jax(raises), **QUICK)
+
+
+def test_jax_compiles_few_programs():
+    from hone._density import Sizes, padded_size
+
+    chosen = Sizes()
+    assert [chosen.of(4000) for _ in range(10)] == [4096] * 8 + [4000] * 2  # it comes again and again
+    made = {chosen.of(n) for _ in range(30) for n in range(3000, 3100)}
+    assert len(made - {padded_size(n) for n in range(3000, 3100)}) <= 8
+
+    sizes = {padded_size(n) for n in range(1, 4001)}
+    assert len(sizes) <= 20 and all(padded_size(n) >= n for n in range(1, 5000))
+    assert max((padded_size(n) - n) / n for n in range(257, 5000)) <= 0.25
+
+
+def test_torch():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    matrix = torch.tensor(PRECISION)
+    close(hone.fit(hone.from_torch(lambda z: -0.5 * z @ matrix @ z), **QUICK))
+
+    z = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    value = -0.5 * z @ matrix @ z
+    value.backward()
+    own = convert((value, z.grad), 1, 2, False)  # tensors, one of which still has its graph
+    assert np.allclose(own[1][0], -PRECISION @ np.ones(2))
+
+
+def test_numba():
+    numba = pytest.importorskip("numba", reason="numba is not installed")
+    matrix = PRECISION.copy()
+
+    @numba.njit
+    def density(z):
+        w = matrix @ np.ascontiguousarray(z)
+        return -0.5 * (w @ z), -w
+
+    close(hone.fit(density, **QUICK))
+
+
+def test_pymc(tmp_path):
+    pymc = pytest.importorskip("pymc", reason="pymc is not installed")
+    y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
+    sigma = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+    with pymc.Model(coords={"school": list("ABCDEFGH")}) as model:
+        mu = pymc.Normal("mu", 0, 5)
+        tau = pymc.HalfNormal("tau", 5)
+        raw = pymc.Normal("raw", 0, 1, dims="school")
+        theta = pymc.Deterministic("theta", mu + tau * raw, dims="school")
+        pymc.Normal("y", theta, sigma, observed=y, dims="school")
+    r = hone.fit(model, seed=1, progress=False)
+    assert (r["tau"] > 0).all() and r["theta"].shape == (len(r.draws), 8)
+    assert np.allclose(r["theta"], r["mu"][:, None] + r["tau"][:, None] * r["raw"])
+    z = r.draws_unconstrained[0]
+    point = dict(mu=z[0], tau_log__=z[1], raw=z[2:])
+    assert abs(model.compile_logp()(point) - r.log_p[0]) < 1e-9
+    assert np.isclose(np.exp(z[1]), r["tau"][0])
+    assert abs(r["mu"].mean() - 4.4) < 0.5  # posteriordb's eight schools has a wider prior; this is the centre of both
+    posterior = r.to_datatree()["posterior"]
+    assert posterior["theta"].dims == ("chain", "draw", "school") and list(posterior["school"].values) == list("ABCDEFGH")
+    r.save(tmp_path / "run")
+    assert hone.load(tmp_path / "run").to_datatree().identical(r.to_datatree())
+    with pymc.Model() as counts:
+        pymc.Poisson("k", 3)
+    with pytest.raises(ValueError, match="discrete variables"):
+        hone.fit(counts)

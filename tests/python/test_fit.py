@@ -1,0 +1,200 @@
+"""hone.fit for callables: what it takes, what it gives, what it says."""
+
+import numpy as np
+import pytest
+from conftest import COVARIANCE, FAKES, gaussian, gaussians
+
+import hone
+
+QUICK = dict(progress=False, budget=1, draws=200)  # the least that a fit does
+
+
+def test_moments_and_verdict(result):
+    n = len(result.draws)
+    assert n == 4000 and result.verdict == "use-q" and result.reasons
+    error = 4 * np.sqrt(np.diag(COVARIANCE) / n)
+    assert (np.abs(result.draws.mean(axis=0)) < error).all()
+    covariance = np.cov(result.draws.T)
+    spread = np.sqrt((COVARIANCE**2 + np.outer(np.diag(COVARIANCE), np.diag(COVARIANCE))) / n)
+    assert (np.abs(covariance - COVARIANCE) < 4 * spread).all()
+
+
+def test_one_point_and_batches_give_the_same_fit(result):
+    short = dict(dim=2, seed=5, draws=300, budget=60_000, progress=False)
+    single = hone.fit(gaussian, **short)
+    assert np.array_equal(single.draws, hone.fit(gaussians, **short).draws)
+    told = hone.fit(gaussians, dim=2, seed=5, batched=True, progress=False)
+    assert np.array_equal(told.draws, result.draws)
+
+
+def test_seed_threads_and_options(result):
+    assert np.array_equal(hone.fit(gaussians, dim=2, seed=5, threads=3, progress=False).draws, result.draws)
+    assert not np.array_equal(hone.fit(gaussians, dim=2, seed=6, progress=False).draws, result.draws)
+    other = hone.fit(gaussians, dim=2, objective="kl", family="gaussian", draws=500, starts=3, steps=4, budget=200_000,
+                     tolerance_sd=0.5, tolerance_mean=0.5, tolerance_vcd=1.0, progress=False)
+    assert other.summary["objective"] == "kl" and other.summary["family"] == "gaussian" and len(other.draws) == 500
+    assert other.summary["tolerances"] == {"mean": 0.5, "sd": 0.5, "vcd": 1.0}
+
+
+def test_init_begins_there():
+    seen = []
+
+    def far(z):  # a mode at 1000, which no random start near 0 is told of
+        seen.append(z.copy())
+        return -0.5 * ((z - 1000) ** 2).sum(), 1000 - z
+
+    r = hone.fit(far, init=[999.0, 1001.0], seed=1, **QUICK)
+    assert abs(r.draws.mean() - 1000) < 4 / np.sqrt(r.draws.size)
+    assert min(np.abs(z - 1000).max() for z in seen[:20]) < 4
+    with pytest.raises(ValueError, match="init: the log density is not finite at point 1"):
+        hone.fit(lambda z: (-np.inf if z[0] < 0 else -z.sum(), -np.ones(1)), init=[-1.0], **QUICK)
+
+
+def test_names_and_constrain():
+    def density(z):  # log s ~ N(0, 1), m | s ~ N(0, 1)
+        return -0.5 * z @ z, -z
+
+    r = hone.fit(density, names={"m": (), "logs": (2,)}, constrain=lambda z: {"m": z[0], "s": np.exp(z[1:])},
+                 **QUICK)
+    assert r.coordinates == ["m", "logs.1", "logs.2"] and r.names == ["m", "s.1", "s.2"]
+    assert r["s"].shape == (200, 2) and (r["s"] > 0).all()
+    assert np.allclose(np.log(r["s"]), r.draws_unconstrained[:, 1:])
+    assert r["s.1"].shape == (200,)
+    with pytest.raises(KeyError, match="'t' is not one of m, s"):
+        r["t"]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (dict(), "dim: give the number"),
+    (dict(dim=0), "dim: expected a whole number"),
+    (dict(dim=2.5), "dim: expected a whole number"),
+    (dict(dim=2, init=[1.0, 2.0, 3.0]), "init: points of 3 coordinates, but dim is 2"),
+    (dict(init=[np.nan, 1.0]), "init: contains a number that is not finite"),
+    (dict(init=[["a", "b"]]), "init: expected real numbers"),
+    (dict(init=np.zeros((2, 2, 2))), "init: expected a point"),
+    (dict(init=np.zeros((99, 2))), "init: 99 points are more than the 8 starts"),
+    (dict(dim=2, draws=50), "draws: '50' is not allowed; expected an integer from 100"),
+    (dict(dim=2, draws=[100]), "draws: expected a number or a text, found list"),
+    (dict(dim=2, seed=-1), "seed: '-1' is not allowed"),
+    (dict(dim=2, family="gausian"), "did you mean 'gaussian'"),
+    (dict(dim=2, budget="soon"), "budget 'soon'"),
+    (dict(dim=2, names=["a"]), "names: 1 names for 2 coordinates"),
+    (dict(names=["a", "a"]), "names: a name appears twice"),
+    (dict(names="ab"), "names: expected a list"),
+    (dict(dim=2, data={}), "data: only Stan models"),
+    (dict(dim=2, constrain=lambda z: 1), "constrain returned a int; expected a dict"),
+])
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        hone.fit(gaussian, **arguments, progress=False)
+
+
+@pytest.mark.parametrize("density, message", [
+    (lambda z: 1.0, "log_density returned a float; expected .value, gradient."),
+    (lambda z: (1.0, 2.0, 3.0), "log_density returned a tuple of 3"),
+    (lambda z: (0.0, np.zeros(3)), r"log_density's gradient: expected shape \(2,\), found \(3,\)"),
+    (lambda z: (np.zeros(2), np.zeros(2)), r"log_density's value: expected shape \(\), found \(2,\)"),
+    (lambda z: ("a", z), "log_density's value: expected real numbers"),
+    (lambda z: (1j, z), "log_density's value: expected real numbers, found dtype complex128"),
+    (lambda z: (0.0, None), "log_density's gradient: expected real numbers"),
+])
+def test_bad_results_are_named(density, message):
+    for batched in (None, False):
+        with pytest.raises((ValueError, TypeError), match=message):
+            hone.fit(density, dim=2, batched=batched, **QUICK)
+
+
+def test_a_density_that_is_nowhere_finite():
+    with pytest.raises(hone.InputError, match="not finite at any.*The model says: log_density returned nan"):
+        hone.fit(lambda z: (np.nan, z), dim=2, **QUICK)
+    with pytest.raises(hone.InputError, match="seems improper"):
+        hone.fit(lambda z: (0.0 * z.sum(), 0 * z), dim=1, progress=False)
+
+
+def test_other_types_of_results():
+    for kind in (np.float32, np.int64, list):
+        def density(z, kind=kind):
+            if kind is list:
+                return [float(-0.5 * z @ z), list(-z)]
+            return (kind(0) if kind is np.int64 else kind(-0.5 * z @ z)), (-z).astype(np.float32)
+
+        hone.fit(density, dim=2, **QUICK)
+
+
+def test_the_argument_may_be_kept():
+    kept = []
+
+    def density(z):
+        kept.append(z)
+        return gaussians(z)
+
+    hone.fit(density, dim=2, **QUICK)
+    assert all(np.isfinite(z).all() for z in kept)  # not memory that something else has by now
+
+
+def test_compiled_model():
+    r = hone.fit(FAKES / "libfake_threads.so", data={"N": 1}, seed=2, **QUICK)
+    assert r.names == ["mu", "tau", "twice_tau", "noise"]
+    assert np.allclose(r["twice_tau"], 2 * r["tau"])
+    with pytest.raises(hone.InputError, match="no such data file"):
+        hone.fit(FAKES / "libfake_threads.so", data="nowhere.json", progress=False)
+    with pytest.raises(hone.InputError, match="expected a Stan program"):
+        hone.fit("model.txt", progress=False)
+    with pytest.raises(hone.InputError, match="not a BridgeStan library"):
+        hone.fit(FAKES / "libfake_none.so", progress=False)
+    with pytest.raises(ValueError, match="dim: the Stan model says that itself"):
+        hone.fit("model.stan", dim=2)
+    with pytest.raises(TypeError, match=r"data\['x'\]: expected numbers"):
+        hone.fit("model.so", data={"x": [None]})
+    with pytest.raises(TypeError, match="model: expected a callable"):
+        hone.fit(3)
+
+
+def test_q(result):
+    z = result.q.sample(50_000, seed=1)
+    assert z.shape == (50_000, 2)
+    again = np.array(result.summary["parameters"]["z.1"]["q_sd"])
+    assert abs(z[:, 0].std() / again - 1) < 0.05
+    assert np.allclose(result.q.log_prob(result.draws_unconstrained), result._parts["log_q"], rtol=0, atol=1e-10)
+    assert result.q.log_prob(z[0]).shape == ()
+    with pytest.raises(ValueError, match=r"z: expected shape \(n, 2\)"):
+        result.q.log_prob(np.zeros(3))
+
+
+@pytest.mark.parametrize("family, dim", [("gaussian", 3), ("gaussian-low-rank", 4), ("gaussian-curvature", 3)])
+def test_q_of_every_family(family, dim):
+    r = hone.fit(lambda z: (-0.5 * (z * z).sum(-1), -z), dim=dim, family=family, progress=False, budget=400_000)
+    assert r.q.family == family
+    assert np.allclose(r.q.log_prob(r.draws_unconstrained), r._parts["log_q"], atol=1e-9)
+
+
+def test_q_of_two_modes():
+    def two(z):
+        a, b = -0.5 * ((z - 4) ** 2).sum(-1), -0.5 * ((z + 4) ** 2).sum(-1)
+        top = np.logaddexp(a, b)
+        return top, np.exp(a - top)[..., None] * (4 - z) + np.exp(b - top)[..., None] * (-4 - z)
+
+    r = hone.fit(two, dim=2, seed=2, starts=16, progress=False)
+    assert len(r.q.weights) == 2 and abs(r.q.weights.sum() - 1) < 1e-9
+    assert np.allclose(r.q.log_prob(r.draws_unconstrained), r._parts["log_q"], atol=1e-9)
+    assert abs((r.q.sample(20_000, seed=1)[:, 0] > 0).mean() - r.q.weights[r.q.means[:, 0] > 0].sum()) < 0.02
+
+
+def test_check():
+    random = np.random.default_rng(1)
+    good = random.multivariate_normal([0, 0], COVARIANCE, 6000)
+    told = hone.check(good, gaussians, progress=False)
+    assert told.verdict == "use-draws" and np.abs(told.shift).max() < 0.1 and told.refined.shape == (3000, 2)
+    shifted = hone.check(good + [0.5, 0], gaussians, progress=False)
+    assert shifted.verdict == "use-refined" and "the draws' mean of z.1" in shifted.reasons[0]
+    assert abs(shifted.shift[0] - 0.5) < 0.1 and shifted.p_value < 0.01
+    narrow = hone.check(good * 0.7, gaussians, progress=False)
+    assert narrow.verdict == "use-refined" and (np.abs(narrow.sd_ratio - 0.7) < 0.05).all()
+    stuck = hone.check(good, lambda z: (-1e8 * (z * z).sum(-1), -2e8 * z), progress=False, budget=20_000)
+    assert stuck.verdict != "use-draws" and "verdict:" in repr(stuck)
+    for bad, message in ((good[:50], "draws: 50 are too few"), (good * np.nan, "draws: contains"),
+                         (good[:, :1] * 0, "draws: coordinate 1 is the same")):
+        with pytest.raises(ValueError, match=message):
+            hone.check(bad, gaussians if bad.shape[1] == 2 else lambda z: (-0.5 * (z * z).sum(-1), -z), progress=False)
+    with pytest.raises(ValueError, match="draws: 3 coordinates, expected the 2 unconstrained"):
+        hone.check(random.standard_normal((200, 3)), FAKES / "libfake_threads.so", progress=False)

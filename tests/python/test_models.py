@@ -1,0 +1,280 @@
+"""VAE and MatrixFactorization: the program's bits, runs continued by either, data of every kind, parameters."""
+
+import pickle
+
+import numpy as np
+import pytest
+from conftest import SMALL, run, stripes
+
+import hone
+
+X, TEST = stripes(400, 1), stripes(60, 2)
+VAE = dict(hidden=(16,), iterations=200, test_every=100, test_points=20, test_samples=50, **SMALL)
+
+
+def config(folder, model="vae", data=X, **settings):
+    """A configuration file and its data, as a user of the program writes them."""
+    folder.mkdir(parents=True)
+    np.save(folder / "x.npy", data)
+    np.save(folder / "t.npy", TEST if data is X else data[:20])
+    text = f'model = "{model}"\ndata = "{folder / "x.npy"}"\n'
+    given = {**{k: v for k, v in SMALL.items() if k != "progress"}, "iterations": 200, **settings}
+    for key, value in given.items():
+        text += f"{key} = {list(value) if isinstance(value, tuple) else repr(value)}\n".replace("'", '"')
+    text += f'[test]\ndata = "{folder / "t.npy"}"\nevery = 100\npoints = 20\nsamples = 50\n'
+    (folder / "config.toml").write_text(text)
+    return folder / "config.toml"
+
+
+def checkpoint_tensors(path):
+    """Everything in a checkpoint but its notes."""
+    import json
+    import struct
+
+    content = path.read_bytes()
+    (size,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + size])
+    header.pop("__metadata__")
+    return header, content[8 + size :]
+
+
+def test_training_has_the_programs_bits(tmp_path, trained):
+    run("train", config(tmp_path / "c", hidden=(16,)), "--out", tmp_path / "run", "--quiet")
+    trained.save(tmp_path / "python")
+    assert checkpoint_tensors(tmp_path / "run" / "checkpoint.safetensors") == checkpoint_tensors(
+        tmp_path / "python" / "checkpoint.safetensors")
+    assert (tmp_path / "run" / "test_log_likelihood.csv").read_text() == (
+        tmp_path / "python" / "test_log_likelihood.csv").read_text()
+    program = hone.load(tmp_path / "run")
+    assert np.array_equal(program.transform(TEST), trained.transform(TEST))
+    assert program.summary_["elbo"] == trained.summary_["elbo"] and program.n_iter_ == 200
+    assert program.get_params()["hidden"] == [16] and program.get_params()["test_points"] == 20
+
+
+def test_evaluation_has_the_programs_bits(tmp_path, trained):
+    import json
+
+    trained.save(tmp_path / "run")
+    told = json.loads(run("eval", tmp_path / "run", "--samples", 200, "--ais", "--ais-steps", 50, "--json", "--quiet").stdout)
+    for estimate, key in (("mixture", "mixture"), ("best", "value"), ("pilot", "pilot")):
+        ours = trained.score_samples(TEST, samples=200, estimate=estimate)
+        mean = 0.0
+        for k, value in enumerate(ours):  # summed as the program sums
+            mean += (value - mean) / (k + 1)
+        assert mean == told[key], estimate
+    ais = trained.score_samples(TEST, method="ais", steps=50)
+    mean = 0.0
+    for k, value in enumerate(ais):
+        mean += (value - mean) / (k + 1)
+    assert mean == told["ais"]["log_likelihood"]
+
+
+def test_runs_are_continued_both_ways(tmp_path):
+    whole = hone.VAE(**VAE).fit(X, TEST)
+    # Python, then the program
+    hone.VAE(**{**VAE, "iterations": 80}).fit(X, TEST).save(tmp_path / "a")
+    run("train", tmp_path / "a" / "config.toml", "--out", tmp_path / "a", "--resume", "--iterations", 200, "--quiet")
+    # the program, then Python
+    file = config(tmp_path / "c", hidden=(16,))
+    run("train", file, "--out", tmp_path / "b", "--iterations", 80, "--quiet")
+    continued = hone.load(tmp_path / "b").set_params(iterations=200, warm_start=True, folder=tmp_path / "b", progress=False)
+    continued.fit(X, TEST)
+    # Python, in a folder, and in memory
+    first = hone.VAE(**{**VAE, "iterations": 80}, folder=tmp_path / "d").fit(X, TEST)
+    first.set_params(iterations=200, warm_start=True).fit(X, TEST)
+    memory = hone.VAE(**{**VAE, "iterations": 80}, warm_start=True).fit(X, TEST)
+    memory.set_params(iterations=200).fit(X, TEST).save(tmp_path / "e")
+    whole.save(tmp_path / "w")
+    wanted = checkpoint_tensors(tmp_path / "w" / "checkpoint.safetensors")
+    for name in "abde":
+        assert checkpoint_tensors(tmp_path / name / "checkpoint.safetensors") == wanted, name
+    run("report", tmp_path / "d")
+
+
+def test_resuming_checks_settings_and_data(tmp_path):
+    vae = hone.VAE(**VAE, folder=tmp_path / "run").fit(X)
+    with pytest.raises(hone.InputError, match="there is a run in this folder already"):
+        vae.fit(X)
+    with pytest.raises(hone.InputError, match="latent.*defines the model and cannot change"):
+        vae.set_params(warm_start=True, latent=2).fit(X)
+    with pytest.raises(hone.InputError, match="sha256"):
+        vae.set_params(latent=3, iterations=300).fit(X[:300])
+
+
+def test_pickle_and_load(tmp_path, trained):
+    z = trained.transform(TEST)
+    again = pickle.loads(pickle.dumps(trained))
+    loaded = hone.load(trained.save(tmp_path / "run"))
+    for other in (again, loaded):
+        assert np.array_equal(other.transform(TEST), z)
+        assert np.array_equal(other.inverse_transform(z), trained.inverse_transform(z))
+        assert np.array_equal(other.sample(5, seed=3), trained.sample(5, seed=3))
+        assert other.history_["elbo"].tolist() == trained.history_["elbo"].tolist()
+    with pytest.raises(ValueError, match="not empty"):
+        trained.save(tmp_path / "run")
+    (tmp_path / "run" / "checkpoint.safetensors").unlink()
+    with pytest.raises(hone.InputError, match="no checkpoint"):
+        hone.load(tmp_path / "run")
+
+
+def test_what_a_trained_model_gives(trained):
+    mean, sd = trained.transform(TEST, sd=True)
+    assert mean.shape == sd.shape == (60, 3) and (sd > 0).all() and np.array_equal(mean, trained.transform(TEST))
+    refined = trained.transform(TEST, refine=8)
+    assert np.array_equal(refined, trained.transform(TEST, refine=8)) and not np.array_equal(refined, mean)
+    assert not np.array_equal(refined, trained.transform(TEST, refine=8, seed=2))
+    centre, spread = trained.transform(TEST, refine=8, sd=True, draws=8)
+    assert centre.shape == (60, 3) and (spread > 0).all()
+    image = trained.inverse_transform(mean)
+    assert image.shape == (60, 64) and (image > 0).all() and (image < 1).all()
+    assert np.allclose(image, 1 / (1 + np.exp(-trained.decision_logits(mean))), atol=1e-6)
+    data = trained.sample(64)
+    assert data.shape == (64, 64) and set(np.unique(data)) <= {0.0, 1.0}
+    assert trained.score_samples(TEST, samples=100).shape == (60,)
+    assert trained.score(TEST) == pytest.approx(trained.score_samples(TEST, samples=500).mean())
+
+
+def test_refined_draws_lie_where_the_posterior_is(trained):
+    """log p(x, z) computed here is on average higher at the refined draws than at draws of q."""
+    def log_joint(z):
+        logits = trained.decision_logits(z)
+        return (TEST * logits - np.logaddexp(0, logits)).sum(axis=1) - 0.5 * (z * z).sum(axis=1)
+
+    mean, sd = trained.transform(TEST, sd=True)
+    draws = mean + sd * np.random.default_rng(0).standard_normal(mean.shape)
+    assert log_joint(trained.transform(TEST, refine=16)).mean() > log_joint(draws).mean()
+
+
+def test_exact_evidence_of_the_gaussian_model(tmp_path):
+    random = np.random.default_rng(3)
+    data = random.standard_normal((300, 2)) @ random.standard_normal((2, 5)) + 0.1 * random.standard_normal((300, 5)) + 7
+    model = hone.MatrixFactorization(2, "gaussian", encoder_hidden=(8,), iterations=300, rate_model=5e-3, seed=2,
+                                     progress=False).fit(data)
+    # x ~ N(mean, WᵀW + 0.01 I), by NumPy
+    weight = model.parameters_["decoder.weight[0]"].astype(float)
+    covariance = weight.T @ weight + 0.01 * np.eye(5)
+    off = data - data.mean(axis=0)
+    wanted = -0.5 * (np.einsum("ni,ij,nj->n", off, np.linalg.inv(covariance), off) + np.linalg.slogdet(2 * np.pi * covariance)[1])
+    assert np.allclose(model.score_samples(data, samples=10, estimate="exact"), wanted, rtol=1e-4, atol=1e-3)
+    for other in (pickle.loads(pickle.dumps(model)), hone.load(model.save(tmp_path / "run"))):
+        assert np.array_equal(other.inverse_transform(np.zeros((1, 2))), model.inverse_transform(np.zeros((1, 2))))
+    assert np.allclose(model.inverse_transform(np.zeros((1, 2))), data.mean(axis=0), atol=1e-5)
+    with pytest.raises(ValueError, match="estimate: 'median' is not known here; expected one of mixture"):
+        model.score_samples(data, samples=10, estimate="median")
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "logistic"])
+def test_matrix_factorization_has_the_programs_bits(tmp_path, likelihood):
+    random = np.random.default_rng(1)
+    data = {"gaussian": random.standard_normal((200, 6)), "poisson": random.poisson(2, (200, 6)).astype(np.uint8),
+            "logistic": (random.random((200, 6)) < 0.4).astype(np.uint8)}[likelihood]
+    model = hone.MatrixFactorization(likelihood=likelihood, iterations=60, test_every=0, **SMALL).fit(data)
+    file = config(tmp_path / "c", f"{likelihood}-mf", data, iterations=60)
+    file.write_text(file.read_text().replace("every = 100\npoints = 20\nsamples = 50\n", "every = 0\n"))
+    run("train", file, "--out", tmp_path / "run", "--quiet")
+    program = hone.load(tmp_path / "run")
+    for name, value in model.parameters_.items():
+        assert np.array_equal(value, program.parameters_[name]), name
+    assert np.array_equal(program.transform(data), model.transform(data))
+    assert program.sample(3).shape == (3, 6)
+
+
+def test_kinds_of_data(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    counts = np.random.default_rng(1).poisson(0.7, (200, 12))
+    wanted = hone.MatrixFactorization(likelihood="poisson", iterations=30, **SMALL).fit(counts.astype(np.float64))
+    np.save(tmp_path / "counts.npy", counts.astype(np.float32))
+    mapped = np.load(tmp_path / "counts.npy", mmap_mode="r")
+    kinds = [counts, counts.astype(np.uint8), counts.astype(np.float32), np.asfortranarray(counts.astype(float)), mapped,
+             counts.tolist(), sparse.csr_matrix(counts), sparse.csc_array(counts.astype(float)), sparse.coo_matrix(counts)]
+    for data in kinds:
+        model = hone.MatrixFactorization(likelihood="poisson", iterations=30, **SMALL).fit(data)
+        assert np.array_equal(model.transform(data), wanted.transform(counts.astype(float))), type(data)
+    own = hone.MatrixFactorization(likelihood="poisson", iterations=30, folder=tmp_path / "run", **SMALL).fit(mapped)
+    assert own.summary_["data"] == str(tmp_path / "counts.npy") and not (tmp_path / "run" / "data.npy").exists()
+    bits = stripes(200, 3)
+    a, b, c, d = (hone.VAE(hidden=(8,), iterations=20, **SMALL).fit(data).transform(bits)
+                  for data in (bits, bits.astype(bool), sparse.csr_matrix(bits), bits.astype(np.float64)))
+    assert np.array_equal(a, b) and np.array_equal(a, c) and np.array_equal(a, d)
+
+
+def test_data_are_not_copied():
+    from hone._data import data_of
+
+    bits = np.ones((1000, 640), np.uint8)
+    assert data_of(bits).binary and data_of(bits).memory == 1000 * 640 / 8  # one bit each
+    for kind in (np.float64, np.float32, np.uint8):
+        numbers = np.full((1000, 640), 3, kind)
+        data = data_of(numbers)
+        assert not data.binary and data.memory == 0  # a view
+
+
+def test_grey_levels(tmp_path):
+    grey = np.random.default_rng(5).integers(0, 256, (200, 16), dtype=np.uint8)
+    for binarization in ("threshold", "stochastic"):
+        model = hone.VAE(hidden=(8,), iterations=20, binarization=binarization, **SMALL).fit(grey)
+        file = config(tmp_path / binarization, data=grey, hidden=(8,), iterations=20, binarization=binarization)
+        run("train", file, "--out", tmp_path / f"{binarization}-run", "--quiet")
+        program = hone.load(tmp_path / f"{binarization}-run")
+        assert np.array_equal(model.parameters_["mean.weight[0]"], program.parameters_["mean.weight[0]"])
+    assert np.array_equal(hone.load(tmp_path / "threshold-run").transform(grey),
+                          hone.load(tmp_path / "threshold-run").transform((grey > 127).astype(np.uint8)))
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (dict(latent=0), "latent: '0' is not allowed; expected an integer"),
+    (dict(objective="vdc"), "did you mean 'vcd'"),
+    (dict(hidden=()), "hidden: a vae needs at least one hidden layer"),
+    (dict(batch=1000), "batch: 1000 is more than the 400 training data"),
+    (dict(iterations=True), "iterations: expected a number or a text"),
+    (dict(alpha=0.5, objective="kl"), "alpha"),
+    (dict(hidden=("a",)), "hidden: "),
+])
+def test_bad_parameters_are_named(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        hone.VAE(**{**VAE, "test_every": 0, "test_points": None, "test_samples": None, **arguments}).fit(X)
+
+
+def test_bad_data_are_named(trained):
+    with pytest.raises(ValueError, match="binary data"):
+        hone.VAE(**VAE).fit(X * 0.5)
+    with pytest.raises(ValueError, match="counts"):
+        hone.MatrixFactorization(likelihood="poisson", iterations=10, **SMALL).fit(X * 0.5)
+    with pytest.raises(ValueError, match="likelihood: 'normal' is not known"):
+        hone.MatrixFactorization(likelihood="normal").fit(X)
+    with pytest.raises(ValueError, match="NaN"):
+        hone.VAE(**VAE).fit(np.where(X > 0, np.nan, 0.0))
+    with pytest.raises(ValueError, match="X has 3 features, but VAE is expecting 64"):
+        trained.transform(X[:, :3])
+    with pytest.raises(ValueError, match="X: a Bernoulli likelihood needs binary data"):
+        trained.transform(X * 0.5)
+    with pytest.raises(ValueError, match=r"Z: expected shape \(n, 3\)"):
+        trained.inverse_transform(np.zeros((2, 4)))
+    with pytest.raises(ValueError, match="Z: contains a number that is not finite"):
+        trained.inverse_transform(np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="method: 'exactly' is not known"):
+        trained.score_samples(TEST, method="exactly")
+    with pytest.raises(ValueError, match="n: expected at least 1"):
+        trained.sample(0)
+
+
+def test_parameters_for_other_tools(trained):
+    state = trained._torch_arrays()
+    z = np.random.default_rng(0).standard_normal((20, 3))
+    hidden = np.maximum(0, z @ state["decoder.0.weight"].T + state["decoder.0.bias"])  # as torch.nn.Linear computes
+    logits = hidden @ state["decoder.2.weight"].T + state["decoder.2.bias"]
+    assert np.abs(logits - trained.decision_logits(z)).max() < 1e-5
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "softplus"])
+def test_torch_gives_the_same_logits(activation):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    model = hone.VAE(hidden=(16, 12), activation=activation, iterations=50, **SMALL).fit(X)
+    module = model.torch_module("decoder")
+    assert set(module.state_dict()) == {key.removeprefix("decoder.") for key in model.state_dict() if key.startswith("decoder.")}
+    z = np.random.default_rng(0).standard_normal((20, 3))
+    with torch.no_grad():
+        logits = module(torch.from_numpy(z).float()).numpy()
+        mean = model.torch_module("mean")(torch.from_numpy(TEST).float()).numpy()
+    assert np.abs(logits - model.decision_logits(z)).max() < 1e-5
+    assert np.abs(mean - model.transform(TEST)).max() < 1e-5

@@ -1,0 +1,263 @@
+"""Interrupts, exceptions at every stage, threads, fork, leaks, lifetimes."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+from conftest import FAKES, SMALL, gaussian, gaussians, stripes
+
+import hone
+
+
+class Mine(Exception):
+    pass
+
+
+@pytest.mark.parametrize("call", [1, 2, 5, 30, 100, 300, 1000])
+def test_an_exception_in_the_density_arrives_unchanged(call):
+    raised = Mine("mine")
+    count = 0
+
+    def density(z):
+        nonlocal count
+        count += 1
+        if count >= call:
+            raise raised
+        return gaussians(z)
+
+    with pytest.raises(Mine) as caught:
+        hone.fit(density, dim=2, batched=True, progress=False)
+    assert caught.value is raised and count == call
+
+
+def test_exceptions_elsewhere_arrive_unchanged():
+    def constrain(z):
+        if constrain.count > 10:
+            raise Mine("constrain")
+        constrain.count += 1
+        return {"a": z[0]}
+
+    constrain.count = 0
+    with pytest.raises(Mine):
+        hone.fit(gaussian, dim=2, constrain=constrain, progress=False)
+
+    def in_threads(z):
+        if threading.current_thread() is not threading.main_thread():
+            raise Mine("in a thread of the engine")
+        return gaussians(z)
+
+    with pytest.raises(Mine):
+        hone.fit(in_threads, dim=2, batched=True, threads=4, progress=False)
+
+
+def test_callbacks_hold_the_gil_on_every_thread():
+    threads = set()
+
+    def density(z):
+        threads.add(threading.get_ident())
+        time.sleep(0)  # lets others run: without the GIL this would crash
+        return gaussians(z)
+
+    short = dict(dim=2, seed=5, draws=500, budget=100_000, progress=False)
+    r = hone.fit(density, batched=True, threads=4, **short)
+    assert len(threads) > 1
+    assert np.array_equal(r.draws, hone.fit(gaussians, **short).draws)
+
+
+def test_the_gil_is_free_while_a_model_runs():
+    ticks = []
+    done = threading.Event()
+
+    def count():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.005)
+
+    other = threading.Thread(target=count)
+    other.start()
+    began = time.perf_counter()
+    hone.fit(FAKES / "libfake_threads.so", threads=1, budget=1, draws=300, progress=False)
+    took = time.perf_counter() - began
+    done.set()
+    other.join()
+    assert len(ticks) > 0.2 * took / 0.005
+
+
+def test_several_fits_at_once(result):
+    made = {}
+
+    def work(k):
+        made[k] = hone.fit(gaussians, dim=2, seed=5, progress=False)
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all(np.array_equal(made[k].draws, result.draws) for k in range(4))
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np, hone
+hone.VAE, hone.fit  # loaded now, not when the signal arrives
+started = time.perf_counter()
+times = {times}
+def interrupt():
+    for _ in range(times):
+        time.sleep(0.7)
+        os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    {work}
+except KeyboardInterrupt:
+    print("KeyboardInterrupt")
+print("took", time.perf_counter() - started)
+print("handler", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def interrupted(work, times=1):
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED.format(work=work, times=times)], capture_output=True,
+                          text=True, timeout=120)
+    assert "handler True" in done.stdout, done.stdout + done.stderr
+    return done.stdout
+
+
+SLOW = "lambda z: (time.sleep(0.02), (-0.5 * (z * z).sum(-1), -z))[1]"  # seconds for the starts, minutes for all
+
+
+def test_control_c_ends_a_fit_with_what_there_is():
+    told = interrupted("r = hone.fit(" + SLOW.replace("0.02", "0.004") + ", dim=2, batched=True); "
+                       "print(len(r.draws), r.verdict, r.notes[-1])")
+    assert told.startswith("4000 ") and "stopped early" in told
+
+
+def test_control_c_ends_a_compiled_model_with_what_there_is():
+    model = FAKES / "libfake_threads.so"
+    told = interrupted(f"r = hone.fit({str(model)!r}, draws=1000); print(len(r.draws), r.notes[-1])")
+    assert told.startswith("1000 ") and "stopped early" in told
+
+
+def test_a_second_control_c_ends_it_at_once():
+    told = interrupted(f"hone.fit({SLOW.replace('0.02', '0.2')}, dim=2, batched=True)", times=2)
+    assert told.startswith("KeyboardInterrupt") and float(told.split("took ")[1].split()[0]) < 10
+
+
+def test_control_c_ends_a_training_with_a_checkpoint():
+    told = interrupted("X = (np.random.default_rng(0).random((500, 50)) < 0.5).astype(np.uint8); "
+                       "v = hone.VAE(2, (50,), iterations=10**6).fit(X); "
+                       "print(v.finished_, v.n_iter_ > 0, v.transform(X).shape)")
+    assert told.startswith("False True (500, 2)")
+
+
+def test_a_handler_of_the_users_own_stays():
+    code = ("import os, signal, threading, time, numpy as np, hone\nclass Mine(Exception): pass\n"
+            "def mine(*_): raise Mine\nsignal.signal(signal.SIGINT, mine)\n"
+            "threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+            f"try: hone.fit({SLOW}, dim=2, batched=True)\nexcept Mine: print('mine')")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "mine\n"
+
+
+def test_progress_in_a_terminal_and_silence():
+    quiet = subprocess.run([sys.executable, "-c", "import hone; hone.fit(lambda z: (-0.5 * z @ z, -z), dim=1, budget=1)"],
+                           capture_output=True, text=True)
+    assert quiet.stdout == "" and quiet.stderr == ""
+    shown = subprocess.run([sys.executable, "-c", "import hone; hone.fit(lambda z: (-0.5 * z @ z, -z), dim=1, budget=50_000, draws=300, progress=True)"],
+                           capture_output=True, text=True)
+    assert "fit  " in shown.stderr and " %  " in shown.stderr and shown.stdout == ""
+
+
+def memory():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_thousand_fits_at_constant_memory():
+    def once(k):
+        hone.fit(gaussians, dim=2, seed=k, budget=1, draws=100, starts=1, steps=2, progress=False)
+
+    for k in range(100):
+        once(k)
+    gc.collect()
+    before = memory()
+    for k in range(1000):
+        once(k)
+    gc.collect()
+    assert memory() - before < 8e6  # a leak of one result each would be 30 MB
+
+
+def test_failing_fits_and_trainings_do_not_leak():
+    X = stripes(100, 1)
+
+    def once():
+        with pytest.raises(Mine):
+            hone.fit(lambda z: (_ for _ in ()).throw(Mine()), dim=2, batched=True, progress=False)
+        hone.VAE(2, (4,), encoder_hidden=(4,), iterations=1, progress=False).fit(X).transform(X)
+
+    for _ in range(20):
+        once()
+    gc.collect()
+    before = memory()
+    for _ in range(60):
+        once()
+    gc.collect()
+    assert memory() - before < 8e6
+
+
+def test_densities_and_data_are_released():
+    class Density:
+        def __call__(self, z):
+            return gaussians(z)
+
+    density = Density()
+    gone = weakref.ref(density)
+    hone.fit(density, dim=2, budget=1, draws=100, progress=False)
+    del density
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_model_may_be_deleted_while_a_fit_runs():
+    class Density:
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, z):
+            self.calls += 1
+            if self.calls == 3:
+                models.clear()
+                gc.collect()
+            return gaussians(z)
+
+    models = [Density()]
+    r = hone.fit(models[0], dim=2, batched=True, progress=False)
+    assert r.verdict == "use-q" and not models
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*")
+def test_fork(result):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        same = False
+        try:
+            same = np.array_equal(hone.fit(gaussians, dim=2, seed=5, threads=2, progress=False).draws, result.draws)
+        finally:
+            os.write(writing, b"y" if same else b"n")
+            os._exit(0)
+    assert os.read(reading, 1) == b"y"
+    os.waitpid(child, 0)
+    assert np.array_equal(hone.fit(gaussians, dim=2, seed=5, progress=False).draws, result.draws)
+
+
+def test_signals_arrive_while_training(trained):
+    assert trained.finished_ and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert SMALL["progress"] is False
