@@ -29,7 +29,8 @@ except ImportError:  # scikit-learn 1.6 or later is optional: these do what the 
 DTYPES = [np.float64, np.float32, np.uint8, np.bool_, np.int64, np.int32, np.int16, np.int8, np.uint16, np.uint32]
 FILES = ("config.toml", "metrics.csv", "clock.csv", "test_log_likelihood.csv", "summary.json", "checkpoint.safetensors")
 TABLES = {"checkpoint_every": "checkpoint.every", "checkpoint_minutes": "checkpoint.minutes",
-          "test_every": "test.every", "test_points": "test.points", "test_samples": "test.samples"}
+          "test_every": "test.every", "test_points": "test.points", "test_samples": "test.samples",
+          "alpha_from": "schedule.alpha_from", "alpha_until": "schedule.alpha_until", "warmup": "schedule.warmup"}
 OURS = {"folder", "warm_start", "progress", "likelihood"}  # parameters that are no settings of `hone train`
 IN_MEMORY = "<memory>"
 
@@ -306,13 +307,15 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 class VAE(_LatentModel):
     """A variational autoencoder of binary data: x | z Bernoulli by a network, z standard normal, q(z | x) by networks.
 
-    A parameter that is None has the default of `hone train` (docs/train.md); batch is at most the number of data.
+    A parameter that is None has the default of `hone train` (docs/keys.md); batch is at most the number of data.
     folder: a run folder to train in; None: in memory. warm_start: fit continues the training of before. progress: True,
     False, or None for a bar in terminals and notebooks.
     """
 
     def __init__(self, latent: int | None = None, hidden: Sequence[int] | None = None, *,
                  encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
+                 init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
+                 alpha_until: int | None = None, warmup: int | None = None,
                  objective: str | None = None, alpha: float | None = None, estimator: str | None = None,
                  first_term: str | None = None, entropy: str | None = None, baseline: str | None = None,
                  baseline_decay: float | None = None, local_from: int | None = None, kernel: str | None = None,
@@ -341,6 +344,8 @@ class MatrixFactorization(_LatentModel):
 
     def __init__(self, latent: int | None = None, likelihood: str = "logistic", *,
                  encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
+                 init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
+                 alpha_until: int | None = None, warmup: int | None = None,
                  objective: str | None = None, alpha: float | None = None, estimator: str | None = None,
                  first_term: str | None = None, entropy: str | None = None, baseline: str | None = None,
                  baseline_decay: float | None = None, local_from: int | None = None, kernel: str | None = None,

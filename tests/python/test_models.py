@@ -228,6 +228,9 @@ def test_grey_levels(tmp_path):
     (dict(batch=1000), "batch: 1000 is more than the 400 training data"),
     (dict(iterations=True), "iterations: expected a number or a text"),
     (dict(alpha=0.5, objective="kl"), "alpha"),
+    (dict(score_bound=5.0, objective="kl"), "score_bound"),
+    (dict(alpha_from=90, alpha_until=80), "schedule.alpha_from"),
+    (dict(init="xavier"), "init"),
     (dict(hidden=("a",)), "hidden: "),
 ])
 def test_bad_parameters_are_named(arguments, message):
