@@ -178,7 +178,8 @@ void set_aside_damaged(const fs::path& folder) {
 void check_identity(const fs::path& origin, const std::map<std::string, std::string>& stored,
                     const std::map<std::string, std::string>& wanted) {
   std::map<std::string, std::string> whole = stored;
-  complete_identity(whole);
+  for (const auto& [key, value] : identity_of_earlier_versions())
+    if (wanted.contains(key)) whole.emplace(key, value);
   const auto value_of = [](const auto& map, const std::string& key) {
     const auto entry = map.find(key);
     return entry == map.end() ? std::string("nothing") : entry->second;

@@ -194,10 +194,12 @@ DataRequest data_request(const TrainRunConfig& config, const std::filesystem::pa
           .test = config.test.data == "own" ? "" : config.test.data};
 }
 
-void complete_identity(std::map<std::string, std::string>& identity) {
+std::map<std::string, std::string> identity_of_earlier_versions() {
   const auto paper = identity_of(paper_run_config());
+  std::map<std::string, std::string> identity;
   for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup"})
     identity.emplace(key, paper.at(key));
+  return identity;
 }
 
 std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {

@@ -64,7 +64,7 @@ DataRequest data_request(const TrainRunConfig& config, const std::filesystem::pa
 // Key → value of all settings that define the model and its training. The others (iterations, intervals, engine,
 // threads) may change when a run is resumed.
 std::map<std::string, std::string> identity_of(const TrainRunConfig& config);
-// Adds the keys that checkpoints of earlier versions do not have, with the values that these versions trained by.
-void complete_identity(std::map<std::string, std::string>& identity);
+// The keys that checkpoints of earlier versions do not have, with the values that these versions trained by.
+std::map<std::string, std::string> identity_of_earlier_versions();
 
 }  // namespace hone

@@ -47,7 +47,10 @@ Matrix<double> matrix(const nb::handle& array) {
 }  // namespace
 
 std::unique_ptr<Posterior> open(const ModelParts& parts, const std::function<void(const std::string&)>& say) {
-  if (parts.density) return std::make_unique<PythonPosterior>(*parts.density);
+  if (parts.density) {
+    const nb::gil_scoped_acquire held;  // its parts are Python objects, whose references are counted
+    return std::make_unique<PythonPosterior>(*parts.density);
+  }
   PosteriorRunConfig config;
   config.model = parts.model;
   config.data = parts.data;
@@ -114,8 +117,9 @@ void save_warm_start(const std::string& folder, const std::vector<std::string>& 
 }
 
 double time_evaluations(const ModelParts& parts, const Points& z, int calls, bool gradients_alone) {
+  std::unique_ptr<Posterior> posterior;  // destroyed when the GIL is held again
   const nb::gil_scoped_release released;
-  const auto posterior = open(parts, {});
+  posterior = open(parts, {});
   const MatrixView<const double> points = view_of(z);
   std::vector<double> value(static_cast<std::size_t>(points.cols()));
   Matrix<double> gradient(points.rows(), points.cols());

@@ -243,6 +243,7 @@ nb::dict TrainedNetworks::evaluate(const Data& data, int samples, Stop& stop, nb
   std::vector<PointEvaluation> points;
   {
     const nb::gil_scoped_release released;
+    const std::lock_guard held(engine_in_use_);
     points = engine().evaluate(data.set, {.samples = samples}, [&](int done) {
       if (stop.set) throw Stopped();
       watch.tick(done);
@@ -277,6 +278,7 @@ nb::dict TrainedNetworks::anneal(const Data& data, int steps, int chains, Stop& 
   if (chains > 0) config.chains = chains;
   {
     const nb::gil_scoped_release released;
+    const std::lock_guard held(engine_in_use_);
     points = engine().anneal(data.set, {config}, [&](int done) {
       if (stop.set) throw Stopped();
       watch.tick(done);

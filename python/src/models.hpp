@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -67,13 +68,14 @@ class TrainedNetworks {
 
  private:
   void expect(const Data& data) const;
-  Engine& engine();
+  Engine& engine();  // for who holds engine_in_use_
 
   TrainRunConfig config_;
   TrainState state_;
   DataSet stand_in_;
   int threads_;
   std::unique_ptr<FrozenModel> model_;
+  std::mutex engine_in_use_;        // by one thread at a time, which has released the GIL
   std::unique_ptr<Engine> engine_;  // made when it is first needed
 };
 

@@ -95,7 +95,7 @@ void add_models(nb::module_& module) {
   module.def("with_identity", &with_identity, "checkpoint"_a, "key"_a, "value"_a);
   nb::class_<TrainedNetworks>(module, "TrainedNetworks", "A trained model and its q.")
       .def(nb::init<const std::string&, nb::bytes, const Data&, int>(), "config"_a, "checkpoint"_a, "stand_in"_a,
-           "threads"_a)
+           "threads"_a, nb::keep_alive<1, 4>())
       .def("encode", &TrainedNetworks::encode, "data"_a)
       .def("refine", &TrainedNetworks::refine, "data"_a, "steps"_a, "seed"_a, "stop"_a, "tell"_a.none())
       .def("decode", &TrainedNetworks::decode, "z"_a)

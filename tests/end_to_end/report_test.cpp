@@ -34,7 +34,7 @@ TEST_F(ReportProgram, EveryKindOfRunInABrowser) {
   must("toy --target banana --quiet --no-figure --out toy-vcd");
   write_file(folder.path() / "c.toml",
              "model = \"vae\"\ndata = \"synthetic\"\nlatent = 2\nhidden = [8]\nencoder_hidden = [8]\n"
-             "batch = 10\nsteps = 2\niterations = 300\nreport_every = 10\nthreads = 1\n");
+             "init = \"paper\"\nbatch = 10\nsteps = 2\niterations = 300\nreport_every = 10\nthreads = 1\n");
   must("train c.toml --quiet --out vae");
   must("eval vae --points 5 --samples 50 --quiet");
   must("train c.toml --set iterations=400 --resume --quiet --out vae");

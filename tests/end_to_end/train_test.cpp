@@ -102,7 +102,12 @@ TEST_F(Train, EveryKeyIsDocumented) {
 // Configurations shared by several objectives may have such keys: a note, not an error.
 TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
   const auto remarks = [this](const std::string& options) {
-    return hone("train c.toml --iterations 1 --set hidden=3 --set steps=3 --set adapt=between " + options).err;
+    return hone(
+               "train c.toml --iterations 1 --set hidden=3 --set steps=3 --set adapt=between --set "
+               "schedule.alpha_from=0 "
+               "--set schedule.alpha_until=0 " +
+               options)
+        .err;
   };
   const std::string note = "note: --set steps; --set adapt: no effect under objective kl\n";
   EXPECT_EQ(remarks("--set objective=kl --out a").find(note), 0u);
