@@ -33,10 +33,42 @@ def data_of(X: Any) -> _hone.Data:
     return _hone.Data.floats(X) if X.dtype == np.float32 else _hone.Data.doubles(X)
 
 
+def threshold_of(X: Any, data: _hone.Data) -> float | None:
+    """Where training cuts its data in two: None if they are bits, half of 255 for bytes, else one half."""
+    if data.binary:
+        return None
+    return 127.5 if X.dtype.kind in "iu" and not hasattr(X, "tocsr") else 0.5
+
+
+def bits_of(X: Any, threshold: float | None) -> Any:
+    """X > threshold, whatever its type; True and False stay what they are."""
+    if threshold is None or X.dtype.kind == "b":
+        return X
+    if np.isnan(threshold):
+        raise ValueError("X: give True and False: the training data are not there to say which threshold they had")
+    dense = X.toarray() if hasattr(X, "toarray") else X
+    if dense.min() < 0 or dense.max() > 2 * threshold:
+        raise ValueError(f"X: expected values from 0 to {2 * threshold:g}, as in the training data, "
+                         f"found {dense.min():g} to {dense.max():g}")
+    return (dense > threshold).astype(np.uint8)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"expected whole numbers, found {value!r}")
+    return int(value)
+
+
+def count_of(value: Any, name: str) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name}: expected a whole number, at least 1, found {value!r}")
+    return int(value)
+
+
 def text_of(value: Any) -> str:
     """A setting as a flag has it."""
     if isinstance(value, (list, tuple, np.ndarray)):
-        return ",".join(str(int(entry)) for entry in value)
+        return ",".join(str(_whole(entry)) for entry in value)
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"expected a number or a text, found {value}")
     return value if isinstance(value, str) else repr(value.item() if hasattr(value, "item") else value)
@@ -101,3 +133,21 @@ def stored_mean(folder: Path, data: str) -> np.ndarray:
     if not (data.endswith(".npy") and Path(data).exists()):
         raise _hone.InputError(f"{folder}: a Gaussian model needs its training data, and {data} is not there")
     return mean_of(np.load(data, mmap_mode="r"))
+
+
+def stored_threshold(folder: Path, data: str, binarization: str) -> float | None:
+    """threshold_ of a run: as saved, or from the data; NaN if they are not there."""
+    if (folder / "binarization.json").exists():
+        return json.loads((folder / "binarization.json").read_text())["threshold"]
+    if "threshold" not in binarization:
+        return None
+    path = Path(data)
+    if path.suffix != ".npy":
+        return 127.5  # images are bytes
+    if not path.exists():
+        return float("nan")
+    X = np.load(path, mmap_mode="r")
+    chunks = (X[begin : begin + 1024] for begin in range(0, len(X), 1024))
+    if all(((rows == 0) | (rows == 1)).all() for rows in chunks):
+        return None
+    return 127.5 if X.dtype == np.uint8 else 0.5

@@ -55,7 +55,7 @@ def takes_batches(density: Callable[..., Any], point: np.ndarray) -> bool:
         return False
 
 
-def flat_names(names: Names | None, dim: int | None) -> list[str]:
+def flat_names(names: Names | None, dim: int | None, argument: str = "names") -> list[str]:
     """Names in Stan's CSV form: theta.1, theta.2, …"""
     if names is None:
         if dim is None:
@@ -71,7 +71,10 @@ def flat_names(names: Names | None, dim: int | None) -> list[str]:
     else:
         flat = [str(name) for name in names]
     if len(set(flat)) != len(flat):
-        raise ValueError("names: a name appears twice")
+        raise ValueError(f"{argument}: a name appears twice")
+    for name in flat:
+        if not name or any(character in name for character in ',"\r\n'):
+            raise ValueError(f"{argument}: {name!r} is not allowed; a name has no comma, quote or line break")
     if dim is not None and len(flat) != dim:
         raise ValueError(f"names: {len(flat)} names for {dim} coordinates")
     return flat

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from . import _hone
-from ._data import data_of, features_of, flat, mean_of, own_file, stored_mean, text_of, write_npy
+from ._data import (bits_of, count_of, data_of, features_of, flat, mean_of, own_file, stored_mean, stored_threshold,
+                    text_of, threshold_of, write_npy)
 from ._progress import Work
 
 try:
@@ -33,6 +34,7 @@ TABLES = {"checkpoint_every": "checkpoint.every", "checkpoint_minutes": "checkpo
           "alpha_from": "schedule.alpha_from", "alpha_until": "schedule.alpha_until", "warmup": "schedule.warmup"}
 OURS = {"folder", "warm_start", "progress", "likelihood"}  # parameters that are no settings of `hone train`
 IN_MEMORY = "<memory>"
+ESTIMATES = ("mixture", "best", "pilot")  # of `hone eval`
 
 
 def _keep(model: Any, given: dict[str, Any]) -> None:
@@ -49,15 +51,22 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None, *, X_test: Any = None) -> Any:
-        """Trains on X (n, features). A matrix as second argument, or X_test, is test data; another y is ignored.
+        """Trains on X (n, features). A matrix as second argument, or X_test, is test data; a 1-D y is ignored.
 
         Ctrl-C ends the training with a checkpoint. With warm_start=True, fit continues the training of before.
         """
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y, X_test)
+        except BaseException:  # the estimator stays what it was, fitted or not
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, X_test: Any) -> Any:
         files = [own_file(X), None]
         X = self._checked(X, reset=True)
-        shape = y.shape if hasattr(y, "shape") else np.shape(y) if isinstance(y, list) else ()
-        if X_test is None and len(shape) == 2 and shape[1] == X.shape[1] > 1:
-            X_test = y
+        X_test = self._test_data(X.shape[1], y, X_test)
         files[1] = own_file(X_test)
         test = None if X_test is None else self._checked(X_test, reset=False)
         resume = bool(self.warm_start) and (self._folder_has_run() or "_files" in vars(self))
@@ -71,16 +80,32 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 named["test.data"] = files[1] or self._place(place, "test.npy")
             settings = self._settings(X.shape[0], named, place, resume)
             data, test_data = data_of(X), None if test is None else data_of(test)
-            total = int(dict(settings).get("iterations", 400_000))
-            with Work("train", total, self.progress) as work:
+            total = dict(settings).get("iterations", "")
+            with Work("train", int(total) if total.isdigit() else 400_000, self.progress) as work:
                 _hone.train(settings, str(folder), resume, data, test_data, work.stop, work.tell, work.say)
             self._take(folder)
         self._stand_in = mean_of(X) if self._model_name() == "gaussian-mf" else None
         self._X, self._X_test = X, test
+        self.threshold_ = threshold_of(X, data) if "threshold" in self.summary_["binarization"] else None
         if self.folder is not None:
             self._write_data(Path(self.folder), dict(settings))
         self._model()
         return self
+
+    @staticmethod
+    def _test_data(features: int, y: Any, X_test: Any) -> Any:
+        """X_test, or a second argument that is a matrix."""
+        def shape(given: Any) -> tuple[int, ...]:
+            return given.shape if hasattr(given, "shape") else np.shape(given) if isinstance(given, (list, tuple)) else ()
+
+        if len(shape(y)) == 2:
+            if X_test is not None:
+                raise ValueError("X_test is given twice, as y too; pass targets as a 1-D y")
+            X_test = y
+        found = shape(X_test)
+        if len(found) == 2 and found[1] != features:
+            raise ValueError(f"X_test has {found[1]} features, X has {features}; pass targets as a 1-D y")
+        return X_test
 
     def _folder_has_run(self) -> bool:
         return self.folder is not None and (Path(self.folder) / "config.toml").exists()
@@ -136,13 +161,12 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 self._files["config.toml"].decode(), self._files["checkpoint.safetensors"], data_of(row), threads)
         return networks
 
-    def _binary(self, X: Any) -> Any:
-        """Data as the model was trained on them: binarized the same way."""
-        binarization = tomllib.loads(self._files["config.toml"].decode()).get("binarization", "auto")
-        if binarization == "threshold" and X.dtype.kind != "b" and not (X.dtype == np.uint8 and X.max() <= 1):
-            dense = X.toarray() if hasattr(X, "toarray") else X
-            return (dense > (127.5 if dense.dtype == np.uint8 else 0.5)).astype(np.uint8)
-        return X
+    def _data(self, X: Any) -> _hone.Data:
+        """Data as the model was trained on them: binarized by the threshold that was found in fit."""
+        data = data_of(bits_of(self._checked(X, reset=False), self.threshold_))
+        if not data.binary and "at random" in self.summary_["binarization"]:
+            raise ValueError("X: give bits: the training data were binarized at random")
+        return data
 
     def transform(self, X: Any, *, refine: int = 0, sd: bool = False, draws: int = 16, seed: int = 1) -> Any:
         """Means of q(z | x). refine=t: one draw of q per datum instead, refined by t steps.
@@ -150,7 +174,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         sd=True returns (means, standard deviations): q's own, or those of `draws` refined draws.
         """
         model = self._model()
-        data = data_of(self._binary(self._checked(X, reset=False)))
+        data = self._data(X)
         if refine == 0:
             mean, deviation = model.encode(data)
             return (mean, deviation) if sd else mean
@@ -190,17 +214,18 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         (steps, chains).
         """
         model = self._model()
-        data = data_of(self._binary(self._checked(X, reset=False)))
         if method not in ("importance", "ais"):
             raise ValueError(f"method: '{method}' is not known; expected importance or ais")
+        known = [*ESTIMATES, *(["exact"] if self._stand_in is not None else [])]  # of the Gaussian model it is known
+        if estimate not in known:
+            raise ValueError(f"estimate: '{estimate}' is not known here; expected one of {', '.join(known)}")
+        samples, steps, chains = (0 if value is None else count_of(value, name) for name, value in
+                                  (("samples", samples), ("steps", steps), ("chains", chains)))
+        data = self._data(X)
         with Work("evaluate", data.rows, self.progress) as work:
             if method == "ais":
-                return model.anneal(data, steps or 0, chains or 0, work.stop, work.tell)["ais"]
-            found = model.evaluate(data, int(samples), work.stop, work.tell)
-        if estimate not in found:
-            raise ValueError(f"estimate: '{estimate}' is not known here; expected one of "
-                             f"{', '.join(key for key in found if key != 'effective_samples')}")
-        return found[estimate]
+                return model.anneal(data, steps, chains, work.stop, work.tell)["ais"]
+            return model.evaluate(data, samples, work.stop, work.tell)[estimate]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log p(x), from few importance samples: for comparing models, as GridSearchCV does."""
@@ -268,11 +293,14 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 write_npy(path, X)
         if self._stand_in is not None:
             np.save(folder / "mean.npy", self._stand_in)
+        if self.threshold_ is not None:
+            (folder / "binarization.json").write_text(json.dumps({"threshold": self.threshold_}) + "\n")
 
     def save(self, folder: str | Path) -> Path:
         """Writes a run folder: `hone train --resume`, `hone eval`, `hone report` and hone.load take it.
 
         The training data are written too, unless they are a .npy file of their own, so that the run can be continued.
+        A pickle holds no data: then config.toml says data = "<memory>", and only fit(X) with the data continues the run.
         """
         self._fitted()
         folder = Path(folder)
@@ -281,7 +309,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         settings = flat(tomllib.loads(self._files["config.toml"].decode()))
         checkpoint = self._files["checkpoint.safetensors"]
         moved = {key: str(folder.resolve() / name) for key, name in (("data", "data.npy"), ("test.data", "test.npy"))
-                 if settings.get(key) == IN_MEMORY}
+                 if settings.get(key) == IN_MEMORY and self._X is not None}
         if moved:
             settings.update(moved)
             checkpoint = _hone.with_identity(checkpoint, "data", settings["data"])
@@ -383,6 +411,5 @@ def load_estimator(folder: Path) -> _LatentModel:
     if name == "gaussian-mf":
         model._stand_in = stored_mean(folder, settings["data"])
     model.n_features_in_ = features_of(folder)
+    model.threshold_ = stored_threshold(folder, settings["data"], model.summary_["binarization"])
     return model
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import numpy as np
 from . import _hone
 from ._density import Names, array_of, convert, flat_names, takes_batches
 from ._progress import Work
-from ._result import Result, numbers_in
+from ._result import Result, checked_dims, grouped, numbers_in
 
 DEFAULT_BUDGET = 4_000_000
 Data = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -66,6 +67,7 @@ class _Model:
 
     parts: Any
     data: dict[str, Any] | None = None
+    names: list[str] | None = None  # of the natural values, where they are known before the fit
     dims: dict[str, list[str]] = field(default_factory=dict)
     coords: dict[str, Any] = field(default_factory=dict)
     aside: Any = None  # the temporary folder that holds data.json
@@ -98,14 +100,22 @@ def _constrained(constrain: Callable[..., Any], point: np.ndarray) -> tuple[Call
     if not isinstance(first, Mapping):
         raise TypeError(f"constrain returned a {type(first).__name__}; expected a dict: name → number or array")
     shapes = {name: np.shape(value) for name, value in first.items()}
-    names = flat_names(shapes, None)
+    names = flat_names(shapes, None, "constrain")
+    if not names:
+        raise ValueError("constrain returned no values; expected a dict: name → number or array")
+
+    def flat(values: Mapping[str, Any]) -> np.ndarray:
+        if not isinstance(values, Mapping) or values.keys() != shapes.keys():
+            found = ", ".join(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
+            raise ValueError(f"constrain returned {found or 'nothing'}; expected {', '.join(map(str, shapes))}, as at first")
+        arrays = [array_of(values[name], f"constrain's {name}") for name in shapes]
+        for (name, shape), array in zip(shapes.items(), arrays, strict=True):
+            if np.shape(values[name]) != shape:
+                raise ValueError(f"constrain's {name}: expected shape {shape}, as at first, found {np.shape(values[name])}")
+        return np.concatenate([array.reshape(-1) for array in arrays])
 
     def rows(z: np.ndarray) -> np.ndarray:
-        made = []
-        for row in z:
-            values = constrain(row.copy())
-            made.append(np.concatenate([array_of(values[name], f"constrain's {name}").reshape(-1) for name in shapes]))
-        return np.ascontiguousarray(made)
+        return np.ascontiguousarray([flat(constrain(row.copy())) for row in z])
 
     return rows, names
 
@@ -131,23 +141,31 @@ def _density(density: Callable[..., Any], dim: int | None, init: np.ndarray | No
     if constrain is not None:
         parts.constrain, parts.names = _constrained(constrain, point)
     parts.parameters = len(parts.names)
-    return _Model(_hone.Model(parts, getattr(density, "__name__", "log_density")))
+    return _Model(_hone.Model(parts, getattr(density, "__name__", "log_density")), names=parts.names)
+
+
+def _is_pymc(model: Any) -> bool:
+    pymc = sys.modules.get("pymc")
+    return pymc is not None and hasattr(pymc, "Model") and isinstance(model, pymc.Model)
 
 
 def _model(model: Any, data: Data, dim: int | None, init: Any, names: Names | None,
            constrain: Callable[..., Any] | None, batched: bool | None) -> tuple[_Model, np.ndarray | None]:
     points = None if init is None else _points(init, "init")
-    if type(model).__module__.split(".")[0] == "pymc" and hasattr(model, "value_vars"):
+    kind = "PyMC" if _is_pymc(model) else "Stan" if isinstance(model, (str, os.PathLike)) else ""
+    own = {"dim": dim, "names": names, "constrain": constrain, "batched": batched}
+    for argument, value in {**own, **({"data": data} if kind == "PyMC" else {})}.items():
+        if kind and value is not None:
+            raise ValueError(f"{argument}: the {kind} model says that itself")
+    if kind == "PyMC":
         from ._pymc import model_of
 
-        density, shapes, constrain, own = model_of(model)
+        density, shapes, constrain, (dims, coords) = model_of(model)
         made = _density(density, None, points, shapes, constrain, False)
-        made.dims, made.coords = own
+        known = grouped(made.names or [])  # an array without elements is not there
+        made.dims, made.coords = {name: value for name, value in dims.items() if name in known}, coords
         return made, points
-    if isinstance(model, (str, os.PathLike)):
-        for argument, value in (("dim", dim), ("names", names), ("constrain", constrain), ("batched", batched)):
-            if value is not None:
-                raise ValueError(f"{argument}: the Stan model says that itself")
+    if kind == "Stan":
         return _stan(Path(model), data), points
     if data is not None:
         raise ValueError("data: only Stan models take data; a callable has its own")
@@ -155,6 +173,13 @@ def _model(model: Any, data: Data, dim: int | None, init: Any, names: Names | No
         raise TypeError(f"model: expected a callable, a PyMC model, or the path of a .stan or .so file, "
                         f"found {type(model).__name__}")
     return _density(model, dim, points, names, constrain, batched), points
+
+
+def _budget(budget: Any) -> tuple[Any, int]:
+    """A budget as a configuration file has it, and the gradients that a progress bar goes to."""
+    if isinstance(budget, (int, float, np.integer, np.floating)) and not isinstance(budget, bool):
+        budget = str(int(budget)) if float(budget).is_integer() else repr(float(budget))
+    return budget, int(budget) if isinstance(budget, str) and budget.isdigit() else DEFAULT_BUDGET
 
 
 def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = None, names: Names | None = None,
@@ -178,20 +203,20 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     Ctrl-C ends the fit with what there is; a second one ends it at once. progress: True, False, or None for a bar in
     terminals and notebooks.
     """
-    if isinstance(budget, (int, float)) and not isinstance(budget, bool):
-        budget = str(int(budget)) if float(budget).is_integer() else repr(budget)
+    budget, total = _budget(budget)
     settings = _texts({
         "family": family, "objective": objective, "steps": steps, "draws_per_iteration": draws_per_iteration,
         "draws": draws, "starts": starts, "budget": budget, "tolerance_mean": tolerance_mean,
         "tolerance_sd": tolerance_sd, "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
-    total = int(budget) if isinstance(budget, str) and budget.isdigit() else DEFAULT_BUDGET
     made, points = _model(model, data, dim, init, names, constrain, batched)
+    named = {"dims": {**made.dims, **dict(dims or {})}, "coords": {**made.coords, **dict(coords or {})}}
+    checked_dims(made.names, **named)
     with made, Work("fit", total, progress) as work:
         parts = _hone.fit(made.parts, settings, points, work.stop, work.tell)
     if made.aside is not None:  # data in memory have the name that Result.save gives them
         for text in ("config", "summary"):
             parts[text] = parts[text].replace(str(Path(made.aside.name) / "data.json"), "data.json")
-    return Result(parts, data=made.data, dims={**made.dims, **(dims or {})}, coords={**made.coords, **(coords or {})})
+    return Result(parts, data=made.data, **named)
 
 
 @dataclass
@@ -221,7 +246,7 @@ MOST_CHECKED = 4000  # draws
 
 
 def check(draws: Any, model: Any, data: Data = None, *, dim: int | None = None, names: Names | None = None,
-          batched: bool | None = None, steps: int | None = None, budget: int | None = None,
+          batched: bool | None = None, steps: int | None = None, budget: int | float | str | None = None,
           tolerance_mean: float | None = None, tolerance_sd: float | None = None, seed: int | None = None,
           threads: int | None = None, progress: bool | None = None) -> Check:
     """A second opinion on anyone's draws (n, D) from `model`, over its unconstrained coordinates.
@@ -236,10 +261,10 @@ def check(draws: Any, model: Any, data: Data = None, *, dim: int | None = None, 
     if callable(model) and dim is None and names is None:
         dim = points.shape[1]
     made, _ = _model(model, data, dim, None, names, None, batched)
-    settings = _texts({"steps": steps, "budget": None if budget is None else str(int(budget)),
-                       "tolerance_mean": tolerance_mean, "tolerance_sd": tolerance_sd, "seed": seed,
-                       "threads": threads})
-    with made, Work("check", budget or DEFAULT_BUDGET, progress) as work:
+    budget, total = _budget(budget)
+    settings = _texts({"steps": steps, "budget": budget, "tolerance_mean": tolerance_mean,
+                       "tolerance_sd": tolerance_sd, "seed": seed, "threads": threads})
+    with made, Work("check", total, progress) as work:
         found = _hone.check_draws(made.parts, settings, points, work.stop, work.tell)
 
     def words(text: str) -> str:

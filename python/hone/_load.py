@@ -11,6 +11,12 @@ import numpy as np
 from ._hone import InputError
 
 
+def _text(path: Path) -> str:
+    if not path.exists():
+        raise InputError(f"{path}: missing; expected a whole run folder of 'hone fit' or 'hone train'")
+    return path.read_text()
+
+
 def _table(path: Path) -> tuple[list[str], np.ndarray]:
     """Names and values of a Stan CSV file."""
     if not path.exists():
@@ -37,8 +43,7 @@ def _table(path: Path) -> tuple[list[str], np.ndarray]:
 def _fit(folder: Path) -> Any:
     from ._result import Result, numbers_in
 
-    parts: dict[str, Any] = {"config": (folder / "config.toml").read_text(), "q": (folder / "q.json").read_text(),
-                             "summary": (folder / "summary.json").read_text()}
+    parts: dict[str, Any] = {name.split(".")[0]: _text(folder / name) for name in ("config.toml", "q.json", "summary.json")}
     names, refined = _table(folder / "draws.csv")
     _, q = _table(folder / "draws_q.csv")
     coordinates, over_z = _table(folder / "draws_unconstrained.csv")
@@ -62,6 +67,7 @@ def load(folder: str | Path) -> Any:
                          "expected the run folder of 'hone fit' or 'hone train'")
     if (folder / "q.json").exists():
         return _fit(folder)
+    _text(folder / "summary.json")
     from ._estimators import load_estimator
 
     return load_estimator(folder)

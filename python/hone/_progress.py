@@ -12,6 +12,7 @@ from typing import Any
 from . import _hone
 
 WIDTH = 20
+SECONDS_PER_LINE = 5  # where each line stays
 
 
 def _in_notebook() -> bool:
@@ -30,7 +31,8 @@ class Work:
         self.stop = _hone.Stop()
         self._label, self._total = label, max(1, total)
         self._notebook = progress is not False and _in_notebook()
-        self._terminal = progress is not False and not self._notebook and (progress is True or sys.stderr.isatty())
+        self._terminal = progress is not False and not self._notebook and sys.stderr.isatty()
+        self._plain = progress is True and not self._notebook and not self._terminal  # lines, for a file or a pipe
         self._display: Any = None
         self._begun = time.monotonic()
         self._handler: Any = None
@@ -39,11 +41,11 @@ class Work:
     @property
     def tell(self) -> Any:
         """What long work calls with (text, done); None where nothing is shown."""
-        return self._tell if self._terminal or self._notebook else None
+        return self._tell if self._terminal or self._plain or self._notebook else None
 
     def say(self, text: str) -> None:
-        if self._terminal:
-            print(f"\r\x1b[K{text}", file=sys.stderr)
+        if self._terminal or self._plain:
+            print(f"\r\x1b[K{text}" if self._terminal else text, file=sys.stderr, flush=True)
 
     def _line(self, text: str, done: int) -> str:
         fraction = min(1.0, done / self._total)
@@ -53,11 +55,13 @@ class Work:
 
     def _tell(self, text: str, done: int) -> None:
         now = time.monotonic()
-        if now - self._shown < 0.1:
+        if self._shown and now - self._shown < (SECONDS_PER_LINE if self._plain else 0.1):
             return
         self._shown = now
         if self._terminal:
             print(f"\r\x1b[K{self._line(text, done)}", end="", file=sys.stderr, flush=True)
+        elif self._plain:
+            print(self._line(text, done), file=sys.stderr, flush=True)
         elif self._display is None:
             from IPython.display import display
 

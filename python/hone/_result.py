@@ -57,6 +57,34 @@ def grouped(names: Sequence[str]) -> dict[str, tuple[tuple[int, ...], list[int]]
     return arrays
 
 
+def checked_dims(names: Sequence[str] | None, dims: Mapping[str, Any], coords: Mapping[str, Any]) -> dict[str, list[str]]:
+    """dims with a name for each dimension; errors say what does not fit. Without names, only types are checked."""
+    for dimension, values in coords.items():
+        if isinstance(values, str) or not hasattr(values, "__len__"):
+            raise TypeError(f"coords['{dimension}']: expected a list of values, found {values!r}")
+    arrays = None if names is None else grouped(names)
+    lengths = {dimension: (len(values), f"coords['{dimension}'] has") for dimension, values in coords.items()}
+    checked = {}
+    for name, given in dims.items():
+        if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
+            raise TypeError(f"dims['{name}']: expected a list of names of dimensions, found {given!r}")
+        own = checked[name] = [f"{name}_dim_{k}" if entry is None else entry for k, entry in enumerate(given)]
+        if not all(isinstance(entry, str) for entry in own) or len({"chain", "draw", *own}) != 2 + len(own):
+            raise ValueError(f"dims['{name}']: expected different names, neither chain nor draw, found {own}")
+        if arrays is None:
+            continue
+        if name not in arrays:
+            raise ValueError(f"dims: '{name}' is not one of the variables {', '.join(arrays)}")
+        shape = arrays[name][0]
+        if len(shape) != len(own):
+            raise ValueError(f"dims['{name}']: {len(own)} names for {len(shape)} dimensions")
+        for dimension, length in zip(own, shape, strict=True):
+            known, who = lengths.setdefault(dimension, (length, f"dims['{name}'] gives it"))
+            if known != length:
+                raise ValueError(f"dims['{name}']: '{dimension}' has length {length} here, but {who} {known}")
+    return checked
+
+
 def numbers_in(path: Path) -> dict[str, Any] | None:
     """The data of a Stan model, for the group observed_data; None where they cannot be read."""
     try:
@@ -64,6 +92,21 @@ def numbers_in(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def _whitened(factor: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, float]:
+    """e of off = L e, for columns, and log |L|."""
+    if factor.ndim == 1:
+        return off / factor[:, None], np.log(factor).sum()
+    if np.triu(factor, 1).any():  # a factor of low rank, not a triangle
+        return np.linalg.solve(factor, off), np.linalg.slogdet(factor)[1]
+    try:
+        from scipy.linalg import solve_triangular
+    except ImportError:
+        solved = np.linalg.solve(factor, off)
+    else:
+        solved = solve_triangular(factor, off, lower=True)
+    return solved, np.log(np.abs(np.diag(factor))).sum()
 
 
 class Q:
@@ -84,7 +127,7 @@ class Q:
 
     @cached_property
     def _factors(self) -> list[np.ndarray]:
-        """L of each component, z = mean + L e."""
+        """L of each component, z = mean + L e; of a diagonal one its diagonal (D,)."""
         d = len(self.coordinates)
         factors = []
         for c in self._components:
@@ -97,7 +140,7 @@ class Q:
                 u = f["u"].reshape(-1, d).T
                 factor = f["a"][:, None] * (np.eye(d) + (u * (f["r"] - 1)) @ u.T) * f["b"]
             else:
-                factor = np.diag(np.array(c["sd"], float))
+                factor = np.array(c["sd"], float)
             factors.append(factor)
         return factors
 
@@ -109,7 +152,7 @@ class Q:
         draws = np.empty_like(noise)
         for k, factor in enumerate(self._factors):
             own = which == k
-            draws[own] = self.means[k] + noise[own] @ factor.T
+            draws[own] = self.means[k] + (noise[own] * factor if factor.ndim == 1 else noise[own] @ factor.T)
         return draws
 
     def log_prob(self, z: Any) -> np.ndarray:
@@ -120,8 +163,7 @@ class Q:
         points = np.atleast_2d(z)
         terms = []
         for weight, mean, factor in zip(self.weights, self.means, self._factors, strict=True):
-            e = np.linalg.solve(factor, (points - mean).T)
-            log_det = np.linalg.slogdet(factor)[1]
+            e, log_det = _whitened(factor, (points - mean).T)
             terms.append(np.log(weight) - 0.5 * (e**2).sum(axis=0) - log_det
                          - 0.5 * len(mean) * math.log(2 * math.pi))
         value = np.logaddexp.reduce(np.array(terms), axis=0)
@@ -138,8 +180,8 @@ class Result:
                  dims: Mapping[str, Sequence[str]] | None = None, coords: Mapping[str, Any] | None = None) -> None:
         self._parts = dict(parts)
         self.data = None if data is None else dict(data)
-        self.dims = {name: list(value) for name, value in (dims or {}).items()}
         self.coords = dict(coords or {})
+        self.dims = checked_dims(self._parts["names"], dims or {}, self.coords)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -252,7 +294,11 @@ class Result:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise ImportError("Result.plot needs matplotlib, which is not installed: pip install matplotlib") from error
+        if isinstance(names, str):
+            raise TypeError(f"names: expected a list of names, found the text '{names}'")
         chosen = list(names) if names is not None else self.names[: min(12, self.summary["parameter_count"])]
+        if not chosen:
+            raise ValueError("names: expected at least one name")
         for name in chosen:
             if name not in self.names:
                 raise KeyError(f"names: '{name}' is not one of {', '.join(self.names[:20])}")
@@ -314,9 +360,7 @@ class Result:
         def variables(table: np.ndarray) -> dict[str, tuple[list[str], np.ndarray]]:
             values = {}
             for name, (shape, columns) in grouped(self.names).items():
-                own = list(self.dims.get(name, []))
-                if len(own) != len(shape):
-                    own = [f"{name}_dim_{k}" for k in range(len(shape))]
+                own = self.dims.get(name, [f"{name}_dim_{k}" for k in range(len(shape))])
                 values[name] = (["chain", "draw", *own], table[:, columns].reshape(chains, n // chains, *shape))
             return values
 

@@ -104,6 +104,18 @@ def test_pymc(tmp_path):
     assert posterior["theta"].dims == ("chain", "draw", "school") and list(posterior["school"].values) == list("ABCDEFGH")
     r.save(tmp_path / "run")
     assert hone.load(tmp_path / "run").to_datatree().identical(r.to_datatree())
+    for argument, value in dict(data={}, dim=10, names=["a"], constrain=dict, batched=True).items():
+        with pytest.raises(ValueError, match=f"{argument}: the PyMC model says that itself"):
+            hone.fit(model, **{argument: value})
+    with pytest.raises(ValueError, match=r"dims\['theta'\]: 2 names for 1 dimensions"):
+        hone.fit(model, dims={"theta": ["a", "b"]})
+
+    class Own(pymc.Model):
+        pass
+
+    with Own() as own:
+        pymc.Normal("x", 0, 1)
+    assert hone.fit(own, budget=1, draws=100, progress=False).names == ["x"]
     with pymc.Model() as counts:
         pymc.Poisson("k", 3)
     with pytest.raises(ValueError, match="discrete variables"):

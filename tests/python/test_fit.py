@@ -81,12 +81,47 @@ def test_names_and_constrain():
     (dict(dim=2, names=["a"]), "names: 1 names for 2 coordinates"),
     (dict(names=["a", "a"]), "names: a name appears twice"),
     (dict(names="ab"), "names: expected a list"),
+    (dict(names=["a,b", "c"]), "names: 'a,b' is not allowed"),
+    (dict(names={"a\nb": 2}), "names: .* is not allowed"),
     (dict(dim=2, data={}), "data: only Stan models"),
+    (dict(dim=2, constrain=lambda z: {}), "constrain returned no values"),
+    (dict(dim=2, constrain=lambda z: {"a,b": z}), "constrain: 'a,b.1' is not allowed"),
+    (dict(names={"a": 2}, dims={"b": ["k"]}), "dims: 'b' is not one of the variables a"),
+    (dict(names={"a": 2}, dims={"a": ["k", "l"]}), r"dims\['a'\]: 2 names for 1 dimensions"),
+    (dict(names={"a": 2}, dims={"a": "k"}), r"dims\['a'\]: expected a list"),
+    (dict(names={"a": 2}, dims={"a": ["draw"]}), "neither chain nor draw"),
+    (dict(names={"a": 2}, dims={"a": ["k"]}, coords={"k": [1, 2, 3]}), r"length 2 here, but coords\['k'\] has 3"),
+    (dict(names={"a": 2}, dims={"a": ["k"]}, coords={"k": "xy"}), r"coords\['k'\]: expected a list"),
+    (dict(dim=2, constrain=lambda z: {"a": z, "b": z[:1]}, dims={"a": ["k"], "b": ["k"]}), r"length 1 here, but dims\['a'\]"),
     (dict(dim=2, constrain=lambda z: 1), "constrain returned a int; expected a dict"),
 ])
 def test_bad_arguments_are_named(arguments, message):
+    def short(z):
+        assert short.calls < 10, "this is found out before the fit"
+        short.calls += "dims" in arguments
+        return gaussian(z)
+
+    short.calls = 0
     with pytest.raises((ValueError, TypeError), match=message):
-        hone.fit(gaussian, **arguments, progress=False)
+        hone.fit(short, **arguments, progress=False)
+
+
+@pytest.mark.parametrize("later, message", [
+    (lambda z: {"a": z[0]}, "constrain returned a; expected a, b, as at first"),
+    (lambda z: {}, "constrain returned nothing; expected a, b, as at first"),
+    (lambda z: {"a": z[0], "b": z[:1]}, r"constrain's b: expected shape \(2,\), as at first, found \(1,\)"),
+    (lambda z: 3, "constrain returned int; expected a, b"),
+])
+def test_constrain_that_changes_its_mind(later, message):
+    calls = iter(range(10_000))
+    with pytest.raises(ValueError, match=message):
+        hone.fit(gaussian, dim=2, constrain=lambda z: later(z) if next(calls) else {"a": z[0], "b": z}, progress=False,
+                 draws=100, budget=1)
+
+
+def test_dims_of_a_compiled_model_are_checked():
+    with pytest.raises(ValueError, match="dims: 'nothing' is not one of the variables"):
+        hone.fit(FAKES / "libfake_threads.so", dims={"nothing": ["k"]}, budget=1, draws=100, progress=False)
 
 
 @pytest.mark.parametrize("density, message", [
@@ -168,6 +203,46 @@ def test_q_of_every_family(family, dim):
     assert np.allclose(r.q.log_prob(r.draws_unconstrained), r._parts["log_q"], atol=1e-9)
 
 
+@pytest.mark.parametrize("scipy", [True, False])
+def test_q_of_each_form(scipy, monkeypatch):
+    """log q and draws, of components by their sds, by a Cholesky factor and by the other factor, against NumPy."""
+    import json
+    import sys
+
+    from hone._result import Q
+
+    if not scipy:
+        monkeypatch.setitem(sys.modules, "scipy.linalg", None)
+    cholesky = np.array([[2.0, 0, 0], [0.5, 1.0, 0], [-0.3, 0.2, 0.7]])
+    a, b, u, r = np.array([1.0, 2, 3]), np.array([0.5, 1, 2]), np.array([0.6, 0.8, 0]), 3.0
+    other = np.diag(a) @ (np.eye(3) + (r - 1) * np.outer(u, u)) @ np.diag(b)
+    sds = [0.5, 1.0, 2.0]
+    forms = [({}, np.diag(sds)), ({"cholesky": [list(row[: i + 1]) for i, row in enumerate(cholesky)]}, cholesky),
+             ({"factor": {"a": list(a), "b": list(b), "u": list(u), "r": [r]}}, other)]
+    z = np.random.default_rng(0).standard_normal((5, 3))
+    for more, factor in forms:
+        part = {"weight": 1.0, "mean": [1.0, 2.0, 3.0], "sd": sds, **more}
+        q = Q(json.dumps({"family": "any", "coordinates": ["a", "b", "c"], "components": [part]}))
+        covariance, off = factor @ factor.T, z - [1.0, 2.0, 3.0]
+        wanted = -0.5 * (np.einsum("ni,ij,nj->n", off, np.linalg.inv(covariance), off)
+                         + np.linalg.slogdet(2 * np.pi * covariance)[1])
+        assert np.allclose(q.log_prob(z), wanted, rtol=1e-12)
+        noise = np.random.default_rng(4)
+        noise.choice(1, size=7, p=[1.0])
+        assert np.allclose(q.sample(7, seed=4), [1.0, 2.0, 3.0] + noise.standard_normal((7, 3)) @ factor.T)
+
+
+def test_q_of_many_coordinates_keeps_no_matrix():
+    import json
+
+    from hone._result import Q
+
+    d = 200_000  # a matrix would have 320 GB
+    part = {"weight": 1.0, "mean": [0.0] * d, "sd": [2.0] * d}
+    q = Q(json.dumps({"family": "gaussian-diagonal", "coordinates": [f"z.{i}" for i in range(d)], "components": [part]}))
+    assert np.isclose(q.log_prob(np.zeros(d)), -0.5 * d * np.log(2 * np.pi * 4)) and q.sample(2).shape == (2, d)
+
+
 def test_q_of_two_modes():
     def two(z):
         a, b = -0.5 * ((z - 4) ** 2).sum(-1), -0.5 * ((z + 4) ** 2).sum(-1)
@@ -192,6 +267,10 @@ def test_check():
     assert narrow.verdict == "use-refined" and (np.abs(narrow.sd_ratio - 0.7) < 0.05).all()
     stuck = hone.check(good, lambda z: (-1e8 * (z * z).sum(-1), -2e8 * z), progress=False, budget=20_000)
     assert stuck.verdict != "use-draws" and "verdict:" in repr(stuck)
+    timed = hone.check(good[:200], gaussians, progress=False, budget="5s")
+    assert timed.gradients > 0 and timed.refined.shape == (200, 2)
+    with pytest.raises(ValueError, match="budget 'soon'"):
+        hone.check(good, gaussians, progress=False, budget="soon")
     for bad, message in ((good[:50], "draws: 50 are too few"), (good * np.nan, "draws: contains"),
                          (good[:, :1] * 0, "draws: coordinate 1 is the same")):
         with pytest.raises(ValueError, match=message):

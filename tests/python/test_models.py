@@ -218,7 +218,87 @@ def test_grey_levels(tmp_path):
         program = hone.load(tmp_path / f"{binarization}-run")
         assert np.array_equal(model.parameters_["mean.weight[0]"], program.parameters_["mean.weight[0]"])
     assert np.array_equal(hone.load(tmp_path / "threshold-run").transform(grey),
-                          hone.load(tmp_path / "threshold-run").transform((grey > 127).astype(np.uint8)))
+                          hone.load(tmp_path / "threshold-run").transform(grey > 127))
+
+
+def test_data_are_binarized_as_in_training(tmp_path):
+    levels = np.random.default_rng(5).integers(0, 256, (200, 16))
+    grey = levels.astype(np.uint8)
+    dark = np.tile(np.array([0, 1], np.uint8), 8)[None, :]
+    settings = dict(hidden=(8,), iterations=20, binarization="threshold", **SMALL)
+    models = [hone.VAE(**settings).fit(levels), hone.VAE(**settings).fit(grey)]
+    models += [pickle.loads(pickle.dumps(models[1])), hone.load(models[1].save(tmp_path / "grey"))]
+    wanted = models[1].transform(grey > 127)
+    for model in models:
+        assert model.threshold_ == 127.5
+        for X_grey in (levels, grey, levels.astype(float)):
+            assert np.array_equal(model.transform(X_grey), wanted)
+        alone, among = model.transform(dark), model.transform(np.vstack([dark, grey]))[:1]
+        assert np.array_equal(alone, among) and np.array_equal(alone, model.transform(np.zeros((1, 16), bool)))
+        with pytest.raises(ValueError, match="X: expected values from 0 to 255, as in the training data"):
+            model.transform(levels + 1)
+    shares = hone.VAE(**settings).fit(levels / 255)
+    assert shares.threshold_ == 0.5 and np.array_equal(shares.transform(levels / 255), wanted)
+    with pytest.raises(ValueError, match="X: expected values from 0 to 1"):
+        shares.score_samples(levels)
+    (tmp_path / "grey" / "binarization.json").unlink()  # as in a run of the program
+    assert hone.load(tmp_path / "grey").threshold_ == 127.5
+    (tmp_path / "grey" / "data.npy").unlink()
+    unknown = hone.load(tmp_path / "grey")
+    assert np.array_equal(unknown.transform(grey > 127), wanted)
+    with pytest.raises(ValueError, match="X: give True and False"):
+        unknown.transform(grey)
+    random = hone.VAE(**{**settings, "binarization": "stochastic"}).fit(grey)
+    assert random.threshold_ is None and random.transform(grey > 127).shape == (200, 3)
+    for model in (random, pickle.loads(pickle.dumps(random)), hone.load(random.save(tmp_path / "random"))):
+        with pytest.raises(ValueError, match="X: give bits: the training data were binarized at random"):
+            model.transform(grey)
+
+
+def test_a_matrix_as_second_argument_is_test_data():
+    settings = {**VAE, "iterations": 20, "test_every": 20}
+    assert hone.VAE(**settings).fit(X, TEST.tolist())._X_test.shape == TEST.shape
+    column = X[:, :1]
+    narrow = hone.VAE(**settings).fit(column, column[:30])
+    assert narrow._X_test.shape == (30, 1)
+    assert hone.VAE(**settings).fit(X, np.arange(len(X)))._X_test is None
+    message = "X_test has 3 features, X has 64; pass targets as a 1-D y"
+    for given, named in ((X[:, :3], {}), (X[:, :3].tolist(), {}), (None, {"X_test": X[:, :3]})):
+        with pytest.raises(ValueError, match=message):
+            hone.VAE(**settings).fit(X, given, **named)
+    with pytest.raises(ValueError, match="X_test is given twice"):
+        hone.VAE(**settings).fit(X, TEST, X_test=TEST)
+
+
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was():
+    from hone._estimators import NotFittedError
+
+    fresh = hone.VAE(**{**VAE, "latent": -1})
+    with pytest.raises(hone.InputError, match="latent"):
+        fresh.fit(X)
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+    model = hone.VAE(**{**VAE, "iterations": 20, "test_every": 20}).fit(X)
+    wanted = model.transform(TEST)
+    with pytest.raises(hone.InputError, match="latent"):
+        model.set_params(latent=-1).fit(X[:, :10])
+    assert model.n_features_in_ == 64 and model.latent == -1 and np.array_equal(model.transform(TEST), wanted)
+
+
+def test_save_without_the_data(tmp_path):
+    whole = hone.VAE(**VAE).fit(X, TEST).save(tmp_path / "whole")
+    again = pickle.loads(pickle.dumps(hone.VAE(**{**VAE, "iterations": 80}).fit(X, TEST)))
+    again.save(tmp_path / "run")
+    assert not (tmp_path / "run" / "data.npy").exists() and "<memory>" in (tmp_path / "run" / "config.toml").read_text()
+    done = run("train", tmp_path / "run" / "config.toml", "--out", tmp_path / "run", "--resume", "--iterations", 200,
+               "--quiet", check=False)
+    assert done.returncode == 2 and "<memory>" in done.stderr
+    loaded = hone.load(tmp_path / "run")
+    assert np.array_equal(loaded.transform(TEST), again.transform(TEST))
+    loaded.set_params(warm_start=True, iterations=200, progress=False).fit(X, TEST).save(tmp_path / "on")
+    assert checkpoint_tensors(tmp_path / "on" / "checkpoint.safetensors") == checkpoint_tensors(
+        whole / "checkpoint.safetensors")
+    assert (tmp_path / "on" / "data.npy").exists()
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -227,6 +307,9 @@ def test_grey_levels(tmp_path):
     (dict(hidden=()), "hidden: a vae needs at least one hidden layer"),
     (dict(batch=1000), "batch: 1000 is more than the 400 training data"),
     (dict(iterations=True), "iterations: expected a number or a text"),
+    (dict(iterations=2.5), "iterations: '2.5' is not allowed; expected an integer"),
+    (dict(hidden=(8.9,)), "hidden: expected whole numbers, found 8.9"),
+    (dict(hidden=(True,)), "hidden: expected whole numbers, found True"),
     (dict(alpha=0.5, objective="kl"), "alpha"),
     (dict(score_bound=5.0, objective="kl"), "score_bound"),
     (dict(alpha_from=90, alpha_until=80), "schedule.alpha_from"),
@@ -257,6 +340,12 @@ def test_bad_data_are_named(trained):
         trained.inverse_transform(np.full((2, 3), np.nan))
     with pytest.raises(ValueError, match="method: 'exactly' is not known"):
         trained.score_samples(TEST, method="exactly")
+    for arguments, message in ((dict(estimate="exact"), "estimate: 'exact' is not known here; expected one of mixture"),
+                               (dict(method="ais", steps=-5), "steps: expected a whole number, at least 1, found -5"),
+                               (dict(method="ais", chains=0), "chains: expected a whole number"),
+                               (dict(samples=2.5), "samples: expected a whole number")):
+        with pytest.raises(ValueError, match=message):
+            trained.score_samples(None, **arguments)  # found out before the data are looked at
     with pytest.raises(ValueError, match="n: expected at least 1"):
         trained.sample(0)
 

@@ -65,6 +65,12 @@ def test_load_says_what_is_wrong(tmp_path, result):
     (tmp_path / "run" / "draws.csv").unlink()
     with pytest.raises(hone.InputError, match="draws.csv: missing"):
         hone.load(tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    with pytest.raises(hone.InputError, match="summary.json: missing"):
+        hone.load(tmp_path / "run")
+    (tmp_path / "run" / "q.json").unlink()  # now it looks like a training run
+    with pytest.raises(hone.InputError, match="summary.json: missing"):
+        hone.load(tmp_path / "run")
 
 
 def test_table(schools):
@@ -170,6 +176,10 @@ def test_plot(tmp_path, schools):
     assert len(schools[0].plot(["mu"]).axes) == 1
     with pytest.raises(KeyError, match="names: 'nu' is not one of"):
         schools[0].plot(["nu"])
+    with pytest.raises(ValueError, match="names: expected at least one name"):
+        schools[0].plot([])
+    with pytest.raises(TypeError, match="names: expected a list of names, found the text 'mu'"):
+        schools[0].plot("mu")
 
 
 def test_results_outlive_their_model():

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -173,6 +174,7 @@ def test_progress_in_a_terminal_and_silence():
     shown = subprocess.run([sys.executable, "-c", "import hone; hone.fit(lambda z: (-0.5 * z @ z, -z), dim=1, budget=50_000, draws=300, progress=True)"],
                            capture_output=True, text=True)
     assert "fit  " in shown.stderr and " %  " in shown.stderr and shown.stdout == ""
+    assert "\r" not in shown.stderr and "\x1b" not in shown.stderr and shown.stderr.endswith("\n")  # lines in a pipe
 
 
 def memory():
@@ -261,3 +263,23 @@ def test_fork(result):
 def test_signals_arrive_while_training(trained):
     assert trained.finished_ and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert SMALL["progress"] is False
+
+
+def test_threads_share_an_estimator(trained):
+    """One engine serves all evaluations of a model; several threads may ask for one at once."""
+    data = np.random.default_rng(0).random((40, trained.n_features_in_)) < 0.3
+    expected = trained.score_samples(data, samples=50)
+    for _ in range(3):
+        model = pickle.loads(pickle.dumps(trained))
+        results = [None] * 4
+
+        def score(index, model=model, results=results):
+            results[index] = model.score_samples(data, samples=50)
+
+        threads = [threading.Thread(target=score, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for result in results:
+            np.testing.assert_array_equal(result, expected)

@@ -295,7 +295,7 @@ TEST(Train, TestDataMayBeAFile) {
   config.test.data = (folder.path() / "test.amat").string();
   run(config, folder.path() / "run");
   EvaluateOptions options;
-  options.importance = EvaluationConfig{.samples = 20, .burn_in = 2, .kept = 2};
+  options.importance = EvaluationConfig{.samples = 20, .burn_in = 2, .kept = 2, .points = {}};
   EXPECT_EQ(evaluate_run(folder.path() / "run", options).points, 10);
   config.test.data = "none.amat";
   EXPECT_NE(error_of(config, folder.path() / "other").find("test.data: none.amat"), std::string::npos);
