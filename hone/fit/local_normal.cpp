@@ -86,7 +86,7 @@ std::optional<std::vector<double>> finite_start(const Target& target, const Star
                                                 const RandomSource& random, std::uint32_t index) {
   constexpr std::uint32_t attempts = 100;
   const int d = target.dimension(), given = config.init.cols();
-  const int own = static_cast<int>(index);  // the point of `init` that this search begins at, if there are so many
+  const int own = static_cast<int>(index);  // the point of `init` that this search begins at, if there is one
   std::vector<double> z(d), gradient(d);
   for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
     random.uniforms({Purpose::start, attempt, index}, z);

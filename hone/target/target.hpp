@@ -14,7 +14,7 @@ class Target {
   virtual ~Target() = default;
   /// D, the length of z.
   virtual int dimension() const = 0;
-  /// How many points a call should have at least, where there are so many: more than 1 if a call costs much by itself.
+  /// The least number of points per call, if the caller has that many: more than 1 if a call costs much by itself.
   virtual int good_batch() const { return 1; }
 
   /// For every column of z (D, n): its value in value[n] and its gradient in gradient (D, n), as far as `want` asks for
