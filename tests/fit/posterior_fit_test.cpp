@@ -218,8 +218,7 @@ TEST(FitPosterior, SearchesBeginWhereTheyAreTold) {
   ASSERT_EQ(fit.starts.size(), 8u);
   for (std::size_t k = 0; k < 8; ++k) {
     const double off = std::abs(fit.starts[k].start[0] - config.init(0, static_cast<int>(k % 2)));
-    if (k < 2) EXPECT_EQ(off, 0);
-    if (k >= 2) EXPECT_GT(off, 0);
+    EXPECT_EQ(off == 0, k < 2) << off;
     EXPECT_LE(off, 2);
     EXPECT_NEAR(fit.starts[k].end[0], 1000, 0.01);
   }
