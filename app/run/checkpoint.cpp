@@ -184,8 +184,8 @@ void check_identity(const fs::path& origin, const std::map<std::string, std::str
     const auto entry = map.find(key);
     return entry == map.end() ? std::string("nothing") : entry->second;
   };
-  for (const auto& map : {wanted, whole})
-    for (const auto& entry : map) {
+  for (const auto* map : {&wanted, &std::as_const(whole)})
+    for (const auto& entry : *map) {
       const std::string& key = entry.first;
       const std::string before = value_of(whole, key), now = value_of(wanted, key);
       if (before != now)

@@ -61,10 +61,10 @@ void check_used(const ObjectiveConfig& objective) {
   if (ramp.from > ramp.until)
     throw KeyError("schedule.alpha_from",
                    fmt::format("{} is above schedule.alpha_until, which is {}; set both", ramp.from, ramp.until));
-  if (objective.alpha == 0 && objective.score_bound != usual.score_bound && objective.score_bound != off.score_bound)
+  const bool bounded = objective.score_bound != usual.score_bound && objective.score_bound != off.score_bound;
+  if (bounded && objective.alpha == 0)
     throw KeyError("score_bound", "with alpha 0 there is no score to bound; leave it out");
-  if (objective.estimator == Estimator::large_t && objective.score_bound != usual.score_bound &&
-      objective.score_bound != off.score_bound)
+  if (bounded && objective.estimator == Estimator::large_t)
     throw KeyError("score_bound", "estimator large-t has no score at z0 to bound; leave it out");
 }
 

@@ -45,7 +45,8 @@ std::string advice(const TrainRunConfig& config) {
     if (helps) text += (text.empty() ? "" : ", ") + what;
   };
   add(config.train.model.initial == InitialWeights::paper, "init = \"scaled\"");
-  add(vcd && objective.score_bound == no_bound && objective.estimator == Estimator::full, "score_bound = 3");
+  add(vcd && objective.score_bound == no_bound && objective.estimator == Estimator::full,
+      fmt::format("score_bound = {}", default_training_vcd.score_bound));
   add(vcd, fmt::format("a later start of the VCD (schedule.alpha_until above {})", objective.ramp.until));
   add(true, "smaller rates (rate_mean, rate_scale, rate_model)");
   return "What may help: " + text;

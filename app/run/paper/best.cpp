@@ -1,9 +1,7 @@
 #include "app/run/paper/best.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "app/run/paper/configs.hpp"
 
@@ -39,11 +37,7 @@ TrainRunConfig shortened(TrainRunConfig config, std::uint32_t iterations) {
 
 std::vector<BestRow> best_rows(const TrainingChoice& choice) {
   const ScaleSettings scale = settings_of(choice.scale);
-  std::vector<std::uint64_t> seeds = choice.seeds;
-  if (seeds.empty()) {
-    seeds.resize(choice.scale == Scale::full ? full_seeds : scale.seeds);
-    std::iota(seeds.begin(), seeds.end(), std::uint64_t{1});
-  }
+  const auto seeds = seeds_or(choice.seeds, choice.scale == Scale::full ? full_seeds : scale.seeds);
   std::vector<BestRow> rows;
   for (const std::string model : {"lmf", "vae"})
     for (const std::string data : {"mnist", "fashion"}) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <numeric>
 
 #include "app/run/json.hpp"
 #include "app/run/paper/configs.hpp"
@@ -17,13 +16,6 @@ namespace hone {
 namespace {
 
 constexpr double seconds_per_gradient = 1e-7;  // of a toy, with its share of everything else
-
-std::vector<std::uint64_t> seeds_or(const std::vector<std::uint64_t>& seeds, int count) {
-  if (!seeds.empty()) return seeds;
-  std::vector<std::uint64_t> all(count);
-  std::iota(all.begin(), all.end(), std::uint64_t{1});
-  return all;
-}
 
 double toy_seconds(double iterations, int steps) { return iterations * (5.0 * steps + 10) * seconds_per_gradient; }
 

@@ -29,19 +29,21 @@ TrainingCell cell_of(const std::string& name, int steps, std::uint32_t iteration
   config.engine = choice.engine;
   config.threads = choice.threads;
   resolve(config);
-  std::vector<std::uint64_t> seeds = choice.seeds;
-  if (seeds.empty()) {
-    seeds.resize(scale.seeds);
-    std::iota(seeds.begin(), seeds.end(), std::uint64_t{1});
-  }
   return {.id = training_cell_id(name, steps, iterations),
           .config = config,
-          .seeds = seeds,
+          .seeds = seeds_or(choice.seeds, scale.seeds),
           .evaluation = scale.evaluation,
           .annealing = steps == usual_steps ? scale.annealing : std::nullopt};
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> seeds_or(const std::vector<std::uint64_t>& seeds, int count) {
+  if (!seeds.empty()) return seeds;
+  std::vector<std::uint64_t> all(count);
+  std::iota(all.begin(), all.end(), std::uint64_t{1});
+  return all;
+}
 
 std::string training_cell_id(const std::string& config_name, int steps, std::uint32_t iterations) {
   std::string id = config_name;

@@ -17,6 +17,9 @@ struct TrainingChoice {
   int threads = 1;
 };
 
+// The seeds, or 1 … count if there are none.
+std::vector<std::uint64_t> seeds_or(const std::vector<std::uint64_t>& seeds, int count);
+
 // "vae-mnist-vcd", "vae-fashion-vcd-t4", "lmf-mnist-kl-3000": the name of the paper's configuration, then t and the
 // iterations if they differ from the paper's 8 and 400,000.
 std::string training_cell_id(const std::string& config_name, int steps, std::uint32_t iterations);

@@ -42,7 +42,7 @@ struct Block {
 struct FloatPlaces : PlacesOf<long long, 16> {
   int take(long long floats) { return static_cast<int>(PlacesOf::take<float>(floats) / 4); }
   Block take(int count, int stride) { return {take(static_cast<long long>(count) * stride), stride}; }
-  // Makes so many rows of a matrix readable, whatever they hold.
+  // Makes `count` rows of a matrix readable, whatever they hold.
   void cover(const Block& block, int count) {
     size_ = std::max(size_, 4 * (block.at + static_cast<long long>(count) * block.stride));
   }
