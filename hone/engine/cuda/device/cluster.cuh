@@ -4,21 +4,23 @@
 
 namespace hone::cuda {
 
-// What kernels of a refinement, and those before and after it, run on: blocks of so many warps, some blocks per
+// The refinement's kernels, and those before and after it, run on blocks of this many warps, several blocks per
 // cluster.
 inline constexpr int warps = 16, threads = 32 * warps;
 
-// A number ≥ 0 of which nothing may be computed ahead, outside of a loop: registers are needed for weights.
+// A number ≥ 0 that hides from the compiler: it must not compute things from it before a loop, because the registers
+// are needed for weights.
 __device__ __forceinline__ int here_only(int x) {
   asm volatile("" : "+r"(x));
   __builtin_assume(x >= 0);
   return x;
 }
 
-// A kernel may be launched before the one before it has ended (`Launch`). Some block of every such kernel waits for
-// that, and the next one may come when all blocks have waited or ended: so when a kernel begins, all but the one before
-// it have ended, and what they wrote is there (asked for past the cache of the multiprocessor, which may be older).
-// Before `wait_for_previous` a kernel reads nothing that the one before it writes, and writes nothing that it touches.
+// A kernel may be launched before the previous one has ended (`Launch`). In every such kernel some block waits for that
+// end, and the next kernel may start only when all blocks have waited or ended. So when a kernel starts, every kernel
+// but the previous one has ended, and what they wrote can be read (past the multiprocessor's own cache, which may be
+// out of date). Before `wait_for_previous` a kernel reads nothing that the previous one writes, and writes nothing that
+// it touches.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory");
@@ -36,8 +38,8 @@ __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
   return address;
 }
 
-// The cluster's blocks meet: what a block did with its own shared memory, mailboxes among it, is done when others write
-// there. It orders nothing else; a `sync` of the cluster does, and takes as long as a fence for the whole device.
+// The cluster's blocks meet: each has finished with its own shared memory and mailboxes before others write there. This
+// orders nothing else. A `sync` of the cluster would, and takes as long as a fence for the whole device.
 __device__ __forceinline__ void arrive_at_meeting() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   __threadfence_block();
@@ -45,10 +47,10 @@ __device__ __forceinline__ void arrive_at_meeting() {
 }
 __device__ __forceinline__ void end_meeting() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
-// A place where a block waits for numbers that the blocks of its cluster, itself among them, store into its shared
-// memory, or that are copied there: each announces its bytes when it has arrived. Lighter than a `sync` of the cluster,
-// which is a fence for all memory. A store for the next time must never be made before every block has waited for the
-// last: else bytes of two times are counted together.
+// Where a block waits for numbers that the blocks of its cluster (itself included) store into its shared memory, or
+// that are copied there; the box counts the bytes that arrive. Lighter than a `sync` of the cluster, which is a fence
+// for all memory. Nobody may store for the next round before every block has waited for this one: the box would count
+// bytes of two rounds together.
 class Mailbox {
  public:
   __device__ void set_up() const { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory"); }
@@ -70,8 +72,8 @@ class Mailbox {
   unsigned long long words_;
 };
 
-// Neighbouring bytes, a multiple of 16, from global memory to this block's shared memory, by one thread: the box, which
-// must expect them, knows when they are there. Earlier use of the place must have ended (a barrier).
+// One thread copies neighbouring bytes (a multiple of 16) from global memory to this block's shared memory. The box,
+// which must expect them, knows when they have arrived. Earlier uses of the destination must have ended (a barrier).
 __device__ __forceinline__ void copy_bytes(void* shared, const void* global, int bytes, const Mailbox& box) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
@@ -80,7 +82,7 @@ __device__ __forceinline__ void copy_bytes(void* shared, const void* global, int
                : "memory");
 }
 
-// By one thread: then the block needs a barrier, and the cluster must meet, this thread among all
+// Called by one thread. Afterwards the block needs a barrier and the cluster must meet, this thread included
 // (`arrive_at_meeting`).
 template <int count>
 __device__ __forceinline__ void set_up_boxes(const Mailbox* boxes) {
@@ -120,7 +122,7 @@ __device__ __forceinline__ void send(double* place, const Mailbox& box, int rank
       "l"(__double_as_longlong(value)), "r"(remote_address(&box, rank))
       : "memory");
 }
-// Two or four words at once, to addresses of another block's: what costs is the number of stores, not of bytes.
+// Two or four words at once, to another block's addresses: the number of stores costs time, not the number of bytes.
 __device__ __forceinline__ void send(unsigned place, unsigned box, uint2 words) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(place),
                "r"(words.x), "r"(words.y), "r"(box)

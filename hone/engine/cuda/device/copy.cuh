@@ -12,7 +12,7 @@ __device__ __forceinline__ void copy_async(T* shared, const T* global) {
 }
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// 16 bytes to an address in shared memory; of those that are not inside nothing is read, and they become zero
+// 16 bytes to an address in shared memory; those outside are not read and become zero
 __device__ __forceinline__ void copy_async(unsigned to, const void* from, bool inside) {
   const int bytes = inside ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");

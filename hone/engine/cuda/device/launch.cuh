@@ -15,8 +15,8 @@ inline int device_attribute(cudaDeviceAttr which) {
 // Whether the device knows clusters and launches ahead, and this program has code for such: compute capability 9.0.
 bool has_clusters();
 
-// A launch of blocks of so many threads, in clusters of so many blocks; `ahead`: of the end of the kernel before it,
-// where the device can (`wait_for_previous`).
+// A launch of blocks of `block` threads in clusters of `cluster` blocks. `ahead`: it may begin before the previous
+// kernel ends, where the device can do that (`wait_for_previous`).
 struct Launch {
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config = {};
@@ -38,7 +38,7 @@ struct Launch {
   Launch& operator=(const Launch&) = delete;
 };
 
-// How many clusters of a kernel the device, or the part of it that we have, holds at a time.
+// How many clusters of a kernel the device (or the part of it that is ours) holds at a time.
 template <class Kernel>
 int resident_clusters(Kernel kernel, int cluster, int block, int bytes) {
   const Launch launch(cluster, cluster, block, bytes, nullptr, false);
@@ -61,7 +61,7 @@ class Queue {
   cudaStream_t stream_ = nullptr;
 };
 
-// Launches that are recorded once and replayed; none as long as nothing is recorded.
+// Launches that are recorded once and then replayed. Empty until something is recorded.
 class Graph {
  public:
   Graph() = default;

@@ -56,8 +56,8 @@ __device__ __forceinline__ float slope(Activation activation, float h) {
   }
 }
 
-// f(choice) where the compiler knows the choice: it is made before many numbers, not at each of them. Halves are of
-// ReLUs and of Bernoullis only (`suits_halves`).
+// Calls f with a choice that the compiler knows, so that it is made once before a loop and not for each number. Halves
+// serve ReLUs and Bernoullis only (`suits_halves`).
 template <bool halves, class F>
 __device__ __forceinline__ auto with_activation(Activation activation, F f) {
   using enum Activation;

@@ -23,8 +23,8 @@ inline void check(cudaError_t status, const char* doing) {
   throw Error(text);
 }
 
-// Copies that are complete when they return. Without the wait a copy from the host may still be under way, and queues
-// that do not block, as ours, would not wait for it.
+// Copies that are complete when they return. Without the wait a copy from the host might still be under way, and
+// non-blocking streams such as ours would not wait for it.
 template <class T>
 void copy_to(T* to, std::span<const T> values, const char* doing) {
   if (values.empty()) return;
@@ -42,7 +42,7 @@ std::vector<std::remove_const_t<T>> copy_of(T* from, std::size_t count, const ch
   return values;
 }
 
-// A pointer so many floats further on: from a run's array to another's.
+// The pointer `floats` floats further on: from one run's array to another's.
 template <class T>
 __host__ __device__ T* at(T* pointer, std::size_t floats) {
   return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(pointer)) + 4 * floats);

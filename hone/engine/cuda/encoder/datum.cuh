@@ -45,6 +45,11 @@ __device__ __forceinline__ double inverse_of(double s) {
   return x * (2 - s * x);
 }
 
+// x cut at ± bound; a NaN stays one (fmin and fmax would hide it).
+__device__ __forceinline__ double bounded(double x, double bound) {
+  return x < -bound ? -bound : x > bound ? bound : x;
+}
+
 // log_normalizer = D/2 log 2π + Σ log s, and the whitened squares at z0 and at z_t
 struct DatumSums {
   double log_normalizer, square0, square_t;
@@ -105,7 +110,7 @@ __device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSp
       sd += c * (e * e - 1) * inverse + (spec.analytic ? weight * inverse : 0);
     }
     if (o.start_score) {
-      const double c = -alpha * weight * fmin(fmax(centred[1], -o.score_bound), o.score_bound);
+      const double c = -alpha * weight * bounded(centred[1], o.score_bound);
       mean += c * e * inverse;
       sd += c * (e * e - 1) * inverse;
     }

@@ -16,8 +16,8 @@ static __device__ __noinline__ void clear_floats(float* from, int count) {
   for (int i = threadIdx.x; i < count; i += threads) from[i] = 0;
 }
 
-// `count` rows of so many floats, a multiple of four, to shared memory, each by 2^log_sharing threads: there after
-// `wait_for_copies` and a barrier.
+// Copies `count` rows of `width` floats (a multiple of four) to shared memory, each by 2^log_sharing threads. They have
+// arrived after `wait_for_copies` and a barrier.
 template <int log_sharing>
 static __device__ __noinline__ void copy_rows(float* to, int stride, const float* from, int ld, int width, int count) {
   const int col = 4 * (static_cast<int>(threadIdx.x) & ((1 << log_sharing) - 1));

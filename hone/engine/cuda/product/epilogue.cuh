@@ -50,8 +50,8 @@ __device__ __forceinline__ void put_pair(__half* to, int n, float x, float y) {
   *reinterpret_cast<unsigned*>(to + n) = packed(x, y);
 }
 
-// Epilogues take two neighbours of C at a time: epilogue(m, n, column(n), load(m, n), c, inside), n even, where so many
-// of the two are inside. E is the type of what they write, and of a layer's values. `column` is called once per column,
+// Epilogues take two neighbours of C at a time: epilogue(m, n, column(n), load(m, n), c, inside), n even; `inside` of
+// the two exist. E is the type of what they write, and of a layer's values. `column` is called once per column,
 // `load` perhaps long before the epilogue. Padding of rows stays 0. If an epilogue `sums_rows`, it returns what it adds
 // to the sum of row_sum_columns neighbours (0 if not inside), and row_sum(m, part, sum) is called once. `chosen` calls
 // f with an epilogue whose Choice the compiler knows: only those have elements.

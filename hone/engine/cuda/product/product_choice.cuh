@@ -21,8 +21,8 @@ constexpr TilePace tile_pace(Math math) {  // float32 has three products
   return tf32 ? TilePace{0.168, 0.10} : TilePace{0.306, 0.168};
 }
 
-// About how long so many products of a shape take side by side, in µs without the launch: what the busiest
-// multiprocessor has to do.
+// About how long `count` products of one shape take side by side, in µs without the launch: the time of the busiest
+// multiprocessor.
 template <class T>
 double tile_time(int m, int n, int k_bytes, int count, Math math) {
   static const int processors = device_attribute(cudaDevAttrMultiProcessorCount);

@@ -10,8 +10,8 @@ namespace hone::cuda {
 // C (m, n) = A Bᵀ by tiles, A (m, k) and B (n, k): a warp's fragments come by `ldmatrix`, for halves and for floats in
 // the same way: a fragment has 32 bytes of a row.
 
-// A block's share of C and a warp's share of that; a multiprocessor has so many of them at a time (in float32 as many
-// as registers allow). Of k a stage has 128 bytes of every row.
+// A block's share of C (m, n) and a warp's share of that. A multiprocessor holds `resident` blocks at a time (in
+// float32 as many as registers allow). A stage holds 128 bytes of k from every row.
 template <int M, int N, int WM, int WN, int resident_>
 struct Tile {
   static constexpr int m = M, n = N, warp_m = WM, warp_n = WN, resident = resident_, stages = 3;

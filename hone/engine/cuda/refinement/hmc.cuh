@@ -97,7 +97,7 @@ struct ChainArrays {
     return c;
   }
 
-  // Takes memory for so many chains: (chains, dimensions), (chains, padded), (sums, chains).
+  // Takes memory for the chains: (chains, dimensions), (chains, padded), (sums, chains).
   void place(Arena& arena, int chains, int dimensions, int padded, int sums) {
     count = chains;
     latent = dimensions;

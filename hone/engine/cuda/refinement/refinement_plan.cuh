@@ -72,7 +72,7 @@ struct Surroundings {
   EncodeShape encode;
   AscendShape ascend;
   int begin = 0, draws = 0, bytes = 0;  // of shared memory: theirs, q's draws, and with what lies before
-  int stage = 0, staged = 0;            // where so many of a thread's own fragments wait while the encoder runs
+  int stage = 0, staged = 0;            // where a thread's own fragments wait while the encoder runs, and how many
 };
 
 struct RefinementSpec {

@@ -53,7 +53,7 @@ struct TwoHiddenLayers {
   };
   static constexpr int packed_blocks = blocks;  // each has fragments of its own
 
-  // Where the tile of a layer's weights from 16 inputs to 16 outputs lies, of a layer whose outputs are so many.
+  // Where the tile of weights from 16 inputs to 16 outputs lies, in a layer with this many `outputs`.
   static __device__ PackedTile forward(int layer, int in, int out, int outputs) {
     if (layer == 0) return {0, blocks, first_forward + in, out, false};  // in = 0
     if (layer == 1) return {out % blocks, 1, in_shared + in, second_warp + out / blocks, true};

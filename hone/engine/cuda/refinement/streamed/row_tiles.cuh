@@ -12,7 +12,7 @@ namespace hone::cuda {
 inline constexpr int tile_lines = 32;    // of 16 bytes
 inline constexpr int hidden_steps = 13;  // tiles of a hidden layer's units: up to 208
 
-// Line i of a layer's tiles, of so many steps of inputs.
+// Line i of a layer's tiles; `steps` tiles cover the layer's inputs.
 __device__ __forceinline__ uint4 packed_line(const float* parameters, const Layer& layer, int steps, int i) {
   const int tile = i / tile_lines, line = i % tile_lines;
   const int to = 16 * (tile / steps) + line / 16 * 8 + line % 8, from = 16 * (tile % steps) + line / 8 % 2 * 8;
@@ -51,7 +51,7 @@ __device__ __forceinline__ Matrices load_tile(const uint4* tile) {
   return r;
 }
 
-// Sums of 16 output units, of all inputs. Even and odd tiles apart: fewer wait for each other.
+// Sums of 16 output units over all inputs. Even and odd tiles have their own sums, so that fewer wait for each other.
 template <int steps>
 __device__ __forceinline__ void forward(Sums (&c)[2], const Rows (&h)[steps], const uint4* tiles) {
   Sums odd[2] = {};

@@ -5,11 +5,11 @@
 
 namespace hone::cuda {
 
-// For many chains at a time, of many runs or of a large batch, where what counts is how much a multiprocessor does, not
-// how soon: a block alone carries 16 chains. Hidden layers are shared out over its warps by 16 units, and so are the
-// pixels, of which a warp goes forward and back in one go. With hidden layers the last one's tiles, 16 pixels' biases
-// behind them, stream from the device's cache, two ahead, each to the warp that needs it; all others, and those of
-// decoders without hidden layers, stay in shared memory. Data are kept as bits.
+// For many chains at a time (many runs or a large batch), where throughput counts and not latency: one block carries 16
+// chains on its own. Its warps share the hidden layers in groups of 16 units, and the pixels likewise; a warp takes its
+// pixels forward and back in one go. If there are hidden layers, the output layer's tiles, each followed by the biases
+// of its 16 pixels, stream from the device's cache, two ahead, to the warp that needs them. All other tiles, and those
+// of decoders without hidden layers, stay in shared memory. Data are kept as bits.
 template <bool hidden_>
 struct StreamedShape {
   static constexpr bool hidden = hidden_;
@@ -242,7 +242,7 @@ class StreamedDecoder {
     read(h, at().first);
     layer(1, Shape::first_tiles, h, at().second);
   }
-  // The warp's own pixels: log p there and, in the sums of all units below, what their residuals are worth.
+  // The warp's own pixels: log p, and what their residuals add to the sums of all units below.
   template <bool records>
   __device__ __forceinline__ void pass_pixels(bool wants_value, const double* value, const Rows (&h)[last_steps],
                                               Sums (&gradient_below)[2 * last_steps]) {
@@ -286,7 +286,8 @@ class StreamedDecoder {
       if (t() == 0) reinterpret_cast<float*>(shared_ + at().values)[warp_ * NC + chain(half)] = sum;
     }
   }
-  // All warps' sums meet where their tiles lay; then every warp has its own units' deltas, and the next tiles may come.
+  // Adds up all warps' sums in the memory of their tiles. Then every warp has its own units' deltas, and the next tiles
+  // may be loaded.
   template <bool records>
   __device__ __forceinline__ void backward_hidden(const Sums (&gradient_below)[2 * last_steps]) {
     constexpr int of_warp = Shape::stages * Shape::pair_lines;
