@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "app/run/paper/configs.hpp"
 
 namespace hone {
@@ -41,7 +43,7 @@ std::vector<BestRow> best_rows(const TrainingChoice& choice) {
   std::vector<BestRow> rows;
   for (const std::string model : {"lmf", "vae"})
     for (const std::string data : {"mnist", "fashion"}) {
-      const std::string name = model + "-" + data;
+      const std::string name = fmt::format("{}-{}", model, data);
       TrainRunConfig config = shortened(shipped_config("best/" + name + ".toml"), scale.table1_iterations);
       config.engine = choice.engine;
       config.threads = choice.threads;
