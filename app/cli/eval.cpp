@@ -97,15 +97,18 @@ void EvalCommand::run() {
   if (ais || ais_only) options.annealing = annealing;
   options.data_dir = data_dir;
   if (points > 0) options.points = points;
+  options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
   if (!quiet) {
     options.progress = Progress::style_for(stderr, false);
-    options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    options.say = options.warn;
   }
   const RunEvaluation evaluation = evaluate_run(folder, options);
   if (json)
     fmt::print("{}", evaluation.json);
   else
     print_table(evaluation);
+  if (!evaluation.not_written.empty())
+    throw Error("the results above are not in the folder: " + evaluation.not_written);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "app/cli/commands.hpp"
 #include "hone/base/error.hpp"
@@ -29,6 +30,14 @@ std::string suggestion(const CLI::App& app, const std::string& argument) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     known.push_back(command->get_name());
   return hone::did_you_mean(argument.substr(0, argument.find('=')), known);
+}
+
+// The option that took the next option for its value: --seed in "--seed --out x"; empty: none.
+std::string option_without_value(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.starts_with("--") && app.get_option_no_throw(value)) return option->get_name();
+  return "";
 }
 
 int usage_error(const CLI::App& program, const std::string& message) {
@@ -78,6 +87,10 @@ int main(int argc, char** argv) {
   hone::add_data_command(program);
   hone::add_bench_command(program);
   hone::add_info_command(program);
+  if (argc == 1) {
+    fmt::print("{}", program.help());
+    return 0;
+  }
   try {
     program.parse(argc, argv);
     if (std::fflush(stdout) != 0) throw hone::Error("cannot write to standard output");
@@ -87,6 +100,8 @@ int main(int argc, char** argv) {
     // Report an unknown argument first, even if the parser complains about a missing one.
     const std::vector<std::string> unexpected = program.remaining(true);
     if (unexpected.empty() && wants_subcommand(innermost(program))) return missing_subcommand(innermost(program));
+    if (const std::string option = option_without_value(innermost(program)); !option.empty())
+      return usage_error(program, option + " needs a value");
     if (unexpected.empty()) return usage_error(program, message_of(error));
     return usage_error(program, fmt::format("unknown argument '{}'{}", unexpected.front(),
                                             suggestion(innermost(program), unexpected.front())));
@@ -95,6 +110,9 @@ int main(int argc, char** argv) {
     return ended.code;
   } catch (const hone::InputError& error) {
     fmt::print(stderr, "hone: {}\n", error.what());
+    return bad_input;
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "hone: {}: {}\n", error.path1().string(), error.code().message());
     return bad_input;
   } catch (const std::exception& error) {
     fmt::print(stderr, "hone: {}\n", error.what());

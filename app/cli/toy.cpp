@@ -7,6 +7,7 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
 #include "app/report/contours.hpp"
+#include "hone/base/error.hpp"
 
 namespace hone {
 namespace {
@@ -22,6 +23,7 @@ struct ToyCommand {
 
   void run();
   void print_table(const ToyResult& result) const;
+  void print_places(const RunFolder& folder, bool drawn) const;
 
   ToyConfig config;
   Settings settings;
@@ -72,7 +74,11 @@ void ToyCommand::run() {
     fmt::print("{}", result.to_json());
   else
     print_table(result);
-  if (quiet) return;
+  if (!quiet) print_places(folder, drawn);
+  if (!result.trouble.empty()) throw Error(result.trouble);
+}
+
+void ToyCommand::print_places(const RunFolder& folder, bool drawn) const {
   fmt::print(stderr, "run folder: {}\n", folder.path().string());
   if (drawn) fmt::print(stderr, "picture: {}\n", (folder.path() / "figures" / "contours.png").string());
   if (!no_figure && !drawn)

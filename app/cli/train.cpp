@@ -162,8 +162,9 @@ std::vector<TrainOutcome> TrainCommand::trained(const std::vector<SeedRun>& list
   options.data_dir = data_dir;
   options.resume = resume ? Resume::yes : Resume::no;
   options.stop = &stop_signal;
+  options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
   if (!quiet) {
-    options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    options.say = options.warn;
     options.progress = Progress::style_for(stderr, false);
   }
   const SignalNote note;

@@ -125,8 +125,10 @@ RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& 
 }  // namespace
 
 RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& options) {
-  const auto say = options.say ? options.say : [](const std::string&) {};
-  const auto model = load_model(folder, options.data_dir, options.threads, say);
+  const std::function<void(const std::string&)> nobody = [](const std::string&) {};
+  const auto& say = options.say ? options.say : nobody;
+  if (fs::exists(folder)) RunFolder::check(folder, Reuse::run);  // before the work, whose results go there
+  const auto model = load_model(folder, options.data_dir, options.threads, options.warn ? options.warn : nobody);
   const DataSet& data = split_of(model->data, options.split);
   Json summary = summary_of(folder / "summary.json");
   const int points = std::min(data.size(), options.points.value_or(data.size()));
@@ -143,7 +145,8 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
                        .config = options.importance,
                        .summary = {},
                        .annealing = {},
-                       .json = {}};
+                       .json = {},
+                       .not_written = {}};
   try {
     if (options.importance) {
       EvaluationConfig config = *options.importance;
@@ -159,9 +162,13 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
   Json& entry = summary[options.split + "_log_likelihood"];
   entry = json_of(result, entry);
   result.json = entry.dump(2) + "\n";
-  write_file(folder / "summary.json", summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (options.split == "test" && result.summary)
-    add_test_row(folder, result.iteration, *result.config, *result.summary);
+  try {
+    write_file(folder / "summary.json", summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    if (options.split == "test" && result.summary)
+      add_test_row(folder, result.iteration, *result.config, *result.summary);
+  } catch (const Error& error) {
+    result.not_written = error.what();
+  }
   return result;
 }
 

@@ -26,6 +26,7 @@ struct EvaluateOptions {
   int threads = 1;
   const std::atomic<int>* stop = nullptr;  // not 0: throws Stopped and writes nothing
   std::function<void(const std::string&)> say = {};
+  std::function<void(const std::string&)> warn = {};  // also if quiet
   ProgressStyle progress = ProgressStyle::quiet;
 };
 
@@ -50,7 +51,8 @@ struct RunEvaluation {
   std::optional<EvaluationConfig> config;
   std::optional<EvaluationSummary> summary;  // by importance sampling, if requested
   std::optional<RunAnnealing> annealing;     // if requested
-  std::string json;  // the entry test_log_likelihood of summary.json: these results, and older ones that it kept
+  std::string json;         // the entry test_log_likelihood of summary.json: these results, and older ones that it kept
+  std::string not_written;  // why the folder did not take the results; empty: it did
 };
 
 // Evaluates the model of a run folder and adds the results to its summary.json. Other entries stay, and so do results

@@ -70,6 +70,14 @@ void Progress::update(std::int64_t done, const std::string& note) {
   shown_fifth_ = fifth;
 }
 
+void Progress::remark(const std::string& text) {
+  if (style_ == ProgressStyle::quiet) return;
+  if (line_open_) fmt::print(out_, "\n");
+  line_open_ = false;
+  fmt::print(out_, "{}\n", text);
+  std::fflush(out_);
+}
+
 std::string pace_text(double per_second) {
   if (per_second >= 1e6) return fmt::format("{:.1f} M", per_second / 1e6);
   if (per_second >= 1e4) return fmt::format("{:.0f} k", per_second / 1e3);

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "app/run/json.hpp"
 #include "hone/base/file.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/base/spelling.hpp"
@@ -78,11 +79,8 @@ std::vector<int> parse_list(std::string text, const Bounds& bounds) {
 
 std::string print(const std::vector<int>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
-std::string print(const std::string& text) {
-  std::ostringstream out;
-  out << toml::value<std::string>(text);
-  return out.str();
-}
+// As JSON writes it, which TOML reads too: one line, whatever the text.
+std::string print(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string text_of(const toml::array& array) {
   std::string text;
@@ -239,8 +237,7 @@ const Settings::Entry& Settings::find(std::string_view key, const std::string& o
 std::string Settings::text(std::string_view key) const {
   const Entry& entry = find(key, "settings");
   const std::string value = entry.print();
-  const bool quoted = entry.kind == Entry::Kind::text && value.size() >= 2;
-  return quoted ? value.substr(1, value.size() - 2) : value;
+  return entry.kind == Entry::Kind::text && value.size() >= 2 ? Json::parse(value).get<std::string>() : value;
 }
 
 void Settings::set(std::string_view key, const std::string& text, const std::string& origin) {

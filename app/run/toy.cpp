@@ -74,6 +74,15 @@ void train(Fit& fit, const ToyConfig& config, bool refines, CsvFile* metrics, Pr
   }
 }
 
+// What went wrong with a fit that ended far below its start; empty: nothing. By the VCD the ELBO may end a little
+// below.
+std::string trouble_of(double elbo_at_start, const Divergence& value) {
+  constexpr double far = 100;  // nats
+  if (value.elbo.mean >= elbo_at_start - far) return "";
+  return fmt::format("the fit diverged: its ELBO ended at {:.3g} and began at {:.3g}; try smaller learning rates",
+                     value.elbo.mean, elbo_at_start);
+}
+
 void describe_family(const Family& family, bool mixture, ToyResult& result) {
   result.mean.resize(family.dimension());
   result.sd.resize(family.dimension());
@@ -198,6 +207,12 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   const auto family = starting_family(config);
   const PhiloxSource random(config.seed);
   const FitConfig settings = fit_config(config);
+  DivergenceConfig values{.kernel = settings.kernel,
+                          .steps = config.steps,
+                          .step_size = *config.step_size,
+                          .draws = 100,
+                          .threads = config.threads};
+  const double elbo_at_start = estimate_divergence(*target, *family, values, random).elbo.mean;
   Fit fit(*target, *family, settings, random);
 
   ToyResult result;
@@ -208,16 +223,15 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   result.seconds = watch.seconds();
   result.iterations_per_second = *config.iterations / std::max(result.seconds, 1e-9);
 
-  const double step_size = !refines && config.adapt != Adapt::off
-                               ? tuned_step_size(*target, *family, *settings.kernel, settings.refine, random)
-                               : fit.step_size();
-  const Divergence value = estimate_divergence(*target, *family,
-                                               {.kernel = settings.kernel,
-                                                .steps = config.steps,
-                                                .step_size = step_size,
-                                                .draws = config.value_draws,
-                                                .threads = config.threads},
-                                               random);
+  // A step size of its own: the last one of the fit is a matter of chance, and the VCD depends on it.
+  values.step_size = config.adapt == Adapt::off
+                         ? *config.step_size
+                         : tuned_step_size(*target, *family, *settings.kernel, settings.refine, random);
+  values.draws = config.value_draws;
+  if (progress)
+    progress->remark(
+        fmt::format("final values from {} draws", static_cast<std::int64_t>(family->components()) * values.draws));
+  const Divergence value = estimate_divergence(*target, *family, values, random);
   if (!std::isfinite(value.elbo.mean))
     throw Error("q has left all places where the target is finite; try smaller learning rates");
   result.target = name_of(targets, config.target);
@@ -231,7 +245,8 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   result.vcd = value.vcd;
   result.elbo = value.elbo;
   result.acceptance = value.acceptance;
-  result.step_size = step_size;
+  result.step_size = values.step_size;
+  result.trouble = trouble_of(elbo_at_start, value);
   result.rejected_nonfinite = fit.rejected_nonfinite() + value.rejected_nonfinite;
   result.dropped_draws = fit.dropped_draws() + value.dropped_draws;
   if (folder) folder->write("summary.json", result.to_json());

@@ -68,6 +68,7 @@ struct ToyResult {
   Estimate vcd, elbo;                    // estimated afresh with a frozen step size; vcd is the α = 1 value
   double acceptance = 0, step_size = 0;  // of those estimates
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;  // of training and of those estimates
+  std::string trouble;                                     // what went wrong; empty: nothing
   double seconds = 0, iterations_per_second = 0;
 
   std::string to_json() const;

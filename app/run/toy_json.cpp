@@ -29,6 +29,7 @@ std::string ToyResult::to_json() const {
   json["step_size"] = step_size;
   json["rejected_nonfinite"] = rejected_nonfinite;
   json["dropped_draws"] = dropped_draws;
+  if (!trouble.empty()) json["trouble"] = trouble;
   json["seconds"] = seconds;
   json["iterations_per_second"] = iterations_per_second;
   json["machine"] = host_text();
@@ -60,6 +61,7 @@ ToyResult ToyResult::from_json(const std::string& text, const std::filesystem::p
     r.step_size = number(json.at("step_size"));
     r.rejected_nonfinite = json.at("rejected_nonfinite");
     r.dropped_draws = json.at("dropped_draws");
+    r.trouble = json.value("trouble", "");
     r.seconds = number(json.at("seconds"));
     r.iterations_per_second = number(json.at("iterations_per_second"));
     return r;

@@ -6,8 +6,10 @@
 #include <deque>
 #include <set>
 
+#include "app/run/json.hpp"
 #include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
 #include "hone/engine/engines.hpp"
 
 namespace hone {
@@ -328,6 +330,11 @@ std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path&
                                          const std::function<void(const std::string&)>& say) {
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
+  const Json summary = fs::exists(folder / "summary.json") ? parse_json(read_file(folder / "summary.json")) : Json();
+  for (const auto& [key, command] : {std::pair{"verdict", "fit"}, {"target", "toy"}})
+    if (summary.is_object() && summary.contains(key))
+      throw InputError(
+          fmt::format("{}: this is a folder of hone {}; expected one of hone train", folder.string(), command));
   auto model = std::make_unique<TrainedModel>();
   model->config = read_train_config(folder / "config.toml", threads);
   const auto found = find_checkpoint(folder, say);

@@ -23,9 +23,10 @@ enum class Resume { no, yes };
 struct TrainOptions {
   std::filesystem::path data_dir = {};  // searched first for data, unless empty
   Resume resume = Resume::no;
-  int side_by_side = 0;                              // runs that train as one group; 0: as many as suit the engine
-  const std::atomic<int>* stop = nullptr;            // not 0: end after the current iterations
-  std::function<void(const std::string&)> say = {};  // receives remarks for the user
+  int side_by_side = 0;                               // runs that train as one group; 0: as many as suit the engine
+  const std::atomic<int>* stop = nullptr;             // not 0: end after the current iterations
+  std::function<void(const std::string&)> say = {};   // receives remarks for the user
+  std::function<void(const std::string&)> warn = {};  // receives what the user must know, also if quiet
   ProgressStyle progress = ProgressStyle::quiet;
   std::shared_ptr<const DataSplits> data = {};  // in memory; none: what the configuration names
   // Told of iterations made and asked for, and the figures of now, about ten times per second.

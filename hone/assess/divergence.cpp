@@ -88,7 +88,10 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
 
 double tuned_step_size(const Target& target, const Family& family, const Kernel& kernel, const RefineConfig& config,
                        const RandomSource& random) {
-  constexpr int refinements = 2000, draws_each = 4;
+  constexpr std::uint32_t most = 2000, least = 100;
+  constexpr int draws_each = 4;
+  const auto components = static_cast<std::uint32_t>(family.components());
+  const std::uint32_t refinements = std::clamp(20 * most / components, least, most);
   Team team(1);
   Refiner refiner(
       kernel,
@@ -96,13 +99,15 @@ double tuned_step_size(const Target& target, const Family& family, const Kernel&
       team);
   Draws draws(family.dimension(), family.components(), draws_each);
   Chains chains(family.dimension(), draws.count());
+  Moments log_size;
   for (std::uint32_t i = 1; i <= refinements; ++i) {
     family.draw(random, assessment_iteration + i, draws);
     chains.z = draws.z;
     target.evaluate(chains.z, refiner.wants(), chains.value, chains.gradient);
     refiner.refine(target, chains.view(), draws.count(), assessment_iteration + i, random);
+    if (2 * i > refinements) log_size.add(std::log(refiner.step_size()));
   }
-  return refiner.step_size();
+  return std::exp(log_size.mean());
 }
 
 }  // namespace hone

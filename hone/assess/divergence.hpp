@@ -35,8 +35,8 @@ struct Divergence {
 Divergence estimate_divergence(const Target& target, const Family& family, const DivergenceConfig& config,
                                const RandomSource& random);
 
-/// A step size at which refinements of q's draws are accepted about as often as `config` aims at, for a q that was
-/// fitted without refining. It starts from config.step_size and is adapted between refinements.
+/// A step size at which refinements of q's draws are accepted about as often as `config` aims at. It starts from
+/// config.step_size and is adapted between refinements; the result is the average of the second half.
 double tuned_step_size(const Target& target, const Family& family, const Kernel& kernel, const RefineConfig& config,
                        const RandomSource& random);
 

@@ -255,6 +255,29 @@ TEST_F(Train, SignalsEndWithACheckpointAndTheirExitCode) {
   EXPECT_EQ(checkpoint("run"), checkpoint("whole"));
 }
 
+TEST_F(Train, ADamagedCheckpointIsToldOfEvenIfQuiet) {
+  EXPECT_EQ(hone("train c.toml --out run --set checkpoint.every=50 --quiet").code, 0);
+  std::string bytes = read("run/checkpoint.safetensors");
+  bytes[bytes.size() / 2] ^= 1;
+  write_file(folder.path() / "run" / "checkpoint.safetensors", bytes);
+  for (const std::string command :
+       {"eval run --samples 10 --points 2 --quiet", "train c.toml --out run --resume --quiet"}) {
+    const Outcome outcome = hone(command);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("the checksum is wrong"), std::string::npos) << command << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find("the previous one is good"), std::string::npos) << command;
+  }
+}
+
+TEST_F(Train, ResultsThatCannotBeWrittenAreStillPrinted) {
+  EXPECT_EQ(hone("train c.toml --out run --quiet").code, 0);
+  // No file may grow: what a full disk is to write_file. The table goes to a pipe.
+  const Outcome outcome =
+      shell("{ trap '' XFSZ; ulimit -f 0; \"$HONE\" eval run --samples 10 --points 2 --quiet; } 2>&1 | cat");
+  EXPECT_NE(outcome.out.find("equal mixture"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("the results above are not in the folder"), std::string::npos) << outcome.out;
+}
+
 TEST_F(Train, KilledAtAnyMomentItGoesOnWithTheSameBits) {
   EXPECT_EQ(hone("train c.toml --out whole --quiet").code, 0);
   std::srand(11);

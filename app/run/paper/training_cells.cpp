@@ -118,14 +118,16 @@ void run_cell(const fs::path& experiment, const TrainingCell& cell, const Traini
     const fs::path folder = cell.folder(experiment, seed);
     const Json summary = summary_of(folder, cell, seed);
     if (iterations_made(summary) != cell.config.iterations || !needs_evaluation(summary, cell)) continue;
-    evaluate_run(folder, {.importance = evaluation_of(summary, cell) ? std::nullopt : cell.evaluation,
-                          .annealing = cell.annealing ? std::optional(AnnealingOptions{*cell.annealing}) : std::nullopt,
-                          .points = cell.evaluation->points,
-                          .data_dir = options.data_dir,
-                          .threads = *cell.config.threads,
-                          .stop = options.stop,
-                          .say = options.say,
-                          .progress = options.progress});
+    const RunEvaluation evaluation = evaluate_run(
+        folder, {.importance = evaluation_of(summary, cell) ? std::nullopt : cell.evaluation,
+                 .annealing = cell.annealing ? std::optional(AnnealingOptions{*cell.annealing}) : std::nullopt,
+                 .points = cell.evaluation->points,
+                 .data_dir = options.data_dir,
+                 .threads = *cell.config.threads,
+                 .stop = options.stop,
+                 .say = options.say,
+                 .progress = options.progress});
+    if (!evaluation.not_written.empty()) throw Error(evaluation.not_written);
     stop_if_asked();
   }
   if (!failures.empty()) throw Error(failures);
