@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 
+#include "hone/base/scalar.hpp"
 #include "hone/fit/checked_fit.hpp"
 #include "hone/fit/q_geometry.hpp"
 
@@ -54,21 +54,9 @@ Score score_of_draws(const CheckedFit& fit, const Reference& reference) {
   return score;
 }
 
-struct Side {
-  Score score;
-  std::int64_t gradients = 0;
-  std::optional<std::int64_t> reached;  // gradients when every mean was within 0.1 sd, for the first time
-
-  void see(const Score& s, std::int64_t spent) {
-    score = s;
-    gradients = spent;
-    if (s.mean <= 0.1 && !reached) reached = spent;
-  }
-  std::string cells() const {
-    return fmt::format("{:.3f} | {:.2f}–{:.2f} | {} | {}", score.mean, score.narrow, score.wide, gradients,
-                       reached ? std::to_string(*reached) : "–");
-  }
-};
+std::string cells(const Score& score) {
+  return fmt::format("{:.3f} | {:.2f}–{:.2f}", score.mean, score.narrow, score.wide);
+}
 
 void run(const test::KnownPosterior& known, std::uint64_t seed, int threads) {
   const auto posterior = test::make_known(known);
@@ -76,23 +64,16 @@ void run(const test::KnownPosterior& known, std::uint64_t seed, int threads) {
   CheckedFitConfig config;
   config.fit.seed = seed;
   config.fit.threads = threads;
-  Side kl, vcd, refined;
-  PosteriorFitConfig alone = config.fit;
-  alone.budget.gradients /= 16;
-  fit_posterior(*posterior, alone, [&](const PosteriorFit& fit, const Stage* stage) {
-    if (!stage) return;
-    (stage->objective == "kl" ? kl : vcd).see(score_of_q(fit.q, *posterior, reference), fit.gradients);
-  });
-  // The cheap way to refined draws: 1000 of them from q by KL. Its cost counts for "to 0.1 sd" if it gets that close.
-  CheckedFitConfig cheap = config;
-  cheap.fit.objective = nullptr;
-  cheap.draws = 1000;
-  const CheckedFit few = fit_and_check(*posterior, cheap);
-  refined.see(score_of_draws(few, reference), few.gradients);
+  PosteriorFitConfig by_kl = config.fit;
+  by_kl.objective = nullptr;
+  const PosteriorFit kl = fit_posterior(*posterior, by_kl);
   const CheckedFit fit = fit_and_check(*posterior, config);
-  refined.see(score_of_draws(fit, reference), fit.gradients);
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} |\n", known.program, posterior->dimension(), seed, kl.cells(),
-             vcd.cells(), refined.cells(), name_of(fit.judgement.verdict));
+  double ess = infinity;
+  for (const ParameterSummary& s : fit.parameters) ess = std::min(ess, s.effective);
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {:.0f} | {} | {:.2f} | {} |\n", known.program,
+             posterior->dimension(), seed, cells(score_of_q(kl.q, *posterior, reference)), kl.gradients,
+             cells(score_of_q(fit.fit.q, *posterior, reference)), fit.fit.gradients,
+             cells(score_of_draws(fit, reference)), ess, fit.gradients, fit.seconds, name_of(fit.judgement.verdict));
   std::fflush(stdout);
 }
 
@@ -105,15 +86,11 @@ int main(int count, char** words) {
     return 2;
   }
   fmt::print(
-      "Each part: largest error of a mean in reference sds | smallest–largest ratio of sds | gradients | gradients "
-      "when "
-      "every mean was within 0.1 sd (of refined draws: 1000 from q by KL where they suffice, else the 4000 of the "
-      "whole "
-      "run)\n\n");
+      "Each part: largest error of a mean in reference sds | smallest–largest ratio of sds | gradients by then\n\n");
   fmt::print(
-      "| posterior | D | seed | KL: mean | sd | gradients | to 0.1 sd | VCD: mean | sd | gradients | to 0.1 sd | "
-      "refined: mean | sd | gradients | to 0.1 sd | verdict |\n");
-  fmt::print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "| posterior | D | seed | KL: mean | sd | gradients | VCD: mean | sd | gradients | refined: mean | sd | ESS | "
+      "gradients | seconds | verdict |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const auto& known : test::known_posteriors()) {
     if (count > 3 && known.program.find(words[3]) == std::string::npos) continue;
     for (int seed = 1; seed <= seeds; ++seed) run(known, static_cast<std::uint64_t>(seed), threads);

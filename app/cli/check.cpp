@@ -76,14 +76,16 @@ void print_judgement(const Judgement& judgement, const Findings& f) {
   fmt::print(
       "\nrefined draws: nested R-hat {:.4f} over {} super-chains, drift {:.1f} of {:.1f} standard errors "
       "allowed,\n"
-      "  acceptance {:.2f}, {} of {} trajectories diverged, BFMI {:.2f}\n",
-      f.chains.nested_rhat, f.chains.super_chains, f.chains.drift, f.chains.drift_limit, f.chains.acceptance,
-      f.chains.divergences, f.chains.proposals, f.chains.bfmi);
+      "  {:.0f} effective draws for means, {:.0f} for tails, acceptance {:.2f}, {} of {} trajectories diverged, BFMI "
+      "{:.2f}\n",
+      f.chains.nested_rhat, f.chains.super_chains, f.chains.drift, f.chains.drift_limit, f.chains.effective,
+      f.chains.tail_effective, f.chains.acceptance, f.chains.divergences, f.chains.proposals, f.chains.bfmi);
   fmt::print("q against them: {:>6}{:>12}{:>10}{:>12}{:>14}{:>22}\n", "t", "VCD", "± se", "acceptance", "squared jump",
              "correlation of log p");
   for (const PairsAt& at : f.at)
     fmt::print("                {:>6}{:>12.4f}{:>10.4f}{:>12.2f}{:>14.2f}{:>22.2f}\n", at.steps, at.vcd.mean, at.vcd.se,
                at.acceptance, at.jump, at.correlation);
+  fmt::print("                {:>6}{:>12.4f}{:>10.4f}\n", "limit", f.vcd.mean, f.vcd.se);
   fmt::print("  k-hat {:.2f}, p-value of q = p {:.3f}\n", f.q.k_hat, f.q.p_value);
   const std::string worst = worst_direction(f);
   if (!worst.empty()) fmt::print("  worst direction: q's sd is {}\n", worst);

@@ -52,16 +52,16 @@ void FitCommand::print_table(const CheckedFit& fit) const {
   std::size_t width = 9;
   const std::size_t rows = std::min(most_rows, fit.parameters.size());
   for (std::size_t k = 0; k < rows; ++k) width = std::max(width, fit.parameters[k].name.size());
-  fmt::print("{:<{}} {:>11}{:>11}  |{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", "", width, "q mean", "q sd", "mean", "sd",
-             "mcse", "5%", "50%", "95%");
+  fmt::print("{:<{}} {:>11}{:>11}  |{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}{:>8}\n", "", width, "q mean", "q sd", "mean",
+             "sd", "mcse", "5%", "50%", "95%", "ESS");
   for (std::size_t k = 0; k < rows; ++k) {
     const ParameterSummary& s = fit.parameters[k];
-    fmt::print("{:<{}} {}{}  |{}{}{}{}{}{}\n", s.name, width, cell(s.q_mean), cell(s.q_sd), cell(s.mean), cell(s.sd),
-               cell(s.mcse), cell(s.q05), cell(s.q50), cell(s.q95));
+    fmt::print("{:<{}} {}{}  |{}{}{}{}{}{}{:>8.0f}\n", s.name, width, cell(s.q_mean), cell(s.q_sd), cell(s.mean),
+               cell(s.sd), cell(s.mcse), cell(s.q05), cell(s.q50), cell(s.q95), s.effective);
   }
   if (rows < fit.parameters.size()) fmt::print("… {} more in summary.json\n", fit.parameters.size() - rows);
-  fmt::print("\nq: {}, by {}; right of the bar: {} draws of q, refined by {} HMC steps each\n",
-             family_name(fit.fit.q.kind), settings.text("objective"), fit.refined.count(), fit.refined.steps);
+  fmt::print("\nq: {}, by {}; right of the bar: the second half of {} chains of {} HMC steps\n",
+             family_name(fit.fit.q.kind), settings.text("objective"), fit.refined.states.chains, fit.refined.steps);
   fmt::print("{} gradients in {}\n\n", fit.gradients, duration_text(fit.seconds));
 }
 
@@ -92,7 +92,7 @@ void FitCommand::run() {
   const PosteriorRunFiles files = posterior_run_files(*posterior, fit, config);
   write_posterior_netcdf(run_folder, files, config.data);
   write_posterior_run(run_folder, files);
-  if (!warm_start.empty()) write_warm_start_of(warm_start, *posterior, fit);
+  if (!warm_start.empty()) write_warm_start_of(warm_start, *posterior, fit, files);
   if (json) {
     fmt::print("{}", fit_summary_json(fit, config));
   } else {

@@ -231,7 +231,7 @@ std::vector<Fact> fit_facts() {
                              entry("objective", "objective"),
                              {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
                              count("draws", "draws"),
-                             count("HMC steps per refined draw", "steps"),
+                             count("HMC steps per chain", "steps"),
                              {"VCD", last_vcd_text},
                              number("k-hat", "k_hat"),
                              number("p-value of q = p", "p_value"),

@@ -47,9 +47,9 @@ std::vector<DataArray> read_data_arrays(const std::filesystem::path& path);
 struct InferenceData {
   const DrawTable& refined;                       // group posterior, and its log densities in sample_stats
   const DrawTable& q;                             // groups q and q_stats: draws of q itself
-  int chains = 1;                                 // of both: the first S / chains columns are the first chain
+  int chains = 1;                                 // of refined: the first S / chains columns are the first chain
   std::vector<DataArray> data;                    // group observed_data, if there is any
-  std::map<std::string, std::string> attributes;  // of the file and of group posterior
+  std::map<std::string, std::string> attributes;  // of the file and of group posterior; q is one chain
 };
 
 // One NetCDF-4 file in the layout of ArviZ's InferenceData. Throws InputError if the draws do not divide into the

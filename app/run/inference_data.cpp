@@ -136,8 +136,8 @@ void write(const fs::path& path, const InferenceData& data) {
   put_attributes(posterior, data.attributes);
   put_draws(posterior, data.refined, data.chains);
   put_statistics(add_group(file.id(), "sample_stats"), data.refined, data.chains);
-  put_draws(add_group(file.id(), "q"), data.q, data.chains);
-  put_statistics(add_group(file.id(), "q_stats"), data.q, data.chains);
+  put_draws(add_group(file.id(), "q"), data.q, 1);
+  put_statistics(add_group(file.id(), "q_stats"), data.q, 1);
   if (!data.data.empty()) put_data(add_group(file.id(), "observed_data"), data.data);
   file.close();
 }
@@ -146,7 +146,7 @@ void write(const fs::path& path, const InferenceData& data) {
 
 void write_inference_data(const fs::path& path, const InferenceData& data) {
   check(data.refined, data.chains);
-  check(data.q, data.chains);
+  check(data.q, 1);
   const fs::path aside = path.string() + fmt::format(".{}.partial", ::getpid());
   try {
     write(aside, data);
@@ -162,7 +162,7 @@ void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& fi
   write_inference_data(folder.path() / "inference_data.nc",
                        {files.draws,
                         files.draws_q,
-                        1,
+                        files.chains,
                         data.empty() ? std::vector<DataArray>() : read_data_arrays(data),
                         {{"verdict", files.verdict}}});
 }

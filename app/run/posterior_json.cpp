@@ -55,10 +55,20 @@ std::vector<Direction> directions(const Json& list) {
 Json json_of(const ChainChecks& c) {
   return {{"nested_rhat", json_number(c.nested_rhat)},
           {"nested_rhat_coordinate", c.rhat_coordinate},
+          {"spread", json_number(c.spread)},
+          {"spread_limit", c.spread_limit},
           {"drift", json_number(c.drift)},
           {"drift_limit", c.drift_limit},
+          {"drift_coordinate", c.drift_coordinate},
           {"memory", json_number(c.memory)},
+          {"memory_limit", c.memory_limit},
           {"memory_coordinate", c.memory_coordinate},
+          {"effective", json_number(c.effective)},
+          {"tail_effective", json_number(c.tail_effective)},
+          {"effective_needed", c.effective_needed},
+          {"effective_per_chain", json_number(c.per_chain)},
+          {"error", json_number(c.error)},
+          {"error_wanted", c.error_wanted},
           {"acceptance", c.acceptance},
           {"proposals", c.proposals},
           {"divergences", c.divergences},
@@ -71,10 +81,20 @@ ChainChecks chain_checks(const Json& j) {
   ChainChecks c;
   c.nested_rhat = number(j.at("nested_rhat"));
   c.rhat_coordinate = j.at("nested_rhat_coordinate");
+  c.spread = number(j.at("spread"));
+  c.spread_limit = j.at("spread_limit");
   c.drift = number(j.at("drift"));
   c.drift_limit = j.at("drift_limit");
+  c.drift_coordinate = j.at("drift_coordinate");
   c.memory = number(j.at("memory"));
+  c.memory_limit = j.at("memory_limit");
   c.memory_coordinate = j.at("memory_coordinate");
+  c.effective = number(j.at("effective"));
+  c.tail_effective = number(j.at("tail_effective"));
+  c.effective_needed = j.at("effective_needed");
+  c.per_chain = number(j.at("effective_per_chain"));
+  c.error = number(j.at("error"));
+  c.error_wanted = j.at("error_wanted");
   c.acceptance = j.at("acceptance");
   c.proposals = j.at("proposals");
   c.divergences = j.at("divergences");
@@ -104,6 +124,7 @@ Json json_of(const Findings& f) {
           {"chain_coordinates", f.chain_names},
           {"chains", json_of(f.chains)},
           {"pairs", pairs},
+          {"vcd", {{"mean", json_number(f.vcd.mean)}, {"se", json_number(f.vcd.se)}}},
           {"k_hat", json_number(f.q.k_hat)},
           {"effective_draws", f.q.effective_draws},
           {"p_value", f.q.p_value},
@@ -121,7 +142,9 @@ Json json_of(const Findings& f) {
             {"shift_name", f.natural.shift_name},
             {"sd_ratio", json_number(f.natural.sd_ratio)},
             {"sd_ratio_se", json_number(f.natural.sd_ratio_se)},
-            {"sd_name", f.natural.sd_name}}}};
+            {"sd_name", f.natural.sd_name},
+            {"tail_index", json_number(f.natural.tail_index)},
+            {"tail_name", f.natural.tail_name}}}};
 }
 
 Findings findings_of(const Json& j) {
@@ -142,6 +165,7 @@ Findings findings_of(const Json& j) {
                     at.at("acceptance"),
                     number(at.at("squared_jump")),
                     number(at.at("correlation_log_p"))});
+  f.vcd = {number(j.at("vcd").at("mean")), number(j.at("vcd").at("se"))};
   f.q.k_hat = number(j.at("k_hat"));
   f.q.effective_draws = j.at("effective_draws");
   f.q.p_value = j.at("p_value");
@@ -160,7 +184,9 @@ Findings findings_of(const Json& j) {
                .shift_name = n.at("shift_name"),
                .sd_ratio = number(n.at("sd_ratio")),
                .sd_ratio_se = number(n.at("sd_ratio_se")),
-               .sd_name = n.at("sd_name")};
+               .sd_name = n.at("sd_name"),
+               .tail_index = number(n.at("tail_index")),
+               .tail_name = n.at("tail_name")};
   return f;
 }
 
@@ -183,9 +209,17 @@ void check_lengths(const Findings& f) {
 Json json_of(const Tolerances& t) { return {{"mean", t.mean}, {"sd", t.sd}, {"vcd", t.vcd}}; }
 
 Json json_of(const ParameterSummary& s) {
-  return {{"q_mean", json_number(s.q_mean)}, {"q_sd", json_number(s.q_sd)}, {"mean", json_number(s.mean)},
-          {"sd", json_number(s.sd)},         {"mcse", json_number(s.mcse)}, {"q05", json_number(s.q05)},
-          {"q50", json_number(s.q50)},       {"q95", json_number(s.q95)},   {"is_mean", json_number(s.is_mean)},
+  return {{"q_mean", json_number(s.q_mean)},
+          {"q_sd", json_number(s.q_sd)},
+          {"mean", json_number(s.mean)},
+          {"sd", json_number(s.sd)},
+          {"mcse", json_number(s.mcse)},
+          {"ess", json_number(s.effective)},
+          {"ess_tail", json_number(s.tail_effective)},
+          {"q05", json_number(s.q05)},
+          {"q50", json_number(s.q50)},
+          {"q95", json_number(s.q95)},
+          {"is_mean", json_number(s.is_mean)},
           {"is_sd", json_number(s.is_sd)}};
 }
 
@@ -210,7 +244,10 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   json["family"] = family_name(fit.fit.q.kind);
   json["objective"] = name_of(objective_names(), config.objective);
   json["seed"] = config.check.fit.seed;
-  json["draws"] = fit.refined.count();
+  const KeptDraws kept = kept_draws(fit, config.check.draws);
+  json["draws"] = kept.cols.size();
+  json["chains"] = kept.chains;
+  json["chains_run"] = fit.refined.states.chains;
   json["steps"] = fit.refined.steps;
   json["step_size"] = fit.refined.step_size;
   json["gradient_evaluations"] = fit.gradients;
@@ -225,6 +262,7 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   Json& vcd = json["vcd"] = Json::object();
   for (const PairsAt& at : fit.findings.at)
     vcd[std::to_string(at.steps)] = {{"mean", json_number(at.vcd.mean)}, {"se", json_number(at.vcd.se)}};
+  json["vcd_limit"] = {{"mean", json_number(fit.findings.vcd.mean)}, {"se", json_number(fit.findings.vcd.se)}};
   json["k_hat"] = json_number(fit.findings.q.k_hat);
   json["p_value"] = fit.findings.q.p_value;
   Json& parameters = json["parameters"] = Json::object();

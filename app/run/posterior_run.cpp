@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -22,6 +23,8 @@ const Choices<QKind> families = {{"auto", QKind::automatic},
                                  {"gaussian-curvature", QKind::gaussian_curvature},
                                  {"gaussian-low-rank", QKind::gaussian_low_rank},
                                  {"mixture", QKind::mixture}};
+
+const Choices<Effort> efforts = {{"quick", Effort::quick}, {"default", Effort::usual}, {"thorough", Effort::thorough}};
 
 Json rows_of(std::span<const double> packed_rows, int d) {
   Json rows = Json::array();
@@ -74,12 +77,38 @@ std::string q_json(const FittedQ& q, const Posterior& posterior) {
 
 // The refined draws over the unconstrained coordinates z (D, n).
 Matrix<double> unconstrained(const CheckedFit& fit) {
-  Matrix<double> z(fit.refined.zt.rows(), fit.refined.count());
-  for (int i = 0; i < z.cols(); ++i) fit.fit.q.whitening.to_z(fit.refined.zt.column(i), z.column(i));
+  const Matrix<double>& e = fit.refined.states.z;
+  Matrix<double> z(e.rows(), e.cols());
+  for (int i = 0; i < z.cols(); ++i) fit.fit.q.whitening.to_z(e.column(i), z.column(i));
   return z;
 }
 
+// Some columns of a table.
+DrawTable table_of(const std::vector<std::string>& names, const Matrix<double>& values, const CheckedFit& fit,
+                   const KeptDraws& kept) {
+  DrawTable table{names, Matrix<double>(values.rows(), static_cast<int>(kept.cols.size())), {}, {}};
+  for (std::size_t i = 0; i < kept.cols.size(); ++i) {
+    copy(values.column(kept.cols[i]), table.values.column(static_cast<int>(i)));
+    table.log_p.push_back(fit.log_p[static_cast<std::size_t>(kept.cols[i])]);
+    table.log_q.push_back(fit.log_q[static_cast<std::size_t>(kept.cols[i])]);
+  }
+  return table;
+}
+
 }  // namespace
+
+KeptDraws kept_draws(const CheckedFit& fit, int most) {
+  const int chains = fit.refined.states.chains, each = fit.refined.states.per_chain();
+  KeptDraws kept;
+  kept.chains = std::clamp(most / std::min(4, each), 1, chains);
+  const int own = std::clamp(most / kept.chains, 1, each);
+  for (int c = 0; c < kept.chains; ++c)
+    for (int s = 0; s < own; ++s) {
+      const auto chain = static_cast<std::int64_t>(c) * chains / kept.chains;
+      kept.cols.push_back(static_cast<int>(chain) * each + (s + 1) * each / own - 1);
+    }
+  return kept;
+}
 
 std::string family_name(QKind kind) { return name_of(families, kind); }
 
@@ -90,10 +119,15 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
   s.add("family", fit.family, families, "the approximation q");
   s.add("objective", config.objective, objective_names({ObjectiveKind::vcd, ObjectiveKind::kl}),
         "the divergence that q minimises; vcd begins with kl");
-  s.add("steps", fit.steps, Bounds::between(1, 10000),
-        "MCMC steps per refinement in the fit; draws get at least as many");
-  s.add("draws_per_iteration", fit.draws_per_iteration, Bounds::between(2, 1e5), "draws of q per iteration of the fit");
-  s.add("draws", check.draws, Bounds::between(100, 1e7), "draws of q that are refined and kept");
+  s.add("steps", fit.steps, Bounds::between(1, 4096), "MCMC steps after which the chains are first checked");
+  s.add("draws_per_iteration", fit.draws_per_iteration, Bounds::between(2, 1e5),
+        "draws of q per iteration of the fit by kl");
+  s.add("draws", check.draws, Bounds::between(100, 1e7), "refined draws that are written, at most");
+  s.add("effort", config.effort, efforts, "how small the errors of means are to be: 0.1, 0.05 or 0.02 sd");
+  s.add("error", config.error, Bounds::between(0.002, 1), "the same as a number: two standard errors, in sds",
+        "by effort");
+  s.add("target_accept", fit.acceptance, Bounds::between(0.5, 0.999),
+        "acceptance that step sizes aim at; higher where trajectories diverge");
   s.add("starts", fit.starts, Bounds::between(1, 1000), "searches for modes from random starts");
   s.add("budget", config.budget, "gradients, or seconds as 30s", "the most that may be spent on everything");
   s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows");
@@ -113,6 +147,8 @@ void resolve(PosteriorRunConfig& config) {
   if (error != std::errc() || read != end || !(value > 0) || !(value < 1e15))
     throw InputError(fmt::format("--budget '{}': expected a number of gradients, or of seconds as in 30s", text));
   config.check.fit.budget = seconds ? Budget{0, value} : Budget{static_cast<std::int64_t>(std::ceil(value)), 0};
+  const double by_effort = config.effort == Effort::quick ? 0.1 : config.effort == Effort::thorough ? 0.02 : 0.05;
+  config.check.error = config.error.value_or(by_effort);
   const auto objective =
       make_objective({.kind = config.objective, .entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out});
   config.check.fit.objective = objective->refines() ? objective : nullptr;  // a fit begins by the KL in any case
@@ -135,15 +171,17 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
 }
 
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config) {
+  const KeptDraws kept = kept_draws(fit, config.check.draws);
   return {.config = fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
                                 posterior_run_settings(config).to_toml()),
           .q = q_json(fit.fit.q, posterior),
           .summary = fit_summary_json(fit, config),
           .draws_q = {posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0},
-          .draws = {posterior.names(), fit.natural_refined, fit.log_pt, fit.log_qt},
-          .draws_unconstrained = {posterior.coordinate_names(), unconstrained(fit), fit.log_pt, fit.log_qt},
+          .draws = table_of(posterior.names(), fit.natural_refined, fit, kept),
+          .draws_unconstrained = table_of(posterior.coordinate_names(), unconstrained(fit), fit, kept),
           .verdict = name_of(fit.judgement.verdict),
-          .steps = fit.refined.steps};
+          .steps = fit.refined.steps,
+          .chains = kept.chains};
 }
 
 void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files) {
@@ -153,24 +191,24 @@ void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files
   write_stan_csv(folder.path() / "draws_q.csv", files.draws_q, {"independent draws of q", verdict});
   write_stan_csv(
       folder.path() / "draws.csv", files.draws,
-      {fmt::format("draws of q refined by {} HMC steps each: independent of each other", files.steps), verdict});
+      {fmt::format("states of {} chains up to step {}, chain after chain", files.chains, files.steps), verdict});
   write_stan_csv(folder.path() / "draws_unconstrained.csv", files.draws_unconstrained,
                  {"the refined draws over the unconstrained coordinates", verdict});
   folder.write("summary.json", files.summary);
 }
 
 void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,
-                         int chains) {
-  const int d = posterior.dimension(), n = fit.refined.count();
+                         const PosteriorRunFiles& files, int chains) {
+  const Matrix<double>& z = files.draws_unconstrained.values;
+  const int d = posterior.dimension(), n = z.cols();
   const auto parameters = static_cast<int>(posterior.parameter_count());
   WarmStart start{{posterior.names().begin(), posterior.names().begin() + parameters},
                   Matrix<double>(parameters, chains),
                   {},
                   fit.refined.step_size};
   for (int c = 0; c < chains; ++c)
-    copy(fit.natural_refined.column(c).first(posterior.parameter_count()), start.inits.column(c));
+    copy(files.draws.values.column(c * (n / chains)).first(posterior.parameter_count()), start.inits.column(c));
   const bool dense = d <= most_full_dimensions;
-  const Matrix<double> z = unconstrained(fit);
   std::vector<double> mean(d);
   for (int i = 0; i < n; ++i)
     for (int k = 0; k < d; ++k) mean[k] += z(k, i) / n;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/run/draws.hpp"
@@ -14,11 +15,15 @@
 
 namespace hone {
 
+enum class Effort { quick, usual, thorough };
+
 // One `hone fit`: everything that config.toml holds.
 struct PosteriorRunConfig {
   std::string model, data;                                 // paths; data may be empty
   std::string budget = std::to_string(default_gradients);  // gradients, or seconds with an s behind
   ObjectiveKind objective = ObjectiveKind::vcd;            // or kl
+  Effort effort = Effort::usual;                           // what `error` is if it is not given
+  std::optional<double> error;                             // twice the standard errors of means, in sds
   CheckedFitConfig check;                                  // whose budget and objective `resolve` sets
 };
 
@@ -42,7 +47,16 @@ struct PosteriorRunFiles {
   DrawTable draws_q, draws, draws_unconstrained;  // the last: the refined draws over the coordinates of the fit
   std::string verdict;                            // its name
   int steps = 0;                                  // of the refinement
+  int chains = 1;                                 // of draws: chain after chain, all of one length
 };
+
+// Which of the refined states are written: at most `most`, of as many chains as leave each at least four of them.
+struct KeptDraws {
+  std::vector<int> cols;
+  int chains = 1;
+};
+KeptDraws kept_draws(const CheckedFit& fit, int most);
+
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config);
 
 // Writes all of them, summary.json last.
@@ -52,9 +66,9 @@ void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files
 // NetCDF.
 void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data);
 
-// Inits and metric for CmdStan: the first refined draws, and their covariance.
+// Inits and metric for CmdStan: some of the refined draws that are written, and their covariance.
 void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,
-                         int chains = 4);
+                         const PosteriorRunFiles& files, int chains = 4);
 
 // What `hone check` reads: the findings in a run's summary.json. Throws InputError where it is not the summary of a
 // fit.

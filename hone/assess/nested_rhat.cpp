@@ -1,5 +1,6 @@
 #include "hone/assess/nested_rhat.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -7,12 +8,25 @@
 
 namespace hone {
 
-double nested_rhat(std::span<const Moments> chain, int per_super) {
+namespace {
+
+double rhat_of(double between, double within) {
+  if (between == 0) return 1;
+  return within > 0 ? std::sqrt(1 + between / within) : infinity;
+}
+
+}  // namespace
+
+double NestedVariances::rhat() const { return rhat_of(between, within); }
+
+double NestedVariances::excess() const { return rhat_of(std::max(0.0, between - chance), within); }
+
+NestedVariances nested_variances(std::span<const Moments> chain, int per_super) {
   const auto size = static_cast<std::size_t>(per_super);
   if (per_super < 1 || chain.size() % size != 0 || chain.size() < 2 * size)
     throw std::logic_error("nested R-hat needs at least two super-chains of one size");
   Moments between;
-  double within = 0;
+  NestedVariances result;
   for (std::size_t first = 0; first < chain.size(); first += size) {
     Moments means;
     double along = 0;
@@ -21,11 +35,23 @@ double nested_rhat(std::span<const Moments> chain, int per_super) {
       along += moments.variance();
     }
     between.add(means.mean());
-    within += means.variance() + along / static_cast<double>(size);
+    result.within += means.variance() + along / static_cast<double>(size);
+    result.chance += means.variance() / static_cast<double>(size);
   }
-  within /= static_cast<double>(between.count());
-  if (between.variance() == 0) return 1;
-  return within > 0 ? std::sqrt(1 + between.variance() / within) : infinity;
+  const auto count = static_cast<double>(between.count());
+  result.within /= count;
+  result.chance /= count;
+  result.between = between.variance();
+  result.super_chains = static_cast<int>(between.count());
+  return result;
+}
+
+// χ² over its degrees of freedom, by Wilson and Hilferty.
+double most_spread(int super_chains, int quantities) {
+  constexpr double chance = 0.02;
+  const double part = 2 / (9.0 * (super_chains - 1)), z = std::sqrt(2 * std::log(quantities / chance));
+  const double root = 1 - part + z * std::sqrt(part);
+  return root * root * root;
 }
 
 }  // namespace hone

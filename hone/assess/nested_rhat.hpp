@@ -6,10 +6,26 @@
 
 namespace hone {
 
-// Nested R̂ (Margossian et al. 2024) of one quantity: √(1 + B/W). B is the variance of the means of super-chains,
-// groups of `per_super` chains that started at the same point; W is the variance within a super-chain, between its
-// chains and along them. `chain` holds the moments of the quantity along every chain, super-chain after super-chain.
-// There must be at least two super-chains. ∞ if the quantity varies between super-chains but not within them.
-double nested_rhat(std::span<const Moments> chain, int per_super);
+// The variances behind nested R̂ (Margossian et al. 2024) of one quantity. A super-chain is a group of chains that
+// started at the same point.
+struct NestedVariances {
+  double between = 0;  // B, of the means of super-chains
+  double within = 0;   // W, within a super-chain: between its chains and along them
+  double chance = 0;   // what B would be if all chains were alike: the variance of a super-chain's mean
+  int super_chains = 0;
+  double rhat() const;    // √(1 + B/W); ∞ if the quantity varies between super-chains but not within them
+  double excess() const;  // the same of what B has beyond chance
+};
+
+// `chain` holds the moments of the quantity along every chain, super-chain after super-chain of `per_super` chains.
+// There must be at least two super-chains.
+NestedVariances nested_variances(std::span<const Moments> chain, int per_super);
+
+inline double nested_rhat(std::span<const Moments> chain, int per_super) {
+  return nested_variances(chain, per_super).rhat();
+}
+
+// What between / chance may be by chance, in the largest of `quantities` quantities; exceeded in one of fifty runs.
+double most_spread(int super_chains, int quantities);
 
 }  // namespace hone

@@ -55,7 +55,7 @@ Matrix<double> covariance_of(MatrixView<const double> e) {
 
 // Differences between z_t and z0 of the coordinates, their squares about q's mean, and log q; at most `most` pairs.
 Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& centre, int most) {
-  const int d = r.z0.rows(), n = std::min(r.count(), most);
+  const int d = r.z0.rows(), n = std::min(r.zt.cols(), most);
   Matrix<double> result(2 * d + 1, n);
   for (int i = 0; i < n; ++i) {
     for (int k = 0; k < d; ++k) {
@@ -72,7 +72,7 @@ Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& cen
 void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, const Whitening& whitening,
                      const std::vector<Moments>& refined, QChecks& checks) {
   const int d = r.z0.rows();
-  Matrix<double> ratio = covariance_of(r.zt);
+  Matrix<double> ratio = covariance_of(r.states.z);
   std::vector<double> root;
   try {
     root = cholesky(covariance_of(q_draws));
@@ -85,7 +85,7 @@ void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, co
       for (int k = 0; k < j; ++k) std::swap(ratio(k, j), ratio(j, k));
   }
   const SymmetricEigen eigen = symmetric_eigen(std::move(ratio));
-  const double chance = std::sqrt(static_cast<double>(d) / r.count());
+  const double chance = std::sqrt(d / r.checks.effective);
   const std::vector<double> zero(d);
   std::vector<double> origin(d);
   whitening.to_z(zero, origin);
@@ -112,15 +112,15 @@ void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, co
 
 QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& whitening, const Psis& weights,
                 std::uint64_t seed, int threads) {
-  const int d = r.z0.rows();
+  const int d = r.states.z.rows();
   QChecks checks;
   checks.k_hat = weights.k_hat;
   checks.effective_draws = weights.effective_draws;
 
   // Draws from q cost no gradients, so take many: q's own moments then have little noise.
   const PhiloxSource random(seed);
-  const Matrix<double> q_draws = independent_draws(family, std::clamp(4'000'000 / d, r.count(), 20'000), random);
-  const std::vector<Moments> q = moments_over_z(q_draws, whitening), refined = moments_over_z(r.zt, whitening);
+  const Matrix<double> q_draws = independent_draws(family, std::clamp(4'000'000 / d, 1000, 20'000), random);
+  const std::vector<Moments> q = moments_over_z(q_draws, whitening), refined = moments_over_z(r.states.z, whitening);
   for (int k = 0; k < d; ++k) {
     checks.shift.push_back((q[k].mean() - refined[k].mean()) / refined[k].sd());
     checks.sd_ratio.push_back(q[k].sd() / refined[k].sd());
@@ -136,9 +136,10 @@ QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& wh
   if (family.components() > 1) {
     checks.mode_mass.assign(family.components(), 0.0);
     checks.q_weight.assign(family.components(), 0.0);
-    for (int i = 0; i < r.count(); ++i) {
+    const std::size_t n = r.component.size();
+    for (std::size_t i = 0; i < n; ++i) {
       checks.mode_mass[r.component[i]] += std::exp(weights.log_weight[i]);
-      checks.q_weight[r.component[i]] += 1.0 / r.count();
+      checks.q_weight[r.component[i]] += 1.0 / static_cast<double>(n);
     }
   }
   if (r.at.size() >= 2) {

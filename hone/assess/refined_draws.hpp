@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "hone/assess/chain_states.hpp"
 #include "hone/base/statistics.hpp"
 #include "hone/family/family.hpp"
 #include "hone/mcmc/hmc.hpp"
@@ -14,18 +15,33 @@
 
 namespace hone {
 
+/// Values of interest at states e (D, n): one column per state.
+using PrintedValues = std::function<Matrix<double>(MatrixView<const double>)>;
+
+/// What is kept of states.
+enum class Keep {
+  points,     ///< z and log p
+  gradients,  ///< and the gradient of log p
+};
+
 /// How refine_draws refines and when it stops.
 struct RefinedConfig {
-  /// the MCMC kernel
+  /// the MCMC kernel; of HMC the number of leapfrog steps adapts with the step size
   std::shared_ptr<const Kernel> kernel = std::make_shared<Hmc>(HmcConfig{5, 4, StepSizes::varied});
   double acceptance = 0.8;                  ///< the acceptance that the step size aims at
-  std::optional<double> step_size;          ///< frozen; none: found by a search
-  int draws = 4000;                         ///< at least 100
+  std::optional<double> step_size;          ///< kernel and step size are frozen; none: both adapt between rounds
+  double first_step_size = 0;               ///< where adaptation begins; 0: found by a search
+  int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
+  int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run
+  int chains_per_start = 16;                ///< chains per super-chain
+  int draws = 4000;                         ///< states beyond twice this number are thinned; at least 100
+  Keep keep = Keep::points;                 ///< of the refined draws
+  double error = 0.025;                     ///< wanted: standard errors of means, in sds
+  PrintedValues printed;                    ///< whose errors count; none: the coordinates
   int steps = 8;                            ///< the chains are first checked after this many steps; even
-  int most_steps = 512;                     ///< at most this many steps
+  int most_steps = 4096;                    ///< at most this many steps
   std::int64_t gradients = 0;               ///< at most this many gradients; 0: no limit
   const std::atomic<bool>* stop = nullptr;  ///< true: t is not doubled again
-  int chains_per_start = 64;                ///< chains per super-chain
   std::uint64_t seed = 1;                   ///< of the random numbers
   int threads = 1;                          ///< results do not depend on it
 };
@@ -42,18 +58,31 @@ struct PairsAt {
 /// Where super-chains start, and which mode each start belongs to. Chains need not travel between modes whose masses a
 /// mixture q accounts for: nested R̂ compares super-chains of the same mode, so each mode needs at least two.
 struct SuperStarts {
-  Matrix<double> z;       ///< one start per column
-  std::vector<int> mode;  ///< per start, from 0; all the same if q has one component
+  /// One start per column; or one chain per column, super-chain after super-chain, to go on with chains.
+  Matrix<double> z;
+  std::vector<int> mode;  ///< per super-chain, from 0; all the same if q has one component
 };
 
 /// Evidence on whether the refined draws represent the posterior.
 struct ChainChecks {
-  double nested_rhat = 0;        ///< the largest over coordinates and log p, between super-chains from the starts
-  int rhat_coordinate = -1;      ///< the coordinate of nested_rhat; −1: log p
-  double drift = 0;              ///< largest |mean of h(z_t) − h(z_t/2)| in standard errors, h: z_i, z_i², log p
+  double nested_rhat = 0;       ///< the largest over coordinates and log p, chance removed, between super-chains
+  double spread = 0;            ///< largest variance of super-chains' means, relative to what chance makes it
+  double spread_limit = 1e300;  ///< what it may be by chance
+  int rhat_coordinate = -1;     ///< the coordinate of nested_rhat; −1: log p
+  /// largest change of a mean from steps t/4 … t/2 to t/2 … t, in standard errors: of z_i, z_i², log p and of being in
+  /// a tail of 5 %
+  double drift = 0;
   double drift_limit = 0;        ///< what drift may be by chance
+  int drift_coordinate = -1;     ///< the coordinate of drift; −1: log p
   double memory = 0;             ///< largest |correlation| of z_i, or log p, at z0 and z_t, within components of q
+  double memory_limit = 0.2;     ///< what memory may be: most_memory, and what chance adds
   int memory_coordinate = -1;    ///< the coordinate of memory; −1: log p
+  double effective = 0;          ///< smallest effective number of draws for the mean of a coordinate
+  double tail_effective = 0;     ///< the same for the 5 % and 95 % quantiles
+  double effective_needed = 0;   ///< what both must have at the very least
+  double per_chain = 1e300;      ///< effective draws per chain: small where chains remember their starts
+  double error = 0;              ///< largest standard error of a printed mean, in sds
+  double error_wanted = 0;       ///< what it should be
   double acceptance = 0;         ///< mean acceptance probability of the second half of the steps
   std::int64_t proposals = 0;    ///< in the second half of the steps
   std::int64_t divergences = 0;  ///< in the second half of the steps
@@ -62,40 +91,48 @@ struct ChainChecks {
   int super_chains = 0;          ///< how many there were
 };
 
-/// Draws z0 from q and their refinements z_t, in the coordinates of family and target. The pairs are independent of
-/// each other. Draws outside the support are left out.
+/// Draws from q, and states of chains that have forgotten where they started, in the coordinates of family and target.
+/// Some chains start at draws of q, others, the super-chains, at the starts. Both give refined draws, unless q has
+/// several modes: then only those from q, whose weights account for the modes. Draws outside the support are left out.
 struct RefinedDraws {
-  Matrix<double> z0;               ///< draws from q (D, n)
-  Matrix<double> zt;               ///< the refined draws (D, n)
-  std::vector<int> component;      ///< the component of q that each draw is from
-  std::vector<double> log_p0;      ///< log p at z0
-  std::vector<double> log_q0;      ///< log q at z0
-  std::vector<double> log_pt;      ///< log p at z_t
-  std::vector<double> log_qt;      ///< log q at z_t
-  int steps = 0;                   ///< t
-  double step_size = 0;            ///< the frozen step size
-  std::int64_t dropped_draws = 0;  ///< draws outside the support
-  std::vector<PairsAt> at;         ///< t = 1, 2, 4, …
-  ChainChecks checks;              ///< whether the chains have arrived, and more
-  bool capped = false;             ///< the checks asked for more steps than were allowed
-
-  /// n
-  int count() const { return z0.cols(); }
+  Matrix<double> z0;                     ///< draws from q (D, n0)
+  std::vector<int> component;            ///< the component of q that each is from
+  std::vector<double> log_p0;            ///< log p at z0
+  std::vector<double> log_q0;            ///< log q at z0
+  ChainStates states;                    ///< the refined draws: every chain's states t/2 … t, perhaps thinned
+  std::vector<double> log_q;             ///< log q at the refined draws
+  ChainStates before;                    ///< the same chains' states t/4 … t/2
+  Matrix<double> zt;                     ///< (D, pairs) where the chains that started at the first z0 are after t steps
+  std::vector<double> log_pt;            ///< log p at zt
+  std::vector<double> log_qt;            ///< log q at zt
+  Matrix<double> super_ends;             ///< (D, chains) where the super-chains are after t steps
+  int steps = 0;                         ///< t
+  std::shared_ptr<const Kernel> kernel;  ///< as it is in the end
+  double step_size = 0;                  ///< as it is in the end
+  std::int64_t dropped_draws = 0;        ///< draws outside the support
+  std::vector<PairsAt> at;               ///< of the pairs, for t = 1, 2, 4, …
+  Estimate vcd;                          ///< from all z0 and all states: the limit of many steps
+  ChainChecks checks;                    ///< whether the chains have arrived, and more
+  bool capped = false;                   ///< the checks asked for more steps than were allowed
 };
 
 inline constexpr double most_rhat = 1.01;              ///< largest acceptable ChainChecks::nested_rhat
-inline constexpr double most_memory = 0.2;             ///< largest acceptable ChainChecks::memory
+inline constexpr double most_memory = 0.2;             ///< largest acceptable ChainChecks::memory, chance aside
 inline constexpr double least_chain_acceptance = 0.5;  ///< smallest acceptable ChainChecks::acceptance
 inline constexpr double most_divergent = 0.01;         ///< largest acceptable fraction of divergent proposals
 inline constexpr double most_stuck = 0.005;            ///< largest acceptable ChainChecks::stuck
 inline constexpr double least_bfmi = 0.2;              ///< smallest acceptable ChainChecks::bfmi
+inline constexpr double least_effective = 100;         ///< smallest acceptable ChainChecks::effective
+inline constexpr double least_per_chain = 2;           ///< smallest acceptable ChainChecks::per_chain
 
-/// Whether the chains have arrived: nested R̂, drift and memory are within their limits.
+/// Whether the chains have arrived: nested R̂, drift, memory and divergences are within their limits.
 bool arrived(const ChainChecks& checks);
 
-/// Draws from q and refines the draws, doubling t until nested R̂ between super-chains from `starts` is small, moments
-/// at t/2 and t agree, and z0 is forgotten. `progress` is told (t, nested R̂) from time to time.
-/// Throws InputError if the configuration or the starts are impossible.
+/// Draws from q and runs chains from some of the draws and from `starts`. Doubles t until nested R̂ between super-chains
+/// is small, means, sds and tails agree between the two halves of the chains, z0 is forgotten, and the errors of what
+/// is printed are as small as wanted. After a round that does not suffice, step size and length of the trajectories
+/// adapt to it, and its states are not used. `progress` is told (t, nested R̂) from time to time. Throws InputError if
+/// the configuration or the starts are impossible.
 RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress = {});
 

@@ -24,22 +24,39 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
         detail::format("chains from different starts do not agree after {} steps: nested R-hat {:.3f} in {}, "
                        "should be below {}",
                        f.steps, c.nested_rhat, coordinate(f.chain_names, c.rhat_coordinate), most_rhat));
-  if (!(c.drift <= c.drift_limit))
+  if (c.nested_rhat < most_rhat && !(c.spread <= c.spread_limit))
     faults.push_back(
-        detail::format("moments of the refined draws still move between {} and {} steps: {:.1f} standard "
-                       "errors",
-                       f.steps / 2, f.steps, c.drift));
-  if (!(c.memory <= most_memory))
+        detail::format("after {} steps super-chains still differ by where they started: their means vary {:.1f} times "
+                       "as much as chance makes them, should be below {:.1f}",
+                       f.steps, c.spread, c.spread_limit));
+  if (!(c.drift <= c.drift_limit))
+    faults.push_back(detail::format(
+        "means, sds or tails of the draws still move between the first {} steps and the next {}: {:.1f} "
+        "standard errors in {}, should be below {:.1f}",
+        f.steps / 2, f.steps - f.steps / 2, c.drift, coordinate(f.chain_names, c.drift_coordinate), c.drift_limit));
+  if (!(c.memory <= c.memory_limit))
     faults.push_back(
         detail::format("the chains still depend on where they started: correlation {:.2f} of z0 and z_t in {} (they "
                        "stand still, mirror, or mix slowly)",
                        c.memory, coordinate(f.chain_names, c.memory_coordinate)));
+  if (c.per_chain < least_per_chain)
+    faults.push_back(
+        detail::format("the chains are too short to forget their starts: {:.2g} effective draws each, should be at "
+                       "least {}",
+                       c.per_chain, least_per_chain));
+  if (std::min(c.effective, c.tail_effective) < c.effective_needed)
+    faults.push_back(
+        detail::format("the draws amount to only {:.0f} independent ones for a mean and {:.0f} for a tail; at least {} "
+                       "are needed",
+                       c.effective, c.tail_effective, c.effective_needed));
   if (!(c.acceptance >= least_chain_acceptance))
     faults.push_back(detail::format("proposals are accepted with probability {:.2f}, should be above {}", c.acceptance,
                                     least_chain_acceptance));
   if (static_cast<double>(c.divergences) > most_divergent * static_cast<double>(c.proposals))
-    faults.push_back(detail::format("{} of {} trajectories diverged: there are places too narrow for the step size",
-                                    c.divergences, c.proposals));
+    faults.push_back(
+        detail::format("{} of {} trajectories diverged: there are places too narrow for the step size. Try "
+                       "--target-accept 0.95, a non-centred form of hierarchical parameters, or tighter priors",
+                       c.divergences, c.proposals));
   if (c.stuck > most_stuck) faults.push_back(detail::format("{:.2g} % of the chains never moved", 100 * c.stuck));
   if (!(c.bfmi >= least_bfmi))
     faults.push_back(detail::format("the energy varies too much to be explored: BFMI {:.2f}, should be above {}",
@@ -86,12 +103,9 @@ std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolera
   if (off(n.sd_ratio) - n.sd_ratio_se > std::log1p(tolerance.sd))
     faults.push_back(
         detail::format("q's sd of {} on the natural scale is {:.2f} times what it should be", n.sd_name, n.sd_ratio));
-  if (!f.at.empty()) {
-    const Estimate vcd = f.at.back().vcd;
-    if (!(vcd.mean - 2 * vcd.se <= tolerance.vcd * f.dimension))
-      faults.push_back(
-          detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} per dimension", vcd.mean, vcd.se, vcd.mean / f.dimension));
-  }
+  if (!(f.vcd.mean - 2 * f.vcd.se <= tolerance.vcd * f.dimension))
+    faults.push_back(detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} per dimension", f.vcd.mean, f.vcd.se,
+                                    f.vcd.mean / f.dimension));
   return faults;
 }
 
@@ -115,6 +129,13 @@ std::vector<std::string> notes_on(const Findings& f) {
     notes.push_back(detail::format(
         "q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much", f.q.p_value));
   if (!f.fit_converged) notes.push_back("the fit of q ended before it converged");
+  if (f.natural.tail_index > 0.7)
+    notes.push_back(detail::format("{} has a heavy tail (tail index {:.2f}): {}, so use quantiles", f.natural.tail_name,
+                                   f.natural.tail_index,
+                                   f.natural.tail_index > 1 ? "it may have no mean" : "its sd converges slowly"));
+  if (f.chains.error > f.chains.error_wanted)
+    notes.push_back(detail::format("a mean is known to {:.2g} sd (mcse) only; {:.2g} was wanted", f.chains.error,
+                                   f.chains.error_wanted));
   if (f.capped)
     notes.push_back("the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
   return notes;

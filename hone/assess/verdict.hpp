@@ -53,6 +53,8 @@ struct NaturalChecks {
   double sd_ratio = 1;     ///< sd of q / refined sd, the one farthest from 1
   double sd_ratio_se = 0;  ///< its standard error
   std::string sd_name;     ///< the parameter it belongs to
+  double tail_index = 0;   ///< largest Pareto k of a tail of the refined draws: above 1 there is no mean
+  std::string tail_name;   ///< the parameter it belongs to
 };
 
 /// Everything that the verdict rests on.
@@ -69,6 +71,7 @@ struct Findings {
   bool capped = false;                        ///< the chains would have needed more steps than allowed
   int steps = 0;                              ///< t
   std::vector<PairsAt> at;                    ///< t = 1, 2, 4, …
+  Estimate vcd;                               ///< the limit of many steps, from all draws
   QChecks q;                                  ///< q against the refined draws
   NaturalChecks natural;                      ///< the same on the natural scale
 };

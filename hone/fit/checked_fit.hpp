@@ -17,25 +17,29 @@ inline constexpr std::int64_t default_gradients = 4'000'000;  ///< the default b
 struct CheckedFitConfig {
   CheckedFitConfig() { fit.budget.gradients = default_gradients; }
 
-  PosteriorFitConfig fit;  ///< its budget is that of everything; the fit of q gets a sixteenth of the gradients (a
-                           ///< third of the seconds), refining the rest
-  int draws = 4000;        ///< refined draws
-  Tolerances tolerances;   ///< how far q may be from the refined draws
+  PosteriorFitConfig fit;     ///< its budget is that of everything; the fit of q gets a sixteenth of the gradients (a
+                              ///< third of the seconds), refining the rest
+  int draws = 4000;           ///< refined draws beyond twice this number are thinned
+  double error = 0.05;        ///< wanted: twice the standard error of every mean, in sds
+  int chains_per_start = 16;  ///< of the eight or more super-chains; as many chains in all start at draws of q
+  Tolerances tolerances;      ///< how far q may be from the refined draws
 };
 
 /// One value on the natural scale, by q's draws and by the refined ones. NaN where a draw's value is not finite.
 struct ParameterSummary {
-  std::string name;  ///< as in Posterior::names()
-  double q_mean;     ///< mean under q
-  double q_sd;       ///< standard deviation under q
-  double mean;       ///< mean of the refined draws
-  double sd;         ///< standard deviation of the refined draws
-  double mcse;       ///< Monte Carlo standard error of the mean
-  double q05;        ///< 5 % quantile of the refined draws
-  double q50;        ///< median of the refined draws
-  double q95;        ///< 95 % quantile of the refined draws
-  double is_mean;    ///< mean of importance-weighted draws of q; NaN if k-hat is 0.7 or more
-  double is_sd;      ///< standard deviation of importance-weighted draws of q; NaN if k-hat is 0.7 or more
+  std::string name;       ///< as in Posterior::names()
+  double q_mean;          ///< mean under q
+  double q_sd;            ///< standard deviation under q
+  double mean;            ///< mean of the refined draws
+  double sd;              ///< standard deviation of the refined draws
+  double mcse;            ///< Monte Carlo standard error of the mean, and what it still moved beyond chance
+  double effective;       ///< effective number of draws for the mean
+  double tail_effective;  ///< the smaller of those for the 5 % and 95 % quantiles
+  double q05;             ///< 5 % quantile of the refined draws
+  double q50;             ///< median of the refined draws
+  double q95;             ///< 95 % quantile of the refined draws
+  double is_mean;         ///< mean of importance-weighted draws of q; NaN if k-hat is 0.7 or more
+  double is_sd;           ///< standard deviation of importance-weighted draws of q; NaN if k-hat is 0.7 or more
 };
 
 /// A fit with its refined draws and the verdict on both.
@@ -45,10 +49,10 @@ struct CheckedFit {
   Psis weights;                              ///< of refined.z0
   std::vector<double> log_p0;                ///< log p at z0, over the unconstrained z
   std::vector<double> log_q0;                ///< log q at z0, q normalised over z
-  std::vector<double> log_pt;                ///< log p at z_t
-  std::vector<double> log_qt;                ///< log q at z_t, q normalised over z
-  Matrix<double> natural_q;                  ///< natural-scale values (names, n) at z0
-  Matrix<double> natural_refined;            ///< natural-scale values (names, n) at z_t
+  std::vector<double> log_p;                 ///< log p at refined.states
+  std::vector<double> log_q;                 ///< log q at refined.states, q normalised over z
+  Matrix<double> natural_q;                  ///< natural-scale values (names, n0) at z0
+  Matrix<double> natural_refined;            ///< natural-scale values (names, n) at refined.states
   std::vector<ParameterSummary> parameters;  ///< as Posterior::names()
   std::size_t parameter_count = 0;           ///< how many of them are the model's parameters
   Findings findings;                         ///< what the verdict rests on

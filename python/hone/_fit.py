@@ -186,6 +186,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         constrain: Callable[[np.ndarray], Mapping[str, Any]] | None = None, batched: bool | None = None,
         family: str | None = None, objective: str | None = None, steps: int | None = None,
         draws_per_iteration: int | None = None, draws: int | None = None, starts: int | None = None,
+        effort: str | None = None, error: float | None = None, target_accept: float | None = None,
         budget: int | float | str | None = None, tolerance_mean: float | None = None, tolerance_sd: float | None = None,
         tolerance_vcd: float | None = None, seed: int | None = None, threads: int | None = None,
         dims: Mapping[str, Sequence[str]] | None = None, coords: Mapping[str, Any] | None = None,
@@ -206,7 +207,8 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     budget, total = _budget(budget)
     settings = _texts({
         "family": family, "objective": objective, "steps": steps, "draws_per_iteration": draws_per_iteration,
-        "draws": draws, "starts": starts, "budget": budget, "tolerance_mean": tolerance_mean,
+        "draws": draws, "effort": effort, "error": error, "target_accept": target_accept,
+        "starts": starts, "budget": budget, "tolerance_mean": tolerance_mean,
         "tolerance_sd": tolerance_sd, "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
     made, points = _model(model, data, dim, init, names, constrain, batched)
     named = {"dims": {**made.dims, **dict(dims or {})}, "coords": {**made.coords, **dict(coords or {})}}

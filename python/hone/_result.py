@@ -213,12 +213,12 @@ class Result:
 
     @property
     def draws(self) -> np.ndarray:
-        """The refined draws (n, names), independent of each other."""
+        """The refined draws (n, names), chain after chain; summary["chains"] says how many chains they are."""
         return self._parts["draws"]
 
     @property
     def draws_q(self) -> np.ndarray:
-        """The draws of q that were refined: row i became row i of `draws`."""
+        """Independent draws of q."""
         return self._parts["draws_q"]
 
     @property
@@ -263,8 +263,8 @@ class Result:
 
     def _told(self) -> str:
         s = self.summary
-        return (f"q: {s['family']}, by {s['objective']}; right of the bar: {s['draws']} draws of q, "
-                f"refined by {s['steps']} HMC steps each; {s['gradient_evaluations']} gradients in {s['seconds']:.1f} s")
+        return (f"q: {s['family']}, by {s['objective']}; right of the bar: the second half of "
+                f"{s['chains_run']} chains of {s['steps']} HMC steps; {s['gradient_evaluations']} gradients in {s['seconds']:.1f} s")
 
     def __repr__(self) -> str:
         rows = self._rows()
@@ -339,13 +339,14 @@ class Result:
         axis.hist(refined, bins=bins, density=True, color="#c0392b", alpha=0.45, label="refined")
         axis.hist(q, bins=bins, density=True, histtype="step", color="#1f4e99", linewidth=1.2, label="q")
 
-    def _groups(self, chains: int) -> dict[str, Any]:
+    def _groups(self, chains: int | None) -> dict[str, Any]:
         """xarray datasets by group, in ArviZ's layout."""
         try:
             import xarray
         except ImportError as error:
             raise ImportError("this needs xarray, which is not installed: pip install xarray") from error
         n = len(self.draws)
+        chains = int(self.summary["chains"]) if chains is None else chains
         if chains < 1 or n % chains:
             raise ValueError(f"chains: {n} draws do not divide into {chains}")
         attributes = {"inference_library": "hone", "inference_library_version": _hone.version, "verdict": self.verdict}
@@ -357,22 +358,22 @@ class Result:
                     coordinates[dimension] = self.coords.get(dimension, np.arange(length))
             return xarray.Dataset({key: (own, array) for key, (own, array) in values.items()}, coordinates, attributes)
 
-        def variables(table: np.ndarray) -> dict[str, tuple[list[str], np.ndarray]]:
+        def variables(table: np.ndarray, chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
             values = {}
             for name, (shape, columns) in grouped(self.names).items():
                 own = self.dims.get(name, [f"{name}_dim_{k}" for k in range(len(shape))])
-                values[name] = (["chain", "draw", *own], table[:, columns].reshape(chains, n // chains, *shape))
+                values[name] = (["chain", "draw", *own], table[:, columns].reshape(chains, -1, *shape))
             return values
 
-        def statistics(log_p: str, log_q: str) -> dict[str, tuple[list[str], np.ndarray]]:
-            return {name: (["chain", "draw"], self._parts[key].reshape(chains, n // chains))
+        def statistics(log_p: str, log_q: str, chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
+            return {name: (["chain", "draw"], self._parts[key].reshape(chains, -1))
                     for name, key in (("lp", log_p), ("log_q", log_q))}
 
-        posterior, q = variables(self.draws), variables(self.draws_q)
+        posterior, q = variables(self.draws, chains), variables(self.draws_q, 1)  # draws of q are independent
         groups = {"posterior": dataset({k: v for k, v in posterior.items() if k != "log_lik"}),
-                  "sample_stats": dataset(statistics("log_p", "log_q")),
+                  "sample_stats": dataset(statistics("log_p", "log_q", chains)),
                   "q": dataset({k: v for k, v in q.items() if k != "log_lik"}),
-                  "q_stats": dataset(statistics("log_p_q", "log_q_q"))}
+                  "q_stats": dataset(statistics("log_p_q", "log_q_q", 1))}
         if "log_lik" in posterior:
             groups["log_likelihood"] = dataset({"log_lik": posterior["log_lik"]})
         if self.data:
@@ -383,10 +384,10 @@ class Result:
                 if array.dtype.kind in "iuf"})
         return groups
 
-    def to_datatree(self, chains: int = 4) -> Any:
+    def to_datatree(self, chains: int | None = None) -> Any:
         """An xarray.DataTree in the layout of ArviZ: posterior (refined), q, sample_stats, log_likelihood, …
 
-        The draws are independent, so they may be cut into any number of `chains`.
+        `chains` cuts the draws into another number of chains than there were.
         """
         groups = self._groups(chains)
         import xarray
@@ -395,7 +396,7 @@ class Result:
             raise ImportError("to_datatree needs xarray 2024.10 or later; to_inference_data works with this one")
         return xarray.DataTree.from_dict(groups)
 
-    def to_inference_data(self, chains: int = 4) -> Any:
+    def to_inference_data(self, chains: int | None = None) -> Any:
         """arviz.InferenceData with the same groups; with ArviZ 1.x, which has no such class, to_datatree()."""
         try:
             import arviz
@@ -426,11 +427,12 @@ class Result:
             metric += (off[:, None] * off if dense else off * off) / (n - 1)
         count = self.summary["parameter_count"]
         own = self.names[:count]
-        inits = [{name: self.draws[c, columns].reshape(shape).tolist() for name, (shape, columns) in grouped(own).items()}
+        first = self.draws[[c * (n // chains) for c in range(chains)]]
+        inits = [{name: first[c, columns].reshape(shape).tolist() for name, (shape, columns) in grouped(own).items()}
                  for c in range(chains)]
         step_size = float(self.summary["step_size"])
         if folder is not None:
-            _hone.save_warm_start(str(folder), own, np.ascontiguousarray(self.draws[:chains, :count]),
+            _hone.save_warm_start(str(folder), own, np.ascontiguousarray(first[:, :count]),
                                   metric if dense else metric[None, :], step_size)
         return {"chains": chains, "inits": inits, "metric": {"inv_metric": metric.tolist()}, "step_size": step_size}
 
@@ -450,7 +452,7 @@ class Result:
 
     def _write_netcdf(self, path: Path) -> None:
         try:
-            groups = self._groups(1)
+            groups = self._groups(None)
         except ImportError:
             return
         for mode, (name, group) in zip(["w", *["a"] * len(groups)], groups.items(), strict=False):

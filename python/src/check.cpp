@@ -98,7 +98,7 @@ Compared compare(const Posterior& posterior, MatrixView<const double> z, const C
   for (int i = 0; i < z.cols(); ++i) whitening.to_e(z.column(i), e.column(i));
   const DrawnFamily family(e);
   RefinedConfig refine;
-  refine.draws = z.cols();
+  refine.q_draws = refine.pairs = z.cols();
   refine.steps = config.fit.steps;
   refine.gradients = config.fit.budget.gradients;
   refine.stop = config.fit.budget.stop;
@@ -109,7 +109,7 @@ Compared compare(const Posterior& posterior, MatrixView<const double> z, const C
     watch.say("refining, " + std::to_string(steps) + " steps", counted.count());
   });
   const RefinedDraws& r = result.refined;
-  const std::vector<double> ratio(static_cast<std::size_t>(r.count()));
+  const std::vector<double> ratio(r.log_p0.size());
   Findings& f = result.findings;
   f.dimension = z.rows();
   f.starts = 8;
@@ -118,8 +118,8 @@ Compared compare(const Posterior& posterior, MatrixView<const double> z, const C
   f.capped = r.capped;
   f.steps = r.steps;
   f.q = check_q(r, family, whitening, smooth_weights(ratio), config.fit.seed, config.fit.threads);
-  result.z = Matrix<double>(z.rows(), r.count());
-  for (int i = 0; i < r.count(); ++i) whitening.to_z(r.zt.column(i), result.z.column(i));
+  result.z = Matrix<double>(z.rows(), r.zt.cols());
+  for (int i = 0; i < r.zt.cols(); ++i) whitening.to_z(r.zt.column(i), result.z.column(i));
   result.gradients = counted.count();
   return result;
 }

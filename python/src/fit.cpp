@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "app/run/json.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/progress.hpp"
 #include "hone/fit/checked_fit.hpp"
@@ -107,7 +108,8 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
       .draws_unconstrained = {nb::cast<std::vector<std::string>>(parts["coordinates"]),
                               matrix(parts["draws_unconstrained"]), numbers(parts["log_p"]), numbers(parts["log_q"])},
       .verdict = verdict,
-      .steps = steps};
+      .steps = steps,
+      .chains = parse_json(nb::cast<std::string>(parts["summary"])).value("chains", 1)};
   write_posterior_run(RunFolder(path), files);
 }
 

@@ -273,9 +273,9 @@ TEST(CheckedFit, LargeBatchesChangeNoBit) {
   config.draws = 300;
   const Large small(*posterior, 1), large(*posterior, 10000);
   const CheckedFit one = fit_and_check(small, config), other = fit_and_check(large, config);
-  EXPECT_EQ(one.log_pt, other.log_pt);
+  EXPECT_EQ(one.log_p, other.log_p);
   EXPECT_EQ(one.gradients, other.gradients);
-  EXPECT_GE(large.largest, 300);
+  EXPECT_GE(large.largest, 256);
 }
 
 TEST(FitPosterior, ImproperPosteriorsAreNamed) {
@@ -352,7 +352,7 @@ TEST(CheckedFit, SameBitsForOneAndTwoThreads) {
   config.fit.threads = 2;
   const CheckedFit two = fit_and_check(*posterior, config);
   EXPECT_EQ(one.parameters[1].mean, two.parameters[1].mean);
-  EXPECT_EQ(one.log_qt, two.log_qt);
+  EXPECT_EQ(one.log_q, two.log_q);
   EXPECT_EQ(one.findings.q.p_value, two.findings.q.p_value);
   EXPECT_EQ(one.gradients, two.gradients);
 }
@@ -368,7 +368,7 @@ TEST(CheckedFit, LogDensityOfQIsNormalisedOverZ) {
   GaussianFamily q(2, Covariance::full);
   copy(w.mean(), q.mean());
   copy(w.packed_lower(), q.scale());
-  Matrix<double> z(2, fit.refined.count());
+  Matrix<double> z(2, fit.refined.z0.cols());
   for (int i = 0; i < z.cols(); ++i) w.to_z(fit.refined.z0.column(i), z.column(i));
   // scale_floor does not matter here: only the density is used
   std::vector<double> log_q(z.cols());

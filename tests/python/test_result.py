@@ -116,8 +116,8 @@ def test_dims_and_coordinates():
     assert tree["posterior"]["theta"].dims == ("chain", "draw", "school")
     assert list(tree["posterior"]["school"].values) == schools
     assert tree["posterior"].attrs["verdict"] == r.verdict and tree["posterior"].sizes["chain"] == 2
-    with pytest.raises(ValueError, match="chains: 4000 draws do not divide into 7"):
-        r.to_datatree(chains=7)
+    with pytest.raises(ValueError, match=r"chains: \d+ draws do not divide into 7919"):
+        r.to_datatree(chains=7919)
 
 
 def test_loo():

@@ -1,0 +1,53 @@
+#include "hone/assess/chain_states.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+
+std::vector<double> means_of_chains(std::span<const double> values, int chains) {
+  const auto count = static_cast<std::size_t>(chains);
+  if (chains < 2 || values.size() % count != 0 || values.empty())
+    throw std::logic_error("an error between chains needs at least two chains of one length");
+  const std::size_t each = values.size() / count;
+  std::vector<double> means(count);
+  for (std::size_t c = 0; c < count; ++c) {
+    for (const double x : values.subspan(c * each, each)) means[c] += x;
+    means[c] /= static_cast<double>(each);
+  }
+  return means;
+}
+
+Estimate mean_over_chains(std::span<const double> values, int chains) {
+  Moments moments;
+  for (const double mean : means_of_chains(values, chains)) moments.add(mean);
+  return moments.estimate();
+}
+
+double effective_draws(std::span<const double> values, int chains) {
+  Moments all;
+  for (const double x : values) all.add(x);
+  const double n = static_cast<double>(values.size()), se = mean_over_chains(values, chains).se;
+  if (!(all.variance() > 0)) return n;
+  const double most = n * std::max(1.0, std::log10(n));
+  return se > 0 ? std::min(most, all.variance() / square(se)) : most;
+}
+
+double quantile_of(std::span<double> values, double p) {
+  const double at = p * (static_cast<double>(values.size()) - 1);
+  const auto low = values.begin() + static_cast<std::ptrdiff_t>(at);
+  std::ranges::nth_element(values, low);
+  const double next = low + 1 < values.end() ? *std::min_element(low + 1, values.end()) : *low;
+  return *low + (at - std::floor(at)) * (next - *low);
+}
+
+double effective_draws_below(std::span<const double> values, int chains, double threshold) {
+  std::vector<double> below(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) below[i] = values[i] < threshold;
+  return effective_draws(below, chains);
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "hone/assess/chain_states.hpp"
+#include "hone/fit/posterior_fit.hpp"
+
+namespace hone {
+
+// Mean and covariance of the posterior over e, from states of chains with their gradients. Stein's identities
+// E[g] = 0 and E[(e − m) gᵀ] = −I, g = ∇ log p, serve as control variates: no error is left where the posterior is the
+// standard normal, and little where it is near it.
+struct StateMoments {
+  std::vector<double> mean;
+  Matrix<double> covariance;  // (D, D); or (D, 1), the variances alone
+};
+enum class Second { variances, covariance };
+StateMoments moments_of_states(const ChainStates& states, Second which);
+
+// q with the mean and covariance of the states, as far as its kind has them; `effective` is how many independent draws
+// the states are worth. With part < 1 only that part of the way from q, in mean and covariance. q where they are too
+// few.
+Whitening matched(const FittedQ& q, const ChainStates& states, double effective, double part = 1);
+
+}  // namespace hone
