@@ -20,5 +20,6 @@ void add_check_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_data_command(CLI::App& program);  // list, get, verify, show
 void add_info_command(CLI::App& program);
+void add_stan_command(CLI::App& program);  // install, compile
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/judgement.hpp"
+#include "app/cli/signals.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/progress.hpp"
 #include "hone/base/error.hpp"
@@ -79,7 +80,9 @@ void FitCommand::run() {
   const auto say = [this](const std::string& text) {
     if (!quiet) fmt::print(stderr, "{}\n", text);
   };
-  const std::unique_ptr<Posterior> posterior = open_posterior(config, say);
+  const std::unique_ptr<Posterior> posterior = until_signal([&](const std::function<bool()>& stop) {
+    return open_posterior(config, {{}, say, {}, stop});
+  });
   CheckedFit fit;
   {
     const std::int64_t total = config.check.fit.budget.gradients;

@@ -4,7 +4,9 @@
 
 #include "app/cli/commands.hpp"
 #include "app/run/json.hpp"
+#include "hone/base/error.hpp"
 #include "hone/engine/engines.hpp"
+#include "hone/target/stan.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
@@ -22,6 +24,24 @@ Json json_of(const CudaSupport& cuda) {
   return json;
 }
 
+// The Stan that compiles users' programs, or why there is none.
+struct StanSupport {
+  std::string used, missing;
+};
+StanSupport stan_support() {
+  try {
+    return {stan_in_use(), ""};
+  } catch (const InputError& error) {
+    return {"", error.what()};
+  }
+}
+
+Json json_of(const StanSupport& stan) {
+  Json json = {{"available", stan.missing.empty()}};
+  json[stan.missing.empty() ? "used" : "missing"] = stan.missing.empty() ? stan.used : stan.missing;
+  return json;
+}
+
 void print(const CudaSupport& cuda) {
   fmt::print("hone {}\n\nengine cpu\n  matrix products: {}{}\n", HONE_VERSION, name_of(simd_level()),
              supports_bf16() ? "; also in bf16, for precision = \"bf16-trajectory\"" : "");
@@ -31,13 +51,15 @@ void print(const CudaSupport& cuda) {
   for (const CudaDevice& d : cuda.devices)
     fmt::print("  device {}: {}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB\n", index++, d.name, d.major,
                d.minor, d.multiprocessors, static_cast<double>(d.memory) / (1 << 30));
+  const StanSupport stan = stan_support();
+  fmt::print("\nStan models\n  {}\n", stan.missing.empty() ? stan.used : stan.missing);
 }
 
 }  // namespace
 
 void add_info_command(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("info", "Show the engines and devices of this machine, and why one is missing");
+  CLI::App* command = program.add_subcommand(
+      "info", "Show the engines and devices of this machine, and its Stan, and why one is missing");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([json] {
@@ -45,7 +67,8 @@ void add_info_command(CLI::App& program) {
     if (!*json) return print(cuda);
     const Json all = {{"version", HONE_VERSION},
                       {"cpu", {{"level", name_of(simd_level())}, {"bf16", supports_bf16()}}},
-                      {"cuda", json_of(cuda)}};
+                      {"cuda", json_of(cuda)},
+                      {"stan", json_of(stan_support())}};
     fmt::print("{}\n", all.dump(2));
   });
 }

@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
   hone::add_report_command(program);
   hone::add_data_command(program);
   hone::add_bench_command(program);
+  hone::add_stan_command(program);
   hone::add_info_command(program);
   if (argc == 1) {
     fmt::print("{}", program.help());

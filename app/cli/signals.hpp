@@ -2,6 +2,10 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
+
+#include "app/cli/commands.hpp"
+#include "hone/base/error.hpp"
 
 namespace hone {
 
@@ -20,5 +24,17 @@ class SignalNote {
  private:
   struct sigaction interrupt_ = {}, terminate_ = {}, alarm_ = {};
 };
+
+// Runs work(stop) and returns its result; stop() is true after Ctrl-C or SIGTERM. If the work then throws Stopped, the
+// program ends as it would have by the signal.
+template <class Work>
+auto until_signal(Work&& work) {
+  const SignalNote note;
+  try {
+    return work(std::function<bool()>([] { return stop_signal != 0; }));
+  } catch (const Stopped&) {
+    throw Ended{128 + stop_signal};
+  }
+}
 
 }  // namespace hone

@@ -154,16 +154,16 @@ void resolve(PosteriorRunConfig& config) {
   config.check.fit.objective = objective->refines() ? objective : nullptr;  // a fit begins by the KL in any case
 }
 
-std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
-                                          const std::function<void(const std::string&)>& say) {
+std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, StanOptions options) {
   const std::filesystem::path model = config.model;
   std::filesystem::path library = model;
   if (!config.data.empty() && !std::filesystem::exists(config.data))
     throw InputError(fmt::format("{}: no such data file", config.data));
   if (model.extension() == ".stan" && !std::filesystem::exists(model))
     throw InputError(fmt::format("{}: there is no such file; expected a Stan program", config.model));
+  options.data = config.data;
   if (model.extension() == ".stan")
-    library = compile_stan(model, {{}, say});
+    library = compile_stan(model, options);
   else if (model.extension() != ".so")
     throw InputError(fmt::format("{}: expected a Stan program (.stan) or a library with BridgeStan's interface (.so)",
                                  config.model));

@@ -11,7 +11,7 @@
 #include "app/run/run_folder.hpp"
 #include "app/run/settings.hpp"
 #include "hone/fit/checked_fit.hpp"
-#include "hone/target/posterior.hpp"
+#include "hone/target/stan.hpp"
 
 namespace hone {
 
@@ -32,9 +32,8 @@ Settings posterior_run_settings(PosteriorRunConfig& config);
 // Reads budget and objective into config.check; an InputError where it makes no sense.
 void resolve(PosteriorRunConfig& config);
 
-// model.stan (compiled where the cache has it not) or model.so, with its data. `say` is told what takes seconds.
-std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config,
-                                          const std::function<void(const std::string&)>& say);
+// model.stan (compiled where the cache has it not) or model.so, with its data.
+std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, StanOptions options);
 
 std::string family_name(QKind kind);  // "gaussian-full", …
 

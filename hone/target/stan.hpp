@@ -13,17 +13,33 @@ namespace hone {
 struct StanOptions {
   std::filesystem::path cache;  ///< folder for compiled models; empty: hone/stan in the user's cache
   std::function<void(const std::string&)> progress;  ///< told of steps that take seconds; may be empty
+  std::filesystem::path data;  ///< data that must suit the program before anything is compiled; empty: not checked
+  std::function<bool()> stop;  ///< asked every 50 ms: true ends the compiler, and Stopped is thrown; may be empty
 };
 
 /// Compiles a Stan program into a shared library with BridgeStan's C interface, for load_bridgestan, and returns the
 /// library's path. A program that is in the cache is not compiled again. The cache knows it by its text with everything
 /// that it includes, the compiler and Stan's version, not by file names.
 ///
-/// If the environment variable BRIDGESTAN names a BridgeStan folder, that is used. Otherwise Debian's r-cran-rstan
-/// translates, and CXX or g++ compiles. If several processes want the same model, one compiles and the others wait.
-/// Throws InputError if the program cannot be read or translated (with the translator's message, file and line), a tool
-/// is missing (with the command that installs it), or there is no folder for the cache.
+/// The first of these that is present is used: Stan as install_stan has installed it; the BridgeStan folder that the
+/// environment variable BRIDGESTAN names; Debian's r-cran-rstan. The compiler is CXX or g++. If several processes want
+/// the same model, one compiles and the others wait. Throws InputError if the program cannot be read or translated
+/// (with the translator's message, file and line), the data do not suit it, a tool is missing (with the command that
+/// installs it), or there is no folder for the cache.
 std::filesystem::path compile_stan(const std::filesystem::path& program, const StanOptions& options = {});
+
+/// Installs Stan into the cache: its translator, headers and libraries, from the Python package httpstan. pip downloads
+/// the package's wheel, unless `wheel` names such a file. Its checksum is verified where hone knows it, those of its
+/// files in any case. Then Stan's headers are compiled once, which halves the time per model. A version that is
+/// installed already is kept. Returns the installation's folder.
+///
+/// Throws InputError if the wheel cannot be downloaded, is damaged or is none of httpstan, or a tool is missing.
+/// Nothing half installed stays.
+std::filesystem::path install_stan(const std::filesystem::path& wheel = {}, const StanOptions& options = {});
+
+/// The Stan that compile_stan would use, in words: its version and folder. Throws InputError, with the command that
+/// installs one, if there is none.
+std::string stan_in_use(const StanOptions& options = {});
 
 /// The posterior of a compiled Stan model: a shared library with BridgeStan's C interface, version 2, and its data, a
 /// JSON file (an empty path means no data). The density is normalised: no constants are dropped.

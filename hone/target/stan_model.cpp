@@ -1,9 +1,3 @@
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
 #include <future>
 #include <vector>
 
@@ -11,8 +5,10 @@
 #include "hone/base/file.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/process.hpp"
-#include "hone/base/sha256.hpp"
 #include "hone/target/stan.hpp"
+#include "hone/target/stan_cache.hpp"
+#include "hone/target/stan_data.hpp"
+#include "hone/target/stan_install.hpp"
 #include "hone/target/stan_source.hpp"
 #include "hone/target/stan_translator.hpp"
 
@@ -20,65 +16,6 @@ namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A checksum of a list of texts; different lists have different checksums.
-std::string key_of(const std::vector<std::string>& texts) {
-  Sha256 sum;
-  for (const std::string& text : texts) {
-    const std::string piece = detail::format("{}:{}", text.size(), text);
-    sum.update({reinterpret_cast<const std::uint8_t*>(piece.data()), piece.size()});
-  }
-  return sum.hex().substr(0, 24);
-}
-
-// A lock on a name: while one process makes the file, the others wait.
-class MakingLock {
- public:
-  explicit MakingLock(const fs::path& path) : descriptor_(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0) throw Error(detail::format("{}: cannot be opened", path.string()));
-    int status = 0;
-    while ((status = ::flock(descriptor_, LOCK_EX)) != 0 && errno == EINTR) continue;
-    held_ = status == 0;
-  }
-  ~MakingLock() { ::close(descriptor_); }
-  MakingLock(const MakingLock&) = delete;
-  MakingLock& operator=(const MakingLock&) = delete;
-  bool held() const {
-    return held_;
-  }  // false on a file system without locks: then every process makes the file, and the last one stays
-
- private:
-  int descriptor_;
-  bool held_ = false;
-};
-
-// A temporary work folder in the folder of `made`, removed at the end with everything in it.
-class WorkFolder {
- public:
-  explicit WorkFolder(const fs::path& made) {
-    std::string name = made.string() + ".making-XXXXXX";
-    if (!::mkdtemp(name.data()))
-      throw Error(detail::format("{}: no folder can be made there", made.parent_path().string()));
-    path_ = name;
-  }
-  // Removes the work folders of processes that were killed.
-  static void remove_left(const fs::path& made) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(made.parent_path(), ignored))
-      if (entry.path().filename().string().starts_with(made.filename().string() + ".making-"))
-        fs::remove_all(entry.path(), ignored);
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 void tell(const StanOptions& options, const std::string& text) {
   if (options.progress) options.progress(text);
@@ -92,45 +29,18 @@ std::string end_of(const std::string& output) {
   return output.substr(from);
 }
 
-void run_compiler(const std::vector<std::string>& words, const fs::path& program) {
-  const Finished finished = run_program(words);
-  if (finished.status == program_not_found)
-    throw InputError(detail::format("{}: the compiler {} is missing; to install it:\n  {}", program.string(),
-                                    words.front(), StanTools::install));
+// Runs the compiler; `what` begins the message if it fails.
+void run_compiler(const std::vector<std::string>& words, const std::string& what, const StanOptions& options) {
+  const Finished finished = run_program(words, {}, options.stop);
   if (finished.status != 0)
-    throw Error(detail::format("{}: its translation does not compile ({} ended with {}):\n{}", program.string(),
-                               words.front(), finished.status, end_of(finished.output)));
-}
-
-fs::path cache_of(const StanOptions& options) {
-  const fs::path cache = !options.cache.empty()   ? options.cache
-                         : cache_folder().empty() ? fs::path()
-                                                  : cache_folder() / "stan";
-  if (cache.empty()) throw InputError("there is no folder for compiled models: set XDG_CACHE_HOME or HOME");
-  std::error_code error;
-  fs::create_directories(cache, error);
-  if (!fs::is_directory(cache)) throw InputError(detail::format("{}: this folder cannot be made", cache.string()));
-  return cache;
-}
-
-// Makes `made` unless it exists: make(work folder) returns the finished file inside that folder.
-template <class Make>
-void make_once(const fs::path& made, Make&& make) {
-  if (fs::exists(made)) return;
-  const MakingLock lock(fs::path(made) += ".lock");
-  if (fs::exists(made)) return;
-  if (lock.held()) WorkFolder::remove_left(made);
-  const WorkFolder work(made);
-  const fs::path finished = make(work.path());
-  const fs::path aside = fs::path(made) += detail::format(".{}.partial", ::getpid());
-  fs::rename(finished, aside);
-  place_file(aside, made);
+    throw Error(
+        detail::format("{} ({} ended with {}):\n{}", what, words.front(), finished.status, end_of(finished.output)));
 }
 
 // Compiles with BridgeStan's own makefile in the work folder, so that nothing is written next to the user's program.
 // Messages, including those of the running model, name the program itself, since the work folder will be gone.
 fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& program, const StanSource& source,
-                               const fs::path& work) {
+                               const fs::path& work, const StanOptions& options) {
   const std::string name = c_name(program);
   write_file(work / (name + ".stan"), source.text);
   const std::string flags = detail::format("STANCFLAGS={} --filename-in-msg={}.stan", environment("STANCFLAGS"),
@@ -138,7 +48,8 @@ fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& progr
   const auto make = [&](const fs::path& file) {
     // If hone itself runs under make, that make's flags are not passed on to BridgeStan.
     const Finished finished = run_program({"env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", flags, "make",
-                                           "--silent", "-C", bridgestan.string(), "STAN_THREADS=true", file.string()});
+                                           "--silent", "-C", bridgestan.string(), "STAN_THREADS=true", file.string()},
+                                          {}, options.stop);
     if (finished.status == program_not_found)
       throw InputError("make is missing; to install it:\n  apt-get install --no-install-recommends make g++");
     return finished;
@@ -155,69 +66,117 @@ fs::path build_with_bridgestan(const fs::path& bridgestan, const fs::path& progr
   return library;
 }
 
+fs::path bridgestan_folder(const fs::path& named) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(named, error);
+  if (error || !fs::is_regular_file(folder / "Makefile"))
+    throw InputError(
+        detail::format("BRIDGESTAN={}: is not a folder of BridgeStan; expected one with a Makefile", named.string()));
+  return folder;
+}
+
 fs::path compile_with_bridgestan(const fs::path& folder, const fs::path& program, const StanSource& source,
                                  const StanOptions& options) {
-  std::error_code error;
-  const fs::path bridgestan = fs::canonical(folder, error);
-  if (error || !fs::is_regular_file(bridgestan / "Makefile"))
-    throw InputError(
-        detail::format("BRIDGESTAN={}: is not a folder of BridgeStan; expected one with a Makefile", folder.string()));
+  const fs::path bridgestan = bridgestan_folder(folder);
   std::vector<std::string> decisive = {"bridgestan", bridgestan.string(), source.text, environment("CXX"),
                                        environment("STANCFLAGS")};
   for (const char* file : {"Makefile", "make/local", "src/version.hpp", "stan/src/stan/version.hpp"})
     decisive.push_back(fs::is_regular_file(bridgestan / file) ? read_file(bridgestan / file) : "");
   const fs::path library = cache_of(options) / detail::format("{}-{}.so", c_name(program), key_of(decisive));
-  make_once(library, [&](const fs::path& work) {
+  make_once(library, options, [&](const fs::path& work) {
+    read_stan_data(options.data);
     tell(options, detail::format("compiling {} with BridgeStan; the next time it starts at once", program.string()));
-    return build_with_bridgestan(bridgestan, program, source, work);
+    return build_with_bridgestan(bridgestan, program, source, work, options);
   });
   return library;
 }
 
-std::vector<std::string> compile_words(const StanTools& tools, const std::string& compiler) {
-  std::vector<std::string> words = {
-      compiler, "-std=c++14", "-w", "-O2", "-fPIC", "-fvisibility=hidden", "-DBOOST_DISABLE_ASSERTS"};
-  for (const fs::path& folder : tools.includes) words.push_back("-I" + folder.string());
-  return words;
-}
+// A compiler with its flags for an installation of Stan, and the files that it shares among models.
+struct Compiler {
+  Compiler(const StanTools& stan, const StanOptions& options);
 
-// Compiles with Stan's translator in R and our own wrapper, which is compiled once for all models.
-fs::path compile_with_rstan(const fs::path& program, const StanSource& source, const StanOptions& options) {
-  const StanTools tools = find_stan_tools();
-  const std::string compiler = environment("CXX", "g++");
-  const Finished version = run_program({compiler, "--version"});
+  void compile(const fs::path& from, const fs::path& to, const std::string& what) const;
+  void make_wrapper() const;
+  void make_headers() const;
+
+  const StanTools& tools;
+  const StanOptions& options;
+  std::vector<std::string> words;
+  std::string key;           // differs if any of it differs
+  fs::path wrapper;          // the compiled wrapper
+  fs::path header, headers;  // Stan's headers, and the same compiled
+};
+
+Compiler::Compiler(const StanTools& stan, const StanOptions& given) : tools(stan), options(given) {
+  const std::string name = environment("CXX", "g++");
+  const Finished version = run_program({name, "--version"});
   if (version.status != 0)
-    throw InputError(detail::format("the compiler {} is missing; to install it:\n  {}", compiler, StanTools::install));
-  const std::vector<std::string> words = compile_words(tools, compiler);
+    throw InputError(detail::format("the compiler {} is missing; to install it:\n  {}", name, tools.install));
+  words = {name, "-w", "-O2", "-fPIC", "-fvisibility=hidden", "-DBOOST_DISABLE_ASSERTS"};
+  words.insert(words.end(), tools.compile.begin(), tools.compile.end());
   std::string flags;
   for (const std::string& word : words) flags += word + "\n";
-  const std::string tool_key = key_of({std::string(stan_wrapper()), tools.versions, version.output, flags});
-  const std::string text = to_stan_2_21(source.text);
+  key = key_of({std::string(stan_wrapper()), std::string(stan_json()), tools.versions, version.output, flags});
   const fs::path cache = cache_of(options);
-  const fs::path library = cache / detail::format("{}-{}.so", c_name(program), key_of({"rstan", tool_key, text}));
-  const fs::path wrapper = cache / detail::format("wrapper-{}.o", tool_key);
-  make_once(library, [&](const fs::path& work) {
-    const std::string code = translate_stan(tools, program, source, text, work);
-    tell(options,
-         detail::format("compiling {}: about half a minute; the next time it starts at once", program.string()));
-    const auto compile = [&](const fs::path& from, const fs::path& to) {
-      std::vector<std::string> command = words;
-      command.insert(command.end(), {"-c", from.string(), "-o", to.string()});
-      run_compiler(command, program);
-    };
-    auto wrapped = std::async(std::launch::async, [&] {
-      make_once(wrapper, [&](const fs::path& own) {
-        write_file(own / "wrapper.cpp", stan_wrapper());
-        compile(own / "wrapper.cpp", own / "wrapper.o");
-        return own / "wrapper.o";
-      });
-    });
+  wrapper = cache / detail::format("wrapper-{}.o", key);
+  header = cache / detail::format("stan-{}.hpp", key_of({tools.versions, version.output, flags}));
+  headers = fs::path(header) += ".gch";
+}
+
+void Compiler::compile(const fs::path& from, const fs::path& to, const std::string& what) const {
+  std::vector<std::string> command = words;
+  if (fs::exists(headers) && from != header) command.insert(command.end(), {"-include", header.string()});
+  if (from == header) command.insert(command.end(), {"-x", "c++-header"});
+  command.insert(command.end(), {"-c", from.string(), "-o", to.string()});
+  run_compiler(command, what, options);
+}
+
+void Compiler::make_wrapper() const {
+  make_once(wrapper, options, [&](const fs::path& work) {
+    write_file(work / "wrapper.cpp", stan_wrapper());
+    fs::create_directories(work / "hone/target/stan");
+    write_file(work / "hone/target/stan/json.hpp", stan_json());
+    std::vector<std::string> command = words;
+    command.insert(command.end(),
+                   {"-I" + work.string(), "-c", (work / "wrapper.cpp").string(), "-o", (work / "wrapper.o").string()});
+    run_compiler(command, "the wrapper of Stan models does not compile", options);
+    return work / "wrapper.o";
+  });
+}
+
+void Compiler::make_headers() const {
+  make_once(headers, options, [&](const fs::path& work) {
+    tell(options, "compiling Stan's headers: about half a minute; afterwards a model takes half the time");
+    write_file(header, "#include <stan/model/model_header.hpp>\n");
+    compile(header, work / "headers", "Stan's headers do not compile");
+    return work / "headers";
+  });
+}
+
+// Compiles with a translator and our own wrapper, which is compiled once for all models.
+fs::path compile_with(const StanTools& tools, const fs::path& program, const StanSource& source,
+                      const StanOptions& options) {
+  const bool old = tools.kind == StanTools::Kind::rstan;
+  const Compiler compiler(tools, options);
+  const Translation translation{program, source, old ? to_stan_2_21(source.text) : source.text};
+  const std::string key = key_of({old ? "rstan" : "httpstan", compiler.key, translation.text});
+  const fs::path library = cache_of(options) / detail::format("{}-{}.so", c_name(program), key);
+  make_once(library, options, [&](const fs::path& work) {
+    const std::string failure = detail::format("{}: its translation does not compile", program.string());
+    const auto data = read_stan_data(options.data);
+    const std::string code = translate_stan(tools, translation, work, options);
+    if (data) check_stan_data(code, *data, options.data);
+    tell(options, detail::format("compiling {} with {}: about {} seconds; the next time it starts at once",
+                                 program.string(), tools.name, fs::exists(compiler.headers) ? 10 : 25));
+    auto wrapped = std::async(std::launch::async, [&] { compiler.make_wrapper(); });
     write_file(work / "model.cpp", code);
-    compile(work / "model.cpp", work / "model.o");
+    compiler.compile(work / "model.cpp", work / "model.o", failure);
     wrapped.get();
-    run_compiler({compiler, "-shared", "-o", (work / "model.so").string(), (work / "model.o").string(),
-                  wrapper.string(), tools.archive.string()},
-                 program);
+    std::vector<std::string> link = {
+        compiler.words.front(),   "-shared", "-o", (work / "model.so").string(), (work / "model.o").string(),
+        compiler.wrapper.string()};
+    link.insert(link.end(), tools.link.begin(), tools.link.end());
+    run_compiler(link, failure, options);
     return work / "model.so";
   });
   return library;
@@ -229,9 +188,27 @@ fs::path compile_stan(const fs::path& program, const StanOptions& options) {
   const StanSource source = read_stan(program);
   if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw InputError(detail::format("{}: is empty; expected a Stan program", program.string()));
+  if (const auto today = find_httpstan(options)) return compile_with(*today, program, source, options);
   const std::string bridgestan = environment("BRIDGESTAN");
-  return bridgestan.empty() ? compile_with_rstan(program, source, options)
+  return bridgestan.empty() ? compile_with(find_rstan(), program, source, options)
                             : compile_with_bridgestan(bridgestan, program, source, options);
+}
+
+std::string stan_in_use(const StanOptions& options) {
+  if (const auto today = find_httpstan(options))
+    return detail::format("{} in {}", today->name, today->translator.parent_path().parent_path().string());
+  const std::string bridgestan = environment("BRIDGESTAN");
+  if (!bridgestan.empty()) return detail::format("BridgeStan in {}", bridgestan_folder(bridgestan).string());
+  const StanTools tools = find_rstan();
+  return detail::format("{} in {}", tools.name, tools.translator.string());
+}
+
+fs::path install_stan(const fs::path& wheel, const StanOptions& options) {
+  const fs::path folder = install_httpstan(wheel, options);
+  const StanTools tools = find_httpstan(options).value();
+  const Compiler compiler(tools, options);
+  compiler.make_headers();
+  return folder;
 }
 
 }  // namespace hone

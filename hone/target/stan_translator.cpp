@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view install_rstan = "apt-get install --no-install-recommends r-cran-rstan g++";
+
 std::vector<fs::path> library_folders() {
   std::vector<fs::path> folders;
   for (const char* name : {"R_LIBS", "R_LIBS_SITE"}) {
@@ -35,10 +37,11 @@ fs::path find_package(const std::string& name) {
   std::error_code ignored;
   for (const fs::path& folder : library_folders())
     if (fs::is_regular_file(folder / name / "DESCRIPTION", ignored)) return folder / name;
-  throw InputError(detail::format(
-      "Stan programs are translated and compiled with R's package {}, which is not found; to install it:\n  {}\n"
-      "or set BRIDGESTAN to a folder of BridgeStan, or give a compiled model (.so)",
-      name, StanTools::install));
+  throw InputError(
+      detail::format("Stan is not installed; to install it:\n  hone stan install\n"
+                     "or {} (R's package {} is not found), or set BRIDGESTAN to a folder of BridgeStan, or give a "
+                     "compiled model (.so)",
+                     install_rstan, name));
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -100,19 +103,23 @@ std::string c_name(const fs::path& program) {
   return name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) ? "m" + name : name;
 }
 
-StanTools find_stan_tools() {
+StanTools find_rstan() {
   StanTools tools;
+  tools.kind = StanTools::Kind::rstan;
+  tools.name = "Stan 2.21 (R's package rstan)";
+  tools.install = install_rstan;
+  tools.compile = {"-std=c++14"};
   for (const char* name : {"rstan", "StanHeaders", "RcppEigen"}) {
     const fs::path package = find_package(name);
     tools.versions += package.string() + "\n" + read_file(package / "DESCRIPTION");
     if (std::string_view(name) == "StanHeaders") {
-      tools.includes.push_back(package / "include" / "src");
-      tools.archive = package / "lib" / "libStanHeaders.a";
+      tools.compile.push_back("-I" + (package / "include" / "src").string());
+      tools.link.push_back((package / "lib" / "libStanHeaders.a").string());  // solvers of differential equations
     }
     if (std::string_view(name) == "rstan")
-      tools.library = package.parent_path();
+      tools.translator = package.parent_path();
     else
-      tools.includes.push_back(package / "include");
+      tools.compile.push_back("-I" + (package / "include").string());
   }
   return tools;
 }
@@ -130,29 +137,53 @@ InputError translation_failure(const fs::path& program, const StanSource& source
                      place, translator, said, way_out));
 }
 
-std::string translate_stan(const StanTools& tools, const fs::path& program, const StanSource& source,
-                           const std::string& text, const fs::path& work) {
-  write_file(work / "program.stan", text);
+namespace {
+
+std::string translate_by_r(const StanTools& tools, const Translation& translation, const fs::path& work,
+                           const StanOptions& options) {
+  write_file(work / "program.stan", translation.text);
   // Only R's own libraries and the one found: a user's library may contain another Stan.
   const std::string script = detail::format(
       ".libPaths(commandArgs(TRUE)[1])\n"
       "code <- rstan::stanc('program.stan', model_name = '{}', obfuscate_model_name = FALSE)$cppcode\n"
       "writeLines(code, 'translated.cpp')\n",
-      c_name(program));
+      c_name(translation.program));
   write_file(work / "translate.R", script);
-  const Finished finished =
-      run_program({"Rscript", "--no-init-file", "--no-save", "translate.R", tools.library.string()}, work);
+  const Finished finished = run_program(
+      {"Rscript", "--no-init-file", "--no-save", "translate.R", tools.translator.string()}, work, options.stop);
   if (finished.status == program_not_found)
     throw InputError(
         detail::format("Stan programs are translated by R, whose program Rscript is not found; to install "
                        "it:\n  {}",
-                       StanTools::install));
+                       tools.install));
   if (finished.status != 0)
-    throw translation_failure(
-        program, source, "Stan 2.21 (R's package rstan)", finished.output,
-        "give a library of it built by a newer BridgeStan (model.so) instead, or set BRIDGESTAN to "
-        "its folder.");
+    throw translation_failure(translation.program, translation.source, tools.name, finished.output,
+                              "install it by 'hone stan install', or give a library of it built by a newer BridgeStan "
+                              "(model.so) instead, or set BRIDGESTAN to its folder.");
   return mended(read_file(work / "translated.cpp"));
+}
+
+std::string translate_by_stanc(const StanTools& tools, const Translation& translation, const fs::path& work,
+                               const StanOptions& options) {
+  write_file(work / "program.stan", translation.text);
+  const std::string name = c_name(translation.program);
+  const Finished finished =
+      run_program({tools.translator.string(), "--name=" + name + "_model", "--filename-in-msg=" + name + ".stan",
+                   "--color=never", "-o", "translated.cpp", "program.stan"},
+                  work, options.stop);
+  if (finished.status != 0)
+    throw translation_failure(translation.program, translation.source, tools.name, finished.output,
+                              "set BRIDGESTAN to the folder of a newer BridgeStan, or give a library built by it "
+                              "(model.so).");
+  return read_file(work / "translated.cpp");
+}
+
+}  // namespace
+
+std::string translate_stan(const StanTools& tools, const Translation& translation, const fs::path& work,
+                           const StanOptions& options) {
+  return tools.kind == StanTools::Kind::httpstan ? translate_by_stanc(tools, translation, work, options)
+                                                 : translate_by_r(tools, translation, work, options);
 }
 
 }  // namespace hone

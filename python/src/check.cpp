@@ -138,7 +138,7 @@ nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, cons
   std::unique_ptr<Posterior> posterior;
   {
     const nb::gil_scoped_release released;
-    posterior = open(parts, [&](const std::string& text) { watch.say(text, 0); });
+    posterior = open(parts, compiling(watch, stop));
     if (static_cast<int>(draws.shape(1)) != posterior->dimension())
       throw InputError("draws: " + std::to_string(draws.shape(1)) + " coordinates, expected the " +
                        std::to_string(posterior->dimension()) + " unconstrained ones of the model");

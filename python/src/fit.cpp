@@ -47,7 +47,7 @@ Matrix<double> matrix(const nb::handle& array) {
 
 }  // namespace
 
-std::unique_ptr<Posterior> open(const ModelParts& parts, const std::function<void(const std::string&)>& say) {
+std::unique_ptr<Posterior> open(const ModelParts& parts, const StanOptions& options) {
   if (parts.density) {
     const nb::gil_scoped_acquire held;  // its parts are Python objects, whose references are counted
     return std::make_unique<PythonPosterior>(*parts.density);
@@ -55,7 +55,17 @@ std::unique_ptr<Posterior> open(const ModelParts& parts, const std::function<voi
   PosteriorRunConfig config;
   config.model = parts.model;
   config.data = parts.data;
-  return open_posterior(config, say);
+  return open_posterior(config, options);
+}
+
+StanOptions compiling(Watch& watch, const Stop& stop) {
+  StanOptions options;
+  options.progress = [&](const std::string& text) { watch.say(text, 0); };
+  options.stop = [&] {
+    watch.tick(0);  // lets Python see Ctrl-C
+    return stop.set.load();
+  };
+  return options;
 }
 
 nb::dict dict_of(const Judgement& judgement) {
@@ -87,7 +97,7 @@ nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optiona
   std::unique_ptr<Posterior> posterior;
   {
     const nb::gil_scoped_release released;
-    posterior = open(parts, [&](const std::string& text) { watch.say(text, 0); });
+    posterior = open(parts, compiling(watch, stop));
     const WatchedPosterior watched(*posterior, watch);
     result = fit_and_check(watched, config.check,
                            [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); });

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hone/assess/verdict.hpp"
+#include "hone/target/stan.hpp"
 #include "python/src/arrays.hpp"
 #include "python/src/density.hpp"
 #include "python/src/watch.hpp"
@@ -18,7 +19,10 @@ struct ModelParts {
   std::string model, data;
 };
 
-std::unique_ptr<Posterior> open(const ModelParts& parts, const std::function<void(const std::string&)>& say);
+std::unique_ptr<Posterior> open(const ModelParts& parts, const StanOptions& options);
+
+// How a Stan program is compiled: Python is told, and its Ctrl-C ends the compiler.
+StanOptions compiling(Watch& watch, const Stop& stop);
 
 // Fits, refines and judges. `settings` are those of `hone fit`; `tell` is called with (text, gradients). Returns texts
 // and arrays from which Python makes a result, the same as those in a run folder.

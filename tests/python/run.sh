@@ -13,6 +13,10 @@ if ! "$work/env/bin/pip" install -q --no-compile -r "$source/tests/python/requir
   echo "python: the packages that the tests need cannot be installed from PyPI: the Python package was not tested" >&2
   exit 77
 fi
+# Others that load the libraries that hone compiles; tests say so if one is missing.
+for peer in bridgestan nutpie walnutpie; do
+  "$work/env/bin/pip" install -q --no-compile "$peer" || echo "python: $peer cannot be installed from PyPI" >&2
+done
 "$source/scripts/wheel" "$work/dist" "$build"
 wheel=$(echo "$work"/dist/*.whl)
 "$work/env/bin/pip" install -q --no-compile --no-deps "$wheel"

@@ -1,8 +1,10 @@
-// Stan programs, translated and compiled with what is installed. Compiled models stay in HONE_STAN_CACHE, so that only
-// the first run waits for the compiler.
+// Stan programs, translated and compiled with what is installed: the Stan that tests/end_to_end/stan_install.sh puts
+// into HONE_STAN_CACHE, if PyPI could be reached, and R's. Compiled models stay in HONE_STAN_CACHE, so that only the
+// first run waits for the compiler.
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <future>
@@ -14,6 +16,8 @@
 #include "hone/base/random.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/target/stan.hpp"
+#include "hone/target/stan_data.hpp"
+#include "hone/target/stan_translator.hpp"
 #include "tests/support/posteriors.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -23,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::unique_ptr<Posterior> load_known(const test::KnownPosterior& known) {
-  return load_bridgestan(compile_stan(test::known_program(known), {HONE_STAN_CACHE, {}}),
+  return load_bridgestan(compile_stan(test::known_program(known), {HONE_STAN_CACHE, {}, {}, {}}),
                          test::known_file(known, "data.json"));
 }
 
@@ -43,6 +47,17 @@ class Variable {
   std::string old_;
   bool had_ = false;
 };
+
+// Hides the Stan of the user's cache until the end of the test.
+struct NoUserCache {
+  test::TemporaryFolder folder;
+  Variable cache{"XDG_CACHE_HOME", folder.path().string()};
+};
+
+bool has_todays_stan() { return find_httpstan({HONE_STAN_CACHE, {}, {}, {}}).has_value(); }
+#define NEEDS_TODAYS_STAN() \
+  if (!has_todays_stan())   \
+  GTEST_SKIP() << "today's Stan is not installed in " HONE_STAN_CACHE ": pip could not reach httpstan"
 
 std::string refusal(const std::function<void()>& action) {
   try {
@@ -129,12 +144,15 @@ generated quantities {
 }
 )";
 
-class OddModel : public testing::Test {
+enum class Route { todays, rstan };
+
+class OddModel : public testing::TestWithParam<Route> {
  protected:
   void SetUp() override {
+    if (GetParam() == Route::todays) NEEDS_TODAYS_STAN();
     write_file(folder_.path() / "odd-model.stan", odd_program);
     write_file(folder_.path() / "odd_functions.stan", "real twice(real x) {\n  return 2 * x;\n}\n");
-    library_ = compile_stan(folder_.path() / "odd-model.stan", {HONE_STAN_CACHE, {}});
+    library_ = compile_stan(folder_.path() / "odd-model.stan", {cache_, {}, {}, {}});
   }
   std::unique_ptr<Posterior> load(const std::string& data) {
     write_file(folder_.path() / "data.json", data);
@@ -143,12 +161,14 @@ class OddModel : public testing::Test {
   std::string refused(const std::string& data) {
     return refusal([&] { load(data); });
   }
+  NoUserCache hidden_;
+  const fs::path cache_ = GetParam() == Route::todays ? HONE_STAN_CACHE : HONE_STAN_CACHE "/rstan";
   test::TemporaryFolder folder_;
   fs::path library_;
   const std::string good_ = R"({"N": 0, "x": [], "table": [[1, 2, 30], [4, 5, 6]]})";
 };
 
-TEST_F(OddModel, ThrowsAndMinusInfinityAreOutsideTheSupport) {
+TEST_P(OddModel, ThrowsAndMinusInfinityAreOutsideTheSupport) {
   const auto posterior = load(good_);
   EXPECT_EQ(posterior->dimension(), 1 + 4 + 2);
   EXPECT_EQ(posterior->names()[2], "m.2.1");
@@ -161,14 +181,16 @@ TEST_F(OddModel, ThrowsAndMinusInfinityAreOutsideTheSupport) {
   posterior->evaluate(z, Want::value, alone, {});
   EXPECT_EQ(value[0], -infinity);
   EXPECT_EQ(value[1], -infinity);
-  // Five standard normals at 0; Dirichlet(2, 2, 2) at 1/3 has density Γ(6)/27; the simplex's Jacobian there is 1/27.
-  const double expected = -2.5 * log_two_pi + std::log(120.0 / 27) + std::log(1.0 / 27) + 30 - 4;
+  // Five standard normals at 0; Dirichlet(2, 2, 2) at 1/3 has density Γ(6)/27; the Jacobian of the simplex is there
+  // 1/27 by sticks that break (2.21), √3/27 by isometric log ratios (today).
+  const double jacobian = (GetParam() == Route::todays ? std::sqrt(3.0) : 1.0) / 27;
+  const double expected = -2.5 * log_two_pi + std::log(120.0 / 27) + std::log(jacobian) + 30 - 4;
   EXPECT_NEAR(value[2], expected, 1e-12);
   EXPECT_NEAR(alone[2], expected, 1e-12);
   EXPECT_TRUE(says(posterior->complaint(), "a is too large: 4")) << posterior->complaint();
 }
 
-TEST_F(OddModel, SameBitsForAnyNumberOfThreads) {
+TEST_P(OddModel, SameBitsForAnyNumberOfThreads) {
   const auto posterior = load(good_);
   const int points = 200, dimension = posterior->dimension(), values = static_cast<int>(posterior->names().size());
   Matrix<double> z(dimension, points);
@@ -190,7 +212,7 @@ TEST_F(OddModel, SameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST_F(OddModel, DataThatDoNotFitAreNamed) {
+TEST_P(OddModel, DataThatDoNotFitAreNamed) {
   EXPECT_TRUE(says(refused("not JSON"), "data.json: the model says: data: line 1: not JSON"));
   EXPECT_TRUE(says(refused("{\"N\": 0,\n \"x\": [1, }"), "line 2, key 'x': expected a number"));
   EXPECT_TRUE(says(refused("{\"N\": 0, \"N\": 1}"), "key 'N': the key stands twice"));
@@ -209,22 +231,28 @@ TEST_F(OddModel, DataThatDoNotFitAreNamed) {
   EXPECT_NO_THROW(load(R"({"N": 1, "x": [[1, 2]], "table": [[1, 2, "NaN"], [Infinity, 4, -Infinity]], "more": 3})"));
 }
 
-TEST_F(OddModel, TheSecondTimeNothingIsCompiled) {
+TEST_P(OddModel, TheSecondTimeNothingIsCompiled) {
   const auto before = fs::last_write_time(library_);
-  const StanOptions options{HONE_STAN_CACHE, [](const std::string& step) { ADD_FAILURE() << step; }};
+  const StanOptions options{cache_, [](const std::string& step) { ADD_FAILURE() << step; }, {}, {}};
   EXPECT_EQ(compile_stan(folder_.path() / "odd-model.stan", options), library_);
   EXPECT_EQ(fs::last_write_time(library_), before);
   write_file(folder_.path() / "odd_functions.stan", "real twice(real x) {\n  return 3 * ;\n}\n");
   EXPECT_TRUE(says(refusal([&] {
-                     compile_stan(folder_.path() / "odd-model.stan", {HONE_STAN_CACHE, {}});
+                     compile_stan(folder_.path() / "odd-model.stan", {cache_, {}, {}, {}});
                    }),
                    "odd_functions.stan:2: the program cannot be translated"));
 }
 
+INSTANTIATE_TEST_SUITE_P(Both, OddModel, testing::Values(Route::todays, Route::rstan),
+                         [](const auto& instance) { return instance.param == Route::todays ? "todays" : "rstan"; });
+
 TEST(StanModel, ATranslatorsMessageHasFileAndLine) {
+  const NoUserCache hidden;
   const test::TemporaryFolder folder;
   write_file(folder.path() / "bad.stan", "parameters {\n  real a, b;\n}\nmodel {\n  a ~ nomal(b, 1);\n}\n");
-  const std::string message = refusal([&] { compile_stan(folder.path() / "bad.stan", {folder.path() / "cache", {}}); });
+  const std::string message = refusal([&] {
+    compile_stan(folder.path() / "bad.stan", {folder.path() / "cache", {}, {}, {}});
+  });
   EXPECT_TRUE(says(message, "bad.stan:5: the program cannot be translated by Stan 2.21")) << message;
   EXPECT_TRUE(says(message, "nomal")) << message;
   EXPECT_TRUE(says(message, "built by a newer BridgeStan (model.so)")) << message;
@@ -236,10 +264,11 @@ TEST(StanModel, ATranslatorsMessageHasFileAndLine) {
 }
 
 TEST(StanModel, WhatIsMissingIsSaidWithItsCommand) {
+  const NoUserCache hidden;
   const test::TemporaryFolder folder;
   write_file(folder.path() / "model.stan", "parameters {\n  real a;\n}\nmodel {\n  a ~ normal(0, 1);\n}\n");
   const auto message = [&] {
-    return refusal([&] { compile_stan(folder.path() / "model.stan", {folder.path() / "cache", {}}); });
+    return refusal([&] { compile_stan(folder.path() / "model.stan", {folder.path() / "cache", {}, {}, {}}); });
   };
   const std::string command = "apt-get install --no-install-recommends r-cran-rstan g++";
   {
@@ -277,6 +306,7 @@ named = $(patsubst --filename-in-msg=%,%,$(filter --filename-in-msg=%,$(STANCFLA
 %_model.so: %.hpp
 	@echo '--- Compiling C++ code ---'
 	@echo $(STAN_THREADS) $(named) >> calls
+	@! grep -q endless $< || { sleep 60 & sleep 60; }
 	@! grep -q nonsense $< || { echo "$<:1: error: out of memory at line 7"; exit 1; }
 	cp )" HONE_FAKES "/libfake_threads.so $@\n");
   }
@@ -287,9 +317,10 @@ named = $(patsubst --filename-in-msg=%,%,$(filter --filename-in-msg=%,$(STANCFLA
     return compile_stan(folder_.path() / name, options_);
   }
 
+  NoUserCache hidden_;
   test::TemporaryFolder folder_;
   Variable bridgestan_{"BRIDGESTAN", folder_.path().string()};
-  StanOptions options_{folder_.path() / "cache", {}};
+  StanOptions options_{folder_.path() / "cache", {}, {}, {}};
 };
 
 TEST_F(BridgeStanFolder, IsUsedFirstAndOnlyOnce) {
@@ -330,6 +361,116 @@ TEST_F(BridgeStanFolder, FailuresAreToldAsWhatTheyAre) {
     EXPECT_TRUE(says(error.what(), "long.stan: its translation does not compile (BridgeStan in")) << error.what();
     EXPECT_TRUE(says(error.what(), "error: out of memory")) << error.what();
   }
+}
+
+TEST_F(BridgeStanFolder, AStopEndsTheCompilerAndLeavesNothing) {
+  const auto calls = folder_.path() / "calls";  // written just before the compiler begins its endless work
+  options_.stop = [&] { return fs::exists(calls); };
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW(compile("slow.stan", "parameters { endless }\n"), Stopped);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  for (const auto& entry : fs::directory_iterator(options_.cache)) EXPECT_EQ(entry.path().extension(), ".lock");
+}
+
+TEST_F(BridgeStanFolder, DataThatAreNoJsonAreRefusedBeforeTheCompilerRuns) {
+  write_file(folder_.path() / "data.json", "{\"N\": 1,\n \"x\": [1, ]}");
+  options_.data = folder_.path() / "data.json";
+  EXPECT_TRUE(says(refusal([&] { compile("model.stan", "parameters { real a; }\n"); }),
+                   "data.json: line 2, key 'x': expected a number"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "calls"));
+}
+
+// What Stan 2.21 does not know: tuples (of data too), reduce_sum, ode_rk45, sum_to_zero_vector, declarations anywhere.
+const char* todays_program = R"(functions {
+  real part(array[] real slice, int start, int end, real mu) {
+    return normal_lupdf(slice | mu, 1);
+  }
+  vector decay(real time, vector x, real rate) {
+    return -rate * x;
+  }
+}
+data {
+  int<lower=0> N;
+  array[N] real y;
+  tuple(real, vector[2]) prior;
+  array[2] tuple(int, real) pairs;
+}
+parameters {
+  real mu;
+  sum_to_zero_vector[3] s;
+}
+transformed parameters {
+  print("mu = ", mu);
+  real left = ode_rk45_tol(decay, [1]', 0, {2.0}, 1e-9, 1e-9, 10000, mu)[1, 1];
+}
+model {
+  mu ~ normal(prior.1, prior.2[2]);
+  target += reduce_sum(part, y, 1, mu);
+  s ~ normal(0, 1);
+  target += pairs[2].1 * pairs[1].2;
+}
+)";
+
+TEST(TodaysStan, KnowsWhatIsNewSince2020) {
+  NEEDS_TODAYS_STAN();
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "todays.stan", todays_program);
+  write_file(
+      folder.path() / "data.json",
+      R"({"N": 3, "y": [1, 2, 4.5], "prior": {"1": 0.5, "2": [9, 2]}, "pairs": [{"1": 1, "2": 0.25}, {"1": 3, "2": 7}]})");
+  const StanOptions options{HONE_STAN_CACHE, {}, folder.path() / "data.json", {}};
+  const auto posterior = load_bridgestan(compile_stan(folder.path() / "todays.stan", options), options.data);
+  const std::vector<std::string> names = {"mu", "s.1", "s.2", "s.3", "left"};
+  EXPECT_EQ(posterior->names(), names);
+  ASSERT_EQ(posterior->dimension(), 3);
+  Matrix<double> z(3, 40), gradient(3, 40);
+  PhiloxSource(8).normals({Purpose::start}, z.view().flat());
+  std::vector<double> value(40), x(5);
+  Team(2).for_shares(40, [&](int begin, int end, int) {
+    posterior->evaluate(z.view().columns(begin, end), Want::both, {&value[begin], std::size_t(end - begin)},
+                        gradient.view().columns(begin, end));
+  });
+  for (int c = 0; c < 40; ++c) {
+    posterior->constrain(z.column(c), x);
+    const double mu = z(0, c), off = (mu - 0.5) / 2;
+    EXPECT_EQ(x[0], mu);
+    EXPECT_NEAR(x[1] + x[2] + x[3], 0, 1e-14);
+    EXPECT_NEAR(x[4], std::exp(-2 * mu), 1e-7 * (1 + std::exp(-2 * mu)));
+    double expected = -3.5 * log_two_pi - 0.5 * off * off - std::log(2.0) + 3 * 0.25, slope = -off / 2;
+    for (const double y : {1.0, 2.0, 4.5}) expected -= 0.5 * (y - mu) * (y - mu), slope += y - mu;
+    for (int j = 1; j <= 3; ++j) expected -= 0.5 * x[j] * x[j];  // the transform is isometric: no Jacobian
+    EXPECT_NEAR(value[c], expected, 1e-12 * (1 + std::abs(expected)));
+    EXPECT_NEAR(gradient(0, c), slope, 1e-12 * (1 + std::abs(slope)));
+  }
+}
+
+TEST(TodaysStan, DataAreCheckedBeforeTheCompilerRuns) {
+  NEEDS_TODAYS_STAN();
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "never.stan", todays_program);
+  const Variable compiler("CXX", "true");  // it must not be needed
+  const StanOptions options{HONE_STAN_CACHE, {}, folder.path() / "data.json", {}};
+  const auto refused = [&](const std::string& y, const std::string& prior) {
+    write_file(options.data, "{\"N\": 3, " + y + prior + "\"pairs\": [{\"1\": 1, \"2\": 1}, {\"1\": 1, \"2\": 1}]}");
+    return refusal([&] { compile_stan(folder.path() / "never.stan", options); });
+  };
+  const std::string y = "\"y\": [1, 2, 3], ", prior = "\"prior\": {\"1\": 0, \"2\": [1, 1]}, ";
+  EXPECT_TRUE(says(refused("", prior), "data.json: variable 'y' of the data block is not in the data"));
+  EXPECT_TRUE(says(refused("\"y\": 1, ", prior),
+                   "'y' of the data block is declared as an array of size (N), but the data "
+                   "hold a single number"));
+  EXPECT_TRUE(says(refused("\"y\": [1, 2], ", prior), "an array of size (N), but the data hold an array of size (2)"));
+  EXPECT_TRUE(says(refused(y, ""), "'prior.1' of the data block is not in the data"));
+  EXPECT_TRUE(says(refused(y, "\"prior\": {\"1\": 0, \"3\": 1}, "), "key 'prior': expected the tuple's key \"2\""));
+}
+
+TEST(TodaysStan, ATranslatorsMessageHasFileAndLine) {
+  NEEDS_TODAYS_STAN();
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "bad.stan", "parameters {\n  real a, b;\n}\nmodel {\n  a ~ nomal(b, 1);\n}\n");
+  const std::string message = refusal([&] { compile_stan(folder.path() / "bad.stan", {HONE_STAN_CACHE, {}, {}, {}}); });
+  EXPECT_TRUE(says(message, "bad.stan:5: the program cannot be translated by Stan 2.")) << message;
+  EXPECT_TRUE(says(message, "nomal")) << message;
 }
 
 }  // namespace

@@ -1,0 +1,142 @@
+#include "hone/target/stan_data.hpp"
+
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+#include "hone/base/format.hpp"
+
+namespace hone {
+namespace {
+
+using hone_data::Variable;
+using hone_data::Variables;
+
+// A variable that the program declares as data.
+struct Declared {
+  std::string name, type;          // "int", or "double"
+  std::vector<std::string> sizes;  // C++ expressions
+};
+
+// Reads forward through generated code.
+class Cursor {
+ public:
+  Cursor(std::string_view code, std::size_t at) : code_(code), at_(at) {}
+  bool take(std::string_view mark) {
+    skip();
+    if (!code_.substr(at_).starts_with(mark)) return false;
+    at_ += mark.size();
+    return true;
+  }
+  // Everything up to the parenthesis that closes one opened before, which is passed over.
+  std::string inside() {
+    const std::size_t begin = at_;
+    for (int depth = 1; at_ < code_.size(); ++at_) {
+      if (code_[at_] == '(') ++depth;
+      if (code_[at_] == ')' && --depth == 0) return std::string(code_.substr(begin, at_++ - begin));
+    }
+    return {};
+  }
+  // Everything up to a mark, which is passed over.
+  std::string until(std::string_view mark) {
+    skip();
+    const std::size_t end = code_.find(mark, at_);
+    if (end == std::string_view::npos) return {};
+    const std::string text(code_.substr(at_, end - at_));
+    at_ = end + mark.size();
+    return text;
+  }
+
+ private:
+  void skip() {
+    while (at_ < code_.size() && std::isspace(static_cast<unsigned char>(code_[at_]))) ++at_;
+  }
+  std::string_view code_;
+  std::size_t at_;
+};
+
+// stanc writes for each variable: context__.validate_dims("data initialization", "x", "double",
+//   std::vector<size_t>{static_cast<size_t>(N), static_cast<size_t>(2)});
+std::vector<Declared> declared_in(const std::string& code) {
+  constexpr std::string_view call = "context__.validate_dims(";
+  std::vector<Declared> all;
+  for (std::size_t at = 0; (at = code.find(call, at)) != std::string::npos;) {
+    at += call.size();
+    Cursor cursor(code, at);
+    if (!cursor.take("\"data initialization\"") || !cursor.take(",") || !cursor.take("\"")) continue;
+    Declared one;
+    one.name = cursor.until("\"");
+    if (!cursor.take(",") || !cursor.take("\"")) continue;
+    one.type = cursor.until("\"");
+    if (!cursor.take(",") || !cursor.take("std::vector<size_t>{")) continue;
+    while (cursor.take("static_cast<size_t>(")) {
+      one.sizes.push_back(cursor.inside());
+      if (!cursor.take(",")) break;
+    }
+    if (cursor.take("}")) all.push_back(one);
+  }
+  return all;
+}
+
+// A size that is a number or a whole number of the data; nothing otherwise.
+std::optional<std::size_t> size_of(const std::string& expression, const Variables& data) {
+  if (!expression.empty() && expression.find_first_not_of("0123456789") == std::string::npos && expression.size() < 10)
+    return std::stoul(expression);
+  const Variable* const known = hone_data::find(data, expression);
+  if (!known || !known->integers || !known->dims.empty() || known->values.at(0) < 0) return std::nullopt;
+  return static_cast<std::size_t>(known->values[0]);
+}
+
+std::string shape(const std::vector<std::string>& sizes) {
+  std::string text;
+  for (const std::string& size : sizes) text += (text.empty() ? "" : ", ") + size;
+  return "(" + text + ")";
+}
+
+std::string shape(const std::vector<std::size_t>& sizes) {
+  std::vector<std::string> texts;
+  for (const std::size_t size : sizes) texts.push_back(std::to_string(size));
+  return shape(texts);
+}
+
+void check(const Declared& declared, const Variables& data, const std::filesystem::path& file) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(detail::format("{}: variable '{}' of the data block {}", file.string(), declared.name, what));
+  };
+  const Variable* const found = hone_data::find(data, declared.name);
+  bool may_be_empty = false, same = found && found->dims.size() == declared.sizes.size();
+  for (std::size_t i = 0; i < declared.sizes.size(); ++i) {
+    const auto size = size_of(declared.sizes[i], data);
+    may_be_empty = may_be_empty || !size || *size == 0;
+    same = same && (!size || *size == found->dims[i]);
+  }
+  if (!found) refuse("is not in the data");
+  if (declared.type == "int" && !found->integers) refuse("is declared as int, but the data hold other numbers");
+  if (same || (may_be_empty && found->values.empty())) return;
+  const auto words = [](const auto& dims) {
+    return dims.empty() ? "a single number" : "an array of size " + shape(dims);
+  };
+  refuse(detail::format("is declared as {}, but the data hold {}", words(declared.sizes), words(found->dims)));
+}
+
+}  // namespace
+
+std::optional<Variables> read_stan_data(const std::filesystem::path& data) {
+  if (data.empty()) return std::nullopt;
+  const std::string text = read_file(data);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw InputError(detail::format("{}: is empty; expected a JSON object with the model's data", data.string()));
+  try {
+    return hone_data::JsonReader(text).read();
+  } catch (const std::runtime_error& problem) {
+    throw InputError(detail::format("{}: {}", data.string(), problem.what()));
+  }
+}
+
+void check_stan_data(const std::string& code, const Variables& data, const std::filesystem::path& file) {
+  for (const Declared& declared : declared_in(code)) check(declared, data, file);
+}
+
+}  // namespace hone

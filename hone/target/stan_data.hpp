@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "hone/target/stan/json.hpp"
+
+namespace hone {
+
+// Reads a file of data; nothing if the path is empty. Throws InputError with file, line and key.
+std::optional<hone_data::Variables> read_stan_data(const std::filesystem::path& data);
+
+// Compares data with what a program declares, as far as its translation by stanc shows: names, whether numbers are
+// whole, the number of dimensions, and those sizes that are numbers or whole numbers of the data. What the translation
+// does not show, the model checks when it is made. Throws InputError that names the file and the variable.
+void check_stan_data(const std::string& code, const hone_data::Variables& data, const std::filesystem::path& file);
+
+}  // namespace hone
