@@ -133,19 +133,11 @@ int terminal_columns() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
 }
 
-const DataSet& split_of(const DataSplits& splits, const std::string& name) {
-  if (name == "train") return splits.train;
-  if (name == "validation") return splits.validation;
-  if (name == "test") return splits.test;
-  throw InputError(fmt::format("--split '{}': expected train, validation or test", name));
-}
-
 void show(DataOptions options) {
   options.request.binarization = binarization_named(options.binarization);
   options.request.data_dir = options.data_dir;
   const DataSplits splits = load_data(options.request);
   const DataSet& data = split_of(splits, options.split);
-  if (data.size() == 0) throw InputError(fmt::format("{} has no split '{}'", splits.name, options.split));
   const int fitting = std::max(1, terminal_columns() / (data.shape().cols + 1));
   fmt::print("{}: {}\n{}: {} data, {} × {} pixels, {:.1f} MB in memory\n", splits.name, splits.origin, options.split,
              data.size(), data.shape().rows, data.shape().cols, static_cast<double>(data.memory()) * 1e-6);

@@ -83,6 +83,11 @@ int main(int argc, char** argv) {
   hone::add_reproduce_command(program);
   hone::add_train_command(program);
   hone::add_eval_command(program);
+  hone::add_encode_command(program);
+  hone::add_reconstruct_command(program);
+  hone::add_sample_command(program);
+  hone::add_score_command(program);
+  hone::add_export_command(program);
   hone::add_report_command(program);
   hone::add_data_command(program);
   hone::add_bench_command(program);

@@ -42,11 +42,21 @@ std::string in_words(Binarization binarization, std::uint64_t seed) {
   return "not binarized";
 }
 
+Binarization usual_for_images(const std::string& data_set) {
+  return data_set == "fashion-mnist" ? Binarization::threshold : Binarization::stochastic;
+}
+
 // Bits cannot be binarized again, so asking for it is a mistake.
 void refuse_to_binarize(const DataRequest& request) {
   if (request.binarization != Binarization::threshold && request.binarization != Binarization::stochastic) return;
   throw KeyError("binarization", fmt::format("the data of {} are already bits, so {} has no effect; leave it at auto",
                                              request.name, name_of(request.binarization)));
+}
+
+// The threshold of binarize_threshold, in the units of the data.
+std::optional<double> threshold_for(const DataSet& data, Binarization binarization) {
+  if (binarization != Binarization::threshold || data.binary()) return {};
+  return data.bytes().empty() ? 0.5 : 127.5;
 }
 
 DataSplits load_images(const DataSetInfo& info, const DataRequest& request, const FoundData& found) {
@@ -61,7 +71,8 @@ DataSplits load_images(const DataSetInfo& info, const DataRequest& request, cons
           binarization,
           training.slice(0, info.train),
           training.slice(info.train, info.train + info.validation),
-          read(1, 1)};
+          read(1, 1),
+          request.binarization == Binarization::threshold ? std::optional(127.5) : std::nullopt};
 }
 
 DataSplits load_fixed_bits(const DataSetInfo& info, const FoundData& found, const std::string& name) {
@@ -120,6 +131,23 @@ bool is_path(const std::string& name) {
 
 }  // namespace
 
+Binarization usual_binarization(const std::string& name) {
+  return name == "mnist" || name == "fashion-mnist" ? usual_for_images(name) : Binarization::none;
+}
+
+const DataSet& split_of(const DataSplits& data, const std::string& name) {
+  const DataSet* split = name == "train" ? &data.train : name == "validation" ? &data.validation : nullptr;
+  if (name == "test") split = &data.test;
+  if (!split) throw InputError(fmt::format("--split '{}': expected train, validation or test", name));
+  if (split->size() == 0)
+    throw InputError(fmt::format("{} has no split '{}': there are no such data", data.name, name));
+  return *split;
+}
+
+DataSet load_more_data(const DataRequest& request) {
+  return part_of(request, request.name, read_data_file(request.name), 1);
+}
+
 DataSplits load_data(const DataRequest& request) {
   DataSplits data = is_path(request.name)
                         ? load_file(request)
@@ -137,6 +165,7 @@ DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test) {
   const bool bits = train.binary();
   const std::string binarization = bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed);
   DataSplits data{request.name, fmt::format("{}, {}", request.name, binarization), binarization, {}, {}, {}};
+  data.threshold = threshold_for(train, request.binarization);
   data.train = part_of(request, request.name, std::move(train), 0);
   if (test.size() > 0) data.test = part_of(request, "the test data", std::move(test), 1);
   return data;
@@ -149,7 +178,7 @@ DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::s
   if (bits) return load_fixed_bits(info, require_data(info, places), info.name);
   DataRequest resolved = request;
   if (request.binarization == Binarization::automatic) {
-    resolved.binarization = info.name == "fashion-mnist" ? Binarization::threshold : Binarization::stochastic;
+    resolved.binarization = usual_for_images(info.name);
     const DataSetInfo& fixed = data_set_named("binarized-mnist");
     if (info.name == "mnist")
       if (const auto found = find_fixed_bits(fixed, places)) return load_fixed_bits(fixed, *found, info.name);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,7 +24,14 @@ struct DataSplits {
   std::string origin;        // in words: which files, binarized how
   std::string binarization;  // in words: how binarized
   DataSet train, validation, test;
+  std::optional<double> threshold = {};  // where values were cut into bits; 127.5 for bytes
 };
+
+// The part called train, validation or test. Throws InputError for another name, and if there are no such data.
+const DataSet& split_of(const DataSplits& data, const std::string& name);
+
+// What `automatic` means for data of this name (a known data set or a file).
+Binarization usual_binarization(const std::string& name);
 
 // Loads a data set. `automatic` binarization means
 //   mnist            the fixed .amat files if found (in the folder mnist or binarized-mnist), else stochastic
@@ -37,6 +45,10 @@ DataSplits load_data(const DataRequest& request);
 // The parts of load_data, for your own data sets.
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places);
 DataSet read_data_file(const std::filesystem::path& file);
+
+// The data of a file that a trained model is used on, binarized as the request says; they have other random numbers
+// than training data.
+DataSet load_more_data(const DataRequest& request);
 
 // Data in memory, treated as those of a file with the request's name: binarized, then kept as bits where they are bits.
 DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view run_prefix = "run.";
 constexpr std::string_view identity_prefix = "config.";
+constexpr std::string_view data_prefix = "data.";
 
 template <class T>
 StoredTensor vector_of(std::string name, std::vector<T> values) {
@@ -37,6 +39,12 @@ void add_metrics(const std::string& name, const TrainMetrics& metrics, std::vect
   counts.insert(counts.end(), {metrics.rejected_nonfinite, metrics.dropped_draws});
   out.push_back(vector_of(name + ".counts", std::move(counts)));
   out.push_back(vector_of(name + ".moments", std::move(moments)));
+}
+
+void add_facts(const DataFacts& facts, std::vector<StoredTensor>& out) {
+  out.push_back({"data.shape", {2}, std::vector<std::int64_t>{facts.shape.rows, facts.shape.cols}});
+  if (!facts.mean.empty()) out.push_back({"data.mean", {static_cast<std::int64_t>(facts.mean.size())}, facts.mean});
+  if (facts.threshold) out.push_back({"data.threshold", {1}, std::vector<double>{*facts.threshold}});
 }
 
 class CheckpointReader {
@@ -57,8 +65,9 @@ class CheckpointReader {
     const auto totals = values<std::int64_t>("totals", 2);
     checkpoint.counters.rejected_nonfinite = totals[0];
     checkpoint.counters.dropped_draws = totals[1];
+    checkpoint.data = facts();
     for (StoredTensor& tensor : file_.tensors) {
-      if (tensor.name.starts_with(run_prefix)) continue;
+      if (tensor.name.starts_with(run_prefix) || tensor.name.starts_with(data_prefix)) continue;
       NamedArray array{std::move(tensor.name), std::move(tensor.shape), {}};
       if (auto* floats = std::get_if<std::vector<float>>(&tensor.values)) array.values = std::move(*floats);
       if (auto* doubles = std::get_if<std::vector<double>>(&tensor.values)) array.values = std::move(*doubles);
@@ -70,12 +79,31 @@ class CheckpointReader {
  private:
   template <class T>
   std::vector<T> values(const std::string& name, std::size_t size) const {
-    for (const StoredTensor& tensor : file_.tensors) {
-      if (tensor.name != run_prefix.data() + name) continue;
-      const auto* found = std::get_if<std::vector<T>>(&tensor.values);
+    return tensor<T>(run_prefix.data() + name, size);
+  }
+  template <class T>
+  std::vector<T> tensor(const std::string& name, std::size_t size) const {
+    if (const StoredTensor* stored = find(name)) {
+      const auto* found = std::get_if<std::vector<T>>(&stored->values);
       if (found && found->size() == size) return *found;
     }
-    throw InputError(fmt::format("{}: '{}{}' is missing or has another size or type", origin_, run_prefix, name));
+    throw InputError(fmt::format("{}: '{}' is missing or has another size or type", origin_, name));
+  }
+  const StoredTensor* find(const std::string& name) const {
+    const auto found = std::ranges::find(file_.tensors, name, &StoredTensor::name);
+    return found == file_.tensors.end() ? nullptr : &*found;
+  }
+
+  std::optional<DataFacts> facts() const {
+    if (!find("data.shape")) return {};
+    constexpr std::int64_t most = 100'000'000;
+    const auto shape = tensor<std::int64_t>("data.shape", 2);
+    if (shape[0] < 1 || shape[1] < 1 || shape[0] > most || shape[1] > most / shape[0])
+      throw InputError(fmt::format("{}: 'data.shape' {} × {} is no shape of data", origin_, shape[0], shape[1]));
+    DataFacts facts{{static_cast<int>(shape[0]), static_cast<int>(shape[1])}, {}, {}};
+    if (find("data.mean")) facts.mean = tensor<double>("data.mean", static_cast<std::size_t>(facts.shape.pixels()));
+    if (find("data.threshold")) facts.threshold = tensor<double>("data.threshold", 1)[0];
+    return facts;
   }
 
   std::uint32_t iteration(std::int64_t value) const {
@@ -122,6 +150,13 @@ void keep_previous(const fs::path& current, const fs::path& previous) {
 
 }  // namespace
 
+DataSet DataFacts::stand_in() const {
+  if (!mean.empty()) return DataSet(mean, shape);
+  BitRows zeros(shape.pixels());
+  zeros.append(std::vector<std::uint8_t>(static_cast<std::size_t>(shape.pixels())));
+  return DataSet(std::move(zeros), shape);
+}
+
 std::vector<std::uint8_t> encode(const Checkpoint& checkpoint) {
   TensorFile file;
   for (const auto& [key, value] : checkpoint.identity) file.notes[identity_prefix.data() + key] = value;
@@ -133,6 +168,7 @@ std::vector<std::uint8_t> encode(const Checkpoint& checkpoint) {
   file.tensors.push_back(vector_of("step_size", std::vector<double>{checkpoint.state.step_size}));
   add_metrics("interval", counters.interval, file.tensors);
   add_metrics("last", counters.last, file.tensors);
+  if (checkpoint.data) add_facts(*checkpoint.data, file.tensors);
   for (const NamedArray& array : checkpoint.state.arrays)
     std::visit([&](const auto& values) { file.tensors.push_back({array.name, array.shape, values}); }, array.values);
   return to_safetensors(file);

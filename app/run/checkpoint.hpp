@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hone/engine/train_state.hpp"
+#include "hone/latent/data_set.hpp"
 
 namespace hone {
 
@@ -21,11 +22,21 @@ struct RunCounters {
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;  // up to that iteration
 };
 
+// What using a model needs to know of its training data.
+struct DataFacts {
+  ImageShape shape;
+  std::vector<double> mean;         // gaussian-mf, which subtracts it; empty for other models
+  std::optional<double> threshold;  // where values were cut into bits; none if they were bits or stay numbers
+
+  DataSet stand_in() const;  // one datum that stands for the training data where only these facts are used
+};
+
 // Everything that a run depends on: a resumed run continues as if it had never stopped. Holds no times.
 struct Checkpoint {
   std::map<std::string, std::string> identity;  // what defines the model: key → value
   TrainState state;
   RunCounters counters;
+  std::optional<DataFacts> data = {};  // none in files of version 0.1.0
 };
 
 inline constexpr auto checkpoint_name = "checkpoint.safetensors";

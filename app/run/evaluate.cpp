@@ -14,15 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const DataSet& split_of(const DataSplits& data, const std::string& name) {
-  const DataSet* split = name == "train" ? &data.train : name == "validation" ? &data.validation : nullptr;
-  if (name == "test") split = &data.test;
-  if (!split) throw InputError(fmt::format("split '{}': expected train, validation or test", name));
-  if (split->size() == 0)
-    throw InputError(fmt::format("{} has no {} data; --split names another part", data.name, name));
-  return *split;
-}
-
 void add_importance(const RunEvaluation& e, Json& json) {
   const EvaluationSummary& s = *e.summary;
   Json proposals = Json::array(), effective = Json::array();

@@ -19,17 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // training time between checks of the clock and of `stop`
 
-// Reports anything wrong with the data as a KeyError of the key that names them.
-DataSplits load(const TrainRunConfig& config, const fs::path& data_dir) {
-  try {
-    return load_data(data_request(config, data_dir));
-  } catch (const KeyError&) {
-    throw;
-  } catch (const InputError& error) {
-    throw KeyError("data", error.what());
-  }
-}
-
 // An engine with one run per seed. Errors name the key that asks for the impossible.
 std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits& data,
                                   std::vector<std::uint64_t> seeds) {
@@ -54,7 +43,7 @@ class Training {
     resolve(config_);
     check_folders();
     data_ = options.data;
-    if (!data_) data_ = std::make_shared<DataSplits>(load(config_, options.data_dir));
+    if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
     say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
     if (data_->test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
       say("there are no test data, so no test log-likelihood during training (test.every)");
@@ -314,6 +303,16 @@ class Training {
 
 }  // namespace
 
+DataSplits load_run_data(const TrainRunConfig& config, const fs::path& data_dir) {
+  try {
+    return load_data(data_request(config, data_dir));
+  } catch (const KeyError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw KeyError("data", error.what());
+  }
+}
+
 std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<SeedRun>& runs,
                                 const TrainOptions& options) {
   if (runs.empty()) throw InputError("there are no runs to train");
@@ -339,7 +338,7 @@ std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path&
   model->config = read_train_config(folder / "config.toml", threads);
   const auto found = find_checkpoint(folder, say);
   if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
-  model->data = load(model->config, data_dir);
+  model->data = load_run_data(model->config, data_dir);
   check_identity(found->path, found->checkpoint.identity, identity_of(model->config, model->data.train));
   model->engine = engine_of(model->config, model->data, {model->config.train.seed});
   model->engine->restore(found->checkpoint.state);

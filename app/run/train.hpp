@@ -79,6 +79,9 @@ std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<
 // Trains one run with the configuration's own seed. If it fails, throws an Error that names the last good checkpoint.
 TrainSummary train(const TrainRunConfig& config, const std::filesystem::path& folder, const TrainOptions& options);
 
+// The data of a run. Anything wrong with them is a KeyError of the key that names them.
+DataSplits load_run_data(const TrainRunConfig& config, const std::filesystem::path& data_dir);
+
 // The model in a run folder, as last trained, with its data.
 struct TrainedModel {
   TrainRunConfig config;

@@ -9,6 +9,7 @@
 #include "app/run/test_curve.hpp"
 #include "app/run/train_pictures.hpp"
 #include "hone/base/error.hpp"
+#include "hone/latent/model.hpp"
 
 namespace hone {
 namespace fs = std::filesystem;
@@ -19,11 +20,19 @@ std::map<std::string, std::string> identity_of(const TrainRunConfig& config, con
   return identity;
 }
 
-TrainRunConfig read_train_config(const fs::path& path, int threads) {
+DataFacts facts_of(const TrainRunConfig& config, const DataSplits& data) {
+  const bool centred = config.train.model.density() == Density::gaussian;
+  return {.shape = data.train.shape(),
+          .mean = centred ? mean_of(data.train) : std::vector<double>(),
+          .threshold = data.threshold};
+}
+
+TrainRunConfig read_train_config(const fs::path& path, int threads, std::optional<EngineKind> engine) {
   TrainRunConfig config = paper_run_config();  // a file of an earlier version lacks keys; it trained by the paper's
   Settings settings = train_settings(config);
   settings.read_file(path);
   config.threads = threads;
+  if (engine) config.engine = *engine;
   try {
     resolve(config);
   } catch (const KeyError& error) {
@@ -37,6 +46,7 @@ TrainRecord::TrainRecord(const TrainRunConfig& config, const DataSplits& data, f
     : config_(config), data_(data), path_(std::move(folder)), options_(options) {
   checkpoint_.identity = identity_of(config_, data.train);
   checkpoint_.state.step_size = config_.train.refine.step_size;
+  checkpoint_.data = facts_of(config_, data);
   const bool resume = options.resume == Resume::yes;
   RunFolder::check(path_, resume ? Reuse::run : Reuse::nothing);
   if (!resume) return;
@@ -59,6 +69,7 @@ void TrainRecord::restore() {
     throw KeyError("iterations", fmt::format("{} has already made {} iterations, more than the {} requested",
                                              found->path.string(), made, config_.iterations));
   checkpoint_ = found->checkpoint;
+  if (!checkpoint_.data) checkpoint_.data = facts_of(config_, data_);
   started_at_ = saved_at_ = made;
   damaged_ = found->path.filename() == previous_checkpoint_name;
   good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);

@@ -10,11 +10,16 @@
 
 namespace hone {
 
-// The configuration in a run folder, with `threads` in place of the run's own number.
-TrainRunConfig read_train_config(const std::filesystem::path& path, int threads);
+// The configuration in a run folder, with `threads` in place of the run's own number, and another engine if one is
+// given.
+TrainRunConfig read_train_config(const std::filesystem::path& path, int threads,
+                                 std::optional<EngineKind> engine = std::nullopt);
 
 // What defines a run: its configuration, and the data that this named on this machine.
 std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train);
+
+// What a checkpoint of such a run holds of the data.
+DataFacts facts_of(const TrainRunConfig& config, const DataSplits& data);
 
 // Keeps the counters and the folder of one run. An engine does the work and tells the record.
 class TrainRecord {

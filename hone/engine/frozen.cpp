@@ -45,6 +45,9 @@ class Frozen final : public FrozenModel {
 
   void outputs(MatrixView<const double> z, MatrixView<double> out) const override { model_.decoder().outputs(z, out); }
   void mean(MatrixView<const double> z, MatrixView<double> out) const override { model_.mean(z, out); }
+  void draw(const RandomSource& random, int first, MatrixView<const double> z, MatrixView<double> x) const override {
+    model_.draw(random, first, z, x);
+  }
 
  private:
   static int count_of(std::span<const int> indices) { return static_cast<int>(indices.size()); }

@@ -33,6 +33,8 @@ class FrozenModel {
 
   virtual void outputs(MatrixView<const double> z, MatrixView<double> out) const = 0;  // natural parameters of x
   virtual void mean(MatrixView<const double> z, MatrixView<double> out) const = 0;     // E[x | z]
+  // x ~ p(x | z), with the random numbers of the data first, first + 1, …
+  virtual void draw(const RandomSource& random, int first, MatrixView<const double> z, MatrixView<double> x) const = 0;
 };
 
 // Throws InputError if the state belongs to another model. Of `train` only shape, kind and mean are used.

@@ -43,16 +43,6 @@ void check_size(const ModelConfig& model, int pixels) {
                  "the networks would have more than 500,000,000 parameters");
 }
 
-std::vector<double> mean_of(const DataSet& data) {
-  std::vector<double> mean(data.dimension());
-  Matrix<double> column(data.dimension(), 1);
-  for (int n = 0; n < data.size(); ++n) {
-    data.expand(std::span<const int>(&n, 1), column.view());
-    for (int i = 0; i < data.dimension(); ++i) mean[i] += column(i, 0) / data.size();
-  }
-  return mean;
-}
-
 // A draw of x with the natural parameter a. `noise` is standard normal for a Gaussian, otherwise uniform on (0, 1).
 double draw_of(Density density, double a, double noise) {
   switch (density) {
@@ -72,6 +62,10 @@ double draw_of(Density density, double a, double noise) {
   return x;
 }
 
+Stream simulation(int datum, std::uint32_t step) {
+  return {Purpose::synthesize, assessment_iteration, static_cast<std::uint32_t>(datum), step};
+}
+
 const DataSet& checked(const ModelConfig& config, const DataSet& data) {
   check(config);
   if (data.size() == 0) throw InputError("there are no data to train on");
@@ -81,6 +75,20 @@ const DataSet& checked(const ModelConfig& config, const DataSet& data) {
 }
 
 }  // namespace
+
+std::vector<double> mean_of(const DataSet& data) {
+  std::vector<double> mean(data.dimension());
+  Matrix<double> column(data.dimension(), 1);
+  for (int n = 0; n < data.size(); ++n) {
+    data.expand(std::span<const int>(&n, 1), column.view());
+    for (int i = 0; i < data.dimension(); ++i) mean[i] += column(i, 0) / data.size();
+  }
+  return mean;
+}
+
+void draw_prior(const RandomSource& random, int first, MatrixView<double> z) {
+  for (int n = 0; n < z.cols(); ++n) random.normals(simulation(first + n, 0), z.column(n));
+}
 
 Density ModelConfig::density() const {
   switch (kind) {
@@ -177,26 +185,28 @@ template <class Real>
 SimulatedData Model<Real>::simulate(const RandomSource& random, int count) const {
   SimulatedData made{Matrix<double>(decoder_.latent(), count), {}};
   Matrix<double> x(decoder_.pixels(), count);
-  const auto stream = [](int datum, std::uint32_t step) {
-    return Stream{Purpose::synthesize, assessment_iteration, static_cast<std::uint32_t>(datum), step};
-  };
-  for (int n = 0; n < count; ++n) random.normals(stream(n, 0), made.z.column(n));
-  decoder_.outputs(made.z, x);
+  draw_prior(random, 0, made.z);
+  draw(random, 0, made.z, x);
+  const auto values = x.view().flat();
+  made.data = DataSet(std::vector<double>(values.begin(), values.end()), shape_);
+  if (density_ == Density::bernoulli) made.data = packed_if_binary(std::move(made.data));
+  return made;
+}
+
+template <class Real>
+void Model<Real>::draw(const RandomSource& random, int first, MatrixView<const double> z, MatrixView<double> x) const {
+  decoder_.outputs(z, x);
   std::vector<double> noise(decoder_.pixels());
-  for (int n = 0; n < count; ++n) {
+  for (int n = 0; n < x.cols(); ++n) {
     if (density_ == Density::gaussian)
-      random.normals(stream(n, 1), noise);
+      random.normals(simulation(first + n, 1), noise);
     else
-      random.uniforms(stream(n, 1), noise);
+      random.uniforms(simulation(first + n, 1), noise);
     for (std::size_t p = 0; p < noise.size(); ++p) {
       double& value = x.column(n)[p];
       value = draw_of(density_, value, noise[p]) + (centre_.empty() ? 0 : centre_[p]);
     }
   }
-  const auto values = x.view().flat();
-  made.data = DataSet(std::vector<double>(values.begin(), values.end()), shape_);
-  if (density_ == Density::bernoulli) made.data = packed_if_binary(std::move(made.data));
-  return made;
 }
 
 template <class Real>

@@ -12,6 +12,12 @@
 
 namespace hone {
 
+// The mean of data, summed one datum after another: what a Gaussian likelihood subtracts from them.
+std::vector<double> mean_of(const DataSet& data);
+
+// z ~ N(0, I) of the data first, first + 1, … that a model simulates: one per column.
+void draw_prior(const RandomSource& random, int first, MatrixView<double> z);
+
 // The networks of a latent-variable model and of its q, with all parameters in one flat vector.
 template <class Real>
 class Model {
@@ -38,6 +44,9 @@ class Model {
 
   // Draws z ~ N(0, I) and x ~ p(x | z) from the packed parameters.
   SimulatedData simulate(const RandomSource& random, int count) const;
+  // The second half of it: x ~ p(x | z) for each column of z (D, n), where column c is datum first + c; x is
+  // (pixels, n).
+  void draw(const RandomSource& random, int first, MatrixView<const double> z, MatrixView<double> x) const;
   // E[x | z] for each column of z (D, n), on the scale of the data: out is (pixels, n).
   void mean(MatrixView<const double> z, MatrixView<double> out) const;
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +31,10 @@ def data_of(X: Any) -> _hone.Data:
     return _hone.Data.floats(X) if X.dtype == np.float32 else _hone.Data.doubles(X)
 
 
-def threshold_of(X: Any, data: _hone.Data) -> float | None:
-    """Where training cuts its data in two: None if they are bits, half of 255 for bytes, else one half."""
-    if data.binary:
-        return None
-    return 127.5 if X.dtype.kind in "iu" and not hasattr(X, "tocsr") else 0.5
-
-
 def bits_of(X: Any, threshold: float | None) -> Any:
     """X > threshold, whatever its type; True and False stay what they are."""
     if threshold is None or X.dtype.kind == "b":
         return X
-    if np.isnan(threshold):
-        raise ValueError("X: give True and False: the training data are not there to say which threshold they had")
     dense = X.toarray() if hasattr(X, "toarray") else X
     if dense.min() < 0 or dense.max() > 2 * threshold:
         raise ValueError(f"X: expected values from 0 to {2 * threshold:g}, as in the training data, "
@@ -72,16 +61,6 @@ def text_of(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"expected a number or a text, found {value}")
     return value if isinstance(value, str) else repr(value.item() if hasattr(value, "item") else value)
-
-
-def mean_of(X: Any) -> np.ndarray:
-    """Mean per column, summed as the engine sums: one row after the other."""
-    n, total = X.shape[0], np.zeros(X.shape[1])
-    for begin in range(0, n, 256):
-        rows = X[begin : begin + 256]
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
-        total = np.add.reduce(np.vstack([total, rows.astype(np.float64) / n]), axis=0)
-    return total
 
 
 def flat(table: dict[str, Any]) -> dict[str, Any]:
@@ -115,39 +94,3 @@ def own_file(X: Any) -> str | None:
     whole = np.load(X.filename, mmap_mode="r")
     same = whole.shape == X.shape and whole.dtype == X.dtype and X.dtype in IN_FILES and X.flags.c_contiguous
     return str(Path(X.filename).resolve()) if same and X.offset == whole.offset else None
-
-
-def features_of(folder: Path) -> int:
-    """How many values a datum has: the decoder's outputs, from the header of the checkpoint."""
-    with (folder / "checkpoint.safetensors").open("rb") as file:
-        (size,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(size))
-    last = max((name for name in header if name.startswith("decoder.weight[")), key=lambda name: int(name[15:-1]))
-    return int(header[last]["shape"][-1])
-
-
-def stored_mean(folder: Path, data: str) -> np.ndarray:
-    """The mean of a Gaussian model's training data: as saved, or from the data."""
-    if (folder / "mean.npy").exists():
-        return np.load(folder / "mean.npy")
-    if not (data.endswith(".npy") and Path(data).exists()):
-        raise _hone.InputError(f"{folder}: a Gaussian model needs its training data, and {data} is not there")
-    return mean_of(np.load(data, mmap_mode="r"))
-
-
-def stored_threshold(folder: Path, data: str, binarization: str) -> float | None:
-    """threshold_ of a run: as saved, or from the data; NaN if they are not there."""
-    if (folder / "binarization.json").exists():
-        return json.loads((folder / "binarization.json").read_text())["threshold"]
-    if "threshold" not in binarization:
-        return None
-    path = Path(data)
-    if path.suffix != ".npy":
-        return 127.5  # images are bytes
-    if not path.exists():
-        return float("nan")
-    X = np.load(path, mmap_mode="r")
-    chunks = (X[begin : begin + 1024] for begin in range(0, len(X), 1024))
-    if all(((rows == 0) | (rows == 1)).all() for rows in chunks):
-        return None
-    return 127.5 if X.dtype == np.uint8 else 0.5

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _hone
-from ._data import (bits_of, count_of, data_of, features_of, flat, mean_of, own_file, stored_mean, stored_threshold,
-                    text_of, threshold_of, write_npy)
+from ._data import bits_of, count_of, data_of, flat, own_file, text_of, write_npy
 from ._progress import Work
 
 try:
@@ -84,12 +83,10 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             with Work("train", int(total) if total.isdigit() else 400_000, self.progress) as work:
                 _hone.train(settings, str(folder), resume, data, test_data, work.stop, work.tell, work.say)
             self._take(folder)
-        self._stand_in = mean_of(X) if self._model_name() == "gaussian-mf" else None
         self._X, self._X_test = X, test
-        self.threshold_ = threshold_of(X, data) if "threshold" in self.summary_["binarization"] else None
+        self.threshold_ = self._model().threshold
         if self.folder is not None:
             self._write_data(Path(self.folder), dict(settings))
-        self._model()
         return self
 
     @staticmethod
@@ -155,10 +152,9 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._fitted()
         networks = self.__dict__.get("_networks")
         if networks is None:
-            row = np.zeros((1, self.n_features_in_), np.uint8) if self._stand_in is None else self._stand_in[None, :]
             threads = self.threads or os.cpu_count() or 1
             networks = self._networks = _hone.TrainedNetworks(
-                self._files["config.toml"].decode(), self._files["checkpoint.safetensors"], data_of(row), threads)
+                self._files["config.toml"].decode(), self._files["checkpoint.safetensors"], threads)
         return networks
 
     def _data(self, X: Any) -> _hone.Data:
@@ -181,7 +177,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         with Work("refine", data.rows * (draws if sd else 1), self.progress) as work:
             if not sd:
                 return model.refine(data, int(refine), int(seed), work.stop, work.tell)[0]
-            made = np.stack([model.refine(data, int(refine), int(seed) * 1_000_003 + k, work.stop, work.tell)[0]
+            made = np.stack([model.refine(data, int(refine), _hone.draw_seed(int(seed), k), work.stop, work.tell)[0]
                              for k in range(max(2, int(draws)))])
         return made.mean(axis=0), made.std(axis=0, ddof=1)
 
@@ -216,7 +212,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         model = self._model()
         if method not in ("importance", "ais"):
             raise ValueError(f"method: '{method}' is not known; expected importance or ais")
-        known = [*ESTIMATES, *(["exact"] if self._stand_in is not None else [])]  # of the Gaussian model it is known
+        known = [*ESTIMATES, *(["exact"] if self._model_name() == "gaussian-mf" else [])]  # of the Gaussian model it is known
         if estimate not in known:
             raise ValueError(f"estimate: '{estimate}' is not known here; expected one of {', '.join(known)}")
         samples, steps, chains = (0 if value is None else count_of(value, name) for name, value in
@@ -250,16 +246,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             import torch
         except ImportError as error:
             raise ImportError("state_dict needs torch, which is not installed: pip install torch") from error
-        return {name: torch.from_numpy(value) for name, value in self._torch_arrays().items()}
-
-    def _torch_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {}
-        for name, value in self.parameters_.items():
-            network, rest = name.split(".")  # decoder, weight[0]
-            kind, layer = rest[:-1].split("[")
-            array = value.T if kind == "weight" else value.reshape(-1)
-            arrays[f"{network}.{2 * int(layer)}.{kind}"] = np.ascontiguousarray(array)
-        return arrays
+        return {name: torch.from_numpy(value) for name, value in self._model().torch_arrays().items()}
 
     def torch_module(self, network: str = "decoder") -> Any:
         """A torch.nn.Sequential with the weights of "decoder" (z → logits), "mean" or "sd"."""
@@ -291,10 +278,6 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             path = folder.resolve() / name
             if X is not None and named.get(key) == str(path) and not path.exists():
                 write_npy(path, X)
-        if self._stand_in is not None:
-            np.save(folder / "mean.npy", self._stand_in)
-        if self.threshold_ is not None:
-            (folder / "binarization.json").write_text(json.dumps({"threshold": self.threshold_}) + "\n")
 
     def save(self, folder: str | Path) -> Path:
         """Writes a run folder: `hone train --resume`, `hone eval`, `hone report` and hone.load take it.
@@ -407,9 +390,8 @@ def load_estimator(folder: Path) -> _LatentModel:
     known = model.get_params(deep=False)
     model.set_params(**{keys.get(key, key): value for key, value in settings.items() if keys.get(key, key) in known})
     model._take(folder)
-    model._X = model._X_test = model._stand_in = None
-    if name == "gaussian-mf":
-        model._stand_in = stored_mean(folder, settings["data"])
-    model.n_features_in_ = features_of(folder)
-    model.threshold_ = stored_threshold(folder, settings["data"], model.summary_["binarization"])
+    model._files["checkpoint.safetensors"] = _hone.complete_checkpoint(str(folder))
+    model._X = model._X_test = None
+    model.n_features_in_ = 1  # until the networks say it
+    model.n_features_in_, model.threshold_ = model._model().pixels, model._model().threshold
     return model

@@ -3,14 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <numeric>
-
-#include "app/run/train_record.hpp"
+#include "app/run/export.hpp"
 #include "hone/base/error.hpp"
-#include "hone/base/parallel.hpp"
-#include "hone/engine/engines.hpp"
-#include "hone/fit/q_geometry.hpp"
 
 namespace hone::python {
 namespace {
@@ -32,13 +26,23 @@ TrainRunConfig config_of(const SettingTexts& texts) {
   return config;
 }
 
-std::vector<int> range(int begin, int end) {
-  std::vector<int> indices(end - begin);
-  std::iota(indices.begin(), indices.end(), begin);
-  return indices;
+nb::bytes stored(const Checkpoint& checkpoint) {
+  const std::vector<std::uint8_t> bytes = encode(checkpoint);
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-constexpr int chunk = 500;  // data that are encoded or refined at once
+Checkpoint checkpoint_of(const nb::bytes& bytes) {
+  return decode_checkpoint({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "the checkpoint");
+}
+
+TrainRunConfig config_in(const std::string& text, int threads) {
+  TrainRunConfig config;
+  Settings settings = train_settings(config);
+  settings.read_text(text, "config.toml");
+  config.threads = threads;
+  resolve(config);
+  return config;
+}
 
 nb::object array_of_named(const NamedArray& array) {
   std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
@@ -50,6 +54,14 @@ nb::object array_of_named(const NamedArray& array) {
         return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner));
       },
       array.values);
+}
+
+// Tells a watch of data that are done; throws Stopped when it is time.
+std::function<void(int)> watched(Watch& watch, const Stop& stop) {
+  return [&](int done) {
+    if (stop.set) throw Stopped();
+    watch.tick(done);
+  };
 }
 
 }  // namespace
@@ -94,15 +106,17 @@ nb::list setting_table() {
 }
 
 nb::bytes with_identity(nb::bytes checkpoint, const std::string& key, const std::string& value) {
-  Checkpoint read = decode_checkpoint({reinterpret_cast<const std::uint8_t*>(checkpoint.data()), checkpoint.size()},
-                                      "the checkpoint");
+  Checkpoint read = checkpoint_of(checkpoint);
   TrainRunConfig config;
   Settings settings = train_settings(config);
   settings.set(key, value, key);
   for (const Settings::Entry& entry : settings.entries())
     if (entry.key == key) read.identity[key] = entry.print();
-  const std::vector<std::uint8_t> bytes = encode(read);
-  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return stored(read);
+}
+
+nb::bytes complete_checkpoint(const std::string& folder) {
+  return stored(read_run(folder, {}, 1, [](const std::string& damage) { throw InputError(damage); }).checkpoint);
 }
 
 std::string train_model(const Training& training, const Data& train, const Data* test, Stop& stop, nb::object tell,
@@ -123,131 +137,77 @@ std::string train_model(const Training& training, const Data& train, const Data*
   return hone::train(config, training.folder, options).to_json();
 }
 
-TrainedNetworks::TrainedNetworks(const std::string& text, nb::bytes checkpoint, const Data& stand_in, int threads)
-    : stand_in_(stand_in.set), threads_(threads) {
-  Settings settings = train_settings(config_);
-  settings.read_text(text, "config.toml");
-  config_.threads = threads;
-  resolve(config_);
-  state_ =
-      decode_checkpoint({reinterpret_cast<const std::uint8_t*>(checkpoint.data()), checkpoint.size()}, "the checkpoint")
-          .state;
-  model_ = freeze(config_.train, state_, stand_in_);
-}
+Networks::Networks(const std::string& config, nb::bytes checkpoint, int threads)
+    : networks_(config_in(config, threads), checkpoint_of(checkpoint), threads) {}
 
-void TrainedNetworks::expect(const Data& data) const {
+void Networks::expect(const Data& data) const {
   try {
-    model_->check(data.set);
+    networks_.check(data.set);
   } catch (const InputError& error) {
     throw InputError(std::string("X: ") + error.what());
   }
 }
 
-nb::tuple TrainedNetworks::encode(const Data& data) const {
+nb::tuple Networks::encode(const Data& data) const {
   expect(data);
-  const int n = data.set.size(), d = model_->latent();
+  const int n = data.set.size(), d = networks_.latent();
   Matrix<double> mean(d, n), sd(d, n);
   {
     const nb::gil_scoped_release released;
-    Team team(threads_);
-    team.for_shares((n + chunk - 1) / chunk, [&](int begin, int end, int) {
-      for (int at = begin * chunk; at < std::min(n, end * chunk); at += chunk) {
-        const int last = std::min(n, at + chunk);
-        model_->encode(data.set, range(at, last), mean.view().columns(at, last), sd.view().columns(at, last));
-      }
-    });
+    networks_.encode(data.set, {0, n}, mean, sd);
   }
   return nb::make_tuple(array_of(std::move(mean)), array_of(std::move(sd)));
 }
 
-nb::tuple TrainedNetworks::refine(const Data& data, int steps, std::uint64_t seed, Stop& stop, nb::object tell) const {
+nb::tuple Networks::refine(const Data& data, int steps, std::uint64_t seed, Stop& stop, nb::object tell) const {
   expect(data);
-  if (steps < 1) throw InputError("refine: expected at least 1 step");
-  const int n = data.set.size(), d = model_->latent();
-  Matrix<double> z(d, n);
+  const int n = data.set.size();
+  Matrix<double> z(networks_.latent(), n);
   Watch watch(std::move(tell));
-  std::atomic<int> done = 0;
   double acceptance = 0;
   {
     const nb::gil_scoped_release released;
-    Team team(threads_);
-    std::vector<double> accepted((n + chunk - 1) / chunk);
-    team.for_shares(static_cast<int>(accepted.size()), [&](int begin, int end, int) {
-      for (int k = begin; k < end; ++k) {
-        if (stop.set) throw Stopped();
-        const int at = k * chunk, last = std::min(n, at + chunk);
-        const std::vector<int> indices = range(at, last);
-        const PhiloxSource random(derived_seed(seed, static_cast<std::uint64_t>(k)));
-        Matrix<double> mean(d, last - at), sd(d, last - at);
-        model_->encode(data.set, indices, mean, sd);
-        draw_normals(random, Purpose::draw, mean, sd, z.view().columns(at, last));
-        accepted[k] = (last - at) * model_->refine(data.set, indices, steps, random, z.view().columns(at, last));
-        watch.tick(done += last - at);
-      }
-    });
-    acceptance = std::accumulate(accepted.begin(), accepted.end(), 0.0) / std::max(1, n);
+    acceptance = networks_.refine(data.set, {0, n}, {steps, seed}, z, watched(watch, stop));
   }
   return nb::make_tuple(array_of(std::move(z)), acceptance);
 }
 
-nb::object TrainedNetworks::decode(const Points& z) const {
-  Matrix<double> x(model_->pixels(), static_cast<int>(z.shape(0)));
-  if (z.shape(0) > 0) {
-    const nb::gil_scoped_release released;
-    model_->mean(view_of(z), x);
-  }
-  return array_of(std::move(x));
-}
-
-nb::object TrainedNetworks::outputs(const Points& z) const {
-  Matrix<double> x(model_->pixels(), static_cast<int>(z.shape(0)));
-  if (z.shape(0) > 0) {
-    const nb::gil_scoped_release released;
-    model_->outputs(view_of(z), x);
-  }
-  return array_of(std::move(x));
-}
-
-// Its random numbers are those of the seed: an engine of its own.
-nb::object TrainedNetworks::simulate(int count, std::uint64_t seed) const {
-  if (count < 1) throw InputError("n: expected at least 1");
-  Matrix<double> x(model_->pixels(), count);
+nb::object Networks::decode(const Points& z) const {
+  Matrix<double> x(networks_.pixels(), static_cast<int>(z.shape(0)));
   {
     const nb::gil_scoped_release released;
-    TrainConfig config = config_.train;
-    config.seed = seed;
-    config.batch = 1;
-    config.baseline = LatentBaseline::none;
-    const auto engine = make_engine(config_.engine, config, stand_in_, {.threads = threads_});
-    engine->restore(state_);
-    engine->simulate(count).data.expand(range(0, count), x.view());
+    networks_.decode(view_of(z), x);
   }
   return array_of(std::move(x));
 }
 
-// Control variates are of no use after training, and there may be as many of them as there were data.
-Engine& TrainedNetworks::engine() {
-  if (!engine_) {
-    TrainConfig config = config_.train;
-    config.batch = 1;
-    config.baseline = LatentBaseline::none;
-    engine_ = make_engine(config_.engine, config, stand_in_, {.threads = threads_});
-    engine_->restore(state_);
+nb::object Networks::outputs(const Points& z) const {
+  Matrix<double> x(networks_.pixels(), static_cast<int>(z.shape(0)));
+  {
+    const nb::gil_scoped_release released;
+    networks_.outputs(view_of(z), x);
   }
-  return *engine_;
+  return array_of(std::move(x));
 }
 
-nb::dict TrainedNetworks::evaluate(const Data& data, int samples, Stop& stop, nb::object tell) {
+nb::object Networks::simulate(int count, std::uint64_t seed) const {
+  if (count < 1) throw InputError("n: expected at least 1");
+  Matrix<double> x(networks_.pixels(), count), z(networks_.latent(), count);
+  {
+    const nb::gil_scoped_release released;
+    networks_.draw_z(seed, 0, z);
+    networks_.draw_x(seed, 0, z, x);
+  }
+  return array_of(std::move(x));
+}
+
+nb::dict Networks::evaluate(const Data& data, int samples, Stop& stop, nb::object tell) {
   expect(data);
   Watch watch(std::move(tell));
   std::vector<PointEvaluation> points;
   {
     const nb::gil_scoped_release released;
-    const std::lock_guard held(engine_in_use_);
-    points = engine().evaluate(data.set, {.samples = samples}, [&](int done) {
-      if (stop.set) throw Stopped();
-      watch.tick(done);
-    });
+    points = networks_.evaluate(data.set, {.samples = samples}, watched(watch, stop));
   }
   std::vector<double> mixture, best, pilot, effective;
   for (const PointEvaluation& point : points) {
@@ -269,7 +229,7 @@ nb::dict TrainedNetworks::evaluate(const Data& data, int samples, Stop& stop, nb
   return result;
 }
 
-nb::dict TrainedNetworks::anneal(const Data& data, int steps, int chains, Stop& stop, nb::object tell) {
+nb::dict Networks::anneal(const Data& data, int steps, int chains, Stop& stop, nb::object tell) {
   expect(data);
   Watch watch(std::move(tell));
   std::vector<AnnealedPoint> points;
@@ -278,11 +238,7 @@ nb::dict TrainedNetworks::anneal(const Data& data, int steps, int chains, Stop& 
   if (chains > 0) config.chains = chains;
   {
     const nb::gil_scoped_release released;
-    const std::lock_guard held(engine_in_use_);
-    points = engine().anneal(data.set, {config}, [&](int done) {
-      if (stop.set) throw Stopped();
-      watch.tick(done);
-    });
+    points = networks_.anneal(data.set, config, watched(watch, stop));
   }
   std::vector<double> value;
   for (const AnnealedPoint& point : points) value.push_back(point.estimate.log_likelihood);
@@ -291,11 +247,17 @@ nb::dict TrainedNetworks::anneal(const Data& data, int steps, int chains, Stop& 
   return result;
 }
 
-nb::dict TrainedNetworks::parameters() const {
+nb::dict Networks::parameters() const {
   nb::dict result;
-  for (const NamedArray& array : state_.arrays)
-    if (!array.name.starts_with("optimizer.") && !array.name.starts_with("baseline."))
-      result[array.name.c_str()] = array_of_named(array);
+  for (const NamedArray& array : networks_.state().arrays)
+    if (is_parameter(array)) result[array.name.c_str()] = array_of_named(array);
+  return result;
+}
+
+nb::dict Networks::torch_arrays() const {
+  nb::dict result;
+  for (const NamedArray& array : hone::torch_arrays(networks_.state()))
+    result[array.name.c_str()] = array_of_named(array);
   return result;
 }
 

@@ -2,13 +2,11 @@
 
 #include <nanobind/nanobind.h>
 
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "app/run/networks.hpp"
 #include "app/run/train.hpp"
-#include "hone/engine/frozen.hpp"
 #include "python/src/arrays.hpp"
 #include "python/src/watch.hpp"
 
@@ -50,11 +48,10 @@ nb::list setting_table();                                   // the keys of `hone
 // A checkpoint with another value of a key that names where data are; for a run folder that moves.
 nb::bytes with_identity(nb::bytes checkpoint, const std::string& key, const std::string& value);
 
-// A trained model: from the texts of config.toml, the bytes of a checkpoint, and a datum that stands for the training
-// data (their mean, where the likelihood is Gaussian).
-class TrainedNetworks {
+// A trained model and its q (app/run/networks.hpp), from the texts of config.toml and the bytes of a checkpoint.
+class Networks {
  public:
-  TrainedNetworks(const std::string& config, nb::bytes checkpoint, const Data& stand_in, int threads);
+  Networks(const std::string& config, nb::bytes checkpoint, int threads);
 
   nb::tuple encode(const Data& data) const;  // means and sds of q, (n, D) each
   nb::tuple refine(const Data& data, int steps, std::uint64_t seed, Stop& stop, nb::object tell) const;
@@ -64,19 +61,18 @@ class TrainedNetworks {
   nb::dict evaluate(const Data& data, int samples, Stop& stop, nb::object tell);
   nb::dict anneal(const Data& data, int steps, int chains, Stop& stop, nb::object tell);
   nb::dict parameters() const;
-  std::uint32_t iteration() const { return state_.iteration; }
+  nb::dict torch_arrays() const;
+  std::uint32_t iteration() const { return networks_.state().iteration; }
+  int pixels() const { return networks_.pixels(); }
+  std::optional<double> threshold() const { return networks_.data().threshold; }
 
  private:
   void expect(const Data& data) const;
-  Engine& engine();  // for who holds engine_in_use_
 
-  TrainRunConfig config_;
-  TrainState state_;
-  DataSet stand_in_;
-  int threads_;
-  std::unique_ptr<FrozenModel> model_;
-  std::mutex engine_in_use_;        // by one thread at a time, which has released the GIL
-  std::unique_ptr<Engine> engine_;  // made when it is first needed
+  TrainedNetworks networks_;
 };
+
+// The checkpoint of a run folder. One of version 0.1.0 is completed from the run's data.
+nb::bytes complete_checkpoint(const std::string& folder);
 
 }  // namespace hone::python

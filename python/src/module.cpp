@@ -93,18 +93,22 @@ void add_models(nb::module_& module) {
   module.def("resolved_config", &resolved_config, "settings"_a);
   module.def("train_settings", &setting_table);
   module.def("with_identity", &with_identity, "checkpoint"_a, "key"_a, "value"_a);
-  nb::class_<TrainedNetworks>(module, "TrainedNetworks", "A trained model and its q.")
-      .def(nb::init<const std::string&, nb::bytes, const Data&, int>(), "config"_a, "checkpoint"_a, "stand_in"_a,
-           "threads"_a, nb::keep_alive<1, 4>())
-      .def("encode", &TrainedNetworks::encode, "data"_a)
-      .def("refine", &TrainedNetworks::refine, "data"_a, "steps"_a, "seed"_a, "stop"_a, "tell"_a.none())
-      .def("decode", &TrainedNetworks::decode, "z"_a)
-      .def("outputs", &TrainedNetworks::outputs, "z"_a)
-      .def("simulate", &TrainedNetworks::simulate, "count"_a, "seed"_a)
-      .def("evaluate", &TrainedNetworks::evaluate, "data"_a, "samples"_a, "stop"_a, "tell"_a.none())
-      .def("anneal", &TrainedNetworks::anneal, "data"_a, "steps"_a, "chains"_a, "stop"_a, "tell"_a.none())
-      .def("parameters", &TrainedNetworks::parameters)
-      .def_prop_ro("iteration", &TrainedNetworks::iteration);
+  module.def("draw_seed", &TrainedNetworks::draw_seed, "seed"_a, "draw"_a);
+  module.def("complete_checkpoint", &complete_checkpoint, "folder"_a);
+  nb::class_<Networks>(module, "TrainedNetworks", "A trained model and its q.")
+      .def(nb::init<const std::string&, nb::bytes, int>(), "config"_a, "checkpoint"_a, "threads"_a)
+      .def("encode", &Networks::encode, "data"_a)
+      .def("refine", &Networks::refine, "data"_a, "steps"_a, "seed"_a, "stop"_a, "tell"_a.none())
+      .def("decode", &Networks::decode, "z"_a)
+      .def("outputs", &Networks::outputs, "z"_a)
+      .def("simulate", &Networks::simulate, "count"_a, "seed"_a)
+      .def("evaluate", &Networks::evaluate, "data"_a, "samples"_a, "stop"_a, "tell"_a.none())
+      .def("anneal", &Networks::anneal, "data"_a, "steps"_a, "chains"_a, "stop"_a, "tell"_a.none())
+      .def("parameters", &Networks::parameters)
+      .def("torch_arrays", &Networks::torch_arrays)
+      .def_prop_ro("iteration", &Networks::iteration)
+      .def_prop_ro("pixels", &Networks::pixels)
+      .def_prop_ro("threshold", &Networks::threshold);
 }
 
 }  // namespace

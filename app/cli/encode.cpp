@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app/cli/commands.hpp"
+#include "app/cli/use_flags.hpp"
+
+namespace hone {
+
+void add_encode_command(CLI::App& program) {
+  struct Command : UseFlags {
+    EncodeOptions encode;
+  };
+  CLI::App* command = program.add_subcommand("encode", "The latent z of data: means and sds of q, or refined draws");
+  const auto state = std::make_shared<Command>();
+  state->add(*command, DataArgument::required, "z (data, latent) as .npy or .csv");
+  command->add_option("--sd", state->encode.sd, "also write the standard deviations of q, as .npy or .csv")
+      ->option_text("FILE");
+  command
+      ->add_option("--refine", state->encode.refine,
+                   "a draw of q per datum, refined by this many steps of the run's kernel, instead of q's mean")
+      ->check(CLI::Range(1, 1'000'000))
+      ->option_text("steps");
+  command->add_option("--draws", state->encode.draws, "refined draws per datum: z is (data, draws, latent)")
+      ->check(CLI::Range(1, 100'000))
+      ->option_text("n [1]");
+  state->add_seed(*command);
+  command->callback([state] {
+    state->run([&](const UseOptions& options) {
+      const int count = encode_data(options, state->encode);
+      return fmt::format("{}: z of {} data", options.out.string(), count);
+    });
+  });
+}
+
+}  // namespace hone

@@ -1,0 +1,59 @@
+#include "app/cli/use_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "app/cli/commands.hpp"
+#include "app/cli/signals.hpp"
+#include "hone/base/error.hpp"
+
+namespace hone {
+
+void UseFlags::add(CLI::App& command, DataArgument data, const std::string& formats) {
+  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  command.add_option("run", options.run, "run folder of hone train")->required()->option_text("RUN");
+  CLI::Option* argument =
+      command.add_option("data", options.data, "a file of data, or train, validation or test: those of the run");
+  argument->option_text(data == DataArgument::required ? "DATA" : "DATA [test]");
+  if (data == DataArgument::required) argument->required();
+  command.add_option("--out", out, fmt::format("write {}; without it, CSV goes to standard output", formats))
+      ->option_text("FILE");
+  command.add_option("--points", points, "use only the first n data")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->option_text("n [all]");
+  command
+      .add_option("--binarization", options.binarization,
+                  "how the values of a file become bits: none, threshold or stochastic")
+      ->check(CLI::IsMember({"none", "threshold", "stochastic"}))
+      ->option_text("NAME [as in training]");
+  command.add_option("--data-dir", options.data_dir, "folder with one folder per data set; searched first")
+      ->option_text("DIR");
+  command.add_option("--threads", options.threads, "threads; results do not depend on them")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("n [all cores]");
+  command.add_flag("--quiet", quiet, "print no progress");
+}
+
+void UseFlags::add_seed(CLI::App& command) {
+  command.add_option("--seed", options.seed, "seed of the random numbers")->option_text("n [1]");
+}
+
+void UseFlags::run(const std::function<std::string(const UseOptions&)>& work) {
+  options.out = out;
+  if (points > 0) options.points = points;
+  options.stop = &stop_signal;
+  options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  if (!quiet) options.progress = Progress::style_for(stderr, false);
+  const SignalNote note;
+  try {
+    const std::string line = work(options);
+    if (!quiet && !out.empty()) fmt::print("{}\n", line);
+  } catch (const Stopped&) {
+    if (!quiet) fmt::print(stderr, "stopped by a signal; nothing was written\n");
+    throw Ended{128 + stop_signal};
+  }
+}
+
+}  // namespace hone

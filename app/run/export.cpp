@@ -1,0 +1,266 @@
+#include "app/run/export.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "app/run/provenance.hpp"
+#include "app/run/rows.hpp"
+#include "app/run/run_folder.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Reads model.safetensors; formulas as in docs/checkpoint.md.
+constexpr const char* torch_loader = R"---("""A model that hone trained, for PyTorch. Needs torch and safetensors.
+
+    from hone_model import load
+    model = load()                 # from the folder of this file
+    mean, sd = model.encode(x)     # of q(z | x); x is (data, pixels)
+    x = model.decode(z)            # E[x | z]; model.decoder(z) are the natural parameters (logits)
+"""
+
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from torch import nn
+from torch.nn.functional import softplus
+
+SHIFT = 1e-4  # standard deviations and rates stay above it
+
+
+def network(state, name, activation):
+    layers = []
+    keys = sorted((key for key in state if key.startswith(name + ".") and key.endswith(".weight")),
+                  key=lambda key: int(key.split(".")[1]))
+    for key in keys:
+        weight = state[key]
+        layers += [activation()] if layers else []
+        layers.append(nn.Linear(weight.shape[1], weight.shape[0], bias=key.replace("weight", "bias") in state,
+                                dtype=weight.dtype))
+    return nn.Sequential(*layers)
+
+
+class Model(nn.Module):
+    def __init__(self, state, notes):
+        super().__init__()
+        activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "softplus": nn.Softplus}[notes["activation"]]
+        self.density = notes["density"]
+        self.mean, self.sd, self.decoder = (network(state, name, activation) for name in ("mean", "sd", "decoder"))
+        if "centre" in state:  # the mean of the training data, which a Gaussian model subtracts
+            self.register_buffer("centre", state["centre"])
+        self.load_state_dict(state)
+
+    def encode(self, x):
+        x = x - self.centre if self.density == "gaussian" else x
+        return self.mean(x), SHIFT + softplus(self.sd(x) - SHIFT, threshold=40)
+
+    def decode(self, z):
+        a = self.decoder(z)
+        if self.density == "gaussian":
+            return a + self.centre
+        return torch.sigmoid(a) if self.density == "bernoulli" else SHIFT + softplus(a - SHIFT, threshold=40)
+
+
+def load(folder=Path(__file__).parent):
+    with safe_open(Path(folder) / "model.safetensors", framework="pt") as file:
+        state = {key: file.get_tensor(key) for key in file.keys()}
+        return Model(state, file.metadata())
+)---";
+
+const NamedArray* find(const TrainState& state, const std::string& name) {
+  const auto found = std::ranges::find(state.arrays, name, &NamedArray::name);
+  return found == state.arrays.end() ? nullptr : &*found;
+}
+
+std::vector<float> floats_of(const NamedArray& array) {
+  return std::visit([](const auto& values) { return std::vector<float>(values.begin(), values.end()); }, array.values);
+}
+
+std::vector<ExportedLayer> layers_of(const TrainState& state, const std::string& network) {
+  std::vector<ExportedLayer> layers;
+  for (int l = 0;; ++l) {
+    const NamedArray* weight = find(state, fmt::format("{}.weight[{}]", network, l));
+    if (!weight) break;
+    ExportedLayer layer{
+        static_cast<int>(weight->shape.at(0)), static_cast<int>(weight->shape.at(1)), floats_of(*weight), {}};
+    if (const NamedArray* bias = find(state, fmt::format("{}.bias[{}]", network, l))) layer.bias = floats_of(*bias);
+    layers.push_back(std::move(layer));
+  }
+  if (layers.empty()) throw InputError(fmt::format("the checkpoint has no array '{}.weight[0]'", network));
+  return layers;
+}
+
+const char* name_of(Activation activation) {
+  constexpr const char* names[] = {"linear", "relu", "tanh", "softplus"};
+  return names[static_cast<int>(activation)];
+}
+const char* name_of(Density density) {
+  constexpr const char* names[] = {"bernoulli", "gaussian", "poisson"};
+  return names[static_cast<int>(density)];
+}
+
+// One network's array, transposed as PyTorch has weights.
+template <class T>
+std::vector<T> transposed(const std::vector<T>& values, std::int64_t rows, std::int64_t cols) {
+  std::vector<T> result(values.size());
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j) result[j * rows + i] = values[i * cols + j];
+  return result;
+}
+
+// A .npz file: a zip archive of .npy files, not compressed.
+class NpzFile {
+ public:
+  void add(const std::string& name, const std::string& bytes) {
+    const auto crc = static_cast<std::uint32_t>(
+        crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<z_size_t>(bytes.size())));
+    if (bytes_.size() + bytes.size() > most)
+      throw InputError("the model is too large for .npz: expected less than 4 GB");
+    const std::string file = name + ".npy";
+    std::string shared;  // by the local header and the directory
+    for (const int field : {20, 0, 0, 0, 0x21}) put(shared, static_cast<std::uint32_t>(field), 2);  // 1 January 1980
+    for (const std::size_t field : {std::size_t{crc}, bytes.size(), bytes.size()})
+      put(shared, static_cast<std::uint32_t>(field), 4);
+    put(shared, static_cast<std::uint32_t>(file.size()), 2);
+    put(shared, 0, 2);
+    directory_ += std::string("PK\1\2\24\0", 6) + shared;
+    for (const int width : {2, 2, 2, 4}) put(directory_, 0, width);
+    put(directory_, static_cast<std::uint32_t>(bytes_.size()), 4);
+    directory_ += file;
+    bytes_ += "PK\3\4" + shared + file + bytes;
+    ++count_;
+  }
+
+  std::string bytes() const {
+    std::string all = bytes_ + directory_ + "PK\5\6";
+    for (const auto& [value, width] : std::initializer_list<std::pair<std::size_t, int>>{
+             {0, 2}, {0, 2}, {count_, 2}, {count_, 2}, {directory_.size(), 4}, {bytes_.size(), 4}, {0, 2}})
+      put(all, static_cast<std::uint32_t>(value), width);
+    return all;
+  }
+
+ private:
+  static constexpr std::size_t most = 4'000'000'000;
+  static void put(std::string& out, std::uint32_t value, int width) {
+    for (int i = 0; i < width; ++i) out += static_cast<char>(value >> 8 * i & 0xff);
+  }
+  std::string bytes_, directory_;
+  std::size_t count_ = 0;
+};
+
+template <class T>
+std::string npy_of(const char* type, std::span<const std::int64_t> shape, const std::vector<T>& values) {
+  return npy_header(type, shape) + std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+std::string npz_of(const RunToUse& run, const ExportedModel& model) {
+  NpzFile file;
+  for (const NamedArray& array : run.checkpoint.state.arrays)
+    if (is_parameter(array))
+      std::visit(
+          [&]<class T>(const std::vector<T>& values) {
+            file.add(array.name, npy_of(sizeof(T) == 4 ? "<f4" : "<f8", array.shape, values));
+          },
+          array.values);
+  const DataFacts& data = *run.checkpoint.data;
+  const std::int64_t sizes[] = {2}, pixels[] = {static_cast<std::int64_t>(data.mean.size())};
+  file.add("data.shape", npy_of("<i8", sizes, std::vector<std::int64_t>{data.shape.rows, data.shape.cols}));
+  if (!data.mean.empty()) file.add("data.mean", npy_of("<f8", pixels, data.mean));
+  for (const auto& [key, text] : model.notes)
+    file.add(key, npy_header(fmt::format("|S{}", std::max<std::size_t>(1, text.size())), {}) +
+                      (text.empty() ? std::string(1, '\0') : text));
+  return file.bytes();
+}
+
+std::vector<std::uint8_t> torch_file(const RunToUse& run, const ExportedModel& model) {
+  TensorFile file;
+  for (NamedArray& array : torch_arrays(run.checkpoint.state))
+    std::visit(
+        [&](auto& values) {
+          file.tensors.push_back({array.name, array.shape, std::move(values)});
+        },
+        array.values);
+  const std::vector<double>& mean = run.checkpoint.data->mean;
+  const std::vector<std::int64_t> size = {static_cast<std::int64_t>(mean.size())};
+  if (!mean.empty() && std::holds_alternative<std::vector<double>>(file.tensors.front().values))
+    file.tensors.push_back({"centre", size, mean});
+  else if (!mean.empty())
+    file.tensors.push_back({"centre", size, model.centre});
+  file.notes = {model.notes.begin(), model.notes.end()};
+  file.notes["format"] = "pt";
+  return to_safetensors(file);
+}
+
+}  // namespace
+
+bool is_parameter(const NamedArray& array) {
+  return array.name.starts_with("decoder.") || array.name.starts_with("mean.") || array.name.starts_with("sd.");
+}
+
+ExportedModel exported(const RunToUse& run) {
+  const TrainState& state = run.checkpoint.state;
+  const ModelConfig& config = run.config.train.model;
+  const std::vector<double>& mean = run.checkpoint.data->mean;
+  TrainRunConfig copy = run.config;
+  return {.mean = layers_of(state, "mean"),
+          .sd = layers_of(state, "sd"),
+          .decoder = layers_of(state, "decoder"),
+          .activation = config.activation,
+          .density = config.density(),
+          .centre = std::vector<float>(mean.begin(), mean.end()),
+          .notes = {{"model", train_settings(copy).text("model")},
+                    {"density", name_of(config.density())},
+                    {"activation", name_of(config.activation)},
+                    {"iteration", std::to_string(state.iteration)},
+                    {"hone_version", hone_version()}}};
+}
+
+std::vector<NamedArray> torch_arrays(const TrainState& state) {
+  std::vector<NamedArray> arrays;
+  for (const NamedArray& array : state.arrays) {
+    if (!is_parameter(array)) continue;
+    const std::size_t dot = array.name.find('.'), bracket = array.name.find('[');
+    const std::string kind = array.name.substr(dot + 1, bracket - dot - 1);
+    const int layer = std::stoi(array.name.substr(bracket + 1));
+    NamedArray made{fmt::format("{}.{}.{}", array.name.substr(0, dot), 2 * layer, kind), {}, {}};
+    if (kind == "weight") {
+      made.shape = {array.shape.at(1), array.shape.at(0)};
+      std::visit([&](const auto& values) { made.values = transposed(values, array.shape[0], array.shape[1]); },
+                 array.values);
+    } else {
+      made.shape = {array.shape.back()};
+      made.values = array.values;
+    }
+    arrays.push_back(std::move(made));
+  }
+  return arrays;
+}
+
+std::vector<fs::path> export_run(const RunToUse& run, ExportFormat format, const fs::path& folder) {
+  const ExportedModel model = exported(run);
+  std::vector<std::pair<std::string, std::string>> files;
+  if (format == ExportFormat::onnx)
+    files = {{"encoder.onnx", onnx_encoder(model)}, {"decoder.onnx", onnx_decoder(model)}};
+  if (format == ExportFormat::npz) files = {{"model.npz", npz_of(run, model)}};
+  if (format == ExportFormat::torch) {
+    const std::vector<std::uint8_t> bytes = torch_file(run, model);
+    files = {{"model.safetensors", std::string(bytes.begin(), bytes.end())}, {"hone_model.py", torch_loader}};
+  }
+  check_can_make_folder(folder);
+  fs::create_directories(folder);
+  std::vector<fs::path> written;
+  for (const auto& [name, bytes] : files) {
+    write_file(folder / name, bytes);
+    written.push_back(folder / name);
+  }
+  return written;
+}
+
+}  // namespace hone

@@ -1,0 +1,129 @@
+#include "app/run/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "app/data/picture.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_npy(const fs::path& path) { return path.extension() == ".npy"; }
+
+}  // namespace
+
+std::string npy_header(const std::string& type, std::span<const std::int64_t> shape) {
+  std::string sizes;
+  for (const std::int64_t size : shape) sizes += fmt::format("{}, ", size);
+  if (shape.size() > 1) sizes.resize(sizes.size() - 2);
+  if (shape.size() == 1) sizes.pop_back();  // "(5,)"
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, sizes);
+  constexpr std::size_t before = 10;  // magic number, version, length
+  text.append(63 - (before + text.size()) % 64, ' ');
+  text += '\n';
+  std::string header = std::string("\x93NUMPY\x01", 7) + '\0';
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
+std::vector<std::string> numbered(const std::string& name, int count) {
+  std::vector<std::string> names;
+  for (int i = 1; i <= count; ++i) names.push_back(fmt::format("{}_{}", name, i));
+  return names;
+}
+
+RowFile::RowFile(const fs::path& path, std::FILE* otherwise, Layout layout)
+    : path_(path), file_(otherwise), layout_(std::move(layout)) {
+  if (!path_.empty()) {
+    if (!is_npy(path_) && path_.extension() != ".csv")
+      throw InputError(fmt::format("--out: {}: expected a name that ends in .npy or .csv", path_.string()));
+    unfinished_ = unfinished_name(path_);
+    file_ = std::fopen(unfinished_.c_str(), "wb");
+    if (!file_) throw InputError(fmt::format("--out: {}: cannot be written: {}", path_.string(), std::strerror(errno)));
+  }
+  if (is_npy(path_)) {
+    std::vector<std::int64_t> shape = {layout_.rows};
+    shape.insert(shape.end(), layout_.shape.begin(), layout_.shape.end());
+    const std::string header = npy_header(layout_.type == NumberType::float32 ? "<f4" : "<f8", shape);
+    write(header.data(), header.size());
+  } else {
+    const std::string header = fmt::format("{}\n", fmt::join(layout_.columns, ","));
+    write(header.data(), header.size());
+  }
+}
+
+RowFile::~RowFile() {
+  if (path_.empty() || !file_) return;
+  std::fclose(file_);
+  std::error_code ignored;
+  fs::remove(unfinished_, ignored);
+}
+
+void RowFile::write(const void* bytes, std::size_t size) {
+  if (std::fwrite(bytes, 1, size, file_) != size)
+    throw Error(fmt::format("{}: writing failed: {}", path_.empty() ? "standard output" : path_.string(),
+                            std::strerror(errno)));
+}
+
+void RowFile::row(std::span<const double> values) {
+  ++written_;
+  if (is_npy(path_) && layout_.type == NumberType::float64) return write(values.data(), values.size_bytes());
+  if (is_npy(path_)) {
+    const std::vector<float> narrow(values.begin(), values.end());
+    return write(narrow.data(), narrow.size() * sizeof(float));
+  }
+  fmt::memory_buffer text;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}{}", values[i], i + 1 < values.size() ? "," : "\n");
+  write(text.data(), text.size());
+}
+
+void RowFile::close() {
+  if (written_ != layout_.rows) throw Error("a table was closed before its last row");
+  if (path_.empty()) return;
+  std::FILE* file = std::exchange(file_, nullptr);
+  const bool good = std::fclose(file) == 0;
+  if (!good) {
+    std::error_code ignored;
+    fs::remove(unfinished_, ignored);
+    throw Error(fmt::format("{}: writing failed: {}", path_.string(), std::strerror(errno)));
+  }
+  place_file(unfinished_, path_);
+}
+
+PictureFile::PictureFile(fs::path path, ImageShape shape, int count) : path_(std::move(path)), shape_(shape) {
+  constexpr int most = 10'000;
+  if (shape.rows < 2 || shape.cols < 2)
+    throw InputError(
+        fmt::format("--out: {}: the data are no images; expected a name that ends in .npy or .csv", path_.string()));
+  if (count > most)
+    throw InputError(fmt::format("--out: {}: {} images are too many for one picture; expected at most {}",
+                                 path_.string(), count, most));
+  if (path_.has_parent_path() && !fs::is_directory(path_.parent_path()))
+    throw InputError(fmt::format("--out: {}: there is no such folder", path_.string()));
+}
+
+void PictureFile::row(std::span<const double> values) {
+  const auto outside = std::ranges::find_if(values, [](double x) { return !(x >= 0 && x <= 1); });
+  if (outside != values.end())
+    throw InputError(fmt::format("--out: {}: a picture needs values from 0 to 1, found {}; write .npy or .csv",
+                                 path_.string(), *outside));
+  values_.insert(values_.end(), values.begin(), values.end());
+}
+
+void PictureFile::close() {
+  const DataSet images(std::move(values_), shape_);
+  write_png(picture_of(images, images.size(), static_cast<int>(std::ceil(std::sqrt(images.size())))), path_);
+}
+
+}  // namespace hone
