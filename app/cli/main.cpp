@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/ranks.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/spelling.hpp"
 
@@ -58,9 +59,7 @@ std::string message_of(const CLI::ParseError& error) {
   return text;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App program(
       "Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
       "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
@@ -93,6 +92,20 @@ int main(int argc, char** argv) {
   } catch (const hone::Ended& ended) {
     if (std::fflush(stdout) != 0) fmt::print(stderr, "hone: cannot write to standard output\n");
     return ended.code;
+  } catch (const hone::InputError& error) {
+    fmt::print(stderr, "hone: {}\n", error.what());
+    return bad_input;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "hone: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return hone::run_on_ranks(argc > 1 ? argv[1] : "--help", [&] { return run(argc, argv); });
   } catch (const hone::InputError& error) {
     fmt::print(stderr, "hone: {}\n", error.what());
     return bad_input;

@@ -126,7 +126,7 @@ RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& 
 
 RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& options) {
   const auto say = options.say ? options.say : [](const std::string&) {};
-  const auto model = load_model(folder, options.data_dir, options.threads, say);
+  const auto model = load_model(folder, options.data_dir, options.threads, say, options.lead);
   const DataSet& data = split_of(model->data, options.split);
   Json summary = summary_of(folder / "summary.json");
   const int points = std::min(data.size(), options.points.value_or(data.size()));
