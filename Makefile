@@ -1,5 +1,5 @@
 # The two commands of the README, and those of CONTRIBUTING.md. CMake does the work.
-.PHONY: help setup build demo test wheel dev asan tsan bench bench-posteriors docs format install clean
+.PHONY: help setup build demo test test-mpi wheel dev asan tsan bench bench-posteriors docs format install clean
 .DEFAULT_GOAL := help
 
 PRESET ?= release
@@ -12,10 +12,11 @@ BUILD = cmake --build --preset $(PRESET) -j $(JOBS)
 help:
 	@echo "make demo     install what is missing, build the program, reproduce Figure 1, train briefly on Fashion-MNIST, report"
 	@echo "make test     install what is missing, build everything, run every test"
+	@echo "make test-mpi the long tests of several ranks, with Open MPI and MPICH: 40 minutes"
 	@echo "make build    build the program: build/release/bin/hone (installs nothing)"
 	@echo "make install  install program, library and headers (PREFIX=$(PREFIX))"
 	@echo "make wheel    the Python package in dist/: an sdist, and a wheel for this Python (needs PyPI)"
-	@echo "make setup    install the packages that a purpose needs (PURPOSE=build, demo, test, wheel, dev or docs)"
+	@echo "make setup    install the packages that a purpose needs (PURPOSE=build, demo, test, mpi, wheel, dev or docs)"
 	@echo "make docs     the library's API page: build/docs/html/index.html"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
 	@echo "make bench-posteriors  errors and gradients on the posteriors with known answers"
@@ -44,6 +45,12 @@ test:
 	@$(CONFIGURE) -DHONE_BUILD_TESTS=ON -DHONE_BUILD_BENCH=ON >/dev/null
 	@$(BUILD)
 	@ctest --preset $(PRESET) -j $(JOBS)
+
+test-mpi:
+	@scripts/setup mpi
+	@$(CONFIGURE) >/dev/null
+	@$(BUILD) --target hone_program
+	@tests/mpi/both.sh build/$(PRESET)
 
 wheel:
 	@scripts/setup wheel

@@ -7,13 +7,14 @@ import re
 import sys
 
 LIBRARY = ["base", "tensor", "target", "family", "mcmc", "objective", "optim", "assess", "fit", "latent", "engine",
-           "engine/cpu", "engine/cuda"]
+           "engine/cpu", "engine/cuda", "mpi"]
 APPLICATION = ["data", "run", "report", "cli"]
 ROOMS = [f"hone/{room}" for room in LIBRARY] + [f"app/{room}" for room in APPLICATION] + ["python/src"]
 # Rooms above that a room may nevertheless not use.
 FORBIDDEN = {
     "hone/family": ["hone/target"],        # q never sees a target
     "hone/engine/cuda": ["hone/engine/cpu"],
+    "hone/mpi": [f"hone/{room}" for room in LIBRARY if room not in ("base", "mpi")],  # a module of its own
     "python/src": ["app/report", "app/cli"],
     "app/report": [f"hone/{room}" for room in LIBRARY if room != "base"] + ["app/data"],
 }

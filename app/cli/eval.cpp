@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/ranks.hpp"
 #include "app/run/evaluate.hpp"
 #include "hone/base/error.hpp"
 
@@ -96,6 +96,7 @@ void EvalCommand::run() {
   if (ais_only) options.importance.reset();
   if (ais || ais_only) options.annealing = annealing;
   options.data_dir = data_dir;
+  options.lead = lead;
   if (points > 0) options.points = points;
   options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
   if (!quiet) {
@@ -118,7 +119,7 @@ void add_eval_command(CLI::App& program) {
       program.add_subcommand("eval", "Test log-likelihood of a trained model, by importance sampling and annealing");
   const auto state = std::make_shared<EvalCommand>();
   EvaluateOptions& options = state->options;
-  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options.threads = default_threads();
   command->add_option("run", state->folder, "run folder of hone train; the results are added to its summary.json")
       ->required()
       ->option_text("RUN");
@@ -156,6 +157,7 @@ void add_eval_command(CLI::App& program) {
       ->option_text("DIR");
   command->add_flag("--quiet", state->quiet, "print only the result");
   command->add_flag("--json", state->json, "print the results as JSON instead of the table");
+  command->footer("Several processes share the data, with the same results: mpirun -n 4 hone eval … (docs/cluster.md)");
   command->callback([state, command] {
     state->choose(*command);
     state->run();

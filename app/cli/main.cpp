@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/ranks.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/spelling.hpp"
 
@@ -67,9 +68,7 @@ std::string message_of(const CLI::ParseError& error) {
   return text;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App program(
       "Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
       "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
@@ -119,6 +118,20 @@ int main(int argc, char** argv) {
     return bad_input;
   } catch (const std::filesystem::filesystem_error& error) {
     fmt::print(stderr, "hone: {}: {}\n", error.path1().string(), error.code().message());
+    return bad_input;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "hone: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return hone::run_on_ranks(argc > 1 ? argv[1] : "--help", [&] { return run(argc, argv); });
+  } catch (const hone::InputError& error) {
+    fmt::print(stderr, "hone: {}\n", error.what());
     return bad_input;
   } catch (const std::exception& error) {
     fmt::print(stderr, "hone: {}\n", error.what());

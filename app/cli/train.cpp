@@ -7,6 +7,7 @@
 
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
+#include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/methods.hpp"
 #include "hone/base/error.hpp"
@@ -37,7 +38,9 @@ std::string key_list(const Settings& settings) {
   std::string text = "Keys of CONFIG.toml and their defaults:\n";
   for (const auto& entry : settings.entries())
     text += fmt::format("  {}\n      {}: {} [{}]\n", entry.key, entry.help, entry.takes, entry.default_text);
-  return text + "\nExample: hone train configs/paper/lmf-fashion-vcd.toml --set steps=4 --out runs/lmf";
+  return text +
+         "\nExample: hone train configs/paper/lmf-fashion-vcd.toml --set steps=4 --out runs/lmf\n"
+         "Several processes share every minibatch, with the same results: mpirun -n 4 hone train … (docs/cluster.md)";
 }
 
 TrainCommand::TrainCommand(CLI::App& command) {
@@ -163,6 +166,7 @@ std::vector<TrainOutcome> TrainCommand::trained(const std::vector<SeedRun>& list
   options.resume = resume ? Resume::yes : Resume::no;
   options.stop = &stop_signal;
   options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  options.lead = lead;
   if (!quiet) {
     options.say = options.warn;
     options.progress = Progress::style_for(stderr, false);

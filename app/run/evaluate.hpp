@@ -11,6 +11,8 @@
 
 namespace hone {
 
+class Lead;  // hone/engine/lead.hpp
+
 // Annealed importance sampling, in addition to or instead of importance sampling.
 struct AnnealingOptions {
   AnnealingConfig config;
@@ -24,6 +26,7 @@ struct EvaluateOptions {
   std::string split = "test";                                       // train, validation or test
   std::filesystem::path data_dir = {};
   int threads = 1;
+  Lead* lead = nullptr;                    // of the ranks that share the work
   const std::atomic<int>* stop = nullptr;  // not 0: throws Stopped and writes nothing
   std::function<void(const std::string&)> say = {};
   std::function<void(const std::string&)> warn = {};  // also if quiet

@@ -7,10 +7,12 @@
 #include <set>
 
 #include "app/run/json.hpp"
+#include "app/run/recipe.hpp"
 #include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 #include "hone/engine/engines.hpp"
+#include "hone/engine/lead.hpp"
 
 namespace hone {
 namespace {
@@ -21,11 +23,12 @@ constexpr double stretch_seconds = 0.1;  // training time between checks of the 
 
 // An engine with one run per seed. Errors name the key that asks for the impossible.
 std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits& data,
-                                  std::vector<std::uint64_t> seeds) {
+                                  std::vector<std::uint64_t> seeds, Lead* lead) {
   const int batch = config.train.batch;
   if (batch > data.train.size())
     throw KeyError("batch", fmt::format("{} is more than the {} training data", batch, data.train.size()));
   try {
+    if (lead) return lead->engine(recipe_of(config, seeds), data.train);
     return make_engine(config.engine, config.train, data.train,
                        {.seeds = std::move(seeds), .threads = *config.threads});
   } catch (const DataError& error) {
@@ -34,17 +37,58 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
   }
 }
 
+// Milliseconds per iteration of a fresh engine, and those of them that ranks exchange numbers or wait. The first
+// iteration, which touches the memory for the first time, counts only if it takes long.
+struct Pace {
+  double all, exchange;
+};
+Pace pace_of(Engine& engine, const Lead& lead) {
+  TrainMetrics ignored;
+  const auto timed = [&](std::uint32_t iterations) {
+    const double before = lead.exchange_seconds();
+    const Stopwatch watch;
+    engine.train(iterations, ignored);
+    const double factor = 1e3 / iterations;
+    return Pace{factor * watch.seconds(), factor * (lead.exchange_seconds() - before)};
+  };
+  const Pace first = timed(1);
+  return first.all > 500 ? first : timed(3);
+}
+
+// Times some iterations in this process alone and on all ranks, with engines of their own.
+std::string what_ranks_bring(const TrainRunConfig& config, const DataSplits& data, Lead& lead) {
+  const Pace alone = pace_of(*engine_of(config, data, {config.train.seed}, nullptr), lead);
+  const Pace shared = pace_of(*engine_of(config, data, {config.train.seed}, &lead), lead);
+  std::string text = fmt::format(
+      "ranks: an iteration takes about {:.3g} ms on one rank and {:.3g} ms on {}: {:.3g} ms to compute, {:.3g} ms to "
+      "exchange and wait",
+      alone.all, shared.all, lead.ranks(), shared.all - shared.exchange, shared.exchange);
+  if (shared.all > alone.all)
+    text += "\nwarning: these ranks are slower than one; start fewer, or take a larger batch (docs/cluster.md)";
+  return text;
+}
+
+// Ranks share the work of the cpu engine only.
+void use_cpu(TrainRunConfig& config) {
+  if (config.engine == EngineKind::cuda) throw KeyError("engine", "several ranks need the cpu engine; expected cpu");
+  config.engine = EngineKind::cpu;
+}
+
 // Trains runs of one configuration. The squad is the group that the engine trains at the moment: of the unfinished
 // runs, those that are furthest behind, and of these as many as the engine takes.
 class Training {
  public:
   Training(const TrainRunConfig& config, const std::vector<SeedRun>& runs, const TrainOptions& options)
       : config_(config), runs_(runs), options_(options) {
+    if (options.lead) use_cpu(config_);
     resolve(config_);
     check_folders();
     data_ = options.data;
     if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
     say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
+    if (options.lead)
+      say(fmt::format("ranks: {} share the work, with {} thread{} each", options.lead->ranks(), *config_.threads,
+                      *config_.threads == 1 ? "" : "s"));
     if (data_->test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
       say("there are no test data, so no test log-likelihood during training (test.every)");
     for (const SeedRun& run : runs_) {
@@ -56,6 +100,7 @@ class Training {
     choose_squad();
     if (squad_.empty()) squad_.push_back(0);  // all runs are finished: still check that an engine can be made
     make_squad();
+    if (options.lead && options.say) say(what_ranks_bring(config_, *data_, *options.lead));
     for (TrainRecord& record : records_)
       if (record.iteration() > 0) record.open();
     open_squad();
@@ -136,7 +181,7 @@ class Training {
     std::vector<std::uint64_t> seeds;
     for (const std::size_t i : squad_) seeds.push_back(records_[i].seed());
     engine_.reset();  // frees its memory before the next one allocates
-    engine_ = engine_of(config_, *data_, seeds);
+    engine_ = engine_of(config_, *data_, seeds, options_.lead);
     if (const std::string device = engine_->device(); device_ != device) say("engine: " + device);
     device_ = engine_->device();
     for (std::size_t k = 0; k < squad_.size(); ++k) {
@@ -205,7 +250,7 @@ class Training {
       if (stopped() && !record.finished()) throw Stopped();
     };
     try {
-      const auto engine = engine_of(config_, *data_, {record.seed()});
+      const auto engine = engine_of(config_, *data_, {record.seed()}, options_.lead);
       engine->restore(*state_of(run));
       records_[run].test(summarize(engine->evaluate(data_->test, test_evaluation(config_, data_->test), watch)));
     } catch (const Stopped&) {
@@ -326,7 +371,7 @@ TrainSummary train(const TrainRunConfig& config, const fs::path& folder, const T
 }
 
 std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads,
-                                         const std::function<void(const std::string&)>& say) {
+                                         const std::function<void(const std::string&)>& say, Lead* lead) {
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
   const Json summary = fs::exists(folder / "summary.json") ? parse_json(read_file(folder / "summary.json")) : Json();
@@ -340,7 +385,8 @@ std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path&
   if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
   model->data = load_run_data(model->config, data_dir);
   check_identity(found->path, found->checkpoint.identity, identity_of(model->config, model->data.train));
-  model->engine = engine_of(model->config, model->data, {model->config.train.seed});
+  if (lead) model->config.engine = EngineKind::cpu;
+  model->engine = engine_of(model->config, model->data, {model->config.train.seed}, lead);
   model->engine->restore(found->checkpoint.state);
   return model;
 }

@@ -18,6 +18,8 @@
 
 namespace hone {
 
+class Lead;  // hone/engine/lead.hpp
+
 enum class Resume { no, yes };
 
 struct TrainOptions {
@@ -28,6 +30,7 @@ struct TrainOptions {
   std::function<void(const std::string&)> say = {};   // receives remarks for the user
   std::function<void(const std::string&)> warn = {};  // receives what the user must know, also if quiet
   ProgressStyle progress = ProgressStyle::quiet;
+  Lead* lead = nullptr;                         // of the ranks that share the work; none: this process is alone
   std::shared_ptr<const DataSplits> data = {};  // in memory; none: what the configuration names
   // Told of iterations made and asked for, and the figures of now, about ten times per second.
   std::function<void(std::int64_t, std::int64_t, const std::string&)> watch = {};
@@ -89,8 +92,10 @@ struct TrainedModel {
   std::unique_ptr<Engine> engine;
 };
 
-// `threads` replaces the run's own number. Throws InputError if the folder holds no run or no good checkpoint.
+// `threads` replaces the run's own number; with a lead, its ranks share the work. Throws InputError if the folder holds
+// no run or no good checkpoint.
 std::unique_ptr<TrainedModel> load_model(const std::filesystem::path& folder, const std::filesystem::path& data_dir,
-                                         int threads, const std::function<void(const std::string&)>& say);
+                                         int threads, const std::function<void(const std::string&)>& say,
+                                         Lead* lead = nullptr);
 
 }  // namespace hone

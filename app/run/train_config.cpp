@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <thread>
 
 #include "app/run/method_settings.hpp"
+#include "hone/base/ranks.hpp"
 #include "hone/engine/engines.hpp"
 
 namespace hone {
@@ -154,7 +154,7 @@ void resolve(TrainRunConfig& config) {
   if (!config.step_size) config.step_size = 0.5 / *config.latent;
   if (!config.acceptance)
     config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : make_kernel(config.kernel)->default_acceptance();
-  if (!config.threads) config.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (!config.threads) config.threads = default_threads();
   train.model.latent = *config.latent;
   train.model.hidden = *config.hidden;
   train.refine.step_size = *config.step_size;

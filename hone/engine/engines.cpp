@@ -20,8 +20,9 @@ EngineKind chosen_engine(EngineKind kind, const TrainConfig& config) {
 
 std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train,
                                     EngineOptions options) {
-  if (kind == EngineKind::automatic && options.replays()) kind = EngineKind::cpu;
+  if (kind == EngineKind::automatic && (options.replays() || options.ranks)) kind = EngineKind::cpu;
   if (chosen_engine(kind, config) == EngineKind::cpu) return make_cpu_engine(config, train, std::move(options));
+  if (options.ranks) throw KeyError("engine", "several ranks need the cpu engine");
   if (options.replays()) throw InputError("replaying and observing a run needs the cpu engine");
   TrainConfig resolved = config;  // on the cpu the Refiner asks the kernel
   resolved.refine.acceptance = config.refine.aim(given(config.kernel, "kernel"));

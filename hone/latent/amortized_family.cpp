@@ -19,7 +19,8 @@ std::span<double> scratch(int dimension) {
 
 }  // namespace
 
-AmortizedFamily::AmortizedFamily(int dimension, int count, Team* team) : Family(dimension), count_(count), team_(team) {
+AmortizedFamily::AmortizedFamily(int dimension, int count, Team* team)
+    : Family(dimension), count_(count), end_(count), team_(team) {
   if (count < 1) throw InputError("a minibatch needs at least one datum");
   const std::size_t size = static_cast<std::size_t>(dimension) * static_cast<std::size_t>(count);
   add_slice("mean", Role::location, size);
@@ -28,14 +29,19 @@ AmortizedFamily::AmortizedFamily(int dimension, int count, Team* team) : Family(
 }
 
 template <class Do>
-void AmortizedFamily::for_data(int count, Do&& work) const {
+void AmortizedFamily::for_data(Do&& work) const {
   const auto share = [&](int begin, int end, int) {
-    for (int c = begin; c < end; ++c) work(c);
+    for (int c = begin_ + begin; c < begin_ + end; ++c) work(c);
   };
   if (team_)
-    team_->for_shares(count, share);
+    team_->for_shares(end_ - begin_, share);
   else
-    share(0, count, 0);
+    share(0, end_ - begin_, 0);
+}
+
+void AmortizedFamily::restrict_to(int begin, int end) {
+  begin_ = begin;
+  end_ = end;
 }
 
 AmortizedFamily::Halves AmortizedFamily::split(std::span<double> all) const {
@@ -56,7 +62,7 @@ NormalGradient AmortizedFamily::gradient_of(int datum, std::span<double> gradien
 
 void AmortizedFamily::draw(const RandomSource& random, std::uint32_t iteration, Draws& draws,
                            std::uint32_t first_datum) const {
-  for_data(draws.count(), [&](int c) {
+  for_data([&](int c) {
     random.normals({Purpose::draw, iteration, first_datum + static_cast<std::uint32_t>(c)}, draws.noise.column(c));
     normal(c).colour(draws.noise.column(c), draws.z.column(c));
   });
@@ -65,7 +71,7 @@ void AmortizedFamily::draw(const RandomSource& random, std::uint32_t iteration, 
 
 void AmortizedFamily::log_density(MatrixView<const double> z, Want want, std::span<double> value,
                                   MatrixView<double> gradient) const {
-  for_data(z.cols(), [&](int c) {
+  for_data([&](int c) {
     const std::span<double> u = scratch<0>(dimension());
     const Normal q = normal(c);
     q.whiten(z.column(c), u);
@@ -83,13 +89,12 @@ void AmortizedFamily::log_density(MatrixView<const double> z, Want want, std::sp
 
 void AmortizedFamily::add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
                                    std::span<double> gradient) const {
-  for_data(draws.count(),
-           [&](int c) { gradient_of(c, gradient).add_pathwise(coefficient[c], dz.column(c), draws.noise.column(c)); });
+  for_data([&](int c) { gradient_of(c, gradient).add_pathwise(coefficient[c], dz.column(c), draws.noise.column(c)); });
 }
 
 void AmortizedFamily::add_score(MatrixView<const double> z, std::span<const double> coefficient,
                                 std::span<double> gradient) const {
-  for_data(z.cols(), [&](int c) {
+  for_data([&](int c) {
     const std::span<double> u = scratch<0>(dimension()), v = scratch<1>(dimension());
     const Normal q = normal(c);
     q.whiten(z.column(c), u);
@@ -100,7 +105,7 @@ void AmortizedFamily::add_score(MatrixView<const double> z, std::span<const doub
 
 void AmortizedFamily::add_draw_score(const Draws& draws, std::span<const double> coefficient,
                                      std::span<double> gradient) const {
-  for_data(draws.count(), [&](int c) {
+  for_data([&](int c) {
     const std::span<double> v = scratch<1>(dimension());
     const Normal q = normal(c);
     q.precondition(draws.noise.column(c), v);  // the noise is the whitened draw
@@ -109,7 +114,7 @@ void AmortizedFamily::add_draw_score(const Draws& draws, std::span<const double>
 }
 
 void AmortizedFamily::add_entropy_gradient(std::span<const double> coefficient, std::span<double> gradient) const {
-  for_data(count_, [&](int c) { gradient_of(c, gradient).add_log_normalizer(coefficient[c], normal(c)); });
+  for_data([&](int c) { gradient_of(c, gradient).add_log_normalizer(coefficient[c], normal(c)); });
 }
 
 void AmortizedFamily::moments(std::span<double> mean, std::span<double> sd) const {

@@ -14,6 +14,9 @@ class AmortizedFamily final : public Family {
  public:
   AmortizedFamily(int dimension, int count, Team* team = nullptr);
 
+  // Draws, densities and gradients are computed for the data [begin, end) only; what belongs to others stays as it is.
+  void restrict_to(int begin, int end);
+
   int count() const { return count_; }
   MatrixView<double> mean() { return split(parameters()).mean; }  // (D, n)
   MatrixView<double> sd() { return split(parameters()).sd; }      // (D, n)
@@ -43,11 +46,12 @@ class AmortizedFamily final : public Family {
 
  private:
   template <class Do>
-  void for_data(int count, Do&& work) const;  // work(datum)
+  void for_data(Do&& work) const;  // work(datum)
   Normal normal(int datum) const;
   NormalGradient gradient_of(int datum, std::span<double> gradient) const;
 
   int count_;
+  int begin_ = 0, end_;
   Team* team_;
 };
 

@@ -66,6 +66,8 @@ class DataSet {
   const BitRows* bits() const { return std::get_if<BitRows>(&values_); }
   /// The bytes that hold the data; empty if they are kept otherwise.
   std::span<const std::uint8_t> bytes() const;
+  /// What a byte is multiplied by.
+  double scale() const { return scale_; }
 
  private:
   friend DataSet packed_if_binary(DataSet data);

@@ -56,11 +56,14 @@ class Decoder {
   void mean(MatrixView<const double> z, MatrixView<double> out) const;
 
   // The gradient of log p(x | z) with respect to the parameters, in two steps: each thread records its own columns,
-  // then computes its part of the sum over all columns. Prepare the tape for points.z.cols() columns first.
+  // then computes its part of the sum over columns. Prepare the tape for points.z.cols() columns first.
   void prepare(Tape<Real>& tape, int columns) const { tape.prepare(network_.config(), columns); }
   void record(const Points& points, int begin, int end, Tape<Real>& tape) const;
-  void sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const {
-    network_.sum_gradient(tape, part, parts, gradient);
+  void sum_gradient(const Tape<Real>& tape, const SumPart& part, std::span<Real> gradient) const {
+    network_.sum_gradient(tape, part, gradient);
+  }
+  void add_pieces(int part, int parts, std::vector<Elements>& pieces) const {
+    network_.add_pieces(part, parts, pieces);
   }
 
  private:

@@ -66,10 +66,16 @@ void AmortizedGaussian<Real>::backward(EncoderTape<Real>& tape, int begin, int e
 }
 
 template <class Real>
-void AmortizedGaussian<Real>::sum_gradient(const EncoderTape<Real>& tape, int part, int parts,
+void AmortizedGaussian<Real>::sum_gradient(const EncoderTape<Real>& tape, const SumPart& part,
                                            std::span<Real> gradient) const {
-  mean_.sum_gradient(tape.mean, part, parts, gradient);
-  sd_.sum_gradient(tape.sd, part, parts, gradient);
+  mean_.sum_gradient(tape.mean, part, gradient);
+  sd_.sum_gradient(tape.sd, part, gradient);
+}
+
+template <class Real>
+void AmortizedGaussian<Real>::add_pieces(int part, int parts, std::vector<Elements>& pieces) const {
+  mean_.add_pieces(part, parts, pieces);
+  sd_.add_pieces(part, parts, pieces);
 }
 
 template class AmortizedGaussian<float>;

@@ -39,10 +39,11 @@ class AmortizedGaussian {
   void forward(EncoderTape<Real>& tape, int begin, int end, MatrixView<double> mean, MatrixView<double> sd) const;
 
   // Backpropagates d objective / dμ and d objective / dσ (D, n) for the columns [begin, end). Then each thread computes
-  // its part of the sum over all columns: the gradient of q's parameters.
+  // its part of the sum over columns: the gradient of q's parameters.
   void backward(EncoderTape<Real>& tape, int begin, int end, MatrixView<const double> mean,
                 MatrixView<const double> sd) const;
-  void sum_gradient(const EncoderTape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
+  void sum_gradient(const EncoderTape<Real>& tape, const SumPart& part, std::span<Real> gradient) const;
+  void add_pieces(int part, int parts, std::vector<Elements>& pieces) const;  // as Network's
 
  private:
   EncoderConfig config_;

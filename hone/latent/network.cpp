@@ -139,15 +139,31 @@ void Network<Real>::pack_into(LayerStack<Element>& layers, int part, int parts) 
 }
 
 template <class Real>
-void Network<Real>::sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const {
+void Network<Real>::sum_gradient(const Tape<Real>& tape, const SumPart& sum, std::span<Real> gradient) const {
+  const auto [part, parts, first, last, from] = sum;
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
-    const BatchView<const Real> x = l == 0 ? tape.input : tape.value[l - 1].view();
-    const BatchView<const Real> dy = tape.delta[l].view();
+    const BatchView<const Real> x = (l == 0 ? tape.input : tape.value[l - 1].view()).columns(first, last);
+    const BatchView<const Real> dy = tape.delta[l].view().columns(first, last);
     weight_gradient(x, dy, share(x.rows(), part, parts), share(x.rows(), part + 1, parts),
-                    parameters_->of(tensors_[l].weight, gradient));
+                    parameters_->of(tensors_[l].weight, gradient), simd_level(), from);
     if (tensors_[l].bias >= 0)
       bias_gradient(dy, share(dy.rows(), part, parts), share(dy.rows(), part + 1, parts),
-                    parameters_->of(tensors_[l].bias, gradient));
+                    parameters_->of(tensors_[l].bias, gradient), from);
+  }
+}
+
+template <class Real>
+void Network<Real>::add_pieces(int part, int parts, std::vector<Elements>& pieces) const {
+  const auto add = [&](const Tensor& tensor, int rows, int row_size) {
+    const auto at = [&](int row) {
+      return tensor.offset + static_cast<std::size_t>(row) * static_cast<std::size_t>(row_size);
+    };
+    pieces.push_back({at(share(rows, part, parts)), at(share(rows, part + 1, parts))});
+  };
+  for (const LayerTensors& layer : tensors_) {
+    const Tensor& weight = parameters_->tensors()[layer.weight];
+    add(weight, weight.rows, weight.cols);
+    if (layer.bias >= 0) add(parameters_->tensors()[layer.bias], weight.cols, 1);
   }
 }
 

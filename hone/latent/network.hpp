@@ -6,6 +6,7 @@
 #include "hone/base/random.hpp"
 #include "hone/latent/model_config.hpp"
 #include "hone/latent/parameters.hpp"
+#include "hone/optim/update.hpp"
 #include "hone/target/target.hpp"
 #include "hone/tensor/layer.hpp"
 
@@ -20,6 +21,13 @@ struct NetworkConfig {
   int outputs = 1;
   Activation activation = Activation::relu;  // of the hidden layers
   Intercept intercept = Intercept::learned;
+};
+
+// Part i of n of a gradient, summed over the columns [begin, end) of a tape.
+struct SumPart {
+  int part, parts;
+  int begin, end;
+  SumsFrom from = SumsFrom::zero;
 };
 
 // The values of a network's layers for a batch: one column per chain or datum. Each thread may work on its own columns.
@@ -87,9 +95,11 @@ class Network {
   template <class Element>
   void pack_into(LayerStack<Element>& layers, int part, int parts) const;
 
-  // The gradient of the network's parameters: the sum over the columns of a tape whose deltas are known. Thread i of n
+  // The gradient of the network's parameters: the sum over some columns of a tape whose deltas are known. Thread i of n
   // computes part i; the bits do not depend on n.
-  void sum_gradient(const Tape<Real>& tape, int part, int parts, std::span<Real> gradient) const;
+  void sum_gradient(const Tape<Real>& tape, const SumPart& part, std::span<Real> gradient) const;
+  // Where the numbers of part i of n stand in a gradient.
+  void add_pieces(int part, int parts, std::vector<Elements>& pieces) const;
 
  private:
   double start_scale(std::size_t layer, InitialWeights initial, double length) const;

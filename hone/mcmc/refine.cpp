@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "hone/base/error.hpp"
+#include "hone/base/ranks.hpp"
 #include "hone/mcmc/step_size.hpp"
 
 namespace hone {
@@ -20,8 +21,8 @@ void StepSizeController::update(double acceptance) {
   step_size_ = StepSizeRule(start_, acceptance_, gain_).next(step_size_, acceptance);
 }
 
-Refiner::Refiner(const Kernel& kernel, const RefineConfig& config, Team& team)
-    : config_(config), controller_(config.step_size, config.aim(kernel), config.gain), team_(team) {
+Refiner::Refiner(const Kernel& kernel, const RefineConfig& config, Team& team, Ranks* ranks)
+    : config_(config), controller_(config.step_size, config.aim(kernel), config.gain), team_(team), ranks_(ranks) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
   for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(kernel.clone());
 }
@@ -44,14 +45,17 @@ Refinement Refiner::refine(const Target& target, const ChainsView& chains, int g
 
 void Refiner::refine_group(const Target& target, const ChainsView& chains, std::uint32_t iteration,
                            const RandomSource& random, Refinement& total) {
+  const ItemRange own = share_of(chains.count(), ranks_);
   for (int step = 0; step < config_.steps; ++step) {
     const Move move{.random = random,
                     .iteration = iteration,
                     .step = static_cast<std::uint32_t>(step),
                     .step_size = controller_.step_size()};
-    team_.for_shares(chains.count(), [&](int begin, int end, int thread) {
-      kernels_[thread]->step(target, move, chains.range(begin, end));
+    team_.for_shares(own.count(), [&](int begin, int end, int thread) {
+      if (begin < end) kernels_[thread]->step(target, move, chains.range(own.begin + begin, own.begin + end));
     });
+    gather_shares(ranks_, chains.acceptance, chains.count());
+    gather_shares(ranks_, chains.outcome, chains.count());
     int accepted = 0, proposals = 0;
     for (int chain = 0; chain < chains.count(); ++chain) {
       total.acceptance += chains.acceptance[chain];

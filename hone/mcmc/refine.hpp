@@ -9,6 +9,8 @@
 
 namespace hone {
 
+class Ranks;  // base/ranks.hpp
+
 /// When the step size follows the acceptance.
 enum class Adapt {
   inside,   ///< after the first steps of a refinement, by the accepted fraction: the authors' way. The kernel then
@@ -61,8 +63,9 @@ struct Refinement {
 /// call. Chains are shared out over the team; the result does not depend on its size.
 class Refiner {
  public:
-  /// Throws InputError if the configuration is impossible. The team must outlive it.
-  Refiner(const Kernel& kernel, const RefineConfig& config, Team& team);
+  /// Throws InputError if the configuration is impossible. The team must outlive it, and so must the ranks, if any:
+  /// they share the chains, and each knows the acceptance of all but moves its own only.
+  Refiner(const Kernel& kernel, const RefineConfig& config, Team& team, Ranks* ranks = nullptr);
 
   Want wants() const { return kernels_.front()->wants(); }  ///< of the chains at z0
   /// The current step size.
@@ -83,6 +86,7 @@ class Refiner {
   RefineConfig config_;
   StepSizeController controller_;
   Team& team_;
+  Ranks* ranks_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // one per thread
 };
 

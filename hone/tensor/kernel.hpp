@@ -34,6 +34,7 @@ int dot_length(int depth) {
 }
 
 // Operands of a block of sums c (rows of a panel, N columns) = bias + Σ_k a_k b_kᵀ: vectors of a, single numbers of b.
+// The sums of column n start from bias[n * bias_column …].
 template <class S>
 struct BlockOperands {
   using Element = typename S::Element;
@@ -45,6 +46,7 @@ struct BlockOperands {
   std::size_t b_step;
   std::size_t b_column;
   const Real* bias;
+  std::size_t bias_column = 0;
 };
 
 static constexpr int at_least_one(int size) { return size > 0 ? size : 1; }  // no array has size 0
@@ -52,11 +54,12 @@ static constexpr int at_least_one(int size) { return size > 0 ? size : 1; }  // 
 // M whole vectors and H half ones, N columns, all in registers. Every sum runs over k in order, whatever M and N.
 template <class S, int M, int H, int N>
 void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
-  const auto [steps, a0, a_step, b0, b_step, b_column, bias] = operands;
+  const auto [steps, a0, a_step, b0, b_step, b_column, bias0, bias_column] = operands;
   typename S::V sum[at_least_one(M)][N];
   typename S::HalfV half[N];
 #pragma GCC unroll 8
   for (int n = 0; n < N; ++n) {
+    const auto* bias = bias0 + static_cast<std::size_t>(n) * bias_column;
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) sum[m][n] = S::load(bias + m * S::lanes);
     if constexpr (H > 0) half[n] = S::load_half(bias + M * S::lanes);
@@ -185,24 +188,29 @@ void multiply(const Product<typename S::Element>& product) {
 template <class S>
 void outer_product(const OuterProduct<typename S::Real>& product) {
   static constexpr typename S::Real zeros[panel_rows<S>] = {};
-  alignas(64) typename S::Real sums[S::columns * panel_rows<S>];
+  alignas(64) typename S::Real sums[S::columns * panel_rows<S>] = {};
   for (int row = 0; row < product.units; row += panel_rows<S>) {
     const int left = product.units - row;
     const int width = panel_width<S>(left);
+    const int inside = width < left ? width : left;
     for_blocks<S>(product.begin, product.end, [&](int begin, int end) {
+      const auto to = [&](int input) {
+        return product.gradient + static_cast<std::size_t>(input) * static_cast<std::size_t>(product.units) + row;
+      };
+      if (product.onto)
+        for (int input = begin; input < end; ++input)
+          for (int i = 0; i < inside; ++i) sums[(input - begin) * panel_rows<S> + i] = to(input)[i];
       block<S>(width, end - begin)({.steps = product.columns,
                                     .a = product.dy + row,
                                     .a_step = product.dy_stride,
                                     .b = product.x + begin,
                                     .b_step = product.x_stride,
                                     .b_column = 1,
-                                    .bias = zeros},
+                                    .bias = product.onto ? sums : zeros,
+                                    .bias_column = product.onto ? std::size_t{panel_rows<S>} : 0},
                                    sums);
-      for (int input = begin; input < end; ++input) {
-        auto* to = product.gradient + static_cast<std::size_t>(input) * static_cast<std::size_t>(product.units) + row;
-        const auto* from = sums + (input - begin) * panel_rows<S>;
-        for (int i = 0; i < (width < left ? width : left); ++i) to[i] = from[i];
-      }
+      for (int input = begin; input < end; ++input)
+        for (int i = 0; i < inside; ++i) to(input)[i] = sums[(input - begin) * panel_rows<S> + i];
     });
   }
 }

@@ -153,7 +153,7 @@ void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView
 
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
-                     SimdLevel level) {
+                     SimdLevel level, SumsFrom from) {
   kernels_of<Real>(level).outer_product({.units = dy.rows(),
                                          .columns = dy.cols(),
                                          .x = x.data(),
@@ -162,12 +162,13 @@ void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begi
                                          .dy_stride = dy.stride(),
                                          .begin = begin,
                                          .end = end,
-                                         .gradient = weights.data()});
+                                         .gradient = weights.data(),
+                                         .onto = from == SumsFrom::before});
 }
 
 template <class Real>
-void bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias) {
-  std::fill(bias.begin() + begin, bias.begin() + end, Real(0));
+void bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias, SumsFrom from) {
+  if (from == SumsFrom::zero) std::fill(bias.begin() + begin, bias.begin() + end, Real(0));
   for (int column = 0; column < dy.cols(); ++column)
     for (int unit = begin; unit < end; ++unit) bias[unit] += dy(unit, column);
 }
@@ -184,10 +185,12 @@ void fill_columns(MatrixView<const double> from, BatchView<Element> to) {
 template class PackedLayer<float>;
 template class PackedLayer<double>;
 template class PackedLayer<Bf16>;
-template void weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>, SimdLevel);
-template void weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>, SimdLevel);
-template void bias_gradient(BatchView<const float>, int, int, std::span<float>);
-template void bias_gradient(BatchView<const double>, int, int, std::span<double>);
+template void weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>, SimdLevel,
+                              SumsFrom);
+template void weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>, SimdLevel,
+                              SumsFrom);
+template void bias_gradient(BatchView<const float>, int, int, std::span<float>, SumsFrom);
+template void bias_gradient(BatchView<const double>, int, int, std::span<double>, SumsFrom);
 template void fill_columns(MatrixView<const double>, BatchView<float>);
 template void fill_columns(MatrixView<const double>, BatchView<double>);
 template void fill_columns(MatrixView<const double>, BatchView<Bf16>);

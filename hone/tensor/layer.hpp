@@ -62,15 +62,18 @@ class PackedLayer {
   std::vector<Real> bias_, no_bias_;
 };
 
+// Where the sums of a gradient begin: at zero, or with what the gradient holds from the columns before these.
+enum class SumsFrom { zero, before };
+
 // weights (in, out) = Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order,
-// so a row's bits do not depend on how threads share the rows.
+// so a row's bits depend neither on how threads share the rows nor on how calls share the columns.
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
-                     SimdLevel level = simd_level());
+                     SimdLevel level = simd_level(), SumsFrom from = SumsFrom::zero);
 
 // bias (out) = Σ_c dy_c for the units [begin, end)
 template <class Real>
-void bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias);
+void bias_gradient(BatchView<const Real> dy, int begin, int end, std::span<Real> bias, SumsFrom from = SumsFrom::zero);
 
 // Rounds columns of doubles into a batch; its padding becomes zero.
 template <class Element>

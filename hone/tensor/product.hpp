@@ -70,7 +70,9 @@ struct Product {
   double* value = nullptr;  // unless null: value[c] += Σ log p(x | a)
 };
 
-// gradient (in, out), one row per input unit, = Σ_c x_c dy_cᵀ for the rows [begin, end)
+// gradient (in, out), one row per input unit, = Σ_c x_c dy_cᵀ for the rows [begin, end). With `onto` the sums go on
+// from what the gradient holds: in two calls, over the first columns and over the others, they have the bits of one
+// call.
 template <class Real>
 struct OuterProduct {
   int units;      // out
@@ -81,6 +83,7 @@ struct OuterProduct {
   std::size_t dy_stride;
   int begin, end;
   Real* gradient;
+  bool onto = false;
 };
 
 // A matrix to be packed for a kernel: element (unit, k) is from[unit * unit_stride + k * depth_stride]. One of the

@@ -42,7 +42,8 @@ struct Amortized {
     encoder.backward(tape, 0, 3, halves.mean, halves.sd);
     encoder.backward(tape, 3, count, halves.mean, halves.sd);
     std::vector<double> gradient(parameters.size());
-    for (int part = 0; part < parts; ++part) encoder.sum_gradient(tape, part, parts, gradient);
+    for (int part = 0; part < parts; ++part)
+      encoder.sum_gradient(tape, {.part = part, .parts = parts, .begin = 0, .end = tape.mean.columns()}, gradient);
     return gradient;
   }
 

@@ -66,7 +66,8 @@ struct Model {
     decoder.record(points(), 0, z.cols() / 2, tape);
     decoder.record(points(), z.cols() / 2, z.cols(), tape);
     std::vector<Real> gradient(parameters.size());
-    for (int part = 0; part < parts; ++part) decoder.sum_gradient(tape, part, parts, gradient);
+    for (int part = 0; part < parts; ++part)
+      decoder.sum_gradient(tape, {.part = part, .parts = parts, .begin = 0, .end = tape.columns()}, gradient);
     return gradient;
   }
 

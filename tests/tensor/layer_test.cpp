@@ -311,6 +311,25 @@ TEST(Layer, WeightGradientBitsDoNotDependOnTheShareOfRows) {
   }
 }
 
+TEST(Layer, GradientBitsDoNotDependOnTheShareOfColumns) {
+  const Shape shape{64, 101, 37};
+  const Operands<float> operands(shape);
+  const BatchView<const float> x = operands.x, dy = operands.dy;
+  for (const SimdLevel level : levels()) {
+    std::vector<float> whole(operands.weights.size()), shared(operands.weights.size(), 1), bias(101),
+        shared_bias(101, 1);
+    weight_gradient<float>(x, dy, 0, 64, whole, level);
+    bias_gradient<float>(dy, 0, 101, bias);
+    for (const auto& [begin, end] : std::vector<std::pair<int, int>>{{0, 5}, {5, 5}, {5, 6}, {6, 37}}) {
+      const SumsFrom from = begin == 0 ? SumsFrom::zero : SumsFrom::before;
+      weight_gradient<float>(x.columns(begin, end), dy.columns(begin, end), 0, 64, shared, level, from);
+      bias_gradient<float>(dy.columns(begin, end), 0, 101, shared_bias, from);
+    }
+    EXPECT_EQ(whole, shared);
+    EXPECT_EQ(bias, shared_bias);
+  }
+}
+
 // Weights and activations have 8 significant bits: an error of 2⁻⁹ in each factor of a term.
 TEST(Layer, Bf16AgainstANaiveLoop) {
   if (!supports_bf16(SimdLevel::avx512)) GTEST_SKIP() << "this CPU has no bf16 products";

@@ -4,20 +4,19 @@
 
 #include "hone/assess/annealing_parts.hpp"
 #include "hone/base/error.hpp"
-#include "hone/engine/cpu/groups.hpp"
 #include "hone/latent/latent_target.hpp"
 
 namespace hone {
 
 template <class Real>
 std::vector<AnnealedPoint> anneal_points(const Model<Real>& model, const DataSet& data, const AnnealingTask& task,
-                                         const RandomSource& random, Team& team,
+                                         const RandomSource& random, const Workers& workers,
                                          const std::function<void(int)>& progress) {
   model.check(data);
   check(task, data.size());
   std::vector<AnnealedPoint> points(std::min(data.size(), task.points.value_or(data.size())));
-  const int wanted = static_cast<int>(points.size());
-  for_groups(team, annealing_group, data.size(), wanted, progress, [&] {
+  const Groups groups{annealing_group, data.size(), static_cast<int>(points.size())};
+  for_groups(workers, groups, std::span(points), progress, [&] {
     return [&](const DataGroup& group) {
       Minibatch<Real> minibatch = model.minibatch(group.count());
       std::vector<int> indices(group.count());
@@ -37,8 +36,8 @@ std::vector<AnnealedPoint> anneal_points(const Model<Real>& model, const DataSet
 }
 
 template std::vector<AnnealedPoint> anneal_points(const Model<float>&, const DataSet&, const AnnealingTask&,
-                                                  const RandomSource&, Team&, const std::function<void(int)>&);
+                                                  const RandomSource&, const Workers&, const std::function<void(int)>&);
 template std::vector<AnnealedPoint> anneal_points(const Model<double>&, const DataSet&, const AnnealingTask&,
-                                                  const RandomSource&, Team&, const std::function<void(int)>&);
+                                                  const RandomSource&, const Workers&, const std::function<void(int)>&);
 
 }  // namespace hone

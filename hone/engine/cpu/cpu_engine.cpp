@@ -2,6 +2,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
+#include "hone/base/given.hpp"
 #include "hone/engine/cpu/cpu_run.hpp"
 
 namespace hone {
@@ -73,6 +74,9 @@ std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet
   check(config, EngineKind::cpu);
   if (options.seeds.empty()) options.seeds = {config.seed};
   if (options.replays() && options.seeds.size() > 1) throw InputError("only a single run can be replayed or observed");
+  if (options.ranks && options.replays()) throw InputError("several ranks cannot replay or observe a run");
+  if (options.ranks && !given(config.objective, "objective").terms())
+    throw InputError("an objective of your own sees all draws of an iteration, so it cannot train on several ranks");
   if (config.precision == Precision::float64)
     return std::make_unique<CpuEngine<double>>(config, train, std::move(options));
   return std::make_unique<CpuEngine<float>>(config, train, std::move(options));

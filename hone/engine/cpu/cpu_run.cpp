@@ -38,6 +38,8 @@ CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team
                                        : permuted_minibatches(train.size(), config.seed)),
       observe_(std::move(options.observe)),
       team_(team),
+      ranks_(options.ranks),
+      own_(share_of(config.batch, ranks_)),
       model_(config.model, train, trajectory_gradients(config.precision)),
       minibatch_(model_.minibatch(config.batch)),
       target_(model_.decoder()),
@@ -47,7 +49,7 @@ CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team
                 1),  // a component per datum, so that a dropped draw affects no other
       objective_(given(config.objective, "objective").clone()),
       analytic_(objective_->analytic(family_)),
-      refiner_(given(config.kernel, "kernel"), config.refine, team),
+      refiner_(given(config.kernel, "kernel"), config.refine, team, ranks_),
       ascent_(family_.parameters().size()),
       gradient_(model_.parameters().size()),
       first_(config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0),
@@ -55,6 +57,7 @@ CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team
       indices_(config.batch),
       columns_(config.batch) {
   std::iota(columns_.begin(), columns_.end(), 0u);
+  family_.restrict_to(own_.begin, own_.end);
   objective_->use_baselines(baselines());
   model_.initialize(philox_);
   target_.set_data(minibatch_);
@@ -131,6 +134,9 @@ void CpuRun<Real>::sample() {
     family_.log_density(evidence_.draws.z, Want::value, evidence_.log_q0, {});
   else
     family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
+  gather_shares<double>(ranks_, evidence_.log_p0, config_.batch);
+  gather_shares<double>(ranks_, evidence_.log_q0, config_.batch);
+  gather_shares<double>(ranks_, family_.sd().flat(), config_.batch);  // q's normalizers
 }
 
 template <class Real>
@@ -142,6 +148,8 @@ Refinement CpuRun<Real>::refine() {
   const Refinement result = refiner_.refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
   end_refinement(evidence_);
   family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
+  gather_shares<double>(ranks_, chains.value, config_.batch);
+  gather_shares<double>(ranks_, evidence_.log_qt, config_.batch);
   return result;
 }
 
@@ -158,11 +166,59 @@ void CpuRun<Real>::find_gradients() {
     clear_dropped(begin, end);
     model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
   });
-  const int parts = team_.threads();
-  team_.for_shares(parts, [&](int part, int, int) {
-    model_.decoder().sum_gradient(decoder_tape_, part, parts, gradient_);
-    model_.encoder().sum_gradient(encoder_tape_, part, parts, gradient_);
+  sum_gradients();
+}
+
+template <class Real>
+void CpuRun<Real>::sum_block(int block, int blocks, SumsFrom from) {
+  const int threads = team_.threads();
+  team_.for_shares(threads, [&](int thread, int, int) {
+    const SumPart part{.part = block * threads + thread,
+                       .parts = blocks * threads,
+                       .begin = own_.begin,
+                       .end = own_.end,
+                       .from = from};
+    model_.decoder().sum_gradient(decoder_tape_, part, gradient_);
+    model_.encoder().sum_gradient(encoder_tape_, part, gradient_);
   });
+}
+
+// A sum over the columns in order, as a single process computes it: each rank continues the sums of the rank before and
+// passes them on. Blocks of the parameters follow each other from rank to rank, so that all ranks work at once; the
+// last one has the result.
+template <class Real>
+void CpuRun<Real>::sum_gradients() {
+  if (!ranks_) return sum_block(0, 1, SumsFrom::zero);
+  constexpr std::size_t block_bytes = 1 << 17, most_blocks = 64;
+  const int blocks =
+      static_cast<int>(std::clamp<std::size_t>(gradient_.size() * sizeof(Real) / block_bytes, 1, most_blocks));
+  const int rank = ranks_->rank(), last = ranks_->size() - 1;
+  std::vector<Elements> pieces;
+  for (int block = 0; block < blocks; ++block) {
+    pieces.clear();
+    model_.decoder().add_pieces(block, blocks, pieces);
+    model_.encoder().add_pieces(block, blocks, pieces);
+    std::size_t size = 0;
+    for (const Elements& piece : pieces) size += piece.end - piece.begin;
+    std::vector<Real>& message = message_[block % 2];
+    message.resize(size);
+    if (rank > 0) {
+      ranks_->receive(std::as_writable_bytes(std::span(message)), rank - 1);
+      auto from = message.begin();
+      for (const Elements& piece : pieces) {
+        std::copy_n(from, piece.end - piece.begin, gradient_.begin() + static_cast<std::ptrdiff_t>(piece.begin));
+        from += static_cast<std::ptrdiff_t>(piece.end - piece.begin);
+      }
+    }
+    sum_block(block, blocks, rank > 0 ? SumsFrom::before : SumsFrom::zero);
+    if (rank == last) continue;
+    auto to = message.begin();
+    for (const Elements& piece : pieces)
+      to = std::copy(gradient_.begin() + static_cast<std::ptrdiff_t>(piece.begin),
+                     gradient_.begin() + static_cast<std::ptrdiff_t>(piece.end), to);
+    ranks_->send(std::as_bytes(std::span(message)), rank + 1);
+  }
+  ranks_->broadcast(std::as_writable_bytes(std::span(gradient_)), last, Patience::limited);
 }
 
 // A dropped draw must not move the model either: its column gets a point where the decoder is finite, and then zero
@@ -214,13 +270,13 @@ template <class Real>
 std::vector<PointEvaluation> CpuRun<Real>::evaluate(const DataSet& data, const EvaluationConfig& config,
                                                     const std::function<void(int)>& progress) {
   return evaluate_points(model_, data, config, {*config_.kernel, step_size(), config_.refine.acceptance}, random_,
-                         team_, progress);
+                         {team_, ranks_}, progress);
 }
 
 template <class Real>
 std::vector<AnnealedPoint> CpuRun<Real>::anneal(const DataSet& data, const AnnealingTask& task,
                                                 const std::function<void(int)>& progress) {
-  return anneal_points(model_, data, task, random_, team_, progress);
+  return anneal_points(model_, data, task, random_, {team_, ranks_}, progress);
 }
 
 template <class Real>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
+#include "hone/base/ranks.hpp"
 #include "hone/engine/cpu/iteration.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/engine/state_arrays.hpp"
@@ -22,7 +24,9 @@
 namespace hone {
 
 // One run of the cpu engine, the readable reference: an iteration is composed of the rooms above. Threads share the
-// columns of the minibatch, and then the elements of the parameters. No sum depends on how many threads there are.
+// columns of the minibatch, and then the elements of the parameters. Ranks, if there are any, share the columns, too:
+// each has the parameters and the numbers of all columns that other columns depend on, and computes the rest for its
+// own columns. No sum depends on how many threads or ranks there are.
 template <class Real>
 class CpuRun {
  public:
@@ -46,6 +50,8 @@ class CpuRun {
                 MatrixView<double> gradient);
   Refinement refine();
   void find_gradients();
+  void sum_gradients();
+  void sum_block(int block, int blocks, SumsFrom from);
   void leave_out_dropped(Matrix<double>& z);
   void clear_dropped(int begin, int end);
   void update();
@@ -54,7 +60,9 @@ class CpuRun {
   BaselineFactory baselines();
   template <class Do>
   void for_columns(Do&& work) {
-    team_.for_shares(config_.batch, [&](int begin, int end, int) { work(begin, end); });
+    team_.for_shares(own_.count(), [&](int begin, int end, int) {
+      if (begin < end) work(own_.begin + begin, own_.begin + end);
+    });
   }
 
   TrainConfig config_;
@@ -64,6 +72,8 @@ class CpuRun {
   std::unique_ptr<Minibatches> minibatches_;
   std::function<void(const IterationView&)> observe_;
   Team& team_;
+  Ranks* ranks_;   // none: this process has all columns
+  ItemRange own_;  // columns of this rank
   Model<Real> model_;
   Minibatch<Real> minibatch_;
   LatentTarget<Real> target_;      // exact
@@ -76,11 +86,12 @@ class CpuRun {
   Refiner refiner_;
   EncoderTape<Real> encoder_tape_;
   Tape<Real> decoder_tape_;
-  std::vector<double> ascent_;          // of the minibatch's means and standard deviations
-  std::vector<Real> gradient_;          // of all parameters
-  std::vector<Real> first_, second_;    // the optimizer's moments; RMSProp's G is second_
-  std::vector<int> indices_;            // of the minibatch's data
-  std::vector<std::uint32_t> columns_;  // 0 … batch − 1
+  std::vector<double> ascent_;                // of the minibatch's means and standard deviations
+  std::vector<Real> gradient_;                // of all parameters
+  std::array<std::vector<Real>, 2> message_;  // blocks of it, from rank to rank
+  std::vector<Real> first_, second_;          // the optimizer's moments; RMSProp's G is second_
+  std::vector<int> indices_;                  // of the minibatch's data
+  std::vector<std::uint32_t> columns_;        // 0 … batch − 1
   std::uint32_t iteration_ = 0;
 };
 

@@ -5,7 +5,6 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/engine/cpu/groups.hpp"
 #include "hone/latent/latent_target.hpp"
 #include "hone/mcmc/refine.hpp"
 
@@ -153,12 +152,13 @@ class GroupEvaluator {
 template <class Real>
 std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const DataSet& data,
                                              const EvaluationConfig& config, const EvaluationChain& chain,
-                                             const RandomSource& random, Team& team,
+                                             const RandomSource& random, const Workers& workers,
                                              const std::function<void(int)>& progress) {
   model.check(data);
   check(config);
   std::vector<PointEvaluation> points(std::min(data.size(), config.points.value_or(data.size())));
-  for_groups(team, evaluation_group, data.size(), static_cast<int>(points.size()), progress, [&] {
+  const Groups groups{evaluation_group, data.size(), static_cast<int>(points.size())};
+  for_groups(workers, groups, std::span(points), progress, [&] {
     return [&, evaluator = GroupEvaluator<Real>(model, config, chain, random)](const DataGroup& group) mutable {
       evaluator.evaluate(data, group, std::span(points).subspan(group.begin, group.wanted));
     };
@@ -167,10 +167,10 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
 }
 
 template std::vector<PointEvaluation> evaluate_points(const Model<float>&, const DataSet&, const EvaluationConfig&,
-                                                      const EvaluationChain&, const RandomSource&, Team&,
+                                                      const EvaluationChain&, const RandomSource&, const Workers&,
                                                       const std::function<void(int)>&);
 template std::vector<PointEvaluation> evaluate_points(const Model<double>&, const DataSet&, const EvaluationConfig&,
-                                                      const EvaluationChain&, const RandomSource&, Team&,
+                                                      const EvaluationChain&, const RandomSource&, const Workers&,
                                                       const std::function<void(int)>&);
 
 }  // namespace hone

@@ -1,0 +1,72 @@
+#include "hone/base/ranks.hpp"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "hone/base/error.hpp"
+
+namespace hone {
+namespace {
+
+int bound(int items, int rank, int size) { return static_cast<int>(static_cast<std::int64_t>(items) * rank / size); }
+
+bool above_one(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text && std::atoi(text) > 1;
+}
+
+}  // namespace
+
+ItemRange share_of(int items, const Ranks* ranks) {
+  if (!ranks) return {0, items};
+  return {bound(items, ranks->rank(), ranks->size()), bound(items, ranks->rank() + 1, ranks->size())};
+}
+
+std::vector<std::size_t> share_bounds(int items, std::size_t bytes_per_item, const Ranks& ranks) {
+  std::vector<std::size_t> bounds;
+  for (int rank = 0; rank <= ranks.size(); ++rank)
+    bounds.push_back(bytes_per_item * static_cast<std::size_t>(bound(items, rank, ranks.size())));
+  return bounds;
+}
+
+bool started_as_rank() {
+  // Open MPI; MPICH, Intel MPI and srun --mpi=pmi2. srun --mpi=pmix gives the number of tasks of the step separately.
+  if (above_one("OMPI_COMM_WORLD_SIZE") || above_one("PMI_SIZE")) return true;
+  return std::getenv("PMIX_RANK") && above_one("SLURM_STEP_NUM_TASKS");
+}
+
+int default_threads() {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (!started_as_rank()) return cores;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < cores) return CPU_COUNT(&allowed);
+  // Open MPI; MPICH; Slurm, whose text may go on: "4(x2)".
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
+    if (const char* text = std::getenv(variable)) return std::max(1, cores / std::max(1, std::atoi(text)));
+  return cores;
+}
+
+std::unique_ptr<Ranks> join_ranks(const std::vector<std::string>& modules) {
+  std::string tried;
+  for (const std::string& module : modules) {
+    tried += (tried.empty() ? "" : ", ") + module;
+    std::error_code error;
+    if (!std::filesystem::exists(module, error)) continue;
+    // Open MPI's own plugins look for its symbols among the global ones.
+    void* const handle = dlopen(std::filesystem::absolute(module).c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (!handle) throw Error(module + ": cannot load the MPI module: " + dlerror());
+    const auto join = reinterpret_cast<Ranks* (*)()>(dlsym(handle, "hone_join_ranks"));
+    if (!join) throw Error(module + ": is not an MPI module of hone");
+    return std::unique_ptr<Ranks>(join());
+  }
+  throw InputError(
+      "started as one of several ranks, but there is no MPI module (looked for " + tried +
+      "); build hone where CMake finds MPI, name the module in HONE_MPI_MODULE, or start it without mpirun");
+}
+
+}  // namespace hone

@@ -1,0 +1,194 @@
+// Ranks share the work of the cpu engine, and the bits are those of one process. Here ranks are threads; tests/mpi has
+// processes.
+
+#include <gtest/gtest.h>
+
+#include "hone/base/error.hpp"
+#include "hone/engine/engines.hpp"
+#include "hone/engine/lead.hpp"
+#include "hone/objective/kl.hpp"
+#include "hone/objective/li2017.hpp"
+#include "tests/engine/support.hpp"
+#include "tests/support/thread_ranks.hpp"
+
+namespace hone::test {
+namespace {
+
+constexpr int pixels = 20, points = 130;
+
+DataSet made_up_data(bool binary = true) {
+  std::vector<double> values(static_cast<std::size_t>(points) * pixels);
+  PhiloxSource(2).uniforms({Purpose::synthesize}, values);
+  if (!binary) return DataSet(std::move(values), ImageShape{4, 5});
+  for (double& x : values) x = x < 0.4;
+  return binary_data(values, pixels);
+}
+
+TrainConfig small() {
+  TrainConfig config;
+  config.model = {.latent = 3, .hidden = {7, 5}, .encoder_hidden = {6}};
+  config.objective = std::make_shared<Vcd>(VcdConfig{.ramp = {.from = 2, .until = 9}, .score_bound = 3});
+  config.shared_until = 5;
+  config.refine.steps = 2;
+  config.batch = 15;
+  return config;
+}
+
+// What an engine has learned and finds after some iterations.
+struct Found {
+  TrainState state;
+  RawMoments elbo, vcd, acceptance;
+  std::vector<double> evaluated, annealed;
+};
+
+Found found_by(Engine& engine, const DataSet& data) {
+  TrainMetrics metrics;
+  engine.train(12, metrics);
+  Found found{engine.save(), metrics.elbo.raw(), metrics.vcd.raw(), metrics.acceptance.raw(), {}, {}};
+  const EvaluationConfig evaluation{.samples = 30, .burn_in = 3, .kept = 3, .points = 120};
+  for (const PointEvaluation& point : engine.evaluate(data, evaluation, {}, 0)) {
+    found.evaluated.push_back(point.mixture.log_likelihood);
+    if (point.exact) found.evaluated.push_back(*point.exact);
+  }
+  const SimulatedData simulated = engine.simulate(70);
+  const AnnealingTask task{.config = {.steps = 5, .chains = 2}, .points = {}, .posterior_draws = simulated.z};
+  for (const AnnealedPoint& point : engine.anneal(simulated.data, task, {}, 0))
+    found.annealed.push_back(point.estimate.log_likelihood);
+  return found;
+}
+
+void expect_equal(const RawMoments& a, const RawMoments& b) {
+  EXPECT_EQ(a.count, b.count);
+  EXPECT_EQ(a.mean, b.mean);
+  EXPECT_EQ(a.squares, b.squares);
+}
+
+void expect_equal(const Found& a, const Found& b) {
+  expect_same(a.state, b.state);
+  expect_equal(a.elbo, b.elbo);
+  expect_equal(a.vcd, b.vcd);
+  expect_equal(a.acceptance, b.acceptance);
+  EXPECT_EQ(a.evaluated, b.evaluated);
+  EXPECT_EQ(a.annealed, b.annealed);
+}
+
+void expect_same_on_ranks(const TrainConfig& config, const DataSet& data) {
+  const auto alone = found_by(*make_engine(EngineKind::cpu, config, data), data);
+  for (const int size : {2, 3, 4, 7})
+    ThreadRanks::run(size, [&](Ranks& ranks) {
+      const int threads = 1 + ranks.rank() % 2;
+      const auto engine = make_engine(EngineKind::automatic, config, data, {.threads = threads, .ranks = &ranks});
+      expect_equal(alone, found_by(*engine, data));
+    });
+}
+
+TEST(EngineRanks, HaveTheBitsOfOneProcess) {
+  const DataSet data = made_up_data();
+  TrainConfig config = small();
+  expect_same_on_ranks(config, data);
+  config.refine.adapt = Adapt::between;
+  config.optimizer = OptimizerKind::rmsprop;
+  config.precision = Precision::float64;
+  expect_same_on_ranks(config, data);
+  config.batch = 3;  // fewer than ranks
+  expect_same_on_ranks(config, data);
+  config.objective = std::make_shared<KlAscent>();
+  expect_same_on_ranks(config, data);
+  config.objective = std::make_shared<Vcd>(VcdConfig{.first_term = FirstTerm::score, .entropy = Entropy::sampled});
+  config.baseline = LatentBaseline::global;
+  expect_same_on_ranks(config, data);
+  config.objective = std::make_shared<Li2017>();
+  expect_same_on_ranks(config, data);
+}
+
+TEST(EngineRanks, OtherModels) {
+  TrainConfig config = small();
+  config.model = {.kind = ModelKind::gaussian_mf, .latent = 4, .hidden = {}, .encoder_hidden = {}};
+  expect_same_on_ranks(config, made_up_data(false));
+  config.model.kind = ModelKind::logistic_mf;
+  expect_same_on_ranks(config, made_up_data());
+}
+
+// A block of the gradient is 128 KiB: this one has several.
+TEST(EngineRanks, LargeGradientsTravelInBlocks) {
+  TrainConfig config = small();
+  config.model.hidden = {200, 200};
+  expect_same_on_ranks(config, made_up_data());
+}
+
+TEST(EngineRanks, RefuseWhatNeedsAllDrawsInOneProcess) {
+  class Own final : public Objective {
+   public:
+    std::unique_ptr<Objective> clone() const override { return std::make_unique<Own>(); }
+    bool refines() const override { return false; }
+    void add_ascent(const Family&, const Evidence&, std::span<double>) override {}
+  };
+  TrainConfig config = small();
+  config.objective = std::make_shared<Own>();
+  const DataSet data = made_up_data();
+  ThreadRanks::run(2, [&](Ranks& ranks) {
+    EXPECT_THROW(make_engine(EngineKind::cpu, config, data, {.ranks = &ranks}), InputError);
+    EXPECT_THROW(make_engine(EngineKind::cuda, small(), data, {.ranks = &ranks}), KeyError);
+  });
+}
+
+// Rank 0 calls an engine; the others follow with the data that it sends.
+TEST(EngineRanks, FollowRankZero) {
+  for (const bool binary : {true, false}) {
+    TrainConfig config = small();
+    if (!binary) config.model = {.kind = ModelKind::gaussian_mf, .latent = 4, .hidden = {}, .encoder_hidden = {}};
+    const DataSet data = made_up_data(binary);
+    const auto alone = make_engine(EngineKind::cpu, config, data);
+    const Found found = found_by(*alone, data), later = found_by(*alone, data);
+    ThreadRanks::run(3, [&](Ranks& ranks) {
+      const MakeEngine make = [&](const std::string& recipe, const DataSet& train, Ranks& given) {
+        if (recipe == "impossible") throw InputError("no such engine");
+        if (recipe == "impossible on rank 2" && ranks.rank() == 2) throw Error("no memory");
+        return make_engine(EngineKind::cpu, config, train, {.ranks = &given});
+      };
+      if (ranks.rank() > 0) return follow(ranks, make);
+      Lead lead(ranks, make);
+      {
+        const auto engine = lead.engine("usual", data), other = lead.engine("usual", data);
+        expect_equal(found, found_by(*engine, data));
+        other->restore(found.state);
+        expect_equal(later, found_by(*other, data));
+        EXPECT_THROW(other->restore({}), InputError);
+        const auto stop = [](int) { throw Stopped(); };
+        EXPECT_THROW(engine->evaluate(data, {.samples = 30, .burn_in = 3, .kept = 3}, stop), Stopped);
+        EXPECT_THROW(lead.engine("impossible", data), InputError);
+        try {
+          lead.engine("impossible on rank 2", data);
+          ADD_FAILURE() << "an engine on two of three ranks";
+        } catch (const Error& error) {
+          EXPECT_STREQ(error.what(), "rank 2 on host here: no memory");
+        }
+      }
+      EXPECT_TRUE(lead.in_step());
+      lead.end();
+    });
+  }
+}
+
+TEST(Message, KeepsDataInTheFormInWhichTheyAreStored) {
+  const std::vector<std::uint8_t> bytes = {0, 1, 7, 255, 128, 3};
+  const std::vector<float> numbers = {0.1F, 2, -3};
+  for (const DataSet& data :
+       {DataSet(bytes, ImageShape{1, 3}, 1 / 255.0), DataSet(numbers, ImageShape{3, 1}), made_up_data()}) {
+    Message message;
+    message.put(data);
+    const DataSet copy = message.take_data();
+    ASSERT_EQ(copy.size(), data.size());
+    EXPECT_EQ(copy.shape().rows, data.shape().rows);
+    EXPECT_EQ(copy.binary(), data.binary());
+    Matrix<float> a(data.dimension(), 1), b = a;
+    for (int n = 0; n < data.size(); ++n) {
+      data.expand(std::span<const int>(&n, 1), a.view());
+      copy.expand(std::span<const int>(&n, 1), b.view());
+      EXPECT_TRUE(std::ranges::equal(a.column(0), b.column(0)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::test
