@@ -1,0 +1,59 @@
+#include "bench/calibration/cases.hpp"
+
+#include <cmath>
+
+#include "tests/support/posteriors.hpp"
+
+namespace hone::calibration {
+
+double Simulation::normal() {
+  double x = 0;
+  random_.normals({Purpose::synthesize, at_++}, {&x, 1});
+  return x;
+}
+
+double Simulation::uniform() {
+  double x = 0;
+  random_.uniforms({Purpose::synthesize, at_++}, {&x, 1});
+  return x;
+}
+
+std::vector<double> Simulation::normals(std::size_t count) {
+  std::vector<double> x(count);
+  for (double& value : x) value = normal();
+  return x;
+}
+
+double Simulation::poisson(double mean) {
+  double count = 0, product = uniform();
+  for (const double end = std::exp(-mean); product > end; product *= uniform()) ++count;
+  return count;
+}
+
+std::vector<Case> examples() {
+  std::vector<Case> cases;
+  for (const test::KnownPosterior& known : test::known_posteriors()) {
+    const auto truth = [known] {
+      Truth result;
+      for (const auto& [name, r] : test::reference_moments(known))
+        result.push_back({.name = name, .centre = r.mean, .spread = r.sd, .error = r.mcse_mean / r.sd});
+      return result;
+    };
+    cases.push_back({.name = known.program,
+                     .kind = "examples",
+                     .make = [known] { return test::make_known(known); },
+                     .how = "reference draws",
+                     .truth = truth});
+  }
+  return cases;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const auto kind : {gaussians, shapes, heavy_tails, mixtures, hierarchical, series, regressions, item_response,
+                          constrained, curves, improper, examples})
+    for (Case& one : kind()) all.push_back(std::move(one));
+  return all;
+}
+
+}  // namespace hone::calibration

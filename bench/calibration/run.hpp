@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/calibration/cases.hpp"
+
+namespace hone::calibration {
+
+// How far draws are from the answer, at their worst over all values that have one. NaN: there is no answer.
+struct Distance {
+  double centre = 0;  // in spreads
+  double spread = 1;  // the ratio of spreads farthest from 1
+};
+
+// More than this is too far for draws that are called fit for use.
+inline constexpr double most_centre = 0.2, most_spread = 0.2;
+bool off(const Distance& error);
+
+// One line of the CSV.
+struct Row {
+  std::string posterior;
+  std::uint64_t seed = 1;
+  std::string verdict;  // hone's words, or "refused" where the fit ends with an error
+  std::int64_t gradients = 0;
+  double seconds = 0;
+  Distance q, refined;  // of q's draws, of the refined draws
+  double k_hat = 0, nested_rhat = 0;
+  double plain_rhat = 0;  // split R-hat over all chains; NaN where a fit keeps only the last state of its chains
+
+  bool says_use() const { return verdict == "use-q" || verdict == "use-refined"; }
+  const Distance& recommended() const { return verdict == "use-q" ? q : refined; }
+};
+
+std::string header();
+std::string line_of(const Row& row);
+// Throws InputError that names path and number.
+Row row_of(const std::string& line, const std::string& path, int number);
+
+struct Settings {
+  std::int64_t gradients = 0;  // budget; 0: the default
+};
+
+// Fits one posterior with one seed on one thread.
+Row run(const Case& one, const Truth& truth, std::uint64_t seed, const Settings& settings);
+
+// The report in markdown.
+std::string summary_of(const std::vector<Case>& cases, const std::vector<Row>& rows);
+
+}  // namespace hone::calibration
