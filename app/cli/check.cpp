@@ -5,49 +5,82 @@
 #include <memory>
 #include <optional>
 
+#include "app/cli/check_draws.hpp"
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/judgement.hpp"
 #include "app/run/posterior_run.hpp"
+#include "hone/base/error.hpp"
 
 namespace hone {
 namespace {
 
 struct CheckCommand {
-  explicit CheckCommand(CLI::App& command) : settings(tolerances()), flags(command, settings, ConfigFlag::none) {
-    command.add_option("run", run, "folder of a 'hone fit'")->required()->option_text("RUN");
-    command.add_flag("--json", json, "print the verdict and all numbers behind it as JSON");
+  explicit CheckCommand(CLI::App& command) : settings(table()), flags(command, settings, ConfigFlag::none) {
+    command.add_option("run", run, "folder of a 'hone fit'")->option_text("RUN");
+    command.add_option("--model", request.config.model, "with --draws: model.stan or model.so")->option_text("MODEL");
+    command.add_option("--data", request.config.data, "data of the model")->option_text("data.json");
+    command.add_option("--draws", request.draws, "draws of another tool: Stan CSV, plain CSV or ArviZ's NetCDF (.nc)")
+        ->option_text("FILE...");
+    command.add_option("--scale", scale, "the scale of the draws")
+        ->option_text("natural|unconstrained [natural]")
+        ->check(CLI::IsMember({"natural", "unconstrained"}));
+    command.add_option("--out", request.out, "write the refined draws into this folder")->option_text("DIR");
+    command.add_flag("--json", request.json, "print the verdict and all numbers behind it as JSON");
+    command.add_flag("--quiet", request.quiet, "print only the result");
   }
 
-  Settings tolerances() {
-    const std::string derived = "that of the fit";
+  // Tolerances are for both uses, the others for draws alone.
+  Settings table() {
+    const std::string derived = "that of the fit; for draws that of 'hone fit'";
     Settings s;
     s.add("tolerance_mean", mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows", derived);
     s.add("tolerance_sd", sd, Bounds::positive(), "relative error of an sd that use-q allows", derived);
     s.add("tolerance_vcd", vcd, Bounds::positive(), "VCD per dimension that use-q allows", derived);
+    const Settings of_draws = opinion_settings(request.config);
+    for (const Settings::Entry& entry : of_draws.entries())
+      if (!entry.key.starts_with("tolerance")) s.add(entry);
     return s;
   }
 
-  std::string run;
-  bool json = false;
+  std::string run, scale;
   std::optional<double> mean, sd, vcd;
+  DrawsRequest request = {.config = with_all_threads()};
   Settings settings;
   SettingFlags flags;
 
-  void check() const;
+  void check();
+  void check_run() const;
+  Tolerances tolerances(const Tolerances& usual) const {
+    return {mean.value_or(usual.mean), sd.value_or(usual.sd), vcd.value_or(usual.vcd)};
+  }
 };
 
-void CheckCommand::check() const {
+void CheckCommand::check() {
   flags.apply();
+  if (run.empty() && request.draws.empty()) throw InputError("give the folder of a 'hone fit', or --model and --draws");
+  if (!run.empty() && !request.draws.empty()) throw InputError("--draws: a run has its own draws; give one of the two");
+  if (!run.empty()) return check_run();
+  if (request.config.model.empty()) throw InputError("--draws: give the model that they are from, --model MODEL");
+  request.scale = scale == "unconstrained" ? Scale::unconstrained : Scale::natural;
+  request.config.check.tolerances = tolerances(request.config.check.tolerances);
+  check_draws(request);
+}
+
+void CheckCommand::check_run() const {
+  for (const Settings::Entry& entry : settings.entries())
+    if (!entry.key.starts_with("tolerance") && settings.origin(entry.key) != entry.key)
+      throw InputError(fmt::format("{}: is for --draws; the verdict on a run needs no new chains", entry.flag()));
+  if (!(request.config.model + request.config.data + request.out + scale).empty())
+    throw InputError("--model, --data, --scale and --out are for --draws; a run has its own");
   const StoredFindings stored = read_findings(run);
-  const Tolerances tolerances{mean.value_or(stored.tolerances.mean), sd.value_or(stored.tolerances.sd),
-                              vcd.value_or(stored.tolerances.vcd)};
-  const Judgement judgement = judge(stored.findings, tolerances);
-  if (json)
-    fmt::print("{}", judgement_json(judgement, stored.findings, tolerances));
+  const Tolerances used = tolerances(stored.tolerances);
+  const Judgement judgement = judge(stored.findings, used);
+  if (request.json)
+    fmt::print("{}", judgement_json(judgement, stored.findings, used));
   else
     print_judgement(judgement, stored.findings);
-  if (judgement.verdict != Verdict::use_q) throw Ended{judgement.verdict == Verdict::use_refined ? 10 : 11};
+  end_with(judgement.verdict);
 }
 
 // Without the extremes that chance produces, q may be too narrow or too wide in no direction at all: the corrected
@@ -95,9 +128,10 @@ void print_judgement(const Judgement& judgement, const Findings& f) {
 }
 
 void add_check_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("check",
-                                             "Judge a fit again: use-q (exit code 0), use-refined (10) or "
-                                             "trust-neither (11)");
+  CLI::App* command = program.add_subcommand(
+      "check",
+      "Judge a fit again, or anyone's draws: use-q or use-draws (exit code 0), use-refined (10) or trust-neither (11)");
+  command->footer("Example: hone check --model schools.stan --data schools.json --draws advi.csv --out repaired");
   const auto state = std::make_shared<CheckCommand>(*command);
   command->callback([state] { state->check(); });
 }

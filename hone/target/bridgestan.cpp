@@ -37,6 +37,7 @@ struct Interface {
   int (*param_unc_num)(const Model*);
   int (*param_constrain)(const Model*, bool transformed, bool generated, const double* unconstrained,
                          double* constrained, Generator*, char** error);
+  int (*param_unconstrain)(const Model*, const double* constrained, double* unconstrained, char** error);  // or null
   int (*log_density)(const Model*, bool propto, bool jacobian, const double* z, double* value, char** error);
   int (*log_density_gradient)(const Model*, bool propto, bool jacobian, const double* z, double* value,
                               double* gradient, char** error);
@@ -95,6 +96,7 @@ Interface open_library(const fs::path& library) {
   find(handle, library, "bs_rng_construct", f.rng_construct);
   find(handle, library, "bs_rng_destruct", f.rng_destruct);
   find(handle, library, "bs_set_print_callback", f.set_print_callback);
+  f.param_unconstrain = reinterpret_cast<decltype(f.param_unconstrain)>(dlsym(handle, "bs_param_unconstrain"));
   return f;
 }
 
@@ -199,6 +201,16 @@ class BridgeStanPosterior final : public Posterior {
     if (!done) std::fill(natural.begin() + static_cast<std::ptrdiff_t>(parameters_), natural.end(), NAN);
     f_.rng_destruct(generator);
     if (status != 0) throw Error(message.text());
+  }
+
+  void unconstrain(std::span<const double> natural, std::span<double> z) const override {
+    if (!f_.param_unconstrain)
+      throw InputError(
+          "the compiled model has no function bs_param_unconstrain, which maps values on the natural scale to "
+          "unconstrained ones: compile the model again, or give unconstrained values");
+    const auto lock = guard();
+    Message message(f_);
+    if (f_.param_unconstrain(model_, natural.data(), z.data(), message.slot()) != 0) throw InputError(message.text());
   }
 
   std::string complaint() const override {

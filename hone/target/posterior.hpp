@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hone/base/error.hpp"
 #include "hone/target/target.hpp"
 
 namespace hone {
@@ -17,6 +18,11 @@ class Posterior : public Target {
   /// Writes the names().size() natural-scale values of one point z (D). They may be NaN. Throws Error if the model
   /// throws.
   virtual void constrain(std::span<const double> z, std::span<double> natural) const = 0;
+  /// The point z (D) whose natural-scale values begin with these parameter_count() ones. Throws InputError if the model
+  /// cannot say, or refuses the values.
+  virtual void unconstrain(std::span<const double>, std::span<double>) const {
+    throw InputError("this model cannot map values on the natural scale to its unconstrained coordinates");
+  }
   /// Names of the unconstrained coordinates (D).
   virtual const std::vector<std::string>& coordinate_names() const = 0;
   /// How many of names() are the model's parameters. They come first; transformed parameters and generated quantities

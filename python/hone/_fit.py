@@ -9,14 +9,18 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _hone
 from ._density import Names, array_of, convert, flat_names, takes_batches
+from ._draws import given
 from ._progress import Work
-from ._result import Result, checked_dims, grouped, numbers_in
+from ._result import MOST_ROWS, Result, cell, checked_dims, grouped, numbers_in
+
+if TYPE_CHECKING:
+    from ._pymc import PymcModel
 
 DEFAULT_BUDGET = 4_000_000
 Data = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -67,10 +71,10 @@ class _Model:
 
     parts: Any
     data: dict[str, Any] | None = None
-    names: list[str] | None = None  # of the natural values, where they are known before the fit
     dims: dict[str, list[str]] = field(default_factory=dict)
     coords: dict[str, Any] = field(default_factory=dict)
     aside: Any = None  # the temporary folder that holds data.json
+    pymc: PymcModel | None = None
 
     def __enter__(self) -> _Model:
         return self
@@ -80,12 +84,19 @@ class _Model:
             self.aside.cleanup()
 
 
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"data: not JSON: {error}") from error
+
+
 def _stan(model: Path, data: Data) -> _Model:
     if data is None:
         return _Model(_hone.Model(str(model), ""))
     if isinstance(data, (str, os.PathLike)) and not str(data).lstrip().startswith("{"):
         return _Model(_hone.Model(str(model), str(data)), numbers_in(Path(data)))
-    given = json.loads(data) if isinstance(data, (str, os.PathLike)) else _plain(data, "data")
+    given = _json(str(data)) if isinstance(data, (str, os.PathLike)) else _plain(data, "data")
     if not isinstance(given, dict):
         raise TypeError("data: expected a dict, JSON text or the path of a JSON file")
     folder = tempfile.TemporaryDirectory(prefix="hone-")
@@ -141,7 +152,7 @@ def _density(density: Callable[..., Any], dim: int | None, init: np.ndarray | No
     if constrain is not None:
         parts.constrain, parts.names = _constrained(constrain, point)
     parts.parameters = len(parts.names)
-    return _Model(_hone.Model(parts, getattr(density, "__name__", "log_density")), names=parts.names)
+    return _Model(_hone.Model(parts, getattr(density, "__name__", "log_density")))
 
 
 def _is_pymc(model: Any) -> bool:
@@ -149,30 +160,51 @@ def _is_pymc(model: Any) -> bool:
     return pymc is not None and hasattr(pymc, "Model") and isinstance(model, pymc.Model)
 
 
-def _model(model: Any, data: Data, dim: int | None, init: Any, names: Names | None,
-           constrain: Callable[..., Any] | None, batched: bool | None) -> tuple[_Model, np.ndarray | None]:
-    points = None if init is None else _points(init, "init")
-    kind = "PyMC" if _is_pymc(model) else "Stan" if isinstance(model, (str, os.PathLike)) else ""
+def _is_bridgestan(model: Any) -> bool:
+    bridgestan = sys.modules.get("bridgestan")
+    return bridgestan is not None and hasattr(bridgestan, "StanModel") and isinstance(model, bridgestan.StanModel)
+
+
+def _kind(model: Any) -> str:
+    if _is_pymc(model):
+        return "PyMC"
+    if _is_bridgestan(model):
+        return "BridgeStan"
+    return "Stan" if isinstance(model, (str, os.PathLike)) else ""
+
+
+def _pymc(model: Any, init: np.ndarray | None) -> _Model:
+    from ._pymc import model_of
+
+    own = model_of(model)
+    size = sum(int(np.prod(shape)) for shape in own.shapes.values())
+    if init is not None and init.shape[1] != size:
+        shown = ", ".join(f"{name} {shape}" if shape else name for name, shape in own.shapes.items())
+        raise ValueError(f"init: points of {init.shape[1]} coordinates; the PyMC model has {size} unconstrained ones: {shown}")
+    made = _density(own.density, None, init, own.shapes, own.natural, False)
+    made.dims, made.coords, made.pymc = own.dims, own.coords, own
+    return made
+
+
+def _model(model: Any, data: Data, dim: int | None, init: np.ndarray | None, names: Names | None,
+           constrain: Callable[..., Any] | None, batched: bool | None) -> _Model:
+    kind = _kind(model)
     own = {"dim": dim, "names": names, "constrain": constrain, "batched": batched}
-    for argument, value in {**own, **({"data": data} if kind == "PyMC" else {})}.items():
+    for argument, value in {**own, **({"data": data} if kind in ("PyMC", "BridgeStan") else {})}.items():
         if kind and value is not None:
             raise ValueError(f"{argument}: the {kind} model says that itself")
     if kind == "PyMC":
-        from ._pymc import model_of
-
-        density, shapes, constrain, (dims, coords) = model_of(model)
-        made = _density(density, None, points, shapes, constrain, False)
-        known = grouped(made.names or [])  # an array without elements is not there
-        made.dims, made.coords = {name: value for name, value in dims.items() if name in known}, coords
-        return made, points
+        return _pymc(model, init)
+    if kind == "BridgeStan":
+        return _stan(Path(model.lib_path), model.data or None)
     if kind == "Stan":
-        return _stan(Path(model), data), points
+        return _stan(Path(model), data)
     if data is not None:
         raise ValueError("data: only Stan models take data; a callable has its own")
     if not callable(model):
-        raise TypeError(f"model: expected a callable, a PyMC model, or the path of a .stan or .so file, "
+        raise TypeError(f"model: expected a callable, a PyMC or BridgeStan model, or the path of a .stan or .so file, "
                         f"found {type(model).__name__}")
-    return _density(model, dim, points, names, constrain, batched), points
+    return _density(model, dim, init, names, constrain, batched)
 
 
 def _budget(budget: Any) -> tuple[Any, int]:
@@ -193,9 +225,9 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         progress: bool | None = None) -> Result:
     """Fits q to a posterior, refines its draws, and says which of the two to use.
 
-    model: a Stan program (.stan) or compiled model (.so) with `data` (a path, JSON text or a dict); a PyMC model; or a
-    callable that returns log p and its gradient, at a point (D,) → (number, (D,)) or for a batch (n, D) → ((n,), (n, D)),
-    which is found out unless `batched` says it. hone.from_jax and hone.from_torch make such a callable from log p alone.
+    model: a Stan program (.stan) or compiled model (.so) with `data` (a path, JSON text or a dict); a bridgestan.StanModel;
+    a PyMC model; or a callable that returns log p and its gradient, at a point (D,) → (number, (D,)) or for a batch
+    (n, D) → ((n,), (n, D)), which is found out unless `batched` says it. hone.from_jax and hone.from_torch make such a callable from log p alone.
 
     init: a point (D,) or points (k, D) where the searches begin. dim, names: of a callable's coordinates; names is a list,
     or a dict of shapes. constrain: unconstrained point (D,) → dict of natural values. The other arguments are those of
@@ -210,15 +242,20 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         "draws": draws, "effort": effort, "error": error, "target_accept": target_accept,
         "starts": starts, "budget": budget, "tolerance_mean": tolerance_mean,
         "tolerance_sd": tolerance_sd, "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
-    made, points = _model(model, data, dim, init, names, constrain, batched)
-    named = {"dims": {**made.dims, **dict(dims or {})}, "coords": {**made.coords, **dict(coords or {})}}
-    checked_dims(made.names, **named)
+    points = None if init is None else _points(init, "init")
+    made = _model(model, data, dim, points, names, constrain, batched)
     with made, Work("fit", total, progress) as work:
+        known, _, coordinates = _hone.names_of(made.parts, work.tell)
+        if points is not None and points.shape[1] != len(coordinates):
+            raise ValueError(f"init: points of {points.shape[1]} coordinates, expected {len(coordinates)}: {', '.join(coordinates)}")
+        named = {"dims": {**made.dims, **dict(dims or {})}, "coords": {**made.coords, **dict(coords or {})}}
+        checked_dims(known, **named, others=made.dims)
         parts = _hone.fit(made.parts, settings, points, work.stop, work.tell)
     if made.aside is not None:  # data in memory have the name that Result.save gives them
         for text in ("config", "summary"):
             parts[text] = parts[text].replace(str(Path(made.aside.name) / "data.json"), "data.json")
-    return Result(parts, data=made.data, **named)
+    groups = {} if made.pymc is None else made.pymc.groups(parts["draws_unconstrained"])
+    return Result(parts, data=made.data, groups=groups, **named)
 
 
 @dataclass
@@ -231,52 +268,89 @@ class Check:
     shift: np.ndarray  # per coordinate: (mean of the draws − refined mean) / refined sd
     sd_ratio: np.ndarray  # per coordinate: sd of the draws / refined sd
     p_value: float  # of the hypothesis that the draws are from the posterior
+    k_hat: float  # of the importance weights; NaN where log q of the draws is not known
+    vcd: tuple[float, float] | None  # and its standard error, where the draws are from a Gaussian with known log q
     nested_rhat: float
     steps: int
     outside_support: int
     gradients: int
     coordinates: list[str]
-    refined: np.ndarray
+    names: list[str]
+    table: dict[str, tuple[float, float, float, float, float]]  # mean and sd of the draws; mean, sd, mcse of the refined
+    refined: np.ndarray  # the refined draws (n, D) over the unconstrained coordinates
+    draws: np.ndarray  # and on the natural scale (n, names)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The refined draws of one variable, (n, *shape)."""
+        arrays = grouped(self.names)
+        if name not in arrays:
+            raise KeyError(f"'{name}' is not one of {', '.join(arrays)}")
+        shape, columns = arrays[name]
+        return self.draws[:, columns].reshape(-1, *shape)
 
     def __repr__(self) -> str:
-        lines = [f"verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons)]
+        rows = list(self.table.items())[:MOST_ROWS]
+        width = max([9, *(len(name) for name, _ in rows)])
+
+        def line(name: str, cells: Sequence[str]) -> str:
+            padded = [f"{cell:>11}" for cell in cells]
+            return f"{name:<{width}} {''.join(padded[:2])}  |{''.join(padded[2:])}"
+
+        lines = [line("", ["draws mean", "draws sd", "mean", "sd", "mcse"])]
+        lines += [line(name, [cell(value) for value in values]) for name, values in rows]
+        if len(self.table) > MOST_ROWS:
+            lines.append(f"… {len(self.table) - MOST_ROWS} more in table")
+        lines += ["", f"verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons)]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 
-MOST_CHECKED = 4000  # draws
+def _given(draws: Any, made: _Model, natural: bool | None, tell: Any) -> Any:
+    """Draws of any kind, for the engine. natural=None: they are on the natural scale if they have names."""
+    names, parameters, coordinates = _hone.names_of(made.parts, tell)
+    density = made.parts.in_python and made.pymc is None  # a callable says nothing of a natural scale
+    own = coordinates if density or natural is False else names[:parameters]
+    shapes = made.pymc.parameters if made.pymc and natural is not False else {k: v[0] for k, v in grouped(own).items()}
+    found = given(draws, shapes)
+    if natural is None:
+        natural = bool(found.names) and not density
+    if natural and density:
+        raise ValueError("scale: draws for a callable are over its own, unconstrained coordinates")
+    if natural and made.pymc is not None:
+        if not found.names:
+            raise ValueError("draws: give them by name, as a dict or a table: the PyMC model has no order of its variables")
+        arrays = found.arrays()
+        for name, shape in shapes.items():
+            if name not in arrays or arrays[name].shape[1:] != shape:
+                raise ValueError(f"draws: '{name}' of shape {shape} is missing; expected every free variable of the model")
+        return _hone.Draws([], made.pymc.unconstrain(arrays), found.log_q, False)
+    return _hone.Draws(found.names, found.values, found.log_q, natural)
 
 
-def check(draws: Any, model: Any, data: Data = None, *, dim: int | None = None, names: Names | None = None,
-          batched: bool | None = None, steps: int | None = None, budget: int | float | str | None = None,
-          tolerance_mean: float | None = None, tolerance_sd: float | None = None, seed: int | None = None,
+def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None, dim: int | None = None,
+          names: Names | None = None, batched: bool | None = None, steps: int | None = None,
+          budget: int | float | str | None = None, tolerance_mean: float | None = None,
+          tolerance_sd: float | None = None, tolerance_vcd: float | None = None, seed: int | None = None,
           threads: int | None = None, progress: bool | None = None) -> Check:
-    """A second opinion on anyone's draws (n, D) from `model`, over its unconstrained coordinates.
+    """A second opinion on anyone's draws from `model`, which is as in hone.fit.
+
+    draws: a dict name → (n, *shape) or (chains, draws, *shape); an ArviZ InferenceData, DataTree or posterior group; a
+    data frame; a fit of CmdStanPy's; the path of a Stan CSV, plain CSV or NetCDF file; an array (n, D) or
+    (chains, draws, D). scale: "natural", "unconstrained", or None: natural if the draws have names, unconstrained if
+    they do not or if the model is a callable.
 
     Every draw (of at most 4,000, evenly spaced) is refined by HMC until the chains have forgotten it. If the draws are
     from the posterior, refining changes none of their moments. Needs at least 100 draws.
     """
-    points = _points(draws, "draws")
-    if len(points) < 100:
-        raise ValueError(f"draws: {len(points)} are too few; expected at least 100")
-    points = np.ascontiguousarray(points[:: -(-len(points) // MOST_CHECKED)])
-    if callable(model) and dim is None and names is None:
-        dim = points.shape[1]
-    made, _ = _model(model, data, dim, None, names, None, batched)
+    if scale not in (None, "natural", "unconstrained"):
+        raise ValueError(f"scale: '{scale}' is not known; expected natural or unconstrained")
     budget, total = _budget(budget)
-    settings = _texts({"steps": steps, "budget": budget, "tolerance_mean": tolerance_mean,
-                       "tolerance_sd": tolerance_sd, "seed": seed, "threads": threads})
+    settings = _texts({"steps": steps, "budget": budget, "tolerance_mean": tolerance_mean, "tolerance_sd": tolerance_sd,
+                       "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
+    if callable(model) and not _kind(model) and dim is None and names is None:
+        shape = np.shape(draws)
+        dim = shape[-1] if len(shape) >= 2 else None
+    made = _model(model, data, dim, None, names, None, batched)
     with made, Work("check", total, progress) as work:
-        found = _hone.check_draws(made.parts, settings, points, work.stop, work.tell)
-
-    def words(text: str) -> str:
-        return text.replace("q's ", "the draws' ").replace("q agrees", "the draws agree")
-
-    notes = [note for note in found["notes"] if note.startswith(("all of this", "the refinement"))]
-    if found["p_value"] < 0.01:
-        notes.append(f"the draws differ from the posterior beyond chance (p = {found['p_value']:.3g})")
-    verdict = {"use-q": "use-draws"}.get(found["verdict"], found["verdict"])
-    reasons = [words(reason) for reason in found["reasons"]]
-    if verdict == "use-draws":
-        reasons = ["the draws agree with the refined ones within the tolerances, in means, sds and every direction"]
-    return Check(**{**found, "verdict": verdict, "reasons": reasons, "notes": notes})
+        asked = _given(draws, made, None if scale is None else scale == "natural", work.tell)
+        return Check(**_hone.check_draws(made.parts, settings, asked, work.stop, work.tell))

@@ -40,6 +40,17 @@ def _table(path: Path) -> tuple[list[str], np.ndarray]:
     return names, values
 
 
+def _groups(path: Path) -> dict[str, dict[str, np.ndarray]]:
+    """What a PyMC model adds for ArviZ."""
+    groups: dict[str, dict[str, np.ndarray]] = {}
+    if path.exists():
+        with np.load(path) as arrays:
+            for key in arrays.files:
+                group, name = key.split("/", 1)
+                groups.setdefault(group, {})[name] = arrays[key]
+    return groups
+
+
 def _fit(folder: Path) -> Any:
     from ._result import Result, numbers_in
 
@@ -56,7 +67,7 @@ def _fit(folder: Path) -> Any:
     extra = folder / "dims.json"
     own_dims = json.loads(extra.read_text()) if extra.exists() else {}
     data = folder / json.loads(parts["summary"])["data"]  # an absolute path stays what it is
-    return Result(parts, data=numbers_in(data) if data.is_file() else None, **own_dims)
+    return Result(parts, data=numbers_in(data) if data.is_file() else None, groups=_groups(folder / "groups.npz"), **own_dims)
 
 
 def load(folder: str | Path) -> Any:

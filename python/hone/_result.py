@@ -6,7 +6,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def _number(value: Any) -> float:
     return math.nan if value is None else float(value)  # JSON has no NaN; infinities are texts
 
 
-def _cell(value: float) -> str:
+def cell(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
@@ -57,12 +57,13 @@ def grouped(names: Sequence[str]) -> dict[str, tuple[tuple[int, ...], list[int]]
     return arrays
 
 
-def checked_dims(names: Sequence[str] | None, dims: Mapping[str, Any], coords: Mapping[str, Any]) -> dict[str, list[str]]:
-    """dims with a name for each dimension; errors say what does not fit. Without names, only types are checked."""
+def checked_dims(names: Sequence[str], dims: Mapping[str, Any], coords: Mapping[str, Any],
+                 others: Iterable[str] = ()) -> dict[str, list[str]]:
+    """dims with a name for each dimension; errors say what does not fit. `others` need not be among the names."""
     for dimension, values in coords.items():
         if isinstance(values, str) or not hasattr(values, "__len__"):
             raise TypeError(f"coords['{dimension}']: expected a list of values, found {values!r}")
-    arrays = None if names is None else grouped(names)
+    arrays = grouped(names)
     lengths = {dimension: (len(values), f"coords['{dimension}'] has") for dimension, values in coords.items()}
     checked = {}
     for name, given in dims.items():
@@ -71,7 +72,7 @@ def checked_dims(names: Sequence[str] | None, dims: Mapping[str, Any], coords: M
         own = checked[name] = [f"{name}_dim_{k}" if entry is None else entry for k, entry in enumerate(given)]
         if not all(isinstance(entry, str) for entry in own) or len({"chain", "draw", *own}) != 2 + len(own):
             raise ValueError(f"dims['{name}']: expected different names, neither chain nor draw, found {own}")
-        if arrays is None:
+        if name in others and name not in arrays:
             continue
         if name not in arrays:
             raise ValueError(f"dims: '{name}' is not one of the variables {', '.join(arrays)}")
@@ -177,11 +178,13 @@ class Result:
     """A fit: `verdict` says what to use, `draws` are the refined draws, `q` is the approximation."""
 
     def __init__(self, parts: Mapping[str, Any], *, data: Mapping[str, Any] | None = None,
-                 dims: Mapping[str, Sequence[str]] | None = None, coords: Mapping[str, Any] | None = None) -> None:
+                 dims: Mapping[str, Sequence[str]] | None = None, coords: Mapping[str, Any] | None = None,
+                 groups: Mapping[str, Mapping[str, np.ndarray]] | None = None) -> None:
         self._parts = dict(parts)
         self.data = None if data is None else dict(data)
+        self.groups = {name: dict(group) for name, group in (groups or {}).items()}  # more of them, for ArviZ
         self.coords = dict(coords or {})
-        self.dims = checked_dims(self._parts["names"], dims or {}, self.coords)
+        self.dims = checked_dims(self._parts["names"], dims or {}, self.coords, dims or {})
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -255,7 +258,7 @@ class Result:
 
     def _rows(self) -> list[tuple[str, list[str]]]:
         rows = list(self.summary["parameters"].items())[:MOST_ROWS]
-        return [(name, [_cell(_number(values[key])) for key in COLUMNS]) for name, values in rows]
+        return [(name, [cell(_number(values[key])) for key in COLUMNS]) for name, values in rows]
 
     def _more(self) -> str:
         left = len(self.summary["parameters"]) - MOST_ROWS
@@ -358,11 +361,14 @@ class Result:
                     coordinates[dimension] = self.coords.get(dimension, np.arange(length))
             return xarray.Dataset({key: (own, array) for key, (own, array) in values.items()}, coordinates, attributes)
 
+        def own_dims(name: str, shape: tuple[int, ...]) -> list[str]:
+            own = [dim if dim is not None else f"{name}_dim_{k}" for k, dim in enumerate(self.dims.get(name, []))]
+            return own if len(own) == len(shape) else [f"{name}_dim_{k}" for k in range(len(shape))]
+
         def variables(table: np.ndarray, chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
             values = {}
             for name, (shape, columns) in grouped(self.names).items():
-                own = self.dims.get(name, [f"{name}_dim_{k}" for k in range(len(shape))])
-                values[name] = (["chain", "draw", *own], table[:, columns].reshape(chains, -1, *shape))
+                values[name] = (["chain", "draw", *own_dims(name, shape)], table[:, columns].reshape(chains, -1, *shape))
             return values
 
         def statistics(log_p: str, log_q: str, chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
@@ -382,6 +388,12 @@ class Result:
             groups["observed_data"] = dataset({
                 key: ([f"{key}_dim_{k}" for k in range(array.ndim)], array) for key, array in arrays.items()
                 if array.dtype.kind in "iuf"})
+        for group, arrays in self.groups.items():
+            drawn = group == "log_likelihood"
+            groups[group] = dataset({
+                key: ([*(["chain", "draw"] if drawn else []), *own_dims(key, array.shape[1:] if drawn else array.shape)],
+                      array.reshape(chains, n // chains, *array.shape[1:]) if drawn else array)
+                for key, array in arrays.items()})
         return groups
 
     def to_datatree(self, chains: int | None = None) -> Any:
@@ -447,6 +459,9 @@ class Result:
             (folder / "data.json").write_text(json.dumps(self.data) + "\n")
         if self.dims or self.coords:
             (folder / "dims.json").write_text(json.dumps({"dims": self.dims, "coords": self.coords}, default=str) + "\n")
+        if self.groups:
+            np.savez(folder / "groups.npz", **{f"{group}/{name}": array for group, arrays in self.groups.items()
+                                               for name, array in arrays.items()})
         self._write_netcdf(folder / "inference_data.nc")
         return folder
 

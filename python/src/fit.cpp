@@ -38,34 +38,45 @@ std::vector<double> numbers(const nb::handle& array) {
   return {values.data(), values.data() + values.shape(0)};
 }
 
-Matrix<double> matrix(const nb::handle& array) {
-  const MatrixView<const double> points = view_of(nb::cast<Points>(array));
+Matrix<double> matrix(const nb::handle& array) { return matrix_of(nb::cast<Points>(array)); }
+
+}  // namespace
+
+Matrix<double> matrix_of(const Points& array) {
+  const MatrixView<const double> points = view_of(array);
   Matrix<double> result(points.rows(), points.cols());
   std::ranges::copy(points.flat(), result.view().flat().begin());
   return result;
 }
 
-}  // namespace
+ModelParts::ModelParts(DensityParts density, std::string name)
+    : in_python_(true), model_(std::move(name)), posterior_(std::make_unique<PythonPosterior>(std::move(density))) {}
 
-std::unique_ptr<Posterior> open(const ModelParts& parts, const StanOptions& options) {
-  if (parts.density) {
-    const nb::gil_scoped_acquire held;  // its parts are Python objects, whose references are counted
-    return std::make_unique<PythonPosterior>(*parts.density);
+const Posterior& ModelParts::open(Watch& watch, const Stop* stop) const {
+  const std::lock_guard lock(opening_);
+  if (!posterior_) {
+    PosteriorRunConfig config;
+    config.model = model_;
+    config.data = data_;
+    StanOptions options;
+    options.progress = [&](const std::string& text) { watch.say(text, 0); };
+    options.stop = [&] {
+      watch.tick(0);  // lets Python see Ctrl-C
+      return stop && stop->set.load();
+    };
+    posterior_ = open_posterior(config, options);
   }
-  PosteriorRunConfig config;
-  config.model = parts.model;
-  config.data = parts.data;
-  return open_posterior(config, options);
+  return *posterior_;
 }
 
-StanOptions compiling(Watch& watch, const Stop& stop) {
-  StanOptions options;
-  options.progress = [&](const std::string& text) { watch.say(text, 0); };
-  options.stop = [&] {
-    watch.tick(0);  // lets Python see Ctrl-C
-    return stop.set.load();
-  };
-  return options;
+nb::tuple names_of(const ModelParts& parts, nb::object tell) {
+  Watch watch(std::move(tell));
+  const Posterior* posterior = nullptr;
+  {
+    const nb::gil_scoped_release released;
+    posterior = &parts.open(watch, nullptr);
+  }
+  return nb::make_tuple(posterior->names(), posterior->parameter_count(), posterior->coordinate_names());
 }
 
 nb::dict dict_of(const Judgement& judgement) {
@@ -79,32 +90,29 @@ nb::dict dict_of(const Judgement& judgement) {
 nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optional<Points> init, Stop& stop,
              nb::object tell) {
   PosteriorRunConfig config;
-  config.model = parts.model;
-  config.data = parts.data;
+  config.model = parts.model();
+  config.data = parts.data();
   // A density in Python holds the GIL, so it gains nothing from threads.
-  if (!parts.density) config.check.fit.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (!parts.in_python())
+    config.check.fit.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Settings table = posterior_run_settings(config);
   apply(table, settings);
   resolve(config);
   config.check.fit.budget.stop = &stop.set;
-  if (init) {
-    const MatrixView<const double> points = view_of(*init);
-    config.check.fit.init = Matrix<double>(points.rows(), points.cols());
-    std::ranges::copy(points.flat(), config.check.fit.init.view().flat().begin());
-  }
+  if (init) config.check.fit.init = matrix_of(*init);
   Watch watch(std::move(tell));
-  CheckedFit result;
-  std::unique_ptr<Posterior> posterior;
+  PosteriorRunFiles files;
   {
     const nb::gil_scoped_release released;
-    posterior = open(parts, compiling(watch, stop));
-    const WatchedPosterior watched(*posterior, watch);
-    result = fit_and_check(watched, config.check,
-                           [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); });
+    const Posterior& posterior = parts.open(watch, &stop);
+    const WatchedPosterior watched(posterior, watch);
+    CheckedFit result = fit_and_check(
+        watched, config.check, [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); });
+    if (stop.set)
+      result.judgement.notes.push_back("the fit was stopped early: all of this rests on what there was by then");
+    files = posterior_run_files(posterior, result, config);
   }
-  if (stop.set)
-    result.judgement.notes.push_back("the fit was stopped early: all of this rests on what there was by then");
-  return dict_of(posterior_run_files(*posterior, result, config));
+  return dict_of(std::move(files));
 }
 
 void save_fit(const std::string& path, const nb::dict& parts, const std::string& verdict, int steps) {
@@ -125,21 +133,21 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
 
 void save_warm_start(const std::string& folder, const std::vector<std::string>& names, const Points& inits,
                      const Points& inverse_metric, double step_size) {
-  write_warm_start(folder, {names, matrix(nb::cast(inits)), matrix(nb::cast(inverse_metric)), step_size});
+  write_warm_start(folder, {names, matrix_of(inits), matrix_of(inverse_metric), step_size});
 }
 
 double time_evaluations(const ModelParts& parts, const Points& z, int calls, bool gradients_alone) {
-  std::unique_ptr<Posterior> posterior;  // destroyed when the GIL is held again
+  Watch watch{nb::none()};
   const nb::gil_scoped_release released;
-  posterior = open(parts, {});
+  const Posterior& posterior = parts.open(watch);
   const MatrixView<const double> points = view_of(z);
   std::vector<double> value(static_cast<std::size_t>(points.cols()));
   Matrix<double> gradient(points.rows(), points.cols());
-  posterior->evaluate(points, Want::both, value, gradient);
-  const Stopwatch watch;
+  posterior.evaluate(points, Want::both, value, gradient);
+  const Stopwatch stopwatch;
   const Want want = gradients_alone ? Want::gradient : Want::both;
-  for (int i = 0; i < calls; ++i) posterior->evaluate(points, want, value, gradient);
-  return watch.seconds();
+  for (int i = 0; i < calls; ++i) posterior.evaluate(points, want, value, gradient);
+  return stopwatch.seconds();
 }
 
 nb::dict judge_again(const std::string& folder, double mean, double sd, double vcd) {

@@ -2,9 +2,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
+#include "app/run/second_opinion.hpp"
 #include "hone/assess/verdict.hpp"
 #include "hone/target/stan.hpp"
 #include "python/src/arrays.hpp"
@@ -13,24 +16,42 @@
 
 namespace hone::python {
 
-// What a fit or a check is about: a density in Python, or a Stan model with the path of its data ("": none).
-struct ModelParts {
-  std::optional<DensityParts> density;
-  std::string model, data;
+// What a fit or a check is about: a density in Python, or a Stan model with the path of its data ("": none). Opened
+// when it is first needed, which for a Stan program may mean that it is compiled.
+class ModelParts {
+ public:
+  ModelParts(DensityParts density, std::string name);
+  ModelParts(std::string model, std::string data) : model_(std::move(model)), data_(std::move(data)) {}
+
+  // Call it without the GIL. Python is told that a Stan program is compiled, and its Ctrl-C ends the compiler.
+  const Posterior& open(Watch& watch, const Stop* stop) const;
+  bool in_python() const { return in_python_; }
+  const std::string& model() const { return model_; }
+  const std::string& data() const { return data_; }
+
+ private:
+  bool in_python_ = false;
+  std::string model_, data_;
+  mutable std::mutex opening_;  // by one thread at a time, without the GIL
+  mutable std::unique_ptr<Posterior> posterior_;
 };
 
-std::unique_ptr<Posterior> open(const ModelParts& parts, const StanOptions& options);
-
-// How a Stan program is compiled: Python is told, and its Ctrl-C ends the compiler.
-StanOptions compiling(Watch& watch, const Stop& stop);
+// The names of the natural-scale values, how many of them are parameters, and the names of the coordinates.
+nb::tuple names_of(const ModelParts& parts, nb::object tell);
 
 // Fits, refines and judges. `settings` are those of `hone fit`; `tell` is called with (text, gradients). Returns texts
 // and arrays from which Python makes a result, the same as those in a run folder.
 nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optional<Points> init, Stop& stop,
              nb::object tell);
 
-// A second opinion on draws (n, D) over the unconstrained coordinates: refines them and compares.
-nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, const Points& draws, Stop& stop,
+// Draws that somebody else made: names ("": in the model's own order), values (n, names), log q of each or nothing.
+struct DrawsParts {
+  GivenDraws draws;
+  Scale scale;
+};
+
+// A second opinion on draws: refines them and compares.
+nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, const DrawsParts& draws, Stop& stop,
                      nb::object tell);
 
 // Writes what `fit` returned as a run folder.
@@ -48,5 +69,6 @@ nb::dict judge_again(const std::string& folder, double mean, double sd, double v
 double time_evaluations(const ModelParts& parts, const Points& z, int calls, bool gradients_alone);
 
 nb::dict dict_of(const Judgement& judgement);
+Matrix<double> matrix_of(const Points& points);
 
 }  // namespace hone::python

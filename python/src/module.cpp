@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "app/run/draws_file.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
 #include "hone/base/error.hpp"
@@ -15,11 +16,38 @@ namespace {
 
 using namespace nb::literals;
 
-// Bad input is a ValueError, everything else that ends a computation a RuntimeError, with the library's message.
+// The library's message, with arguments of Python's in place of the program's flags.
+std::string in_python(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"--budget ", "budget "},
+      {"continue it with --resume, or choose another folder with --out",
+       "continue it with warm_start=True, or choose another folder"},
+      {" (--data FILE.json)", " (data=…)"},
+      {"'<memory>'", "X"},
+      {"<memory>", "X"},
+  };
+  for (const auto& [from, to] : words)
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+// Bad input is a ValueError, everything else that ends a computation a RuntimeError.
 void add_exceptions(nb::module_& module) {
   static nb::exception<Error> error(module, "HoneError", PyExc_RuntimeError);
   static nb::exception<InputError> input(module, "InputError", PyExc_ValueError);
   static nb::exception<Stopped> stopped(module, "Stopped", PyExc_KeyboardInterrupt);
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Stopped&) {
+      throw;
+    } catch (const InputError& e) {
+      PyErr_SetString(input.ptr(), in_python(e.what()).c_str());
+    } catch (const Error& e) {
+      PyErr_SetString(error.ptr(), in_python(e.what()).c_str());
+    }
+  });
 }
 
 void add_fit(nb::module_& module) {
@@ -42,18 +70,26 @@ void add_fit(nb::module_& module) {
       .def_rw("names", &DensityParts::names)
       .def_rw("parameters", &DensityParts::parameters);
   nb::class_<ModelParts>(module, "Model", "What to fit: a density, or a Stan model and the path of its data.")
+      .def(nb::init<DensityParts, std::string>(), "density"_a, "name"_a)
+      .def(nb::init<std::string, std::string>(), "model"_a, "data"_a)
+      .def_prop_ro("in_python", &ModelParts::in_python);
+  nb::class_<DrawsParts>(module, "Draws", "Draws that somebody else made: values (n, names).")
       .def(
           "__init__",
-          [](ModelParts* self, const DensityParts& density, const std::string& name) {
-            new (self) ModelParts{density, name, ""};
+          [](DrawsParts* self, std::vector<std::string> names, const Points& values, std::vector<double> log_q,
+             bool natural) {
+            new (self) DrawsParts{{std::move(names), matrix_of(values), std::move(log_q)},
+                                  natural ? Scale::natural : Scale::unconstrained};
           },
-          "density"_a, "name"_a)
-      .def(
-          "__init__",
-          [](ModelParts* self, const std::string& model, const std::string& data) {
-            new (self) ModelParts{{}, model, data};
-          },
-          "model"_a, "data"_a);
+          "names"_a, "values"_a, "log_q"_a, "natural"_a);
+  module.def("names_of", &names_of, "model"_a, "tell"_a.none());
+  module.def(
+      "read_csv_draws",
+      [](const std::string& file) {
+        GivenDraws draws = read_csv_draws({file});
+        return nb::make_tuple(draws.names, array_of(std::move(draws.values)), draws.log_q);
+      },
+      "file"_a, "Names, values and log q of a CSV file.");
   module.def("fit", &fit, "model"_a, "settings"_a, "init"_a.none(), "stop"_a, "tell"_a.none());
   module.def("check_draws", &check_draws, "model"_a, "settings"_a, "draws"_a, "stop"_a, "tell"_a.none());
   module.def("save_fit", &save_fit, "path"_a, "parts"_a, "verdict"_a, "steps"_a);

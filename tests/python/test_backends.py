@@ -91,7 +91,7 @@ def test_pymc(tmp_path):
         tau = pymc.HalfNormal("tau", 5)
         raw = pymc.Normal("raw", 0, 1, dims="school")
         theta = pymc.Deterministic("theta", mu + tau * raw, dims="school")
-        pymc.Normal("y", theta, sigma, observed=y, dims="school")
+        pymc.Normal("y", theta, pymc.Data("sigma", sigma, dims="school"), observed=y, dims="school")
     r = hone.fit(model, seed=1, progress=False)
     assert (r["tau"] > 0).all() and r["theta"].shape == (len(r.draws), 8)
     assert np.allclose(r["theta"], r["mu"][:, None] + r["tau"][:, None] * r["raw"])
@@ -100,7 +100,15 @@ def test_pymc(tmp_path):
     assert abs(model.compile_logp()(point) - r.log_p[0]) < 1e-9
     assert np.isclose(np.exp(z[1]), r["tau"][0])
     assert abs(r["mu"].mean() - 4.4) < 0.5  # posteriordb's eight schools has a wider prior; this is the centre of both
-    posterior = r.to_datatree()["posterior"]
+    tree = r.to_datatree()
+    posterior, likelihood = tree["posterior"], tree["log_likelihood"]["y"]
+    assert likelihood.dims == ("chain", "draw", "school") and list(likelihood["school"].values) == list("ABCDEFGH")
+    normal = -0.5 * ((y - r["theta"]) / sigma) ** 2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
+    assert np.allclose(likelihood.values.reshape(-1, 8), normal)
+    assert tree["observed_data"]["y"].dims == ("school",) and np.array_equal(tree["observed_data"]["y"], y)
+    assert np.array_equal(tree["constant_data"]["sigma"], sigma)
+    arviz = pytest.importorskip("arviz")
+    assert np.isfinite(float(getattr(arviz.loo(r.to_inference_data(), var_name="y"), "p_loo", 1)))
     assert posterior["theta"].dims == ("chain", "draw", "school") and list(posterior["school"].values) == list("ABCDEFGH")
     r.save(tmp_path / "run")
     assert hone.load(tmp_path / "run").to_datatree().identical(r.to_datatree())
@@ -109,6 +117,8 @@ def test_pymc(tmp_path):
             hone.fit(model, **{argument: value})
     with pytest.raises(ValueError, match=r"dims\['theta'\]: 2 names for 1 dimensions"):
         hone.fit(model, dims={"theta": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"init: points of 2 coordinates; the PyMC model has 10 .*: mu, tau_log__, raw \(8,\)"):
+        hone.fit(model, init=[0.0, 0.0])
 
     class Own(pymc.Model):
         pass

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from conftest import COVARIANCE, FAKES, gaussian, gaussians
+from conftest import COVARIANCE, FAKES, SMALL, gaussian, gaussians, stripes
 
 import hone
+import hone._progress
 
 QUICK = dict(progress=False, budget=1, draws=200)  # the least that a fit does
 
@@ -119,9 +120,32 @@ def test_constrain_that_changes_its_mind(later, message):
                  draws=100, budget=1)
 
 
-def test_dims_of_a_compiled_model_are_checked():
-    with pytest.raises(ValueError, match="dims: 'nothing' is not one of the variables"):
-        hone.fit(FAKES / "libfake_threads.so", dims={"nothing": ["k"]}, budget=1, draws=100, progress=False)
+def test_arguments_of_a_compiled_model_are_checked_before_the_fit():
+    seen = []
+
+    def look(text, done):
+        seen.append(text)
+
+    for arguments, message in ((dict(dims={"nothing": ["k"]}), "dims: 'nothing' is not one of the variables"),
+                               (dict(dims={"mu": ["k"]}), r"dims\['mu'\]: 1 names for 0 dimensions"),
+                               (dict(init=[0.0, 0, 0]), "init: points of 3 coordinates, expected 2: mu, tau"),
+                               (dict(data="{x"), "data: not JSON")):
+        with pytest.raises(ValueError, match=message), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(hone._progress.Work, "tell", look)
+            hone.fit(FAKES / "libfake_threads.so", **arguments)
+    assert "searching from the starts" not in seen
+
+
+def test_messages_know_no_command_line(tmp_path):
+    X = stripes(100, 1)
+    model = hone.VAE(hidden=(4,), iterations=2, folder=tmp_path / "run", **SMALL).fit(X)
+    for call in (lambda: hone.fit(gaussians, dim=2, budget="soon"), lambda: hone.fit(FAKES / "libfake_needs_data.so"),
+                 lambda: model.fit(X), lambda: hone.VAE(hidden=(4,), iterations=2, **SMALL).fit(X * 2.5),
+                 lambda: hone.VAE(hidden=(4,), iterations=2, **SMALL).fit(X).set_params(
+                     warm_start=True, iterations=3).fit(stripes(100, 2))):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert "--" not in str(caught.value) and "<memory>" not in str(caught.value)
 
 
 @pytest.mark.parametrize("density, message", [
@@ -183,6 +207,21 @@ def test_compiled_model():
         hone.fit("model.so", data={"x": [None]})
     with pytest.raises(TypeError, match="model: expected a callable"):
         hone.fit(3)
+
+
+def test_a_bridgestan_model_is_taken_as_it_is(monkeypatch):
+    import sys
+    import types
+
+    class StanModel:  # what BridgeStan's has
+        lib_path, data = str(FAKES / "libfake_threads.so"), '{"N": 1}'
+
+    monkeypatch.setitem(sys.modules, "bridgestan", types.SimpleNamespace(StanModel=StanModel))
+    r = hone.fit(StanModel(), seed=2, **QUICK)
+    assert np.array_equal(r.draws, hone.fit(StanModel.lib_path, data={"N": 1}, seed=2, **QUICK).draws)
+    assert r.data == {"N": 1}
+    with pytest.raises(ValueError, match="data: the BridgeStan model says that itself"):
+        hone.fit(StanModel(), data={})
 
 
 def test_q(result):
@@ -253,27 +292,3 @@ def test_q_of_two_modes():
     assert len(r.q.weights) == 2 and abs(r.q.weights.sum() - 1) < 1e-9
     assert np.allclose(r.q.log_prob(r.draws_unconstrained), r._parts["log_q"], atol=1e-9)
     assert abs((r.q.sample(20_000, seed=1)[:, 0] > 0).mean() - r.q.weights[r.q.means[:, 0] > 0].sum()) < 0.02
-
-
-def test_check():
-    random = np.random.default_rng(1)
-    good = random.multivariate_normal([0, 0], COVARIANCE, 6000)
-    told = hone.check(good, gaussians, progress=False)
-    assert told.verdict == "use-draws" and np.abs(told.shift).max() < 0.1 and told.refined.shape == (3000, 2)
-    shifted = hone.check(good + [0.5, 0], gaussians, progress=False)
-    assert shifted.verdict == "use-refined" and "the draws' mean of z.1" in shifted.reasons[0]
-    assert abs(shifted.shift[0] - 0.5) < 0.1 and shifted.p_value < 0.01
-    narrow = hone.check(good * 0.7, gaussians, progress=False)
-    assert narrow.verdict == "use-refined" and (np.abs(narrow.sd_ratio - 0.7) < 0.05).all()
-    stuck = hone.check(good, lambda z: (-1e8 * (z * z).sum(-1), -2e8 * z), progress=False, budget=20_000)
-    assert stuck.verdict != "use-draws" and "verdict:" in repr(stuck)
-    timed = hone.check(good[:200], gaussians, progress=False, budget="5s")
-    assert timed.gradients > 0 and timed.refined.shape == (200, 2)
-    with pytest.raises(ValueError, match="budget 'soon'"):
-        hone.check(good, gaussians, progress=False, budget="soon")
-    for bad, message in ((good[:50], "draws: 50 are too few"), (good * np.nan, "draws: contains"),
-                         (good[:, :1] * 0, "draws: coordinate 1 is the same")):
-        with pytest.raises(ValueError, match=message):
-            hone.check(bad, gaussians if bad.shape[1] == 2 else lambda z: (-0.5 * (z * z).sum(-1), -z), progress=False)
-    with pytest.raises(ValueError, match="draws: 3 coordinates, expected the 2 unconstrained"):
-        hone.check(random.standard_normal((200, 3)), FAKES / "libfake_threads.so", progress=False)

@@ -82,6 +82,26 @@ TEST(BridgeStan, NaturalValuesAreNanWhereTheirBlockThrows) {
 }
 
 // The same bits for 1 and 2 threads; one call at a time where the library cannot do more; the gradient first.
+TEST(BridgeStan, NaturalValuesComeBackToTheirCoordinates) {
+  const auto posterior = load_bridgestan(fake("threads"));
+  std::vector<double> natural(4), z(2);
+  posterior->constrain(std::vector{0.5, -1.25}, natural);
+  posterior->unconstrain(std::span(natural).first(2), z);
+  EXPECT_DOUBLE_EQ(z[0], 0.5);
+  EXPECT_DOUBLE_EQ(z[1], -1.25);
+  const auto message = [&z](const Posterior& model, std::vector<double> values) -> std::string {
+    try {
+      model.unconstrain(values, z);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(*posterior, {0.5, -1}), "tau is not positive");
+  EXPECT_NE(message(*load_bridgestan(fake("no_threads")), {0.5, 1}).find("no function bs_param_unconstrain"),
+            std::string::npos);
+}
+
 TEST(BridgeStan, LibrariesWithAndWithoutThreadsAreCalledSafely) {
   for (const std::string kind : {"threads", "no_threads"}) {
     const auto posterior = load_bridgestan(fake(kind));

@@ -123,6 +123,16 @@ PUBLIC int bs_param_constrain(const bs_model*, bool tp, bool gq, const double* z
   return 0;
 }
 
+#if defined(FAKE_THREADS)  // the other libraries stand for those that lack it
+PUBLIC int bs_param_unconstrain(const bs_model*, const double* x, double* z, char** error) {
+  const Entry entry;
+  if (!(x[1] > 0)) return fail(error, "param_unconstrain()", "tau is not positive");
+  z[0] = x[0];
+  z[1] = std::log(x[1]);
+  return 0;
+}
+#endif
+
 PUBLIC int bs_log_density_gradient(const bs_model*, bool propto, bool jacobian, const double* z, double* value,
                                    double* gradient, char** error) {
   const Entry entry;

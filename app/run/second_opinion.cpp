@@ -1,0 +1,334 @@
+#include "app/run/second_opinion.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <ranges>
+
+#include "app/run/drawn_law.hpp"
+#include "app/run/json.hpp"
+#include "app/run/method_settings.hpp"
+#include "hone/assess/importance.hpp"
+#include "hone/assess/q_checks.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/target/whitened.hpp"
+#include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
+
+namespace hone {
+namespace {
+
+// Counts evaluations, and finds out when the work must end: `stop` is read between steps of the refinement.
+class LimitedTarget final : public Target {
+ public:
+  LimitedTarget(const Target& target, const Budget& budget, const OpinionWatch& watch)
+      : target_(target), budget_(budget), watch_(watch) {}
+  int dimension() const override { return target_.dimension(); }
+  int good_batch() const override { return target_.good_batch(); }
+  std::int64_t count() const { return count_; }
+  const std::atomic<bool>* stop() const { return &stop_; }
+
+ protected:
+  void compute(MatrixView<const double> z, Want want, std::span<double> value,
+               MatrixView<double> gradient) const override {
+    target_.evaluate(z, want, value, gradient);
+    count_ += z.cols();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun_;
+    // The next stage of a refinement takes as long as all stages before it.
+    if ((watch_.stopped && watch_.stopped()) || (budget_.seconds > 0 && 2 * seconds.count() > budget_.seconds))
+      stop_ = true;
+  }
+
+ private:
+  const Target& target_;
+  const Budget& budget_;
+  const OpinionWatch& watch_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  mutable std::atomic<std::int64_t> count_ = 0;
+  mutable std::atomic<bool> stop_ = false;
+};
+
+// Coordinates in which the draws have mean 0 and covariance 1, as far as their number shows it.
+Whitening whitening_of(MatrixView<const double> z, const std::vector<std::string>& names) {
+  const int d = z.rows(), n = z.cols();
+  std::vector<double> mean(d), sd(d);
+  for (int k = 0; k < d; ++k) {
+    Moments m;
+    for (int i = 0; i < n; ++i) m.add(z(k, i));
+    mean[k] = m.mean();
+    sd[k] = m.sd();
+    if (!(sd[k] > 0))
+      throw InputError(fmt::format("draws: coordinate {} is the same in all draws ({})", k + 1, names[k]));
+  }
+  if (d > most_full_dimensions || n < 5 * d) return Whitening::diagonal(mean, sd);
+  Matrix<double> covariance(d, d);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < d; ++j)
+      for (int k = 0; k < d; ++k) covariance(k, j) += (z(k, i) - mean[k]) * (z(j, i) - mean[j]) / (n - 1);
+  return Whitening::dense(mean, cholesky(covariance));
+}
+
+// Eight draws, half as far out again; a draw itself where there is no density.
+SuperStarts starts_of(const Target& target, MatrixView<const double> e) {
+  constexpr int count = 8;
+  const int d = e.rows();
+  SuperStarts starts{Matrix<double>(d, count), std::vector<int>(count, 0)};
+  std::vector<double> gradient(d);
+  for (int c = 0; c < count; ++c) {
+    const auto own = e.column(static_cast<int>((static_cast<std::int64_t>(c) * e.cols()) / count));
+    for (int k = 0; k < d; ++k) starts.z(k, c) = 1.5 * own[k];
+    double value = 0;
+    target.evaluate({starts.z.column(c).data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
+    if (value == -infinity) copy(own, starts.z.column(c));
+  }
+  return starts;
+}
+
+RefinedConfig refinement(const PosteriorFitConfig& fit, int draws) {
+  RefinedConfig config;
+  config.q_draws = config.pairs = draws;  // each of them starts a chain
+  config.steps = fit.steps;
+  config.gradients = fit.budget.gradients;
+  config.seed = fit.seed;
+  config.threads = fit.threads;
+  return config;
+}
+
+// log p at the draws; enough of them must have one.
+std::vector<double> log_p_at(const Target& target, MatrixView<const double> z) {
+  std::vector<double> log_p(static_cast<std::size_t>(z.cols()));
+  target.evaluate(z, Want::value, log_p, {});
+  const auto finite = z.cols() - std::ranges::count(log_p, -infinity);
+  if (finite < least_checked)
+    throw InputError(
+        fmt::format("draws: the model has a density at only {} of {}; expected at least {}: are they on the "
+                    "scale that was said?",
+                    finite, z.cols(), least_checked));
+  return log_p;
+}
+
+// Pareto's k of the weights p / q at the draws; NaN if q is not known.
+double k_hat_of(std::vector<double> log_p, const std::vector<double>& log_q) {
+  if (log_q.empty()) return std::nan("");
+  for (std::size_t i = 0; i < log_p.size(); ++i) log_p[i] -= log_q[i];
+  return smooth_weights(log_p).k_hat;
+}
+
+// For each of the wanted names, the column that has it.
+std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string> wanted, const std::string& what) {
+  std::map<std::string_view, int> columns;
+  for (std::size_t k = 0; k < draws.names.size(); ++k)
+    if (!columns.emplace(draws.names[k], static_cast<int>(k)).second)
+      throw InputError(fmt::format("{}: the name '{}' appears twice", what, draws.names[k]));
+  std::vector<int> result;
+  for (const std::string& name : wanted) {
+    const auto found = columns.find(name);
+    if (found == columns.end())
+      throw InputError(fmt::format("{}: '{}' is missing; expected every parameter of the model, found {}{}", what, name,
+                                   fmt::join(draws.names | std::views::take(8), ", "),
+                                   draws.names.size() > 8 ? ", …" : ""));
+    result.push_back(found->second);
+  }
+  return result;
+}
+
+// Every draw's values on the natural scale (names, n); NaN where the model refuses.
+Matrix<double> natural_of(const Posterior& posterior, MatrixView<const double> z) {
+  Matrix<double> result(static_cast<int>(posterior.names().size()), z.cols());
+  for (int i = 0; i < z.cols(); ++i) try {
+      posterior.constrain(z.column(i), result.column(i));
+    } catch (const Error&) {
+      std::ranges::fill(result.column(i), std::nan(""));
+    }
+  return result;
+}
+
+std::vector<OpinionRow> rows_of(const std::vector<std::string>& names, MatrixView<const double> given,
+                                MatrixView<const double> refined) {
+  std::vector<OpinionRow> rows;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    const int row = static_cast<int>(k);
+    Moments before, after;
+    for (int i = 0; i < given.cols(); ++i) before.add(given(row, i));
+    for (int i = 0; i < refined.cols(); ++i) after.add(refined(row, i));
+    rows.push_back({names[k], before.mean(), before.sd(), after.mean(), after.sd(), after.estimate().se});
+  }
+  return rows;
+}
+
+// The tolerances, and twice the standard errors that n draws on either side leave to a mean and to an sd, which heavy
+// tails make large.
+Tolerances beyond_chance(const Tolerances& tolerances, MatrixView<const double> e) {
+  const int n = e.cols();
+  double kurtosis = 3;
+  for (int k = 0; k < e.rows(); ++k) {
+    Moments m;
+    for (int i = 0; i < n; ++i) m.add(e(k, i));
+    double fourth = 0;
+    for (int i = 0; i < n; ++i) fourth += square(square((e(k, i) - m.mean()) / m.sd())) / n;
+    kurtosis = std::max(kurtosis, std::min(fourth, 9.0));
+  }
+  return {tolerances.mean + 2 * std::sqrt(2.0 / n), tolerances.sd + 2 * std::sqrt(2 * (kurtosis - 1) / (4 * n)),
+          tolerances.vcd};
+}
+
+// The words of `judge` are about q; here the draws stand in its place.
+Judgement about_draws(Judgement judgement, const Findings& f) {
+  const auto replace = [](std::string& text, std::string_view from, std::string_view to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  for (std::string& reason : judgement.reasons) replace(reason, "q's ", "the draws' ");
+  if (judgement.verdict == Verdict::use_q)
+    judgement.reasons = {
+        "the draws agree with the refined ones within the tolerances and chance, in means, sds and every direction"};
+  judgement.notes = {"all of this holds in the region that the draws reach: a mode that none is near goes unnoticed"};
+  if (f.q.p_value < 0.01)
+    judgement.notes.push_back(
+        fmt::format("the draws differ from the posterior beyond chance (p = {:.3g})", f.q.p_value));
+  if (!std::isnan(f.q.k_hat))
+    judgement.notes.push_back(fmt::format("k-hat {:.2f}: importance weights of the draws are {}", f.q.k_hat,
+                                          f.q.k_hat < 0.7 ? "of use" : "of no use"));
+  if (f.capped)
+    judgement.notes.push_back(
+        "the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
+  return judgement;
+}
+
+Matrix<double> thinned(const Matrix<double>& z, std::vector<double>& log_q) {
+  const int every = (z.cols() + most_checked - 1) / most_checked, n = (z.cols() + every - 1) / every;
+  Matrix<double> result(z.rows(), n);
+  for (int i = 0; i < n; ++i) copy(z.column(i * every), result.column(i));
+  if (log_q.empty()) return result;
+  for (int i = 0; i < n; ++i) log_q[i] = log_q[i * every];
+  log_q.resize(static_cast<std::size_t>(n));
+  return result;
+}
+
+}  // namespace
+
+std::string verdict_name(Verdict verdict) { return verdict == Verdict::use_q ? "use-draws" : name_of(verdict); }
+
+Matrix<double> coordinates_of(const Posterior& posterior, const GivenDraws& draws, Scale scale,
+                              const std::string& what) {
+  const bool natural = scale == Scale::natural;
+  const auto wanted = std::span(natural ? posterior.names() : posterior.coordinate_names())
+                          .first(natural ? posterior.parameter_count() : posterior.coordinate_names().size());
+  std::vector<int> columns(wanted.size());
+  if (!draws.names.empty()) {
+    columns = columns_of(draws, wanted, what);
+  } else if (static_cast<std::size_t>(draws.values.rows()) == wanted.size()) {
+    std::iota(columns.begin(), columns.end(), 0);
+  } else {
+    throw InputError(fmt::format("{}: {} coordinates, expected the {} {} ones of the model", what, draws.values.rows(),
+                                 wanted.size(), natural ? "natural" : "unconstrained"));
+  }
+  Matrix<double> z(posterior.dimension(), draws.values.cols());
+  std::vector<double> own(wanted.size());
+  for (int i = 0; i < z.cols(); ++i) {
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      own[k] = draws.values(columns[k], i);
+      if (!std::isfinite(own[k]))
+        throw InputError(
+            fmt::format("{}: draw {}: {} is {}; expected a finite number", what, i + 1, wanted[k], own[k]));
+    }
+    if (!natural) {
+      copy(own, z.column(i));
+      continue;
+    }
+    try {
+      posterior.unconstrain(own, z.column(i));
+    } catch (const InputError& error) {
+      throw InputError(
+          fmt::format("{}: draw {}: {} (a simplex or a matrix needs all its digits: CmdStan writes them with "
+                      "sig_figs=18)",
+                      what, i + 1, error.what()));
+    }
+    if (!std::ranges::all_of(z.column(i), [](double x) { return std::isfinite(x); }))
+      throw InputError(fmt::format("{}: draw {}: a value lies on the boundary of what the model allows", what, i + 1));
+  }
+  return z;
+}
+
+Settings opinion_settings(PosteriorRunConfig& config) {
+  Settings s;
+  CheckedFitConfig& check = config.check;
+  s.add("steps", check.fit.steps, Bounds::between(1, 10000), "HMC steps after which the chains are first checked");
+  s.add("budget", config.budget, "gradients, or seconds as 30s", "the most that may be spent");
+  s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-draws allows");
+  s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-draws allows");
+  s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(),
+        "VCD per dimension that use-draws allows, if log q of the draws is known");
+  add_seed_setting(s, check.fit.seed);
+  s.add("threads", check.fit.threads, Bounds::between(1, 1024), "threads; results do not depend on it");
+  return s;
+}
+
+SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& given,
+                             const std::vector<double>& given_log_q, const CheckedFitConfig& config,
+                             const OpinionWatch& watch) {
+  if (given.cols() < least_checked)
+    throw InputError(fmt::format("draws: {} are too few; expected at least {}", given.cols(), least_checked));
+  std::vector<double> log_q = given_log_q;
+  const Matrix<double> z = thinned(given, log_q);
+  const Whitening whitening = whitening_of(z, posterior.coordinate_names());
+  const LimitedTarget limited(posterior, config.fit.budget, watch);
+  const std::vector<double> log_p = log_p_at(limited, z);
+  const WhitenedTarget target(limited, whitening);
+  Matrix<double> e(z.rows(), z.cols());
+  for (int i = 0; i < z.cols(); ++i) whitening.to_e(z.column(i), e.column(i));
+  const auto known = log_q.empty() ? std::nullopt : gaussian_through(z, log_q);
+  const DrawnFamily family(e, whitening, known);
+  RefinedConfig refine = refinement(config.fit, z.cols());
+  refine.stop = limited.stop();
+  const RefinedDraws r = refine_draws(target, family, starts_of(target, e), refine, [&](int steps, double) {
+    if (watch.say) watch.say(fmt::format("refining, {} steps", steps), limited.count());
+  });
+
+  SecondOpinion result;
+  Findings& f = result.findings;
+  f.dimension = z.rows();
+  f.starts = 8;
+  f.coordinate_names = f.chain_names = posterior.coordinate_names();
+  f.chains = r.checks;
+  f.capped = r.capped;
+  f.steps = r.steps;
+  if (known) f.at = r.at;
+  const std::vector<double> same(r.log_p0.size());
+  f.q = check_q(r, family, whitening, smooth_weights(same), config.fit.seed, config.fit.threads);
+  f.q.k_hat = k_hat_of(log_p, log_q);
+  result.judgement = about_draws(judge(f, beyond_chance(config.tolerances, r.zt)), f);
+  result.z = Matrix<double>(z.rows(), r.zt.cols());
+  for (int i = 0; i < r.zt.cols(); ++i) whitening.to_z(r.zt.column(i), result.z.column(i));
+  result.log_p = r.log_pt;
+  result.natural = natural_of(posterior, result.z);
+  result.rows = rows_of(posterior.names(), natural_of(posterior, z), result.natural);
+  result.outside = r.dropped_draws;
+  result.gradients = limited.count();
+  return result;
+}
+
+std::string opinion_json(const SecondOpinion& opinion, const Tolerances& tolerances) {
+  Json json = parse_json(judgement_json(opinion.judgement, opinion.findings, tolerances));
+  json["verdict"] = verdict_name(opinion.judgement.verdict);
+  const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
+  Json& parameters = json["parameters"] = Json::object();
+  for (const OpinionRow& row : opinion.rows)
+    parameters[row.name] = {{"given_mean", number(row.given_mean)},
+                            {"given_sd", number(row.given_sd)},
+                            {"mean", number(row.mean)},
+                            {"sd", number(row.sd)},
+                            {"mcse", number(row.mcse)}};
+  json["outside_support"] = opinion.outside;
+  json["gradient_evaluations"] = opinion.gradients;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace hone

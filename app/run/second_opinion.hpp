@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/run/posterior_run.hpp"
+#include "hone/assess/verdict.hpp"
+#include "hone/target/posterior.hpp"
+
+namespace hone {
+
+// The scale that draws are on.
+enum class Scale { natural, unconstrained };
+
+// Draws that somebody else made.
+struct GivenDraws {
+  std::vector<std::string> names;  // in Stan's CSV form; empty: the columns are in the model's own order
+  Matrix<double> values;           // (names, n): one draw per column
+  std::vector<double> log_q;       // log density that they were drawn from, unconstrained, but for a constant; or empty
+};
+
+// The draws over the model's unconstrained coordinates (D, n). Names that are not the model's are left aside. Throws
+// InputError, with `what` ("draws", a file name) before it.
+Matrix<double> coordinates_of(const Posterior& posterior, const GivenDraws& draws, Scale scale,
+                              const std::string& what);
+
+// A number on the natural scale, by the given draws and by the refined ones.
+struct OpinionRow {
+  std::string name;
+  double given_mean, given_sd;  // NaN where the model cannot write a draw
+  double mean, sd, mcse;        // of the refined draws
+};
+
+// What is known of draws after they were refined.
+struct SecondOpinion {
+  Judgement judgement;           // use_q: the draws can be used
+  Findings findings;             // k_hat is NaN if it is not known; `at` is empty if the VCD is not
+  std::vector<OpinionRow> rows;  // as Posterior::names()
+  Matrix<double> z;              // the refined draws (D, n) over the unconstrained coordinates
+  std::vector<double> log_p;     // log p there
+  Matrix<double> natural;        // their values (names, n) on the natural scale
+  std::int64_t outside = 0;      // draws at which the density is zero or not finite
+  std::int64_t gradients = 0;    // spent
+};
+
+std::string verdict_name(Verdict verdict);  // "use-draws", "use-refined" or "trust-neither"
+
+// {"verdict", "reasons", "notes", "parameters", "checks"}
+std::string opinion_json(const SecondOpinion& opinion, const Tolerances& tolerances);
+
+// The settings of a second opinion: steps, budget, tolerances, seed, threads.
+Settings opinion_settings(PosteriorRunConfig& config);
+
+inline constexpr int most_checked = 4000;  // draws; of more, every second or third … is taken
+inline constexpr int least_checked = 100;
+
+struct OpinionWatch {
+  std::function<bool()> stopped;                              // true: end with what there is; may be empty
+  std::function<void(const std::string&, std::int64_t)> say;  // what is being done, gradients so far; may be empty
+};
+
+// Refines every draw z (D, n) by HMC until the chains have forgotten it, and compares. If the draws are from the
+// posterior, refining changes none of their moments, so the verdict allows for the tolerances and twice the standard
+// errors that so many draws have. `log_q` is as in GivenDraws: with it there is a k-hat, and the VCD
+// where it is the log density of a Gaussian. Bits depend on the seed alone, unless the budget is one of seconds. Throws
+// InputError for draws that cannot be judged.
+SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& z, const std::vector<double>& log_q,
+                             const CheckedFitConfig& config, const OpinionWatch& watch);
+
+}  // namespace hone
