@@ -18,10 +18,10 @@ namespace {
 
 struct FitCommand {
   explicit FitCommand(CLI::App& command) : settings(posterior_run_settings(config)), flags(command, settings) {
-    command.add_option("model", config.model, "model.stan, or a library model.so with BridgeStan's interface")
-        ->required()
+    add_model_keys(settings, config);  // after the flags: they are keys of --config only
+    command.add_option("model", model, "model.stan, or a library model.so with BridgeStan's interface")
         ->option_text("MODEL");
-    command.add_option("--data", config.data, "data of the model")->option_text("data.json");
+    command.add_option("--data", data, "data of the model")->option_text("data.json");
     command.add_option("--out", out, "run folder to write [runs/fit-MODEL-seedN]")->option_text("DIR");
     command.add_option("--warm-start-out", warm_start, "write inits and metric for CmdStan into this folder")
         ->option_text("DIR");
@@ -36,7 +36,7 @@ struct FitCommand {
   PosteriorRunConfig config = defaults();
   Settings settings;
   SettingFlags flags;
-  std::string out, warm_start;
+  std::string model, data, out, warm_start;
   bool json = false, quiet = false;
 
   static PosteriorRunConfig defaults() {
@@ -74,6 +74,9 @@ std::filesystem::path FitCommand::folder() const {
 
 void FitCommand::run() {
   flags.apply();
+  if (!model.empty() && model != config.model) config.model = model, config.data.clear();  // another model's data
+  if (!data.empty()) config.data = data;
+  if (config.model.empty()) throw InputError("missing argument: MODEL, or --config FILE with the key 'model'");
   resolve(config);
   if (!warm_start.empty()) check_can_make_folder(warm_start);
   RunFolder::check(folder());

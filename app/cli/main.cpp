@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <map>
 
 #include "app/cli/commands.hpp"
 #include "app/cli/ranks.hpp"
@@ -23,8 +24,37 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
+// What Stan's users type by habit, and what `hone fit` has instead.
+std::string habit(const CLI::App& app, const std::string& flag) {
+  static const std::map<std::string, std::string> answers = {
+      {"--output", "hone writes a folder: --out DIR"},
+      {"--output_dir", "hone writes a folder: --out DIR"},
+      {"--chains",
+       "hone starts its own chains from draws of q: --draws N says how many draws are kept, --threads N how many "
+       "threads work"},
+      {"--method",
+       "hone fit has one method: it fits q, refines its draws by MCMC, and judges both; --objective NAME says how q is "
+       "fitted"},
+      {"--iter", "hone refines independent draws: --draws N says how many, --budget N how much work they may cost"},
+      {"--warmup", "hone's chains start from q and need no warm-up; --budget N limits the work"},
+      {"--init", "hone searches for its own starting points; --starts N says how many"}};
+  static const std::map<std::string, std::string> spellings = {
+      {"--num_chains", "--chains"}, {"--num-chains", "--chains"},
+      {"--num_samples", "--iter"},  {"--iter_sampling", "--iter"},
+      {"--num_warmup", "--warmup"}, {"--iter_warmup", "--warmup"},
+      {"--inits", "--init"},        {"--output-dir", "--output_dir"},
+      {"--algorithm", "--method"},  {"--parallel_chains", "--chains"},
+      {"--cores", "--chains"}};
+  if (app.get_name() != "fit") return {};
+  const auto spelling = spellings.find(flag);
+  const auto answer = answers.find(spelling == spellings.end() ? flag : spelling->second);
+  return answer == answers.end() ? "" : ": " + answer->second;
+}
+
 // The flags or subcommands that an unknown argument could mean.
 std::string suggestion(const CLI::App& app, const std::string& argument) {
+  const std::string known_habit = habit(app, argument.substr(0, argument.find('=')));
+  if (!known_habit.empty()) return known_habit;
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);

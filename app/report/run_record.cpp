@@ -93,7 +93,8 @@ RunKind kind_of(const RunRecord& run) {
   if (s.contains("target") && s.contains("parameters")) return RunKind::toy;
   if (s.contains("model") && s.contains("iterations")) return RunKind::train;
   if (!run.setting("target").empty()) return RunKind::toy;
-  if (!run.setting("model").empty()) return RunKind::train;
+  const bool fit = !run.setting("tolerance_mean").empty();  // of which only summary.json can be shown
+  if (!run.setting("model").empty() && !fit) return RunKind::train;
   std::string why;
   for (const std::string& fault : run.faults) why += "; " + fault;
   throw InputError(fmt::format("{}: not a readable folder of hone toy, train or fit{}", run.folder.string(), why));
@@ -104,9 +105,10 @@ std::vector<std::string> known_keys(RunKind kind) {
   ToyConfig toy;
   TrainRunConfig train;
   PosteriorRunConfig fit;
-  const Settings settings = kind == RunKind::toy     ? toy_settings(toy)
-                            : kind == RunKind::train ? train_settings(train)
-                                                     : posterior_run_settings(fit);
+  Settings settings = kind == RunKind::toy     ? toy_settings(toy)
+                      : kind == RunKind::train ? train_settings(train)
+                                               : posterior_run_settings(fit);
+  if (kind == RunKind::fit) add_model_keys(settings, fit);
   std::vector<std::string> keys;
   for (const auto& entry : settings.entries()) keys.push_back(entry.key);
   return keys;

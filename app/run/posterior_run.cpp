@@ -75,6 +75,15 @@ std::string q_json(const FittedQ& q, const Posterior& posterior) {
   return json.dump(2) + "\n";
 }
 
+// config.toml, with which a fit can be run again from any folder.
+std::string config_toml(PosteriorRunConfig config) {
+  for (std::string* path : {&config.model, &config.data})
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+  Settings settings = posterior_run_settings(config);
+  add_model_keys(settings, config);
+  return settings.to_toml();
+}
+
 // The refined draws over the unconstrained coordinates z (D, n).
 Matrix<double> unconstrained(const CheckedFit& fit) {
   const Matrix<double>& e = fit.refined.states.z;
@@ -138,6 +147,11 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
   return s;
 }
 
+void add_model_keys(Settings& settings, PosteriorRunConfig& config) {
+  settings.add("model", config.model, "a path", "the Stan program or library");
+  settings.add("data", config.data, "a path", "its data");
+}
+
 void resolve(PosteriorRunConfig& config) {
   const std::string& text = config.budget;
   double value = 0;
@@ -172,8 +186,7 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, Stan
 
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config) {
   const KeptDraws kept = kept_draws(fit, config.check.draws);
-  return {.config = fmt::format("# model: {}\n# data: {}\n{}", config.model, config.data.empty() ? "none" : config.data,
-                                posterior_run_settings(config).to_toml()),
+  return {.config = config_toml(config),
           .q = q_json(fit.fit.q, posterior),
           .summary = fit_summary_json(fit, config),
           .draws_q = {posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0},

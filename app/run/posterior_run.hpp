@@ -29,6 +29,9 @@ struct PosteriorRunConfig {
 
 Settings posterior_run_settings(PosteriorRunConfig& config);
 
+// Adds the keys of config.toml that are no flags: model and data.
+void add_model_keys(Settings& settings, PosteriorRunConfig& config);
+
 // Reads budget and objective into config.check; an InputError where it makes no sense.
 void resolve(PosteriorRunConfig& config);
 

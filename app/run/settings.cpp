@@ -200,7 +200,7 @@ void Settings::add(std::string key, std::string& value, std::string takes, std::
   entry.takes = std::move(takes);
   entry.kind = Entry::Kind::text;
   entry.default_text = value;
-  entry.print = [&value] { return print(value); };
+  entry.print = [&value] { return value.empty() ? std::string() : print(value); };
   entry.read = [&value](const std::string& text) {
     if (text.empty()) throw std::invalid_argument("");
     value = text;

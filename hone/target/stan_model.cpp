@@ -146,7 +146,7 @@ void Compiler::make_wrapper() const {
 
 void Compiler::make_headers() const {
   make_once(headers, options, [&](const fs::path& work) {
-    tell(options, "compiling Stan's headers: about half a minute; afterwards a model takes half the time");
+    tell(options, "compiling Stan's headers: about a minute; afterwards a model takes half the time");
     write_file(header, "#include <stan/model/model_header.hpp>\n");
     compile(header, work / "headers", "Stan's headers do not compile");
     return work / "headers";
@@ -167,7 +167,7 @@ fs::path compile_with(const StanTools& tools, const fs::path& program, const Sta
     const std::string code = translate_stan(tools, translation, work, options);
     if (data) check_stan_data(code, *data, options.data);
     tell(options, detail::format("compiling {} with {}: about {} seconds; the next time it starts at once",
-                                 program.string(), tools.name, fs::exists(compiler.headers) ? 10 : 25));
+                                 program.string(), tools.name, fs::exists(compiler.headers) ? 20 : 40));
     auto wrapped = std::async(std::launch::async, [&] { compiler.make_wrapper(); });
     write_file(work / "model.cpp", code);
     compiler.compile(work / "model.cpp", work / "model.o", failure);

@@ -65,7 +65,29 @@ TEST_F(FitProgram, SameBitsForOneAndTwoThreads) {
   EXPECT_EQ(read_file(folder.path() / "one" / "q.json"), read_file(folder.path() / "two" / "q.json"));
 }
 
+TEST_F(FitProgram, ItsConfigurationRunsItAgain) {
+  const std::string settings = " --budget 100000 --draws 100 --objective kl --seed 4 --quiet --out ";
+  ASSERT_EQ(hone("fit " + model + settings + "one").code, 0);
+  const Outcome again =
+      shell("mkdir elsewhere && cd elsewhere && \"$HONE\" fit --config ../one/config.toml --quiet --out ../two");
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(read_file(folder.path() / "one" / "draws.csv"), read_file(folder.path() / "two" / "draws.csv"));
+  EXPECT_EQ(read_file(folder.path() / "one" / "config.toml"), read_file(folder.path() / "two" / "config.toml"));
+  EXPECT_EQ(hone("report one").code, 0);
+  ASSERT_EQ(hone("fit --config one/config.toml --seed 5 --quiet --out three").code, 0);  // a flag overrides the file
+  EXPECT_NE(read_file(folder.path() / "one" / "draws.csv"), read_file(folder.path() / "three" / "draws.csv"));
+}
+
+TEST_F(FitProgram, HabitsOfStansUsersAreAnswered) {
+  expect_refused("fit " + model + " --output draws.csv",
+                 "unknown argument '--output': hone writes a folder: --out DIR");
+  expect_refused("fit " + model + " --chains=4", "--draws N says how many draws are kept");
+  expect_refused("fit " + model + " --method nuts", "hone fit has one method");
+  expect_refused("fit " + model + " --num_warmup 1000", "need no warm-up");
+}
+
 TEST_F(FitProgram, BadInputIsRefusedByName) {
+  expect_refused("fit --draws 100", "missing argument: MODEL, or --config FILE with the key 'model'");
   expect_refused("fit model.txt", "model.txt");
   expect_refused("fit nothing.so", "nothing.so");
   expect_refused("fit nothing.stan", "nothing.stan");

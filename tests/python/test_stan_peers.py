@@ -120,7 +120,7 @@ def test_walnutpie_samples(schools_library):
     walnutpie = pytest.importorskip("walnutpie", reason=MISSING)
     bridgestan = pytest.importorskip("bridgestan", reason=MISSING)
     model = bridgestan.StanModel(schools_library, str(DATA), warn=False)
-    chains = walnutpie.walnuts_stan(model, num_chains=4, seed=5, min_sampling_iter=1000)
+    chains = walnutpie.walnuts_stan(model, num_chains=4, seed=5, min_warmup_iter=1000, min_sampling_iter=1000)
     for name in ("mu", "tau"):
         agree(np.concatenate([np.ravel(chain[name]) for chain in chains]), name)
 

@@ -382,7 +382,7 @@ TEST_F(BridgeStanFolder, DataThatAreNoJsonAreRefusedBeforeTheCompilerRuns) {
 
 // What Stan 2.21 does not know: tuples (of data too), reduce_sum, ode_rk45, sum_to_zero_vector, declarations anywhere.
 const char* todays_program = R"(functions {
-  real part(array[] real slice, int start, int end, real mu) {
+  real part_lpdf(array[] real slice, int start, int end, real mu) {
     return normal_lupdf(slice | mu, 1);
   }
   vector decay(real time, vector x, real rate) {
@@ -405,7 +405,7 @@ transformed parameters {
 }
 model {
   mu ~ normal(prior.1, prior.2[2]);
-  target += reduce_sum(part, y, 1, mu);
+  target += reduce_sum(part_lupdf, y, 1, mu);
   s ~ normal(0, 1);
   target += pairs[2].1 * pairs[1].2;
 }
