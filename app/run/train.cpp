@@ -43,6 +43,8 @@ class Training {
     data_ = options.data;
     if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
     say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
+    if (config_.train.model.kind == ModelKind::gaussian_mf)
+      say("gaussian-mf subtracts the mean of the training data; the checkpoint keeps it (data.mean)");
     if (data_->test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
       say("there are no test data, so no test log-likelihood during training (test.every)");
     for (const SeedRun& run : runs_) {
