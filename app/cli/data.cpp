@@ -172,7 +172,7 @@ void add_get(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
 
 void add_show(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
   CLI::App& command = *data.add_subcommand("show", "Show some data in the terminal or as a PNG file");
-  command.add_option("name", options->request.name, "Data set, or a file (.npy, .amat, IDX; also .gz)")
+  command.add_option("name", options->request.name, "Data set, or the path of a file or folder (docs/data.md)")
       ->required()
       ->type_name("NAME");
   add_data_dir(command, *options);

@@ -73,6 +73,7 @@ TrainCommand::TrainCommand(CLI::App& command) {
 
 void TrainCommand::apply() {
   settings.read_file(file);
+  relative_to(std::filesystem::path(file).parent_path(), config);
   for (const std::string& assignment : assignments) {
     const auto equals = assignment.find('=');
     if (equals == std::string::npos) throw InputError(fmt::format("--set '{}': expected key=value", assignment));

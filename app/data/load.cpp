@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
-#include "app/data/amat.hpp"
 #include "app/data/check.hpp"
-#include "app/data/npy.hpp"
 #include "app/data/synthetic.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/random.hpp"
 
 namespace hone {
 namespace {
@@ -105,13 +106,44 @@ std::optional<FoundData> find_fixed_bits(const DataSetInfo& fixed, std::span<con
   return std::nullopt;
 }
 
-// The name of a file without .gz.
-fs::path plain_name(fs::path file) { return file.extension() == ".gz" ? file.replace_extension() : file; }
-bool is_amat(const fs::path& file) { return plain_name(file).extension() == ".amat"; }
-
 DataSplits load_file(const DataRequest& request) {
-  if (is_amat(request.name)) refuse_to_binarize(request);
-  return splits_of(request, read_data_file(request.name), DataSet());
+  DataSet data = read_data_file(request.name, request.shape);
+  if (data.binary()) refuse_to_binarize(request);
+  return splits_of(request, std::move(data), DataSet());
+}
+
+// The data at `indices`, in this order.
+DataSet gathered(const DataSet& data, const std::vector<int>& indices) {
+  if (data.bits()) {
+    BitRows rows(data.dimension());
+    for (const int i : indices) rows.append(*data.bits(), i, i + 1);
+    return DataSet(std::move(rows), data.shape());
+  }
+  Matrix<double> columns(data.dimension(), static_cast<int>(indices.size()));
+  data.expand(indices, columns.view());
+  const auto values = columns.view().flat();
+  return DataSet(std::vector<double>(values.begin(), values.end()), data.shape());
+}
+
+// Moves a share of the training data to the test data, chosen at random. Both keep their order.
+void hold_out(DataSplits& data, double share, std::uint64_t seed) {
+  if (data.test.size() > 0)
+    throw KeyError("split", fmt::format("{} has test data of its own; leave it out", data.name));
+  const int count = data.train.size(), held = static_cast<int>(std::lround(share * count));
+  if (held < 1 || held >= count)
+    throw KeyError("split",
+                   fmt::format("{} of {} data would leave no {} data", share, count, held < 1 ? "test" : "training"));
+  std::vector<double> keys(static_cast<std::size_t>(count));
+  PhiloxSource(seed).uniforms({Purpose::shuffle, assessment_iteration}, keys);
+  std::vector<int> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int i) { return keys[static_cast<std::size_t>(i)]; });
+  std::vector<int> test(order.begin(), order.begin() + held), train(order.begin() + held, order.end());
+  std::ranges::sort(test);
+  std::ranges::sort(train);
+  data.test = gathered(data.train, test);
+  data.train = gathered(data.train, train);
+  data.origin += fmt::format(", {} of {} held out for tests with seed {}", held, count, seed);
 }
 
 // One part of data from a file or from memory.
@@ -123,16 +155,16 @@ DataSet part_of(const DataRequest& request, const std::string& name, DataSet dat
   }
 }
 
-bool is_path(const std::string& name) {
-  const auto known = known_data_sets();
-  if (std::any_of(known.begin(), known.end(), [&](const DataSetInfo& info) { return info.name == name; })) return false;
-  return name.find('/') != std::string::npos || fs::path(name).has_extension() || name.ends_with("-ubyte");
-}
-
 }  // namespace
 
 Binarization usual_binarization(const std::string& name) {
   return name == "mnist" || name == "fashion-mnist" ? usual_for_images(name) : Binarization::none;
+}
+
+bool is_data_path(const std::string& name) {
+  const auto known = known_data_sets();
+  if (std::any_of(known.begin(), known.end(), [&](const DataSetInfo& info) { return info.name == name; })) return false;
+  return name.find('/') != std::string::npos || fs::path(name).has_extension() || name.ends_with("-ubyte");
 }
 
 const DataSet& split_of(const DataSplits& data, const std::string& name) {
@@ -145,16 +177,21 @@ const DataSet& split_of(const DataSplits& data, const std::string& name) {
 }
 
 DataSet load_more_data(const DataRequest& request) {
-  return part_of(request, request.name, read_data_file(request.name), 1);
+  return part_of(request, request.name, read_data_file(request.name, request.shape), 1);
 }
 
 DataSplits load_data(const DataRequest& request) {
-  DataSplits data = is_path(request.name)
-                        ? load_file(request)
-                        : load_data(data_set_named(request.name), request, search_places(request.data_dir));
+  const bool path = is_data_path(request.name);
+  if (!path && !request.shape.empty())
+    throw KeyError("shape", fmt::format("{} has its own; leave it out", request.name));
+  DataSplits data =
+      path ? load_file(request) : load_data(data_set_named(request.name), request, search_places(request.data_dir));
+  if (!request.test.empty() && request.split > 0)
+    throw KeyError("split", "test.data names the test data; leave one of the two out");
+  if (request.split > 0) hold_out(data, request.split, request.seed);
   if (request.test.empty()) return data;
   try {
-    data.test = part_of(request, request.test, read_data_file(request.test), 1);
+    data.test = part_of(request, request.test, read_data_file(request.test, request.shape), 1);
   } catch (const InputError& error) {
     throw KeyError("test.data", error.what());
   }
@@ -184,25 +221,6 @@ DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::s
       if (const auto found = find_fixed_bits(fixed, places)) return load_fixed_bits(fixed, *found, info.name);
   }
   return load_images(info, resolved, require_data(info, places));
-}
-
-DataSet read_data_file(const fs::path& file) {
-  ByteSource source(file);
-  if (plain_name(file).extension() == ".npy") {
-    NpyMatrix matrix = read_npy(source);
-    const ImageShape shape{1, matrix.cols};
-    if (auto* bytes = std::get_if<std::vector<std::uint8_t>>(&matrix.values))
-      return packed_if_binary(DataSet(std::move(*bytes), shape, 1));
-    if (auto* floats = std::get_if<std::vector<float>>(&matrix.values))
-      return packed_if_binary(DataSet(std::move(*floats), shape));
-    return packed_if_binary(DataSet(std::move(std::get<std::vector<double>>(matrix.values)), shape));
-  }
-  if (is_amat(file)) {
-    BitRows rows = read_amat(source);
-    const ImageShape shape{1, rows.dimension()};
-    return DataSet(std::move(rows), shape);
-  }
-  return images_of(read_idx(source), source);
 }
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "app/data/binarize.hpp"
 #include "app/data/lookup.hpp"
@@ -12,10 +13,12 @@
 namespace hone {
 
 struct DataRequest {
-  std::string name;  // a known data set, or the path of a .npy, .amat or IDX file, plain or .gz
+  std::string name;  // a known data set, or the path of a file or a folder (data_file.cpp)
   Binarization binarization = Binarization::automatic;
   std::uint64_t seed = 1;               // of stochastic binarization and of synthetic data
   std::filesystem::path data_dir = {};  // the first place to look, unless empty
+  std::vector<int> shape = {};          // rows and columns of a datum in a file; empty: as the file says
+  double split = 0;                     // share of the data that is held out as test data, chosen by the seed
   std::string test = {};                // the path of a file with the test data; empty: the set's own
 };
 
@@ -26,6 +29,9 @@ struct DataSplits {
   DataSet train, validation, test;
   std::optional<double> threshold = {};  // where values were cut into bits; 127.5 for bytes
 };
+
+// Whether a name of data is a path and not one of the known data sets.
+bool is_data_path(const std::string& name);
 
 // The part called train, validation or test. Throws InputError for another name, and if there are no such data.
 const DataSet& split_of(const DataSplits& data, const std::string& name);
@@ -44,7 +50,12 @@ DataSplits load_data(const DataRequest& request);
 
 // The parts of load_data, for your own data sets.
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places);
-DataSet read_data_file(const std::filesystem::path& file);
+
+// Data from a file, whose name says the format: .npy, .npz (FILE.npz:KEY for one of several arrays), .csv, .tsv, .mtx,
+// .amat, .zip with PNG images, a folder of PNG images, otherwise IDX; all but folders plain or .gz. Integers from 0 to
+// 255 are bytes that stand for themselves; those of images for byte/255. `shape`, if given, is rows and columns of a
+// datum.
+DataSet read_data_file(const std::string& name, std::span<const int> shape = {});
 
 // The data of a file that a trained model is used on, binarized as the request says; they have other random numbers
 // than training data.

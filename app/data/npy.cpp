@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -18,10 +19,29 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied by
 
 constexpr std::uint32_t longest_header = 1 << 16;
 
+constexpr std::size_t most_sizes = 8;
+
+struct Type {
+  NpyType type;
+  std::string_view name;
+  std::size_t width;
+};
+constexpr std::array<Type, 11> types = {{{NpyType::boolean, "|b1", 1},
+                                         {NpyType::uint8, "|u1", 1},
+                                         {NpyType::int8, "|i1", 1},
+                                         {NpyType::uint16, "<u2", 2},
+                                         {NpyType::int16, "<i2", 2},
+                                         {NpyType::uint32, "<u4", 4},
+                                         {NpyType::int32, "<i4", 4},
+                                         {NpyType::uint64, "<u8", 8},
+                                         {NpyType::int64, "<i8", 8},
+                                         {NpyType::float32, "<f4", 4},
+                                         {NpyType::float64, "<f8", 8}}};
+
 struct Header {
   std::optional<NpyType> type;
   std::optional<bool> fortran_order;
-  std::optional<std::array<int, 2>> shape;
+  std::optional<std::vector<int>> shape;
 };
 
 // The header is the text of a Python dictionary with three known keys.
@@ -67,12 +87,11 @@ class HeaderParser {
     skip_blanks();
     const std::size_t start = at_;
     const std::string_view name = peek() == '\'' || peek() == '"' ? quoted() : "";
-    if (name == "|b1" || name == "?") return NpyType::boolean;
-    if (name == "|u1" || name == "u1") return NpyType::uint8;
-    if (name == "<f4") return NpyType::float32;
-    if (name == "<f8") return NpyType::float64;
+    for (const Type& known : types)
+      if (name == known.name || (known.name[0] == '|' && name == known.name.substr(1))) return known.type;
+    if (name == "?") return NpyType::boolean;
     at_ = start;
-    fail("a type among '|b1', '|u1', '<f4' and '<f8'");
+    fail("a type among bool, integers, '<f4' and '<f8' (little endian)");
   }
 
   bool boolean() {
@@ -85,14 +104,13 @@ class HeaderParser {
     fail("True or False");
   }
 
-  std::array<int, 2> shape() {
+  std::vector<int> shape() {
     expect('(');
-    std::array<int, 2> sizes;
-    sizes[0] = size();
-    if (!accept(',') || peek() == ')') fail("a shape of two sizes, (data, dimension)");
-    sizes[1] = size();
-    if (accept(',') && peek() != ')') fail("a shape of two sizes, (data, dimension)");
+    std::vector<int> sizes = {size()};
+    while (accept(',') && peek() != ')') sizes.push_back(size());
     expect(')');
+    if (sizes.size() < 2) fail("a shape of at least two sizes, (data, values)");
+    if (sizes.size() > most_sizes) fail(fmt::format("a shape of at most {} sizes", most_sizes));
     return sizes;
   }
 
@@ -163,34 +181,116 @@ Header read_header(ByteSource& source) {
   return HeaderParser(source, text, offset).parse();
 }
 
-// (cols, rows), the order of a Fortran file, becomes (rows, cols).
+// The order of a Fortran file, first index fastest, becomes ours.
 template <class T>
-std::vector<T> transposed(const std::vector<T>& values, std::size_t rows, std::size_t cols) {
+std::vector<T> reordered(const std::vector<T>& values, std::span<const int> shape) {
   std::vector<T> result(values.size());
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t j = 0; j < cols; ++j) result[i * cols + j] = values[j * rows + i];
+  std::vector<std::size_t> stride(shape.size()), index(shape.size());
+  for (std::size_t d = 0, step = 1; d < shape.size(); step *= static_cast<std::size_t>(shape[d++])) stride[d] = step;
+  for (T& out : result) {
+    std::size_t from = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) from += index[d] * stride[d];
+    out = values[from];
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < static_cast<std::size_t>(shape[d])) break;
+      index[d] = 0;
+    }
+  }
   return result;
 }
 
-template <class T>
-std::vector<T> numbers(const ByteSource& source, const std::vector<std::uint8_t>& bytes, std::uint64_t offset) {
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i])) source.fail(offset + i * sizeof(T), "expected a finite number");
-  return values;
-}
+// The numbers of a file, with where a message should point.
+class Numbers {
+ public:
+  Numbers(const ByteSource& source, const std::vector<std::uint8_t>& bytes, std::uint64_t offset)
+      : source_(source), bytes_(bytes), offset_(offset) {}
 
-std::size_t width(NpyType type) { return type == NpyType::float64 ? 8 : type == NpyType::float32 ? 4 : 1; }
+  template <class T>
+  std::vector<T> reals() const {
+    std::vector<T> values = copied<T>();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!std::isfinite(values[i]))
+        fail<T>(i, fmt::format("expected a finite number, found {} (number {} of the array)", values[i], i));
+    return values;
+  }
+
+  template <class T>
+  void integers(NpyMatrix& matrix) const {
+    const std::vector<T> values = copied<T>();
+    constexpr double largest = 9007199254740992;  // 2^53
+    const auto small = [](T value) { return std::in_range<std::uint8_t>(value); };
+    if (std::ranges::all_of(values, small)) {
+      matrix.values = std::vector<std::uint8_t>(values.begin(), values.end());
+      return;
+    }
+    std::vector<double> wide(values.begin(), values.end());
+    for (std::size_t i = 0; i < wide.size(); ++i)
+      if (std::abs(wide[i]) > largest)
+        fail<T>(i, fmt::format("expected an integer up to 2^53, found {} (number {} of the array)", values[i], i));
+    matrix.values = std::move(wide);
+  }
+
+ private:
+  template <class T>
+  std::vector<T> copied() const {
+    std::vector<T> values(bytes_.size() / sizeof(T));
+    std::memcpy(values.data(), bytes_.data(), bytes_.size());
+    return values;
+  }
+  template <class T>
+  [[noreturn]] void fail(std::size_t i, const std::string& what) const {
+    source_.fail(offset_ + i * sizeof(T), what);
+  }
+
+  const ByteSource& source_;
+  const std::vector<std::uint8_t>& bytes_;
+  std::uint64_t offset_;
+};
+
+std::size_t width(NpyType type) { return std::ranges::find(types, type, &Type::type)->width; }
+
+void take_values(NpyMatrix& matrix, std::vector<std::uint8_t>& bytes, const Numbers& numbers) {
+  switch (matrix.type) {
+    case NpyType::float32:
+      matrix.values = numbers.reals<float>();
+      break;
+    case NpyType::float64:
+      matrix.values = numbers.reals<double>();
+      break;
+    case NpyType::boolean:
+    case NpyType::uint8:
+      matrix.values = std::move(bytes);
+      break;
+    case NpyType::int8:
+      return numbers.integers<std::int8_t>(matrix);
+    case NpyType::uint16:
+      return numbers.integers<std::uint16_t>(matrix);
+    case NpyType::int16:
+      return numbers.integers<std::int16_t>(matrix);
+    case NpyType::uint32:
+      return numbers.integers<std::uint32_t>(matrix);
+    case NpyType::int32:
+      return numbers.integers<std::int32_t>(matrix);
+    case NpyType::uint64:
+      return numbers.integers<std::uint64_t>(matrix);
+    case NpyType::int64:
+      return numbers.integers<std::int64_t>(matrix);
+  }
+}
 
 }  // namespace
 
 NpyMatrix read_npy(ByteSource& source) {
   const Header header = read_header(source);
-  NpyMatrix matrix{*header.type, (*header.shape)[0], (*header.shape)[1], {}};
-  const auto rows = static_cast<std::size_t>(matrix.rows);
-  const auto cols = static_cast<std::size_t>(matrix.cols);
+  NpyMatrix matrix{.type = *header.type, .rows = header.shape->front(), .shape = {}, .cols = 1, .values = {}};
+  matrix.shape.assign(header.shape->begin() + 1, header.shape->end());
   const std::uint64_t offset = source.offset();
+  for (const int size : matrix.shape) {
+    if (size > std::numeric_limits<int>::max() / matrix.cols)
+      source.fail(offset, "the header announces an impossible number of values");
+    matrix.cols *= size;
+  }
+  const auto rows = static_cast<std::size_t>(matrix.rows), cols = static_cast<std::size_t>(matrix.cols);
   if (rows > std::numeric_limits<std::uint64_t>::max() / cols / width(matrix.type))
     source.fail(offset, "the header announces an impossible number of bytes");
   std::vector<std::uint8_t> bytes = source.read_announced(rows * cols * width(matrix.type), "values");
@@ -198,20 +298,10 @@ NpyMatrix read_npy(ByteSource& source) {
   if (matrix.type == NpyType::boolean)
     for (std::size_t i = 0; i < bytes.size(); ++i)
       if (bytes[i] > 1) source.fail(offset + i, fmt::format("expected a boolean, 0 or 1, found {}", bytes[i]));
-
-  switch (matrix.type) {
-    case NpyType::float32:
-      matrix.values = numbers<float>(source, bytes, offset);
-      break;
-    case NpyType::float64:
-      matrix.values = numbers<double>(source, bytes, offset);
-      break;
-    case NpyType::boolean:
-    case NpyType::uint8:
-      matrix.values = std::move(bytes);
-      break;
-  }
-  if (*header.fortran_order) std::visit([&](auto& values) { values = transposed(values, rows, cols); }, matrix.values);
+  const Numbers numbers(source, bytes, offset);
+  take_values(matrix, bytes, numbers);
+  if (*header.fortran_order)
+    std::visit([&](auto& values) { values = reordered(values, *header.shape); }, matrix.values);
   return matrix;
 }
 

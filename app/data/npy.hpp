@@ -8,18 +8,20 @@
 
 namespace hone {
 
-enum class NpyType { boolean, uint8, float32, float64 };
+enum class NpyType { boolean, uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64 };
 
-// A matrix with one datum per row, last index fastest whatever the order in the file. Booleans are bytes 0 and 1.
+// One datum per row, last index fastest whatever the order in the file. Booleans are bytes 0 and 1. Integers are bytes
+// if all of them are from 0 to 255, otherwise doubles.
 struct NpyMatrix {
-  NpyType type = NpyType::uint8;
+  NpyType type = NpyType::uint8;  // in the file
   int rows = 0;
-  int cols = 0;
+  std::vector<int> shape;  // of a datum
+  int cols = 0;            // the product of its sizes
   std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<double>> values;
 };
 
-// Reads a .npy file (versions 1.0 to 3.0) with a two-dimensional array to its end. Throws InputError if anything
-// is wrong, including a number that is not finite.
+// Reads a .npy file (versions 1.0 to 3.0) with an array of two or more dimensions to its end. Throws InputError if
+// anything is wrong, including a number that is not finite, or an integer that a double cannot hold.
 NpyMatrix read_npy(ByteSource& source);
 
 }  // namespace hone

@@ -65,6 +65,26 @@ void write_png(const Picture& picture, const std::filesystem::path& file) {
   write_file(file, bytes);
 }
 
+Picture read_png(std::span<const std::uint8_t> bytes, const std::string& name) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  const auto refuse = [&](const std::string& what) {
+    png_image_free(&image);
+    throw InputError(fmt::format("{}: {}", name, what));
+  };
+  if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()))
+    refuse(fmt::format("not a PNG image: {}", image.message));
+  if (image.format & (PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA | PNG_FORMAT_FLAG_LINEAR))
+    refuse("expected a grey image of 8 bits per pixel, without transparency; convert it first");
+  if (image.width > 32768 || image.height > 32768) refuse("expected at most 32768 × 32768 pixels");
+  image.format = PNG_FORMAT_GRAY;
+  Picture picture{static_cast<int>(image.height), static_cast<int>(image.width), {}};
+  picture.levels.resize(PNG_IMAGE_SIZE(image));
+  if (!png_image_finish_read(&image, nullptr, picture.levels.data(), 0, nullptr))
+    refuse(fmt::format("a damaged PNG image: {}", image.message));
+  return picture;
+}
+
 std::string text_of(const Picture& picture, TextColour colour) {
   std::string text;
   for (int i = 0; i < picture.rows; i += 2) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct Picture {
 Picture picture_of(const DataSet& data, int count, int across);
 
 void write_png(const Picture& picture, const std::filesystem::path& file);  // throws Error
+
+// Reads a grey image of 8 bits per pixel. Throws InputError for others.
+Picture read_png(std::span<const std::uint8_t> bytes, const std::string& name);
 
 enum class TextColour { none, grey };
 

@@ -89,6 +89,8 @@ class Training {
     if (options.lead)
       say(fmt::format("ranks: {} share the work, with {} thread{} each", options.lead->ranks(), *config_.threads,
                       *config_.threads == 1 ? "" : "s"));
+    if (config_.train.model.kind == ModelKind::gaussian_mf)
+      say("gaussian-mf subtracts the mean of the training data; the checkpoint keeps it (data.mean)");
     if (data_->test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
       say("there are no test data, so no test log-likelihood during training (test.every)");
     for (const SeedRun& run : runs_) {

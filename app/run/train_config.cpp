@@ -18,7 +18,9 @@ const Choices<ModelKind> models = {{"vae", ModelKind::vae},
 
 void add_model_settings(Settings& s, TrainRunConfig& config) {
   s.add("model", config.train.model.kind, models, "the latent-variable model");
-  s.add("data", config.data, "a known data set (see 'hone data list') or the path of a file", "what to train on");
+  s.add("data", config.data,
+        "a known data set (see 'hone data list'), or the path of a file or of a folder of PNG images",
+        "what to train on");
   s.add("binarization", config.binarization,
         {{"auto", Binarization::automatic},
          {"none", Binarization::none},
@@ -26,7 +28,11 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
          {"stochastic", Binarization::stochastic}},
         "how grey levels become bits; auto: as is usual for the data set");
   s.add("data_seed", config.data_seed, Bounds::between(0, 1e18),
-        "seed of stochastic binarization and of synthetic data");
+        "seed of stochastic binarization, of synthetic data and of split");
+  s.add("shape", config.shape, Bounds::between(1, 1e5), "rows and columns of a datum in a file, if it is an image",
+        "as the file says");
+  s.add("split", config.split, Bounds{.low = 0, .high = 1, .open_high = true},
+        "share of a file's data that is held out as test data, chosen at random by data_seed");
   s.add("latent", config.latent, Bounds::between(1, 1e5), "dimension of z", "10 for vae, else 50");
   s.add("hidden", config.hidden, Bounds::between(1, 1e5), "hidden layers of the decoder",
         "[200, 200] for vae, else []");
@@ -95,6 +101,16 @@ void check_used(const TestConfig& config) {
     throw KeyError(points ? "test.points" : "test.samples", "does nothing where test.every is 0");
 }
 
+// The path of a file or a folder that exists, FILE.npz:KEY too, made absolute; none if there is no such thing.
+std::optional<std::string> absolute_data_path(const std::string& name) {
+  namespace fs = std::filesystem;
+  const std::size_t npz = name.find(".npz:");
+  const fs::path file = npz == std::string::npos ? name : name.substr(0, npz + 4);
+  std::error_code error;
+  if (!fs::is_regular_file(file, error) && !fs::is_directory(file, error)) return {};
+  return fs::absolute(file).string() + (npz == std::string::npos ? "" : name.substr(npz + 4));
+}
+
 }  // namespace
 
 TrainRunConfig paper_run_config() {
@@ -102,6 +118,13 @@ TrainRunConfig paper_run_config() {
   config.train = TrainConfig::paper();
   config.objective = {};
   return config;
+}
+
+void relative_to(const std::filesystem::path& folder, TrainRunConfig& config) {
+  for (std::string* path : {&config.data, &config.test.data}) {
+    if (!is_data_path(*path) || std::filesystem::path(*path).is_absolute()) continue;
+    if (const auto there = absolute_data_path((folder / *path).string())) *path = *there;
+  }
 }
 
 Settings train_settings(TrainRunConfig& config) {
@@ -148,7 +171,7 @@ void resolve(TrainRunConfig& config) {
   TrainConfig& train = config.train;
   const bool vae = train.model.kind == ModelKind::vae;
   for (std::string* path : {&config.data, &config.test.data})
-    if (std::filesystem::is_regular_file(*path)) *path = std::filesystem::absolute(*path).string();
+    if (is_data_path(*path)) *path = absolute_data_path(*path).value_or(*path);
   if (!config.latent) config.latent = vae ? 10 : 50;
   if (!config.hidden) config.hidden = vae ? std::vector{200, 200} : std::vector<int>{};
   if (!config.step_size) config.step_size = 0.5 / *config.latent;
@@ -191,13 +214,16 @@ DataRequest data_request(const TrainRunConfig& config, const std::filesystem::pa
           .binarization = config.binarization,
           .seed = config.data_seed,
           .data_dir = data_dir,
+          .shape = config.shape.value_or(std::vector<int>()),
+          .split = config.split,
           .test = config.test.data == "own" ? "" : config.test.data};
 }
 
 std::map<std::string, std::string> identity_of_earlier_versions() {
   const auto paper = identity_of(paper_run_config());
   std::map<std::string, std::string> identity;
-  for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup"})
+  for (const char* key :
+       {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup", "shape", "split"})
     identity.emplace(key, paper.at(key));
   return identity;
 }

@@ -35,6 +35,8 @@ struct TrainRunConfig {
   std::string data = "mnist";
   Binarization binarization = Binarization::automatic;
   std::uint64_t data_seed = 1;
+  std::optional<std::vector<int>> shape;  // rows and columns of a datum in a file; none: as the file says
+  double split = 0;                       // share of the data to hold out as test data
   std::uint32_t iterations = 400000;
   std::uint32_t report_every = 1000;
   std::uint32_t checkpoint_every = 10000;  // iterations; 0: only checkpoint_minutes counts
@@ -49,6 +51,9 @@ TrainRunConfig paper_run_config();
 
 // Every setting of a run: its key, its help and what it accepts. The table refers to `config`, not to copies of it.
 Settings train_settings(TrainRunConfig& config);
+
+// Makes paths of data relative to the folder of a configuration file, unless there is nothing.
+void relative_to(const std::filesystem::path& folder, TrainRunConfig& config);
 
 // Derives what is not set. Throws KeyError if the combination is impossible.
 void resolve(TrainRunConfig& config);

@@ -88,7 +88,10 @@ class Use {
     Binarization binarization = config.binarization;
     if (binarization == Binarization::automatic) binarization = usual_binarization(config.data);
     if (!options_.binarization.empty()) binarization = binarization_named(options_.binarization);
-    return {.name = options_.data, .binarization = binarization, .seed = config.data_seed};
+    return {.name = options_.data,
+            .binarization = binarization,
+            .seed = config.data_seed,
+            .shape = config.shape.value_or(std::vector<int>())};
   }
 
   const UseOptions& options_;
@@ -121,7 +124,7 @@ std::unique_ptr<Rows> rows_of_data(const UseOptions& options, Use& use, int coun
 }
 
 Matrix<double> points_in(const fs::path& file, int latent) {
-  const DataSet points = read_data_file(file);
+  const DataSet points = read_data_file(file.string());
   if (points.dimension() != latent)
     throw InputError(fmt::format("--z: {}: expected points of {} numbers, as many as z has, found {}", file.string(),
                                  latent, points.dimension()));

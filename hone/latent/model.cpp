@@ -4,24 +4,43 @@
 #include <numeric>
 
 #include "hone/base/error.hpp"
+#include "hone/base/format.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/tensor/triangular.hpp"
 
 namespace hone {
 namespace {
 
-void check_data(Density density, const DataSet& data) {
-  if (density == Density::bernoulli && !data.binary())
-    throw DataError("a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic");
-  if (density != Density::poisson) return;
+// The first value of the data that is not allowed, in words; empty: none.
+std::string first_fault(const DataSet& data, bool (*allowed)(double)) {
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {
     data.expand(std::span<const int>(&n, 1), column.view());
-    for (const double x : column.column(0))
-      if (!std::isfinite(x) || x < 0 || x != std::floor(x))
-        throw DataError("a Poisson likelihood needs counts: datum " + std::to_string(n) + " has the value " +
-                        std::to_string(x));
+    for (int i = 0; i < data.dimension(); ++i)
+      if (!allowed(column(i, 0))) return detail::format("datum {} has the value {} at position {}", n, column(i, 0), i);
   }
+  return {};
+}
+
+void check_data(Density density, const DataSet& data) {
+  if (density == Density::bernoulli) {
+    if (data.binary()) return;
+    const std::string fault = first_fault(data, [](double x) { return x == 0 || x == 1; });
+    throw DataError("a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic" +
+                    (fault.empty() ? "" : ": " + fault));
+  }
+  if (density == Density::poisson) {
+    const auto count = [](double x) { return std::isfinite(x) && x >= 0 && x == std::floor(x); };
+    if (const std::string fault = first_fault(data, count); !fault.empty())
+      throw DataError("a Poisson likelihood needs counts: " + fault);
+    const auto exact = [](double x) { return x <= 16777216; };  // float32 tells whole numbers apart up to 2^24
+    if (const std::string fault = first_fault(data, exact); !fault.empty())
+      throw DataError("a Poisson likelihood needs counts up to 16777216, divide them: " + fault);
+    return;
+  }
+  const auto moderate = [](double x) { return std::abs(x) <= 1e6; };
+  if (const std::string fault = first_fault(data, moderate); !fault.empty())
+    throw DataError("a Gaussian likelihood with variance 0.01 needs numbers up to 1e6 in size, divide them: " + fault);
 }
 
 // Counts the parameters before anything is allocated.

@@ -4,8 +4,11 @@
 #include <span>
 
 #include "app/data/amat.hpp"
+#include "app/data/csv.hpp"
 #include "app/data/idx.hpp"
+#include "app/data/matrix_market.hpp"
 #include "app/data/npy.hpp"
+#include "app/data/zip.hpp"
 #include "app/run/safetensors.hpp"
 #include "hone/base/error.hpp"
 
@@ -29,6 +32,20 @@ inline void amat(std::span<const std::uint8_t> bytes) {
 }
 inline void npy(std::span<const std::uint8_t> bytes) {
   try_to([](ByteSource& source) { read_npy(source); }, bytes);
+}
+
+inline void csv(std::span<const std::uint8_t> bytes) {
+  try_to([](ByteSource& source) { read_csv(source); }, bytes);
+}
+inline void mtx(std::span<const std::uint8_t> bytes) {
+  try_to([](ByteSource& source) { read_matrix_market(source); }, bytes);
+}
+
+inline void zip(std::span<const std::uint8_t> bytes) {
+  try {
+    for (const ZipEntry& entry : zip_entries(bytes, "input")) unzipped(bytes, entry, "input");
+  } catch (const InputError&) {
+  }
 }
 
 inline void safetensors(std::span<const std::uint8_t> bytes) {

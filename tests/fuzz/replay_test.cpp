@@ -65,6 +65,9 @@ void replay(const std::string& name, Reader read) {
 TEST(FuzzReplay, Idx) { replay("idx", fuzz::idx); }
 TEST(FuzzReplay, Amat) { replay("amat", fuzz::amat); }
 TEST(FuzzReplay, Npy) { replay("npy", fuzz::npy); }
+TEST(FuzzReplay, Csv) { replay("csv", fuzz::csv); }
+TEST(FuzzReplay, MatrixMarket) { replay("mtx", fuzz::mtx); }
+TEST(FuzzReplay, Zip) { replay("zip", fuzz::zip); }
 TEST(FuzzReplay, Safetensors) { replay("safetensors", fuzz::safetensors); }
 
 }  // namespace

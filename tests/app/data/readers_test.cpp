@@ -4,8 +4,12 @@
 #include <limits>
 
 #include "app/data/amat.hpp"
+#include "app/data/csv.hpp"
 #include "app/data/idx.hpp"
+#include "app/data/matrix_market.hpp"
 #include "app/data/npy.hpp"
+#include "app/data/zip.hpp"
+#include "hone/base/error.hpp"
 #include "hone/base/sha256.hpp"
 #include "tests/app/data/files.hpp"
 
@@ -232,13 +236,14 @@ TEST(Npy, WrongFiles) {
   EXPECT_THAT(message(npy("{}", {}, 4)), HasSubstr("byte 6: expected .npy version 1.0, 2.0 or 3.0, found 4.0"));
   EXPECT_THAT(message({0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, 255, 255, 255, 255}),
               HasSubstr("byte 8: expected a header of at most"));
-  EXPECT_THAT(header("{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3)}"),
+  EXPECT_THAT(header("{'descr': '>i8', 'fortran_order': False, 'shape': (2, 3)}"),
               HasSubstr("byte 20: expected a type"));
   EXPECT_THAT(header("{'descr': [('a', '<f4')], 'shape': (2, 3)}"), HasSubstr("expected a type"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': 1, 'shape': (2, 3)}"), HasSubstr("expected True or False"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"), HasSubstr("two sizes"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': ()}"), HasSubstr("a size from 1"));
-  EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 4)}"), HasSubstr("two sizes"));
+  EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 65536, 65536)}"),
+              HasSubstr("impossible number of values"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)}"), HasSubstr("a size from 1"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, -3)}"), HasSubstr("a size from 1"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False}"), HasSubstr("the key 'shape'"));
@@ -251,7 +256,126 @@ TEST(Npy, WrongFiles) {
               HasSubstr("expected a boolean, 0 or 1, found 2"));
   const float infinite = std::numeric_limits<float>::infinity();
   EXPECT_THAT(message(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2)}", raw<float>({1, infinite}))),
-              HasSubstr("expected a finite number"));
+              HasSubstr("expected a finite number, found inf (number 1 of the array)"));
+  EXPECT_THAT(message(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1, 2)}",
+                          raw<std::int64_t>({1, std::int64_t{1} << 60}))),
+              HasSubstr("expected an integer up to 2^53, found 1152921504606846976"));
+}
+
+TEST(Npy, IntegersAndShapes) {
+  const auto wide =
+      npy_from(npy("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 1, 2)}", raw<std::int32_t>({0, 255, 1, 2})));
+  EXPECT_THAT(wide.shape, ElementsAre(1, 2));
+  EXPECT_EQ(wide.cols, 2);
+  EXPECT_THAT(std::get<0>(wide.values), ElementsAre(0, 255, 1, 2));
+  const auto negative =
+      npy_from(npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 1)}", raw<std::int16_t>({-3, 300})));
+  EXPECT_THAT(std::get<2>(negative.values), ElementsAre(-3, 300));
+  // a[n, i, j] = 100 n + 10 i + j, first index fastest
+  const auto cube = npy_from(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2, 3)}",
+                                 {0, 100, 10, 110, 1, 101, 11, 111, 2, 102, 12, 112}));
+  EXPECT_THAT(std::get<0>(cube.values), ElementsAre(0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112));
+}
+
+CsvTable csv_from(std::string_view text) {
+  const Bytes bytes = bytes_of(text);
+  ByteSource source(bytes, "table");
+  return read_csv(source);
+}
+
+TEST(Csv, HeadersSeparatorsAndEnds) {
+  for (const char* text : {"1,2\n3,-4.5", "a,b\r\n1,2\r\n3,-4.5\r\n\n\n",
+                           "\xEF\xBB\xBF\"a\";\"b c\"\n+1; 2\n3;-45e-1\n", "a\tb\n1\t2\n3\t-4.5\n"}) {
+    const CsvTable table = csv_from(text);
+    EXPECT_EQ(table.rows, 2) << text;
+    EXPECT_EQ(table.cols, 2) << text;
+    EXPECT_THAT(table.values, ElementsAre(1, 2, 3, -4.5)) << text;
+  }
+  EXPECT_THAT(csv_from("7\n8\n").values, ElementsAre(7, 8));
+}
+
+TEST(Csv, ErrorsNameLineAndColumn) {
+  const auto message = [](std::string_view text) { return input_error([&] { csv_from(text); }); };
+  EXPECT_THAT(message(""), HasSubstr("table: byte 0: the file is empty"));
+  EXPECT_THAT(message("a,b\n"), HasSubstr("expected rows of numbers, found none"));
+  EXPECT_THAT(message("a,b\n1,2\n3,x\x1b[2J\n"),
+              HasSubstr("line 3: column 2 (b): expected a finite number, found 'x?[2J'"));
+  EXPECT_THAT(message("1,x\n"),
+              HasSubstr("line 1: column 2: expected a finite number, found 'x'; a header line has no"));
+  EXPECT_THAT(message("1,2\n3\n"), HasSubstr("line 2: expected 2 columns, as in the first line, found 1"));
+  EXPECT_THAT(message("1,2\n\n3,4\n"), HasSubstr("line 2 is empty"));
+  for (const char* missing : {"", "NA", "nan", "NULL", "?"})
+    EXPECT_THAT(message("1,2\n3," + std::string(missing) + "\n"), HasSubstr("line 2: column 2: a missing value"))
+        << missing;
+  EXPECT_THAT(message("1,2\n3,inf\n"), HasSubstr("line 2: column 2: expected a finite number, found 'inf'"));
+  EXPECT_THAT(message("1,2\n3,1e999\n"), HasSubstr("line 2: column 2"));
+}
+
+MatrixMarket market_from(std::string_view text) {
+  const Bytes bytes = bytes_of(text);
+  ByteSource source(bytes, "matrix");
+  return read_matrix_market(source);
+}
+
+TEST(MatrixMarket, ReadsEntriesAndRefusesOthers) {
+  const MatrixMarket matrix =
+      market_from("%%MatrixMarket matrix coordinate real general\n% a comment\n\n2 3 2\n1 2 0.5\n2 3 -1\n");
+  EXPECT_EQ(matrix.rows, 2);
+  EXPECT_EQ(matrix.cols, 3);
+  EXPECT_THAT(matrix.row, ElementsAre(0, 1));
+  EXPECT_THAT(matrix.col, ElementsAre(1, 2));
+  EXPECT_THAT(matrix.value, ElementsAre(0.5, -1));
+  EXPECT_THAT(market_from("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n").value, ElementsAre(1));
+  const auto message = [](const std::string& rest) {
+    return input_error([&] { market_from("%%MatrixMarket matrix coordinate integer general\n" + rest); });
+  };
+  EXPECT_THAT(input_error([&] { market_from("%%MatrixMarket matrix array real general\n"); }),
+              HasSubstr("line 1: expected '%%MatrixMarket matrix coordinate'"));
+  EXPECT_THAT(message("2 3\n"), HasSubstr("line 2: expected rows, columns and entries"));
+  EXPECT_THAT(message("2 3 1\n3 1 1\n"), HasSubstr("line 3: expected a whole number from 1 to 2, found '3'"));
+  EXPECT_THAT(message("2 3 2\n1 1 1\n"), HasSubstr("expected 2 entries, found 1"));
+  EXPECT_THAT(message("2 3 1\n1 1 1\n1 2 1\n"), HasSubstr("line 4: expected 1 entries, found more"));
+  EXPECT_THAT(message("2 3 1\n1 1 nan\n"), HasSubstr("line 3: row 1, column 1: expected a finite number"));
+}
+
+// An archive with one deflated file.
+Bytes zip_with(const std::string& name, const Bytes& content) {
+  const Bytes packed = gzip(content);  // a header of 10 bytes, the deflated content, checksum and size
+  const Bytes deflated(packed.begin() + 10, packed.end() - 8);
+  const auto number = [](std::size_t value, int width) {
+    Bytes bytes;
+    for (int i = 0; i < width; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+    return bytes;
+  };
+  const Bytes about = number(20, 2) + number(0, 2) + number(8, 2) + number(0, 4) +
+                      Bytes(packed.end() - 8, packed.end() - 4) + number(deflated.size(), 4) +
+                      number(content.size(), 4) + number(name.size(), 2) + number(0, 2);
+  const Bytes file = bytes_of("PK\3\4") + about + bytes_of(name) + deflated;
+  const Bytes directory = bytes_of("PK\1\2") + number(20, 2) + about + number(0, 14) + bytes_of(name);
+  return file + directory + bytes_of("PK\5\6") + number(0, 4) + number(1, 2) + number(1, 2) +
+         number(directory.size(), 4) + number(file.size(), 4) + number(0, 2);
+}
+
+TEST(Zip, EveryTruncationAndEveryFlippedByteIsAnErrorOrTheSame) {
+  const Bytes whole = zip_with("a.npy", bytes_of("twelve bytes"));
+  const auto read = [](const Bytes& bytes) {
+    std::vector<Bytes> contents;
+    for (const ZipEntry& entry : zip_entries(bytes, "archive")) contents.push_back(unzipped(bytes, entry, "archive"));
+    return contents;
+  };
+  EXPECT_THAT(read(whole), ElementsAre(bytes_of("twelve bytes")));
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_THAT(input_error([&] { read(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))); }),
+                HasSubstr("archive: "))
+        << length;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    Bytes flipped = whole;
+    flipped[at] ^= 0x10;
+    try {
+      for (const Bytes& content : read(flipped)) EXPECT_EQ(content, bytes_of("twelve bytes")) << at;
+    } catch (const InputError&) {
+    }
+  }
 }
 
 }  // namespace

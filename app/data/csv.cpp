@@ -1,0 +1,112 @@
+#include "app/data/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/data/text_lines.hpp"
+
+namespace hone {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  return text;
+}
+
+bool is_missing(std::string_view cell) {
+  for (const std::string_view word : {"", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "?"})
+    if (cell == word) return true;
+  return false;
+}
+
+class CsvReader {
+ public:
+  explicit CsvReader(ByteSource& source) : lines_(source) {}
+
+  CsvTable read() {
+    std::string line;
+    std::uint64_t blank = 0;  // the first of blank lines that nothing has followed so far
+    while (lines_.next(line)) {
+      if (lines_.number() == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+      if (trimmed(line).empty() && (separator_ != '\t' || line.empty())) {
+        if (blank == 0) blank = lines_.number();
+        continue;
+      }
+      if (blank > 0) lines_.fail(fmt::format("line {} is empty; expected one datum per line", blank));
+      if (separator_ == 0) begin(line);
+      split(line);
+      if (lines_.number() == 1 && is_header()) continue;
+      add();
+    }
+    if (table_.rows == 0) {
+      lines_.fail("expected rows of numbers, found none");
+    }
+    return std::move(table_);
+  }
+
+ private:
+  void begin(const std::string& line) {
+    separator_ = ',';
+    for (const char candidate : {';', '\t'})
+      if (std::ranges::count(line, candidate) > std::ranges::count(line, separator_)) separator_ = candidate;
+    const auto cols = std::ranges::count(line, separator_) + 1;
+    if (cols > std::numeric_limits<int>::max()) lines_.fail("too many columns");
+    table_.cols = static_cast<int>(cols);
+  }
+
+  void split(std::string_view line) {
+    cells_.clear();
+    for (std::size_t at = 0;;) {
+      const std::size_t end = std::min(line.find(separator_, at), line.size());
+      cells_.push_back(trimmed(line.substr(at, end - at)));
+      if (end == line.size()) break;
+      at = end + 1;
+    }
+    if (cells_.size() != static_cast<std::size_t>(table_.cols))
+      lines_.fail(fmt::format("expected {} columns, as in the first line, found {}", table_.cols, cells_.size()));
+  }
+
+  // Names: all cells are texts, and not all of them stand for missing values.
+  bool is_header() {
+    double ignored;
+    if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); })) return false;
+    if (std::ranges::all_of(cells_, is_missing)) return false;
+    names_.assign(cells_.begin(), cells_.end());
+    return true;
+  }
+
+  void add() {
+    if (table_.rows == std::numeric_limits<int>::max()) lines_.fail("too many lines");
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      double value = 0;
+      if (!parse_number(cells_[i], value) || !std::isfinite(value)) refuse(i);
+      table_.values.push_back(value);
+    }
+    ++table_.rows;
+  }
+
+  [[noreturn]] void refuse(std::size_t i) const {
+    const std::string where =
+        names_.empty() ? fmt::format("column {}", i + 1) : fmt::format("column {} ({})", i + 1, shown(names_[i]));
+    if (is_missing(cells_[i])) lines_.fail(fmt::format("{}: a missing value; fill it in, or leave the row out", where));
+    lines_.fail(fmt::format("{}: expected a finite number, found '{}'{}", where, shown(cells_[i]),
+                            lines_.number() == 1 ? "; a header line has no numbers" : ""));
+  }
+
+  TextLines lines_;
+  char separator_ = 0;
+  CsvTable table_;
+  std::vector<std::string_view> cells_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+CsvTable read_csv(ByteSource& source) { return CsvReader(source).read(); }
+
+}  // namespace hone

@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "app/data/amat.hpp"
+#include "app/data/check.hpp"
+#include "app/data/csv.hpp"
+#include "app/data/load.hpp"
+#include "app/data/matrix_market.hpp"
+#include "app/data/npy.hpp"
+#include "app/data/picture.hpp"
+#include "app/data/zip.hpp"
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::vector<std::uint8_t>;
+
+// The extension of a file without .gz.
+std::string extension_of(fs::path file) {
+  if (file.extension() == ".gz") file.replace_extension();
+  return file.extension().string();
+}
+
+// The shape that is asked for, or that of the file's data: one row unless they have two dimensions.
+ImageShape shape_of(const std::vector<int>& in_file, int dimension, std::span<const int> wanted) {
+  if (wanted.empty()) return in_file.size() == 2 ? ImageShape{in_file[0], in_file[1]} : ImageShape{1, dimension};
+  if (wanted.size() != 2 || std::int64_t{wanted[0]} * wanted[1] != dimension)
+    throw KeyError("shape", fmt::format("expected rows and columns that make up the {} values of a datum", dimension));
+  return {wanted[0], wanted[1]};
+}
+
+DataSet data_of(NpyMatrix matrix, std::span<const int> wanted) {
+  const ImageShape shape = shape_of(matrix.shape, matrix.cols, wanted);
+  if (auto* bytes = std::get_if<Bytes>(&matrix.values)) return packed_if_binary(DataSet(std::move(*bytes), shape, 1));
+  if (auto* floats = std::get_if<std::vector<float>>(&matrix.values))
+    return packed_if_binary(DataSet(std::move(*floats), shape));
+  return packed_if_binary(DataSet(std::move(std::get<std::vector<double>>(matrix.values)), shape));
+}
+
+bool is_byte(double value) { return value >= 0 && value <= 255 && value == static_cast<std::uint8_t>(value); }
+
+DataSet data_of(CsvTable table, std::span<const int> wanted) {
+  const ImageShape shape = shape_of({}, table.cols, wanted);
+  if (std::ranges::all_of(table.values, is_byte))
+    return packed_if_binary(DataSet(Bytes(table.values.begin(), table.values.end()), shape, 1));
+  return DataSet(std::move(table.values), shape);
+}
+
+template <class T>
+std::vector<T> dense(const MatrixMarket& matrix, const std::string& name) {
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  const auto cols = static_cast<std::size_t>(matrix.cols);
+  if (std::int64_t{matrix.rows} * matrix.cols > most)
+    throw InputError(fmt::format(
+        "{}: {} × {} values are too many, as zeros are kept too; the Python package takes SciPy's sparse matrices",
+        name, matrix.rows, matrix.cols));
+  std::vector<T> values(static_cast<std::size_t>(matrix.rows) * cols);
+  std::vector<bool> seen(values.size());
+  for (std::size_t i = 0; i < matrix.value.size(); ++i) {
+    const std::size_t at = static_cast<std::size_t>(matrix.row[i]) * cols + static_cast<std::size_t>(matrix.col[i]);
+    if (seen[at])
+      throw InputError(fmt::format("{}: row {}, column {} comes twice", name, matrix.row[i] + 1, matrix.col[i] + 1));
+    seen[at] = true;
+    values[at] = static_cast<T>(matrix.value[i]);
+  }
+  return values;
+}
+
+DataSet data_of(const MatrixMarket& matrix, const std::string& name, std::span<const int> wanted) {
+  const ImageShape shape = shape_of({}, matrix.cols, wanted);
+  if (std::ranges::all_of(matrix.value, is_byte))
+    return packed_if_binary(DataSet(dense<std::uint8_t>(matrix, name), shape, 1));
+  return DataSet(dense<double>(matrix, name), shape);
+}
+
+Bytes bytes_of(const fs::path& file) {
+  const std::string text = read_file(file);
+  return {text.begin(), text.end()};
+}
+
+DataSet npz_array(const fs::path& file, const std::string& key, std::span<const int> wanted) {
+  const Bytes archive = bytes_of(file);
+  const std::vector<ZipEntry> entries = zip_entries(archive, file.string());
+  std::string names;
+  for (const ZipEntry& entry : entries) {
+    if (!entry.name.ends_with(".npy")) continue;
+    const std::string name = entry.name.substr(0, entry.name.size() - 4);
+    names += (names.empty() ? "" : ", ") + name;
+    if (key.empty() ? entries.size() > 1 : name != key) continue;
+    const std::string origin = fmt::format("{}:{}", file.string(), name);
+    const Bytes bytes = unzipped(archive, entry, origin);
+    ByteSource source(bytes, origin);
+    return data_of(read_npy(source), wanted);
+  }
+  throw InputError(fmt::format("{}: {}; it has {}", file.string(),
+                               key.empty() ? "expected the name of an array, FILE.npz:NAME" : "no array '" + key + "'",
+                               names.empty() ? "none" : names));
+}
+
+// Grey images of one size.
+class Images {
+ public:
+  void add(const Bytes& png, const std::string& name) {
+    const Picture picture = read_png(png, name);
+    if (count_++ == 0) first_ = name, shape_ = {picture.rows, picture.cols};
+    if (picture.rows != shape_.rows || picture.cols != shape_.cols)
+      throw InputError(fmt::format("{}: {} × {} pixels, but {} has {} × {}; expected images of one size", name,
+                                   picture.rows, picture.cols, first_, shape_.rows, shape_.cols));
+    values_.insert(values_.end(), picture.levels.begin(), picture.levels.end());
+  }
+
+  DataSet data(const std::string& name, std::span<const int> wanted) {
+    if (count_ == 0) throw InputError(fmt::format("{}: no PNG image (.png) there", name));
+    return DataSet(std::move(values_), shape_of({shape_.rows, shape_.cols}, shape_.pixels(), wanted), 1.0 / 255);
+  }
+
+ private:
+  int count_ = 0;
+  ImageShape shape_;
+  std::string first_;
+  Bytes values_;
+};
+
+DataSet folder_of_images(const fs::path& folder, std::span<const int> wanted) {
+  std::set<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == ".png") files.insert(entry.path());
+  Images images;
+  for (const fs::path& file : files) images.add(bytes_of(file), file.string());
+  return images.data(folder.string(), wanted);
+}
+
+DataSet zip_of_images(const fs::path& file, std::span<const int> wanted) {
+  const Bytes archive = bytes_of(file);
+  std::vector<ZipEntry> entries = zip_entries(archive, file.string());
+  std::ranges::sort(entries, {}, &ZipEntry::name);
+  Images images;
+  for (const ZipEntry& entry : entries) {
+    const std::string name = fmt::format("{}:{}", file.string(), entry.name);
+    if (entry.name.ends_with(".png")) images.add(unzipped(archive, entry, name), name);
+  }
+  return images.data(file.string(), wanted);
+}
+
+}  // namespace
+
+DataSet read_data_file(const std::string& name, std::span<const int> shape) {
+  const std::size_t key = name.find(".npz:");
+  if (key != std::string::npos) return npz_array(name.substr(0, key + 4), name.substr(key + 5), shape);
+  const std::string extension = extension_of(name);
+  if (fs::is_directory(name)) return folder_of_images(name, shape);
+  if (extension == ".npz") return npz_array(name, "", shape);
+  if (extension == ".zip") return zip_of_images(name, shape);
+  ByteSource source{fs::path(name)};
+  if (extension == ".npy") return data_of(read_npy(source), shape);
+  if (extension == ".csv" || extension == ".tsv") return data_of(read_csv(source), shape);
+  if (extension == ".mtx") return data_of(read_matrix_market(source), name, shape);
+  if (extension == ".amat") {
+    BitRows rows = read_amat(source);
+    const ImageShape found = shape_of({}, rows.dimension(), shape);
+    return DataSet(std::move(rows), found);
+  }
+  if (!shape.empty()) throw KeyError("shape", "an IDX file has its own; leave it out");
+  return images_of(read_idx(source), source);
+}
+
+}  // namespace hone

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/data/byte_source.hpp"
+
+namespace hone {
+
+// The lines of a text file, without their ends. Errors name the file and the line.
+class TextLines {
+ public:
+  explicit TextLines(ByteSource& source) : source_(source), buffer_(1 << 16) {}
+
+  bool next(std::string& line);  // false at the end of the file
+  std::uint64_t number() const { return number_; }
+  const std::string& name() const { return source_.name(); }
+  [[noreturn]] void fail(std::string_view what) const;  // about the line that was read last
+
+ private:
+  ByteSource& source_;
+  std::vector<std::uint8_t> buffer_;
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t number_ = 0;
+};
+
+// The whole text as a number, with a sign or without; false if it is none.
+bool parse_number(std::string_view text, double& value);
+
+// Text from a file for a message: not too long, nothing that a terminal obeys.
+std::string shown(std::string_view text);
+
+}  // namespace hone
