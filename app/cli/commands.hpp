@@ -4,6 +4,8 @@
 
 namespace hone {
 
+inline constexpr int bad_input = 2;  // the exit code
+
 // Ends the program with an exit code that is neither success nor an error: stopped by a signal, or a verdict.
 struct Ended {
   int code;

@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int bad_input = 2;
+using hone::bad_input;
 
 // The subcommand being parsed, for the hint on --help.
 const CLI::App& innermost(const CLI::App& program) {
@@ -159,7 +159,12 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return hone::run_on_ranks(argc > 1 ? argv[1] : "--help", [&] { return run(argc, argv); });
+    return hone::run_on_ranks(argc > 1 ? argv[1] : "--help", [&](hone::Speech speech) {
+      std::vector<char*> words(argv, argv + argc);
+      std::string quiet = "--quiet";
+      if (speech == hone::Speech::errors) words.push_back(quiet.data());
+      return run(static_cast<int>(words.size()), words.data());
+    });
   } catch (const hone::InputError& error) {
     fmt::print(stderr, "hone: {}\n", error.what());
     return bad_input;

@@ -9,8 +9,12 @@ namespace hone {
 // Rank 0's; null in a process that is alone.
 extern Lead* lead;
 
-// Runs `command` on rank 0 while the other ranks follow, if mpirun or Slurm started several; otherwise just runs it.
-// Returns the exit code. `name` is the subcommand; one that cannot share its work is refused.
-int run_on_ranks(const std::string& name, const std::function<int()>& command);
+// How much of a command is printed: all, or only what went wrong.
+enum class Speech { usual, errors };
+
+// Runs `command`, which returns the exit code. If mpirun or Slurm started several ranks, then rank 0 runs it and the
+// others follow; or, where the work consists of cells, all run it. `name` is the subcommand; one that cannot share its
+// work is refused.
+int run_on_ranks(const std::string& name, const std::function<int(Speech)>& command);
 
 }  // namespace hone

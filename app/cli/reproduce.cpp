@@ -7,8 +7,10 @@
 #include "app/cli/flags.hpp"
 #include "app/cli/signals.hpp"
 #include "app/report/experiments.hpp"
+#include "app/run/cell_lock.hpp"
 #include "app/run/paper/provenance.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/ranks.hpp"
 
 namespace hone {
 namespace {
@@ -29,6 +31,8 @@ struct ReproduceCommand {
   void end_with_failures() const;
   void list(std::FILE* to, bool every_cell);
   bool anything_left() const;
+  std::string under_way() const;
+  void note_origin() const;
   void run_cells(const std::vector<Cell>& cells, const std::string& label, int at_a_time);
   void run_trainings(const Experiment& experiment);
   void work();
@@ -40,7 +44,7 @@ struct ReproduceCommand {
   }
 
   std::string what, out = "runs/paper", scale_text = "short", seeds_text, engine_text = "auto", data_dir, pattern;
-  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  int threads = default_threads();
   unsigned stop_after = 0;
   bool dry_run = false, quiet = false;
 
@@ -180,6 +184,32 @@ bool ReproduceCommand::anything_left() const {
   return false;
 }
 
+// The cells that other processes have claimed, one per line.
+std::string ReproduceCommand::under_way() const {
+  std::string text;
+  const auto add = [&](const std::string& id) {
+    if (const std::string holder = CellLock::holder(lock_of(out, id)); !holder.empty())
+      text += fmt::format("{}: under way ({})\n", id, holder);
+  };
+  for (const Experiment& experiment : experiments) {
+    for (const auto* cells : {&experiment.cells, &experiment.timed})
+      for (const Cell& cell : *cells)
+        if (!is_done(out, cell)) add(cell.id);
+    for (const TrainingCell& cell : experiment.trainings)
+      if (!state_of(out, cell).done()) add(cell.id);
+  }
+  return text;
+}
+
+// Other processes may write the same file.
+void ReproduceCommand::note_origin() const {
+  const std::string commit = HONE_COMMIT;
+  std::unique_ptr<CellLock> claim;
+  for (int i = 0; i < 100 && !(claim = CellLock::take(lock_of(out, "provenance"))); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  note_provenance(out, "hone " HONE_VERSION + (commit.empty() ? "" : ", commit " + commit), command_line());
+}
+
 // Prints what there is, how far it has come, and about how long the rest will take.
 void ReproduceCommand::list(std::FILE* to, bool every_cell) {
   double total = 0;
@@ -227,7 +257,8 @@ void ReproduceCommand::run_cells(const std::vector<Cell>& cells, const std::stri
 void ReproduceCommand::run_trainings(const Experiment& experiment) {
   for (const TrainingCell& cell : experiment.trainings) {
     if (stop_signal != 0) throw Stopped();
-    if (state_of(out, cell).done()) continue;
+    const auto claim = CellLock::take(lock_of(out, cell.id));
+    if (!claim || state_of(out, cell).done()) continue;
     say(fmt::format("{}: {}", experiment.name, cell.id));
     TrainingCellOptions options;
     options.data_dir = data_dir;
@@ -289,18 +320,20 @@ void ReproduceCommand::run() {
   }
   if (!quiet) list(stderr, false);
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(out) / "cells", error);
+  for (const char* folder : {"cells", "locks"})
+    if (!error) std::filesystem::create_directories(std::filesystem::path(out) / folder, error);
   if (error) throw InputError(fmt::format("{}: cannot create this folder: {}", out, error.message()));
-  const FolderLock lock(out);
-  const std::string commit = HONE_COMMIT;
-  if (anything_left())
-    note_provenance(out, "hone " HONE_VERSION + (commit.empty() ? "" : ", commit " + commit), command_line());
+  if (anything_left()) note_origin();
   try {
     work();
   } catch (const Stopped&) {
     say(stop_signal == SIGALRM ? "the time is up; the same command continues"
                                : "stopped by a signal; the same command continues");
     throw Ended{128 + stop_signal};
+  }
+  if (const std::string others = under_way(); !others.empty()) {
+    fmt::print(stderr, "{}other processes run the rest; the same command makes the table when they are done\n", others);
+    return end_with_failures();
   }
   print_reports();
   end_with_failures();

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "app/run/cell_lock.hpp"
 #include "app/run/json.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
@@ -48,6 +49,8 @@ void check_experiment_folder(const fs::path& folder) {
         fmt::format("{}: the folder holds something other than an experiment; choose another one", folder.string()));
 }
 
+fs::path lock_of(const fs::path& experiment, const std::string& cell) { return experiment / "locks" / cell; }
+
 CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move(folder)), cells_(std::move(cells)) {
   check_experiment_folder(folder_);
 }
@@ -57,6 +60,7 @@ fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" 
 void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
   std::error_code error;
   fs::create_directories(folder_ / "cells", error);
+  if (!error) fs::create_directories(folder_ / "locks", error);
   if (error) throw InputError(fmt::format("{}: cannot create this folder: {}", folder_.string(), error.message()));
   std::vector<std::size_t> todo;
   for (std::size_t i = 0; i < cells_.size(); ++i)
@@ -72,12 +76,20 @@ void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop
       const std::size_t i = next++;
       if (i >= todo.size()) return;
       if (stop && *stop != 0) throw Stopped();
-      const fs::path folder = folder_of(todo[i]);
-      const fs::path partial = folder.string() + ".partial";
-      fs::remove_all(partial);
-      fs::remove_all(folder);  // has another configuration, or is damaged
-      cells_[todo[i]].run(RunFolder(partial));
-      fs::rename(partial, folder);
+      const auto claim = CellLock::take(lock_of(folder_, cells_[todo[i]].id));
+      if (!claim) continue;     // another process runs it
+      if (!is_done(todo[i])) {  // or has just done so
+        const fs::path folder = folder_of(todo[i]);
+        const fs::path partial = folder.string() + ".partial";
+        fs::remove_all(partial);
+        fs::remove_all(folder);  // has another configuration, or is damaged
+        cells_[todo[i]].run(RunFolder(partial));
+        if (claim->lost())
+          throw Error(
+              fmt::format("{}: another process took this cell over, because this one stood still for more than {} s",
+                          folder.string(), CellLock::stale_seconds));
+        fs::rename(partial, folder);
+      }
       const std::lock_guard lock(mutex);
       progress.update(++done, cells_[todo[i]].id);
     }

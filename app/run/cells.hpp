@@ -30,8 +30,12 @@ inline bool is_done(const std::filesystem::path& experiment, const Cell& cell) {
 // Throws InputError if the folder holds something other than an experiment.
 void check_experiment_folder(const std::filesystem::path& folder);
 
+// The file by which a process claims a cell of an experiment (cell_lock.hpp).
+std::filesystem::path lock_of(const std::filesystem::path& experiment, const std::string& cell);
+
 // A resumable list of cells in one folder. A cell runs in ID.partial, which is renamed to ID when it is finished. So a
-// folder ID always holds a whole run, and a list that was stopped continues with what is missing.
+// folder ID always holds a whole run, and a list that was stopped continues with what is missing. Several processes may
+// run the list at once: each cell is run by one of them.
 class CellList {
  public:
   CellList(std::filesystem::path folder, std::vector<Cell> cells);
@@ -42,8 +46,9 @@ class CellList {
   bool is_done(std::size_t cell) const { return state(cell) == CellState::done; }
   std::filesystem::path folder_of(std::size_t cell) const;
 
-  // Runs what is not done, `threads` cells at a time. If a cell throws, the running cells finish, then the exception is
-  // rethrown. If `stop` is given and becomes non-zero, the running cells finish, then it throws Stopped.
+  // Runs what is not done and no other process has claimed, `threads` cells at a time. If a cell throws, the running
+  // cells finish, then the exception is rethrown. If `stop` is given and becomes non-zero, the running cells finish,
+  // then it throws Stopped.
   void run(int threads, Progress& progress, const std::atomic<int>* stop = nullptr) const;
 
  private:

@@ -92,7 +92,7 @@ TEST(EngineRanks, HaveTheBitsOfOneProcess) {
   expect_same_on_ranks(config, data);
   config.batch = 3;  // fewer than ranks
   expect_same_on_ranks(config, data);
-  config.objective = std::make_shared<KlAscent>();
+  config.objective = std::make_shared<Kl>();
   expect_same_on_ranks(config, data);
   config.objective = std::make_shared<Vcd>(VcdConfig{.first_term = FirstTerm::score, .entropy = Entropy::sampled});
   config.baseline = LatentBaseline::global;
@@ -155,7 +155,7 @@ TEST(EngineRanks, FollowRankZero) {
         expect_equal(later, found_by(*other, data));
         EXPECT_THROW(other->restore({}), InputError);
         const auto stop = [](int) { throw Stopped(); };
-        EXPECT_THROW(engine->evaluate(data, {.samples = 30, .burn_in = 3, .kept = 3}, stop), Stopped);
+        EXPECT_THROW(engine->evaluate(data, {.samples = 30, .burn_in = 3, .kept = 3, .points = {}}, stop), Stopped);
         EXPECT_THROW(lead.engine("impossible", data), InputError);
         try {
           lead.engine("impossible on rank 2", data);

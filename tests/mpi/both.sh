@@ -10,3 +10,4 @@ for mpi in openmpi mpich; do
   echo "== $mpi"
   HONE_MPI_MODULE=$build/$mpi/libhone_mpi.so MPIRUN=mpirun.$mpi tests/mpi/ranks.sh "$build/bin/hone" "${2:-long}"
 done
+HONE_MPI_MODULE=$build/openmpi/libhone_mpi.so tests/mpi/network.sh "$build/bin/hone" || [ $? = 77 ]

@@ -59,6 +59,22 @@ ranks 3 "$hone" eval vae-2-2 $evaluation | grep -v seconds >eval-3 || fail "eval
 cmp eval-1 eval-3 || fail "evaluations differ"
 echo "same evaluation"
 
+# Whole cells: some processes share a folder, and one of them dies.
+"$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-1 >table-1
+"$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-2 >/dev/null 2>&1 &
+victim=$!
+"$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-2 >/dev/null 2>&1 &
+other=$!
+sleep 1
+kill -KILL $victim 2>/dev/null || true
+wait $other || fail "one of several processes"
+ranks 3 "$hone" reproduce fig1 --scale smoke --threads 1 --out cells-2 >table-2 || fail "cells on ranks"
+sed -i s/cells-1/cells-2/ table-1
+cmp table-1 table-2 || fail "tables differ"
+for cell in cells-1/cells/*; do cmp $cell/config.toml ${cell/cells-1/cells-2}/config.toml || fail "cells differ"; done
+[ -z "$(ls cells-2/locks)" ] || fail "locks are left"
+echo "same table from several processes"
+
 # Errors: in words, with the exit code of a single process, and no hang.
 refused() { # refused TEXT ARGUMENTS…
   local text=$1 code=0
