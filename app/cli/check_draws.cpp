@@ -82,8 +82,11 @@ void check_draws(DrawsRequest& request) {
   resolve(request.config);
   if (!request.out.empty()) RunFolder::check(request.out);
   const GivenDraws given = read_draws(request.draws);
-  const auto posterior = open_posterior(request.config, [&](const std::string& text) {
-    if (!request.quiet) fmt::print(stderr, "{}\n", text);
+  const auto posterior = until_signal([&](const std::function<bool()>& stop) {
+    StanOptions options;
+    options.stop = stop;
+    if (!request.quiet) options.progress = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    return open_posterior(request.config, options);
   });
   const Matrix<double> z = coordinates_of(*posterior, given, request.scale, listed(request.draws));
   SecondOpinion opinion;

@@ -48,9 +48,9 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def count_of(value: Any, name: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name}: expected a whole number, at least 1, found {value!r}")
+def count_of(value: Any, name: str, least: int = 1) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name}: expected a whole number, at least {least}, found {value!r}")
     return int(value)
 
 

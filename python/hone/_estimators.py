@@ -170,15 +170,17 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         sd=True returns (means, standard deviations): q's own, or those of `draws` refined draws.
         """
         model = self._model()
+        steps = count_of(refine, "refine", 0)
+        draws, seed = count_of(draws, "draws", 2), count_of(seed, "seed", 0)
         data = self._data(X)
-        if refine == 0:
+        if steps == 0:
             mean, deviation = model.encode(data)
             return (mean, deviation) if sd else mean
         with Work("refine", data.rows * (draws if sd else 1), self.progress) as work:
             if not sd:
-                return model.refine(data, int(refine), int(seed), work.stop, work.tell)[0]
-            made = np.stack([model.refine(data, int(refine), _hone.draw_seed(int(seed), k), work.stop, work.tell)[0]
-                             for k in range(max(2, int(draws)))])
+                return model.refine(data, steps, seed, work.stop, work.tell)[0]
+            made = np.stack([model.refine(data, steps, _hone.draw_seed(seed, k), work.stop, work.tell)[0]
+                             for k in range(draws)])
         return made.mean(axis=0), made.std(axis=0, ddof=1)
 
     def inverse_transform(self, Z: Any) -> np.ndarray:

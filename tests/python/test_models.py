@@ -342,6 +342,8 @@ def test_bad_data_are_named(trained):
                                (dict(samples=2.5), "samples: expected a whole number")):
         with pytest.raises(ValueError, match=message):
             trained.score_samples(None, **arguments)  # found out before the data are looked at
+    with pytest.raises(ValueError, match="refine: expected a whole number, at least 0, found 1.5"):
+        trained.transform(TEST, refine=1.5)
     with pytest.raises(ValueError, match="n: expected at least 1"):
         trained.sample(0)
 
