@@ -64,6 +64,7 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
   checks.drift_limit = std::sqrt(2 * std::log((4.0 * d + 2) / chance));
   checks.drift = 0;
   checks.effective = checks.tail_effective = infinity;
+  double slowest = infinity;  // effective draws of what mixes worst: coordinates, their squares, log p
   for (int k = -1; k < d; ++k) {
     const std::vector<double> now_values = values_of(now, k), before_values = values_of(before, k);
     Moments all;
@@ -76,9 +77,14 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
       checks.drift_coordinate = k;
     };
     look([](double x) { return x; });
+    const double own = effective_draws(now_values, now.chains);
+    slowest = std::min(slowest, own);
     if (k < 0) continue;
     look([m = all.mean()](double x) { return square(x - m); });
-    checks.effective = std::min(checks.effective, effective_draws(now_values, now.chains));
+    checks.effective = std::min(checks.effective, own);
+    std::vector<double> squares = now_values;
+    for (double& x : squares) x = square(x - all.mean());
+    slowest = std::min(slowest, effective_draws(squares, now.chains));
     std::vector<double> sorted = now_values;
     for (const double p : {0.05, 0.95}) {
       const double at = quantile_of(sorted, p);
@@ -86,7 +92,7 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
       checks.tail_effective = std::min(checks.tail_effective, effective_draws_below(now_values, now.chains, at));
     }
   }
-  checks.per_chain = checks.effective / now.chains;
+  checks.per_chain = slowest / now.chains;
 }
 
 double largest_error(MatrixView<const double> values, int chains) {

@@ -50,6 +50,7 @@ class DrawRefiner {
   void centre_by_component(std::vector<double>& values) const;
   void adapt();
   void adapt_length();
+  void set_length(int length);
   void finish();
   int supers() const { return chains_.z.cols() - pairs_; }
   int used() const { return several_modes_ ? pairs_ : chains_.z.cols(); }  // chains whose states are refined draws
@@ -69,7 +70,6 @@ class DrawRefiner {
   bool several_modes_;
   Chains chains_{1, 1};  // those of the pairs, then super-chain after super-chain
   ChainStates now_, before_;
-  double aim_;  // acceptance
   int taken_ = 0, first_kept_ = 0, stride_ = 1;
   int since_ = 0;                // steps since the pairs were recorded
   double accepted_ = 0;          // of the pairs, summed over these steps
@@ -109,12 +109,12 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
       random_(config.seed),
       team_(whole(config.threads, 1, "the number of threads")),
       per_super_(whole(config.chains_per_start, 2, "the number of chains per start")),
-      several_modes_(*std::ranges::max_element(starts.mode) > 0),
-      aim_(config.acceptance) {
+      several_modes_(*std::ranges::max_element(starts.mode) > 0) {
   if (several_modes_ && config.pairs < 2) throw InputError("several modes need chains that start at draws of q");
   if (config.pairs > 0) draw_from_q();
   place_chains();
   result_.kernel = config.kernel;
+  result_.most_step_size = config.most_step_size;
   if (config.step_size)
     result_.step_size = *config.step_size;
   else
@@ -179,7 +179,8 @@ void DrawRefiner::find_first_step() {
     }
     const std::shared_ptr<const Kernel> trial =
         hmc ? std::make_shared<Hmc>(HmcConfig{2, 1, hmc->step_sizes}) : config_.kernel;
-    size = find_step_size(target_, *trial, some, 0.5, aim_, PhiloxSource(config_.seed ^ 0x9e3779b97f4a7c15u), team_);
+    size = find_step_size(target_, *trial, some, 0.5, config_.acceptance,
+                          PhiloxSource(config_.seed ^ 0x9e3779b97f4a7c15u), team_);
   }
   result_.step_size = size;
   if (!hmc || config_.first_step_size > 0) return;
@@ -243,7 +244,8 @@ void DrawRefiner::extend(int until) {
 // Goes on to `until` steps, and records every stride-th state of those after `first_kept_`, or of the last ones.
 void DrawRefiner::walk(int until, ChainStates* block) {
   Refiner refiner(*result_.kernel,
-                  {.steps = 1, .adapt = Adapt::off, .step_size = result_.step_size, .acceptance = aim_}, team_);
+                  {.steps = 1, .adapt = Adapt::off, .step_size = result_.step_size, .acceptance = config_.acceptance},
+                  team_);
   ChainChecks& checks = result_.checks;
   const int first = block == &now_ ? first_kept_ : taken_;
   while (taken_ < until) {
@@ -379,37 +381,51 @@ void DrawRefiner::centre_by_component(std::vector<double>& values) const {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] -= moments[result_.component[i]].mean();
 }
 
-// After a round whose states are not used: the step size follows its acceptance, and where trajectories diverge the
-// acceptance to aim at rises.
+// After a round whose states are not used: the step size follows its acceptance, and stays well below one at which
+// trajectories diverged. Trajectories keep their length where it shrinks for that.
 void DrawRefiner::adapt() {
   if (config_.step_size) return;
   const ChainChecks& checks = result_.checks;
-  constexpr double highest_aim = 0.99;
-  if (static_cast<double>(checks.divergences) > 0.5 * most_divergent * static_cast<double>(checks.proposals))
-    aim_ = std::min(highest_aim, 1 - 0.5 * (1 - aim_));
-  const double rejected = std::max(1 - checks.acceptance, 0.1 * (1 - aim_));
-  const double factor = std::clamp(std::sqrt((1 - aim_) / rejected), 0.5, 1.5);  // 1 − acceptance grows with ε²
-  if (std::abs(std::log(factor)) > 0.1) result_.step_size *= factor;
+  const double rejected = std::max(1 - checks.acceptance, 0.1 * (1 - config_.acceptance));
+  double size = result_.step_size;
+  const double factor = std::clamp(std::sqrt((1 - config_.acceptance) / rejected), 0.5, 1.5);  // it grows with ε²
+  if (std::abs(std::log(factor)) > 0.1) size *= factor;
+  constexpr int settled_after = 8;  // steps: before that, chains may come from bad starts
+  if (first_kept_ >= settled_after &&
+      static_cast<double>(checks.divergences) > 0.5 * most_divergent * static_cast<double>(checks.proposals))
+    result_.most_step_size = 0.6 * result_.step_size;
+  const HmcConfig* const hmc = result_.kernel->as_hmc();
+  if (size > result_.most_step_size) {
+    size = result_.most_step_size;
+    constexpr double half_turn = 3.2;  // of a standard normal
+    const double length = std::min(hmc ? hmc->leapfrog * result_.step_size : 0, half_turn) / size;
+    if (hmc && length > hmc->leapfrog) set_length(static_cast<int>(std::ceil(length)));
+  }
+  result_.step_size = size;
   adapt_length();
+}
+
+void DrawRefiner::set_length(int length) {
+  constexpr int longest = 512;
+  length = std::clamp(length, 1, longest);
+  result_.kernel = std::make_shared<Hmc>(HmcConfig{length, length - 1, result_.kernel->as_hmc()->step_sizes});
 }
 
 // Trajectories get twice as long where an effective draw takes many steps, as long as that pays.
 void DrawRefiner::adapt_length() {
   const HmcConfig* const hmc = result_.kernel->as_hmc();
-  constexpr int longest = 512, least_states = 8;
+  constexpr int least_states = 8;
   constexpr double many_steps = 5;
   if (!hmc || length_settled_ || now_.per_chain() < least_states) return;
-  const double steps = stride_ * now_.per_chain() / std::max(1e-3, result_.checks.per_chain);  // per effective draw
+  const double steps = stride_ * now_.count() / std::max(1.0, result_.checks.effective);  // per effective draw
   const double cost = steps * hmc->leapfrog;
-  int length = hmc->leapfrog;
   if (last_cost_ > 0 && cost > last_cost_) {
-    length = std::max(1, length / 2);
     length_settled_ = true;
-  } else if (steps > many_steps && 2 * length <= longest) {
-    length *= 2;
+    set_length(hmc->leapfrog / 2);
+  } else if (steps > many_steps) {
     last_cost_ = cost;
+    set_length(2 * hmc->leapfrog);
   }
-  if (length != hmc->leapfrog) result_.kernel = std::make_shared<Hmc>(HmcConfig{length, length - 1, hmc->step_sizes});
 }
 
 // Whether the chains have arrived, with some margin for how long they must be.

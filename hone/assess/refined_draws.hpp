@@ -30,6 +30,7 @@ struct RefinedConfig {
   std::shared_ptr<const Kernel> kernel = std::make_shared<Hmc>(HmcConfig{5, 4, StepSizes::varied});
   double acceptance = 0.8;                  ///< the acceptance that the step size aims at
   std::optional<double> step_size;          ///< kernel and step size are frozen; none: both adapt between rounds
+  double most_step_size = 1e300;            ///< the step size adapts up to this one
   double first_step_size = 0;               ///< where adaptation begins; 0: found by a search
   int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
   int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run
@@ -109,6 +110,7 @@ struct RefinedDraws {
   int steps = 0;                         ///< t
   std::shared_ptr<const Kernel> kernel;  ///< as it is in the end
   double step_size = 0;                  ///< as it is in the end
+  double most_step_size = 0;             ///< what it may be: trajectories diverge at larger ones
   std::int64_t dropped_draws = 0;        ///< draws outside the support
   std::vector<PairsAt> at;               ///< of the pairs, for t = 1, 2, 4, …
   Estimate vcd;                          ///< from all z0 and all states: the limit of many steps
@@ -121,7 +123,7 @@ inline constexpr double most_memory = 0.2;             ///< largest acceptable C
 inline constexpr double least_chain_acceptance = 0.5;  ///< smallest acceptable ChainChecks::acceptance
 inline constexpr double most_divergent = 0.01;         ///< largest acceptable fraction of divergent proposals
 inline constexpr double most_stuck = 0.005;            ///< largest acceptable ChainChecks::stuck
-inline constexpr double least_bfmi = 0.2;              ///< smallest acceptable ChainChecks::bfmi
+inline constexpr double least_bfmi = 0.3;              ///< smallest acceptable ChainChecks::bfmi
 inline constexpr double least_effective = 100;         ///< smallest acceptable ChainChecks::effective
 inline constexpr double least_per_chain = 2;           ///< smallest acceptable ChainChecks::per_chain
 

@@ -9,6 +9,8 @@
 namespace hone {
 namespace {
 
+constexpr double heavy_tail = 0.4;  // Pareto k of refined draws that deserves a remark: that of Student's t with 2.5
+
 std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t index) {
   if (index < 0) return "log p";
   const auto i = static_cast<std::size_t>(index);
@@ -129,10 +131,10 @@ std::vector<std::string> notes_on(const Findings& f) {
     notes.push_back(detail::format(
         "q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much", f.q.p_value));
   if (!f.fit_converged) notes.push_back("the fit of q ended before it converged");
-  if (f.natural.tail_index > 0.7)
-    notes.push_back(detail::format("{} has a heavy tail (tail index {:.2f}): {}, so use quantiles", f.natural.tail_name,
-                                   f.natural.tail_index,
-                                   f.natural.tail_index > 1 ? "it may have no mean" : "its sd converges slowly"));
+  if (f.natural.tail_index > heavy_tail)
+    notes.push_back(detail::format(
+        "{} has a heavy tail (tail index {:.2f}): {}, so use quantiles", f.natural.tail_name, f.natural.tail_index,
+        f.natural.tail_index > 0.7 ? "it may have no mean" : "its sd may not exist or converges slowly"));
   if (f.chains.error > f.chains.error_wanted)
     notes.push_back(detail::format("a mean is known to {:.2g} sd (mcse) only; {:.2g} was wanted", f.chains.error,
                                    f.chains.error_wanted));

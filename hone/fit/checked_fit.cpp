@@ -68,14 +68,17 @@ class CheckedFitter {
   CheckedFit result_;
   SuperStarts supers_;  // over e
   std::shared_ptr<const Kernel> kernel_;
-  double step_size_ = 0;
+  double step_size_ = 0, most_step_size_ = 1e300;
 };
 
 void CheckedFitter::fit() {
   PosteriorFitConfig config = config_.fit;
   if (config.budget.gradients > 0) config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / 16);
   config.budget.seconds /= 3;
-  if (follows_chains()) config.objective = nullptr;  // q follows the chains later, which needs no chains of its own
+  if (follows_chains()) {  // q follows the chains later, for which a rough q will do
+    config.objective = nullptr;
+    config.kl_stages = std::min(config.kl_stages, 4);
+  }
   say("searching from the starts");
   const auto observe = [this](const PosteriorFit&, const Stage* stage) {
     if (stage)
@@ -197,6 +200,7 @@ RefinedConfig CheckedFitter::refined_config(std::uint64_t seed) const {
   RefinedConfig config;
   config.kernel = kernel_ ? kernel_ : config_.fit.kernel;
   config.first_step_size = step_size_;
+  config.most_step_size = most_step_size_;
   config.acceptance = config_.fit.acceptance;
   config.chains_per_start = config_.chains_per_start;
   config.draws = config_.draws;
@@ -301,6 +305,7 @@ void CheckedFitter::explore() {
     const RefinedDraws seen = refine_draws(whitened, *q.family, supers_, config);
     kernel_ = seen.kernel;
     step_size_ = seen.step_size;
+    most_step_size_ = seen.most_step_size;
     const double gain = follow(seen);
     say(detail::format("{} steps of the chains, nested R-hat {:.3f}, q's VCD fell by at most {:.2g}", steps,
                        seen.checks.nested_rhat, gain));

@@ -26,7 +26,7 @@ struct Schedule {
   double rate;       // of the first stage, in one dimension; falls with 1/√D and with the stages
   double most_rate;  // and, where the gradient is noisy, with 1/D: at most this over D
 };
-constexpr Schedule kl_schedule{64, 7, 0.2, infinity}, objective_schedule{64, 4, 0.1, 0.4};
+constexpr Schedule objective_schedule{64, 4, 0.1, 0.4};
 
 Shape shape_of(QKind kind) {
   if (kind == QKind::gaussian) return Shape::diagonal;
@@ -61,7 +61,7 @@ class PosteriorFitter {
   PosteriorFit run() {
     begin();
     if (observe_) report(nullptr);
-    bool settled_down = run_stages(by_kl_, kl_schedule);
+    bool settled_down = run_stages(by_kl_, {64, config_.kl_stages, 0.2, infinity});
     if (config_.objective) settled_down = run_stages(config_.objective, objective_schedule);
     result_.converged = settled_down;
     result_.gradients = target_.count();

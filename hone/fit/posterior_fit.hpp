@@ -49,6 +49,7 @@ struct PosteriorFitConfig {
   /// What q follows after stages by the KL; null: the KL alone.
   std::shared_ptr<const Objective> objective =
       std::make_shared<Vcd>(VcdConfig{.entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out});
+  int kl_stages = 7;             ///< at most this many by the KL; each has twice the iterations of the one before
   int steps = 8;                 ///< t
   int draws_per_iteration = 16;  ///< per component of q
   int starts = 8;                ///< number of searches
