@@ -114,7 +114,7 @@ void parameter_gradient(benchmark::State& state, const DecoderConfig& config) {
   peak();
   for (auto _ : state) {
     model.decoder.record({model.z, model.data, datum}, 0, chains, tape);
-    model.decoder.sum_gradient(tape, 0, 1, gradient);
+    model.decoder.sum_gradient(tape, {.part = 0, .parts = 1, .begin = 0, .end = chains}, gradient);
     benchmark::ClobberMemory();
   }
   const double first = 2.0 * config.latent * (config.hidden.empty() ? config.pixels : config.hidden.front());
@@ -142,7 +142,7 @@ void encode(benchmark::State& state) {
   for (auto _ : state) {
     encoder.forward(tape, 0, chains, mean, sd);
     encoder.backward(tape, 0, chains, mean, sd);
-    encoder.sum_gradient(tape, 0, 1, gradient);
+    encoder.sum_gradient(tape, {.part = 0, .parts = 1, .begin = 0, .end = chains}, gradient);
     benchmark::ClobberMemory();
   }
   const double pass = 2 * pass_flops(vae());                 // two networks, as wide as the decoder

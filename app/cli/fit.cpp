@@ -68,8 +68,8 @@ void FitCommand::print_table(const CheckedFit& fit) const {
 
 std::filesystem::path FitCommand::folder() const {
   if (!out.empty()) return out;
-  const std::string model = std::filesystem::path(config.model).stem().string();
-  return free_folder("runs", fmt::format("fit-{}-seed{}", model, config.check.fit.seed));
+  const std::string name = std::filesystem::path(config.model).stem().string();
+  return free_folder("runs", fmt::format("fit-{}-seed{}", name, config.check.fit.seed));
 }
 
 void FitCommand::run() {
