@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <set>
 
@@ -21,6 +22,22 @@ namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // training time between checks of the clock and of `stop`
 
+// Refuses numbers beyond what float32 and the likelihood can make sense of.
+void check_scale(const ModelConfig& model, const DataSet& data) {
+  if (model.density() == Density::bernoulli) return;
+  const bool counts = model.density() == Density::poisson;
+  const double most = counts ? 16777216 : 1e6;  // float32 tells whole numbers apart up to 2^24
+  Matrix<double> column(data.dimension(), 1);
+  for (int n = 0; n < data.size(); ++n) {
+    data.expand(std::span<const int>(&n, 1), column.view());
+    for (int i = 0; i < data.dimension(); ++i)
+      if (std::abs(column(i, 0)) > most)
+        throw DataError(fmt::format(
+            "{} needs numbers up to {} in size, divide them: datum {} has the value {} at position {}",
+            counts ? "a Poisson likelihood" : "a Gaussian likelihood with variance 0.01", most, n, column(i, 0), i));
+  }
+}
+
 // An engine with one run per seed. Errors name the key that asks for the impossible.
 std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits& data,
                                   std::vector<std::uint64_t> seeds, Lead* lead) {
@@ -28,6 +45,7 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
   if (batch > data.train.size())
     throw KeyError("batch", fmt::format("{} is more than the {} training data", batch, data.train.size()));
   try {
+    check_scale(config.train.model, data.train);
     if (lead) return lead->engine(recipe_of(config, seeds), data.train);
     return make_engine(config.engine, config.train, data.train,
                        {.seeds = std::move(seeds), .threads = *config.threads});

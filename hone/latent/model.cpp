@@ -33,14 +33,7 @@ void check_data(Density density, const DataSet& data) {
     const auto count = [](double x) { return std::isfinite(x) && x >= 0 && x == std::floor(x); };
     if (const std::string fault = first_fault(data, count); !fault.empty())
       throw DataError("a Poisson likelihood needs counts: " + fault);
-    const auto exact = [](double x) { return x <= 16777216; };  // float32 tells whole numbers apart up to 2^24
-    if (const std::string fault = first_fault(data, exact); !fault.empty())
-      throw DataError("a Poisson likelihood needs counts up to 16777216, divide them: " + fault);
-    return;
   }
-  const auto moderate = [](double x) { return std::abs(x) <= 1e6; };
-  if (const std::string fault = first_fault(data, moderate); !fault.empty())
-    throw DataError("a Gaussian likelihood with variance 0.01 needs numbers up to 1e6 in size, divide them: " + fault);
 }
 
 // Counts the parameters before anything is allocated.

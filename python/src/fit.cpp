@@ -139,7 +139,7 @@ void save_warm_start(const std::string& folder, const std::vector<std::string>& 
 double time_evaluations(const ModelParts& parts, const Points& z, int calls, bool gradients_alone) {
   Watch watch{nb::none()};
   const nb::gil_scoped_release released;
-  const Posterior& posterior = parts.open(watch);
+  const Posterior& posterior = parts.open(watch, nullptr);
   const MatrixView<const double> points = view_of(z);
   std::vector<double> value(static_cast<std::size_t>(points.cols()));
   Matrix<double> gradient(points.rows(), points.cols());
