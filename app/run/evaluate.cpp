@@ -120,7 +120,7 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
   const auto& say = options.say ? options.say : nobody;
   if (fs::exists(folder)) RunFolder::check(folder, Reuse::run);  // before the work, whose results go there
   const auto model =
-      load_model(folder, options.data_dir, options.threads, options.warn ? options.warn : nobody, options.lead);
+      load_model(folder, options.data_dir, options.threads, options.warn ? options.warn : say, options.lead);
   const DataSet& data = split_of(model->data, options.split);
   Json summary = summary_of(folder / "summary.json");
   const int points = std::min(data.size(), options.points.value_or(data.size()));

@@ -29,7 +29,7 @@ struct EvaluateOptions {
   Lead* lead = nullptr;                    // of the ranks that share the work
   const std::atomic<int>* stop = nullptr;  // not 0: throws Stopped and writes nothing
   std::function<void(const std::string&)> say = {};
-  std::function<void(const std::string&)> warn = {};  // also if quiet
+  std::function<void(const std::string&)> warn = {};  // also if quiet; none: say
   ProgressStyle progress = ProgressStyle::quiet;
 };
 

@@ -28,7 +28,7 @@ struct TrainOptions {
   int side_by_side = 0;                               // runs that train as one group; 0: as many as suit the engine
   const std::atomic<int>* stop = nullptr;             // not 0: end after the current iterations
   std::function<void(const std::string&)> say = {};   // receives remarks for the user
-  std::function<void(const std::string&)> warn = {};  // receives what the user must know, also if quiet
+  std::function<void(const std::string&)> warn = {};  // what the user must know, also if quiet; none: say
   ProgressStyle progress = ProgressStyle::quiet;
   Lead* lead = nullptr;                         // of the ranks that share the work; none: this process is alone
   std::shared_ptr<const DataSplits> data = {};  // in memory; none: what the configuration names

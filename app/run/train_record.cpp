@@ -59,9 +59,8 @@ void TrainRecord::say(const std::string& text) const {
 }
 
 void TrainRecord::restore() {
-  const auto found = find_checkpoint(path_, [this](const std::string& text) {
-    if (options_.warn) options_.warn(text);
-  });
+  const auto found =
+      find_checkpoint(path_, [this](const std::string& text) { options_.warn ? options_.warn(text) : say(text); });
   if (!found) return start_anew();
   check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
   const std::uint32_t made = found->checkpoint.state.iteration;
