@@ -74,5 +74,5 @@ int main() {
   const CheckedFit fit = fit_and_check(*make_posterior(density, {"a", "b"}), config);
   const ParameterSummary& a = fit.parameters[0];
   std::printf("a: %.2f ± %.2f: %s\n", a.q_mean, a.q_sd, name_of(fit.judgement.verdict).c_str());
-  return fit.judgement.verdict == Verdict::use_q && std::abs(a.q_mean - 3) < 0.2 ? 0 : 1;
+  return fit.judgement.verdict == Verdict::use_q && std::abs(a.q_mean - 3) < 0.1 * a.q_sd ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-#include "hone/assess/chain_states.hpp"
+#include "hone/assess/refined_draws.hpp"
 
 #include <algorithm>
 #include <cmath>

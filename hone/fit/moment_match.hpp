@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hone/assess/chain_states.hpp"
+#include "hone/assess/refined_draws.hpp"
 #include "hone/fit/posterior_fit.hpp"
 
 namespace hone {
