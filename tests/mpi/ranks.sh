@@ -9,7 +9,9 @@ mpirun=${MPIRUN:-mpirun}
 command -v "$mpirun" >/dev/null || { echo "skipped: no $mpirun"; exit 77; }
 [ -n "${HONE_MPI_MODULE:-}" ] || [ -e "$(dirname "$hone")/libhone_mpi.so" ] || { echo "skipped: built without MPI"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-if [[ $("$mpirun" --version 2>&1) == *"Open MPI"* ]]; then mpirun="$mpirun --oversubscribe --bind-to none"; fi
+if [[ $("$mpirun" --version 2>&1) == *Open[\ R]* ]]; then # "Open MPI", or "OpenRTE" of its mpiexec
+  mpirun="$mpirun --oversubscribe --bind-to none"
+fi
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 cd "$here"
