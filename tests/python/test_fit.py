@@ -11,8 +11,10 @@ QUICK = dict(progress=False, budget=1, draws=200)  # the least that a fit does
 
 
 def test_moments_and_verdict(result):
-    n = len(result.draws)
-    assert n == 4000 and result.verdict == "use-q" and result.reasons
+    assert result.verdict == "use-q" and result.reasons
+    checks = result.summary["checks"]["chains"]  # draws of a chain depend on each other
+    n = min(checks["effective"], checks["tail_effective"], len(result.draws)) / 2  # squares more than values
+    assert n > 250 and len(result.draws) % result.summary["chains"] == 0
     error = 4 * np.sqrt(np.diag(COVARIANCE) / n)
     assert (np.abs(result.draws.mean(axis=0)) < error).all()
     covariance = np.cov(result.draws.T)

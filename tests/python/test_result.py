@@ -96,8 +96,8 @@ def test_arviz(schools):
     r = schools[0]
     data = r.to_inference_data()
     assert data.posterior["theta"].dims == ("chain", "draw", "theta_dim_0")
-    assert data.posterior["theta"].shape == (4, 1000, 8)
-    assert np.array_equal(data.posterior["theta"].values.reshape(4000, 8), r["theta"])
+    assert data.posterior["theta"].shape == (r.summary["chains"], len(r.draws) // r.summary["chains"], 8)
+    assert np.array_equal(data.posterior["theta"].values.reshape(-1, 8), r["theta"])
     assert np.array_equal(data.q["mu"].values.ravel(), r.draws_q[:, r.names.index("mu")])
     assert np.array_equal(data.sample_stats["lp"].values.ravel(), r.log_p)
     assert data.observed_data["y"].shape == (8,)
@@ -133,7 +133,8 @@ def test_loo():
     r = hone.fit(density, names=["b"], progress=False, draws=800, budget=100_000,
                  constrain=lambda z: {"b": z[0], "log_lik": -0.5 * (y - z[0] * x) ** 2 - 0.5 * np.log(2 * np.pi)})
     data = r.to_inference_data()
-    assert data.log_likelihood["log_lik"].shape == (4, 200, 30) and "log_lik" not in data.posterior
+    assert data.log_likelihood["log_lik"].shape[2] == 30 and "log_lik" not in data.posterior
+    assert data.log_likelihood["log_lik"].shape[:2] == data.posterior["b"].shape
     loo = az.loo(data)
     within = data.log_likelihood["log_lik"].values.reshape(-1, 30)
     elpd, effective = (loo.elpd_loo, loo.p_loo) if az.__version__ < "1" else (loo.elpd, loo.p)
@@ -158,7 +159,7 @@ def test_warm_start(schools):
     r = schools[0]
     start = r.warm_start("cmdstan", chains=3)
     assert start["chains"] == 3 and set(start["inits"][0]) == {"mu", "tau", "theta_trans"}
-    assert np.array_equal(start["inits"][2]["theta_trans"], r["theta_trans"][2])
+    assert np.array_equal(start["inits"][2]["theta_trans"], r["theta_trans"][2 * (len(r.draws) // 3)])
     metric = np.array(start["metric"]["inv_metric"])
     assert np.allclose(metric, np.cov(r.draws_unconstrained.T), rtol=1e-9)
     json.dumps(start)
@@ -199,5 +200,6 @@ def test_results_outlive_their_model():
 
 
 def test_same_draws_as_data_frames(result):
-    assert result.draws.flags.c_contiguous and result.draws.shape == (4000, 2)
-    assert gaussians(result.draws)[0].shape == (4000,)
+    n = len(result.draws)
+    assert result.draws.flags.c_contiguous and result.draws.shape == (n, 2)
+    assert gaussians(result.draws)[0].shape == (n,)
