@@ -146,7 +146,7 @@ void Compiler::make_wrapper() const {
 
 void Compiler::make_headers() const {
   make_once(headers, options, [&](const fs::path& work) {
-    tell(options, "compiling Stan's headers: about a minute; afterwards a model takes half the time");
+    tell(options, "compiling Stan's headers, once: about a minute");
     write_file(header, "#include <stan/model/model_header.hpp>\n");
     compile(header, work / "headers", "Stan's headers do not compile");
     return work / "headers";
