@@ -399,7 +399,7 @@ class Result:
     def to_datatree(self, chains: int | None = None) -> Any:
         """An xarray.DataTree in the layout of ArviZ: posterior (refined), q, sample_stats, log_likelihood, …
 
-        `chains` cuts the draws into another number of chains than there were.
+        `chains` cuts the draws into another number of chains than there were: R-hat of many short chains says little.
         """
         groups = self._groups(chains)
         import xarray

@@ -101,7 +101,7 @@ def test_arviz(schools):
     assert np.array_equal(data.q["mu"].values.ravel(), r.draws_q[:, r.names.index("mu")])
     assert np.array_equal(data.sample_stats["lp"].values.ravel(), r.log_p)
     assert data.observed_data["y"].shape == (8,)
-    table = az.summary(data, var_names=["mu", "tau"])
+    table = az.summary(r.to_inference_data(chains=4), var_names=["mu", "tau"])  # R-hat of many short chains says little
     assert abs(table.loc["mu", "mean"] - r["mu"].mean()) < 1e-3 and table.loc["mu", "r_hat"] < 1.01
     axes = az.plot_trace(data, var_names=["mu"])
     assert axes.shape == (1, 2) if az.__version__ < "1" else axes is not None  # 1.x has a class of its own for plots
