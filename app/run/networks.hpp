@@ -25,7 +25,7 @@ struct Range {
 // result depends on the number of threads. Const functions may be called from several threads.
 class TrainedNetworks {
  public:
-  // Results belong to blocks of so many data, counted from the first datum. Ranges begin with a block.
+  // Results belong to blocks of this many data, counted from the first datum. Ranges begin with a block.
   static constexpr int block = 500;
 
   // Takes a resolved configuration and a checkpoint with facts about its data. Throws InputError if they do not match.

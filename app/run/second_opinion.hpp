@@ -63,7 +63,7 @@ struct OpinionWatch {
 
 // Refines every draw z (D, n) by HMC until the chains have forgotten it, and compares. If the draws are from the
 // posterior, refining changes none of their moments, so the verdict allows for the tolerances and twice the standard
-// errors that so many draws have. `log_q` is as in GivenDraws: with it there is a k-hat, and the VCD
+// errors that this number of draws leaves. `log_q` is as in GivenDraws: with it there is a k-hat, and the VCD
 // where it is the log density of a Gaussian. Bits depend on the seed alone, unless the budget is one of seconds. Throws
 // InputError for draws that cannot be judged.
 SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& z, const std::vector<double>& log_q,
