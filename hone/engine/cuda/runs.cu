@@ -73,11 +73,7 @@ void Runs::restore(const TrainState& state, int run) {
 
 TrainedRun Runs::trained(int run) const {
   download_parameters(run);
-  return {.config = plan_.config,
-          .math = plan_.math,
-          .decoder = plan_.decoder,
-          .encoder = plan_.encoder,
-          .net_parameters = plan_.net_parameters,
+  return {.plan = plan_,
           .model = model_,
           .parameters = memory_.of(memory_.space().parameters, run),
           .seed = seeds_[run],

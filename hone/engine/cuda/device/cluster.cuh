@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cooperative_groups.h>
-
 namespace hone::cuda {
 
 // The refinement's kernels, and those before and after it, run on blocks of this many warps, several blocks per
@@ -27,7 +25,15 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // what follows needs clusters
+// What follows needs clusters: kernels call it where __CUDA_ARCH__ is at least 900.
+
+__device__ __forceinline__ int block_rank() {  // in its cluster
+#if __CUDA_ARCH__ >= 900
+  return static_cast<int>(__clusterRelativeBlockRank());
+#else
+  return 0;
+#endif
+}
 
 // Addresses in the shared memory of the cluster's blocks.
 __device__ __forceinline__ unsigned remote_address(const void* mine, int rank) {
@@ -87,7 +93,6 @@ __device__ __forceinline__ void copy_bytes(void* shared, const void* global, int
 template <int count>
 __device__ __forceinline__ void set_up_boxes(const Mailbox* boxes) {
   if (threadIdx.x != 0) return;
-#pragma unroll
   for (int i = 0; i < count; ++i) boxes[i].set_up();
 }
 
@@ -134,7 +139,5 @@ __device__ __forceinline__ void send(unsigned place, unsigned box, float4 number
       "f"(numbers.x), "f"(numbers.y), "f"(numbers.z), "f"(numbers.w), "r"(box)
       : "memory");
 }
-
-#endif
 
 }  // namespace hone::cuda

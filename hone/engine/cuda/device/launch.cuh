@@ -1,7 +1,6 @@
 #pragma once
 
 #include "hone/engine/cuda/device/memory.cuh"
-#include "hone/engine/cuda/device/places.cuh"
 
 namespace hone::cuda {
 

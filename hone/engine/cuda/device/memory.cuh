@@ -26,14 +26,10 @@ inline void check(cudaError_t status, const char* doing) {
 // Copies that are complete when they return. Without the wait a copy from the host might still be under way, and
 // non-blocking streams such as ours would not wait for it.
 template <class T>
-void copy_to(T* to, std::span<const T> values, const char* doing) {
+void copy_to(T* to, std::type_identity_t<std::span<const T>> values, const char* doing) {
   if (values.empty()) return;
   check(cudaMemcpy(to, values.data(), values.size_bytes(), cudaMemcpyHostToDevice), doing);
   check(cudaStreamSynchronize(nullptr), doing);
-}
-template <class T>
-void copy_to(T* to, const std::vector<T>& values, const char* doing) {
-  copy_to(to, std::span<const T>(values), doing);
 }
 template <class T>
 std::vector<std::remove_const_t<T>> copy_of(T* from, std::size_t count, const char* doing) {
@@ -59,8 +55,9 @@ class Memory {
     check(cudaMemset(data_, 0, size * sizeof(T)), "clearing memory");
     check(cudaStreamSynchronize(nullptr), "clearing memory");
   }
-  explicit Memory(std::span<const T> values) : Memory(values.size()) { upload(values); }
-  explicit Memory(const std::vector<T>& values) : Memory(std::span<const T>(values)) {}
+  explicit Memory(std::span<const T> values) : Memory(values.size()) {
+    copy_to(data_, values, "copying to the device");
+  }
   ~Memory() { cudaFree(data_); }
   Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Memory& operator=(Memory&& other) noexcept {
@@ -71,17 +68,48 @@ class Memory {
 
   T* data() const { return data_; }
   std::size_t size() const { return size_; }
-  void upload(std::span<const T> values, std::size_t offset = 0) {
-    copy_to(data_ + offset, values, "copying to the device");
-  }
-  std::vector<T> download() const { return download(0, size_); }
-  std::vector<T> download(std::size_t offset, std::size_t count) const {
-    return copy_of(data_ + offset, count, "copying from the device");
-  }
+  std::vector<T> download() const { return copy_of(data_, size_, "copying from the device"); }
 
  private:
   T* data_ = nullptr;
   std::size_t size_ = 0;
+};
+
+constexpr int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
+constexpr int ceil_div(int value, int unit) { return (value + unit - 1) / unit; }
+
+// Places in a piece of memory, one after the other, each at a multiple of `unit` bytes.
+template <class Size, int unit>
+class PlacesOf {
+ public:
+  explicit __host__ __device__ constexpr PlacesOf(Size begin = 0) : size_(begin) {}
+  template <class T>
+  __host__ __device__ constexpr Size take(Size count) {  // its first byte
+    const Size at = bytes();
+    size_ = at + count * static_cast<Size>(sizeof(T));
+    return at;
+  }
+  __host__ __device__ constexpr Size bytes() const { return (size_ + unit - 1) / unit * unit; }
+
+ protected:
+  Size size_;
+};
+
+using Places = PlacesOf<int, 16>;  // in a block's shared memory
+
+// Hands out parts of a piece of device memory; without one it only counts.
+class Arena {
+ public:
+  explicit Arena(char* base = nullptr) : base_(base) {}
+  template <class T>
+  T* take(std::size_t count) {
+    return reinterpret_cast<T*>(base_ + places_.take<T>(count));
+  }
+  std::size_t used() const { return places_.bytes(); }
+
+ private:
+  char* base_;
+  PlacesOf<std::size_t, 256> places_;
 };
 
 }  // namespace hone::cuda

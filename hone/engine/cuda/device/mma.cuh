@@ -80,6 +80,13 @@ template <Math math, int count>
 struct Operand {
   float high[count], low[math == Math::fp32 ? count : 1];
 
+  Operand() = default;
+  template <class... Float>
+  __device__ __forceinline__ explicit Operand(float first, Float... others) {
+    int i = 0;
+    set(i++, first);
+    (set(i++, others), ...);
+  }
   __device__ __forceinline__ void set(int i, float x) {
     if constexpr (math == Math::tf32) {
       high[i] = x;

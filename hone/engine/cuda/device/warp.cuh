@@ -19,7 +19,6 @@ inline Grid warps_for(int rows, int runs = 1) {
 }
 
 __device__ __forceinline__ double warp_sum(double x) {
-#pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, offset);
   return x;
 }
@@ -29,14 +28,12 @@ template <int count>
 __device__ __forceinline__ void warp_sums(double (&x)[count]) {
 #pragma unroll 1
   for (int offset = 16; offset > 0; offset /= 2)
-#pragma unroll
     for (double& s : x) s += __shfl_xor_sync(0xFFFFFFFFu, s, offset);
 }
 
 // Two sums at a time, for the first lanes alone where the others have 0.
 template <int lanes>
 __device__ __forceinline__ void sum_lanes(double& a, double& b) {
-#pragma unroll
   for (int offset = lanes <= 16 ? 8 : 16; offset > 0; offset /= 2) {
     const double c = __shfl_xor_sync(0xFFFFFFFFu, a, offset), d = __shfl_xor_sync(0xFFFFFFFFu, b, offset);
     a += c;

@@ -21,11 +21,6 @@ struct Draw {
     space.of(space.sd, run)[i] = sd;
     space.of(space.z0, run)[i] = z;
   }
-  __device__ void begin_chain(const Space& space, int run, int column, int d) const {
-    const ChainArrays chains = space.chains.of(run);
-    chains.z[column * space.latent + d] = z;
-    chains.input[column * space.ld_latent + d] = static_cast<float>(z);
-  }
 };
 
 // q's answer for a datum, and the target's at the draw and at the refined draw.

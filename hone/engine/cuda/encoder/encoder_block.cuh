@@ -1,11 +1,81 @@
 #pragma once
 
+#include "hone/engine/cuda/device/copy.cuh"
+#include "hone/engine/cuda/device/mma.cuh"
 #include "hone/engine/cuda/encoder/datum.cuh"
-#include "hone/engine/cuda/encoder/row_products.cuh"
+#include "hone/engine/cuda/encoder/encoder_shape.cuh"
 
 namespace hone::cuda {
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+// Code that runs once per iteration takes as long as fetching its instructions, 10 cycles each. So it is short: loops
+// are not unrolled, shared code is called, and the host computes what a shape implies.
+
+static __device__ __noinline__ void clear_floats(float* from, int count) {
+#pragma unroll 1
+  for (int i = threadIdx.x; i < count; i += threads) from[i] = 0;
+}
+
+// Copies `count` rows of `width` floats (a multiple of four) to shared memory, each by 2^log_sharing threads. They have
+// arrived after `wait_for_copies` and a barrier.
+template <int log_sharing>
+static __device__ __noinline__ void copy_rows(float* to, int stride, const float* from, int ld, int width, int count) {
+  const int col = 4 * (static_cast<int>(threadIdx.x) & ((1 << log_sharing) - 1));
+#pragma unroll 1
+  for (int r = static_cast<int>(threadIdx.x) >> log_sharing; r < count; r += threads >> log_sharing)
+#pragma unroll 1
+    for (int c = col; c < width; c += 4 << log_sharing)
+      copy_async(to + r * stride + c, from + static_cast<std::size_t>(r) * ld + c, true);
+}
+
+// Copies of neighbouring floats to shared memory by one thread; others wait at the box.
+class Copies {
+ public:
+  explicit __device__ Copies(const Mailbox& box) : box_(box) {}
+  __device__ __forceinline__ void operator()(float* to, const float* from, int count) {
+    if (count <= 0) return;
+    copy_bytes(to, from, 4 * count, box_);
+    bytes_ += 4 * count;
+  }
+  __device__ int bytes() const { return bytes_; }
+
+ private:
+  const Mailbox& box_;
+  int bytes_ = 0;
+};
+
+// Σ_k weights[unit · by_unit + k · by_k] x(row, k), in parts: 2^shift warps share a tile of units. → (part, tile, lane,
+// 4), as a product leaves them, with a barrier.
+static __device__ __noinline__ void multiply_parts(int tiles, int all_k, int shift, const float* x, int stride,
+                                                   const float* weights, int by_unit, int by_k, float* sums) {
+  constexpr int unit_tile = EncoderSplit::unit_tile;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+#pragma unroll 1
+  for (int task = static_cast<int>(threadIdx.x) / 32; task < tiles << shift; task += warps) {
+    const int first = 8 * (task & ((1 << shift) - 1));
+    const float* w = weights + ((task >> shift) * unit_tile + g) * by_unit + (first + t) * by_k;
+    const float* b = x + g * stride + first + t;
+    float c[4] = {};
+#pragma unroll 2
+    for (int k = first; k < all_k; k += 8 << shift) {
+      const Operand<Math::tf32, 4> left(to_tf32(w[0]), to_tf32(w[8 * by_unit]), to_tf32(w[4 * by_k]),
+                                        to_tf32(w[8 * by_unit + 4 * by_k]));
+      multiply_add<Math::tf32>(c, left, Operand<Math::tf32, 2>(to_tf32(b[0]), to_tf32(b[4])));
+      w += (8 << shift) * by_k;
+      b += 8 << shift;
+    }
+    reinterpret_cast<float4*>(sums)[((task & ((1 << shift) - 1)) * tiles + (task >> shift)) * 32 + lane] =
+        make_float4(c[0], c[1], c[2], c[3]);
+  }
+  __syncthreads();
+}
+// A number, or four, of what `multiply_parts` left: `size` of them per part.
+template <class T>
+static __device__ __forceinline__ T sum_of_parts(const T* parts, int size, int shift, int i) {
+  T sum = parts[i];
+#pragma unroll 1
+  for (int part = 1; part < 1 << shift; ++part) sum = sum + parts[part * size + i];
+  return sum;
+}
 
 // A block's share of the encoder's layers, forward from the first layer's sums, and back, for a cluster's eight data,
 // one of which is the block's own. All threads of all blocks of the cluster call every method. Products are in tf32, as
@@ -225,7 +295,6 @@ class EncoderBlock : EncoderSplit {
     const float* from = first.sums + run_ * space_.stride +
                         (static_cast<std::size_t>(net_) * space_.batch + row0_ + input.row) * layer.ld + input.begin +
                         c;
-#pragma unroll
     for (int i = 0; i < 4; ++i)
       if (part + i < first.parts) sums.part[i] = four(from + (part + i) * of_part);
     if (part == 0 && layer.has_bias) sums.bias = four(parameters(net_) + layer.bias + input.begin + c);
@@ -291,10 +360,8 @@ class EncoderBlock : EncoderSplit {
 #pragma unroll 1
     for (int d = lane_ + warp_ / rows * 32; d < latent; d += 32 * sharing) {
       float raw[nets];
-#pragma unroll
       for (int of_net = 0; of_net < nets; ++of_net) {
         raw[of_net] = shared_[at.top_bias.at + of_net * at.top_bias.stride + d];
-#pragma unroll
         for (int p = 0; p < parts; ++p)
           raw[of_net] += shared_[at.received + (of_net * parts + p) * at.received_size + sum_place(d, row)];
         if (rank_ == 0) of(encoder_.tape.value, last, of_net)[row * encoder_.net.layer[last].ld + d] = raw[of_net];
@@ -327,7 +394,5 @@ class EncoderBlock : EncoderSplit {
   int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: its rows
   const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 };
-
-#endif
 
 }  // namespace hone::cuda

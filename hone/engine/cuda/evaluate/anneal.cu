@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "hone/assess/annealing_parts.hpp"
-#include "hone/engine/cuda/evaluate/chain_walk.cuh"
 #include "hone/engine/cuda/evaluate/evaluate.cuh"
 #include "hone/mcmc/step_size.hpp"
 
@@ -35,7 +34,7 @@ __global__ void weigh(ChainArrays all, Retemper change, double share, double* lo
 class DeviceAnnealer {
  public:
   DeviceAnnealer(const TrainedRun& run, const AnnealingTask& task, const PointData& data, std::uint32_t first_point)
-      : decoder_(run.fixed_decoder()),
+      : decoder_(run.decoder()),
         task_(task),
         schedule_(annealing_schedule(task.config.steps)),
         first_point_(first_point),

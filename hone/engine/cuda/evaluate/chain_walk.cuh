@@ -1,9 +1,75 @@
 #pragma once
 
-#include "hone/engine/cuda/evaluate/batch_decoder.cuh"
+#include "hone/engine/cuda/product/network_products.cuh"
 #include "hone/engine/cuda/refinement/products/chains.cuh"
+#include "hone/engine/cuda/train/device_layout.hpp"
+#include "hone/latent/likelihoods.hpp"
 
 namespace hone::cuda {
+
+// A decoder whose parameters do not change.
+struct FixedDecoder {
+  const Net& net;
+  const float* parameters;
+  Density density;
+  Math math;
+  int categories = 0;
+
+  int pixels() const { return net.outputs() / facts_of(density).outputs; }
+};
+
+// Rows that a decoder evaluates at once, and what is wanted of them. Row m belongs to datum m / rows_per_datum. Arrays
+// of z and x have rows of `padded_width`.
+struct DecoderRows {
+  int rows, rows_per_datum;
+  const float *z, *x;
+  float* partial;   // sums of log p(x | z), (parts, rows); null: not wanted
+  float* gradient;  // ∇ log p(x | z); null: not wanted
+};
+
+// log p(x | z) of up to `most` rows at once and, if wanted, its gradients: one kernel per product.
+class BatchDecoder {
+ public:
+  BatchDecoder(const FixedDecoder& decoder, int most, bool gradients, cudaStream_t stream)
+      : decoder_(decoder),
+        stream_(stream),
+        path_(decoder.math, suits_halves(decoder.net, decoder.density, decoder.math)) {
+    path_.allocate_room(decoder.net, {.rows = static_cast<std::size_t>(most),
+                                      .compares = true,
+                                      .gradients = gradients,
+                                      .outputs = !facts_of(decoder.density).fused});
+    with_products({}, [](const auto& products) { products.prepare(); });
+  }
+
+  int parts() const { return Comparison::parts(decoder_.net.outputs()); }  // of DecoderRows::partial
+
+  void run(const DecoderRows& rows) const {
+    const Comparison data{.density = decoder_.density,
+                          .x = rows.x,
+                          .ldx = padded_width(decoder_.pixels()),
+                          .rows_per_datum = rows.rows_per_datum,
+                          .partial = rows.partial,
+                          .residuals = rows.gradient != nullptr,
+                          .categories = decoder_.categories};
+    const int ld = padded_width(decoder_.net.inputs());
+    with_products({rows.z, ld, {}, {}}, [&](const auto& products) {
+      if (rows.gradient)
+        products.compute_gradient(rows.rows, data, rows.gradient, ld);
+      else
+        products.compare(rows.rows, data);
+    });
+  }
+
+ private:
+  template <class F>
+  void with_products(const Tape& tape, F f) const {
+    path_.with(decoder_.net, decoder_.parameters, tape, {}, stream_, f);
+  }
+
+  FixedDecoder decoder_;
+  cudaStream_t stream_;
+  ProductPath path_;
+};
 
 // The target of chains: p(x | z) of data on the device, which must outlive them.
 struct ChainTarget {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "hone/engine/cuda/evaluate/chain_walk.cuh"
 #include "hone/mcmc/step_size.hpp"
 
 namespace hone::cuda {
@@ -201,7 +200,7 @@ class Evaluator {
   Evaluator(const TrainedRun& run, const EvaluationConfig& evaluation, const PointData& data, std::uint32_t first_datum)
       : run_(run),
         evaluation_(evaluation),
-        latent_(run.config.model.latent),
+        latent_(run.plan.config.model.latent),
         ld_(padded_width(latent_)),
         points_(static_cast<int>(data.constant.size())),
         first_datum_(first_datum),
@@ -222,17 +221,17 @@ class Evaluator {
   }
 
  private:
-  int ld_pixels() const { return padded_width(run_.decoder.outputs()); }
+  int ld_pixels() const { return padded_width(run_.plan.encoder.inputs()); }
 
   void encode() {
     const auto rows = static_cast<std::size_t>(points_), half = rows * ld_;
     Memory<float> outputs(2 * half);
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
-    tape.value[run_.encoder.depth - 1] = outputs.data();
-    ProductPath path(run_.math, false);
-    path.allocate_room(run_.encoder, {.rows = rows, .nets = 2});
-    const Sides sides{.nets = 2, .net_parameters = run_.net_parameters, .net_rows = rows};
-    path.with(run_.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
+    tape.value[run_.plan.encoder.depth - 1] = outputs.data();
+    ProductPath path(run_.plan.math, false);
+    path.allocate_room(run_.plan.encoder, {.rows = rows, .nets = 2});
+    const Sides sides{.nets = 2, .net_parameters = run_.plan.net_parameters, .net_rows = rows};
+    path.with(run_.plan.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
       networks.prepare();
       networks.forward(points_);
     });
@@ -253,10 +252,9 @@ class Evaluator {
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
   void run_chains() {
     const std::size_t size = q_mean_.size();
-    const HmcConfig& hmc = *run_.config.kernel->as_hmc();
-    ChainWalk walk({run_.fixed_decoder(), x_.data(), constant_.data()}, points_, {hmc.leapfrog, hmc.jitter}, queue_);
+    ChainWalk walk({run_.decoder(), x_.data(), constant_.data()}, points_, run_.plan.hmc(), queue_);
     Memory<double> step_sizes(std::vector<double>(ceil_div(points_, evaluation_group), run_.step_size));
-    const StepSizeRule rule{run_.step_size, run_.config.refine.acceptance, run_.config.refine.gain};
+    const StepSizeRule rule{run_.step_size, run_.plan.config.refine.acceptance, run_.plan.config.refine.gain};
     const StepSizeArrays sizes{step_sizes.data(), rule, evaluation_group, 0};
     const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
       walk.step({seed_.data(), nullptr, iteration, first_datum_}, sizes, index, adapt);
@@ -282,7 +280,7 @@ class Evaluator {
     Memory<Accumulator> sums(std::vector<Accumulator>(size, single(-infinity)));
     constexpr int rows = drawn_at_once * evaluation_block;
     const int lanes = lanes_of_draw(latent_);
-    const BatchDecoder decoder(run_.fixed_decoder(), rows, false, queue_);
+    const BatchDecoder decoder(run_.decoder(), rows, false, queue_);
     Memory<float> input(static_cast<std::size_t>(rows) * ld_);
     Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
     Memory<DrawTerms> terms(rows);
@@ -338,7 +336,7 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
   run.model.check(data);
   hone::check(config);
   std::vector<PointEvaluation> result;
-  const bool exact = run.config.model.density() == Density::gaussian;
+  const bool exact = run.plan.config.model.exact_evidence();
   Minibatch<float> one = run.model.minibatch(1);
   const int wanted = std::min(data.size(), config.points.value_or(data.size()));
   for (int begin = 0; begin < wanted; begin += points_at_once) {

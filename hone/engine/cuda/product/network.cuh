@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hone/engine/cuda/product/epilogue.cuh"
+#include "hone/engine/cuda/product/product.cuh"
 
 namespace hone::cuda {
 

@@ -1,6 +1,7 @@
 #include "hone/engine/cuda/product/network_products.cuh"
 
 #include "hone/engine/cuda/product/product_choice.cuh"
+#include "hone/engine/cuda/product/separate_likelihood.cuh"
 
 namespace hone::cuda {
 namespace {
@@ -136,6 +137,14 @@ template <class E>
 void Networks<E>::compare(int rows, const Comparison& data) const {
   const int last = net_.depth - 1;
   forward_hidden(rows);
+  if constexpr (sizeof(E) == sizeof(float)) {  // halves suit Bernoullis alone
+    if (!facts_of(data.density).fused) {
+      auto* const outputs = reinterpret_cast<float*>(room_.delta[last]);
+      launch_forward(rows, last, Activated<math, float>{outputs, bias(last), ld(last), Activation::linear}, 0);
+      const OutputRows<E> at{room_.delta[last], rows, net_.layer[last].outputs, ld(last), sides_.runs, sides_.run};
+      return launch_likelihood(at, data, stream_);
+    }
+  }
   launch_forward(rows, last, Compared<math, E>{data, room_.delta[last], bias(last), ld(last), rows}, 0);
 }
 

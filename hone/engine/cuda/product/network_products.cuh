@@ -26,6 +26,7 @@ struct RoomShape {
   int nets = 1;           // of a run
   bool compares = false;  // with data; then gradients go on to the input
   bool gradients = false;
+  bool outputs = false;  // the last layer's, where no product computes the likelihood
 };
 
 // Networks side by side, one launch per product, with a room of their own. E is __half if halves suit (`suits_halves`),
@@ -112,7 +113,8 @@ class ProductPath {
       const Layer& layer = net.layer[l];
       const bool last = l + 1 == net.depth;
       if (!last) array(room.value[l], shape.rows, layer.outputs);
-      if (shape.gradients && (!last || shape.compares)) array(room.delta[l], shape.rows, layer.outputs);
+      if ((shape.gradients && (!last || shape.compares)) || (last && shape.outputs))
+        array(room.delta[l], shape.rows, layer.outputs);
       if (shape.gradients && (l > 0 || shape.compares)) array(room.along[l], layer.inputs, layer.outputs);
       if (l == 0)
         array(room.first_across, layer.outputs, layer.inputs);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hone/engine/cuda/device/copy.cuh"
-#include "hone/engine/cuda/product/epilogue.cuh"
+#include "hone/engine/cuda/product/product.cuh"
 
 namespace hone::cuda {
 

@@ -6,12 +6,33 @@
 
 namespace hone::cuda {
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-
 // Where q's draws of a cluster lie, (chain, D), if another kernel made them.
 __device__ inline const double* draws_of(const Space& space, int run, int first) {
   return space.of(space.z0, run) + static_cast<std::size_t>(first) * space.latent;
 }
+
+// A block that carries chains: what it computes with. `first`: its first chain, of the run's.
+class ChainBlock {
+ public:
+  __device__ ChainBlock(const Space& space, const RefinementSpec& spec, char* shared, int run, int first)
+      : space_(space), spec_(spec), shared_(shared), run_(run), first_(first) {}
+  __device__ int first() const { return first_; }
+
+ protected:
+  __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
+  template <class T>
+  __device__ __forceinline__ T* shared(int place) const {
+    return reinterpret_cast<T*>(shared_ + place);
+  }
+  __device__ int g() const { return lane_ / 4; }  // of a product's fragments
+  __device__ int t() const { return lane_ % 4; }
+
+  const Space& space_;
+  const RefinementSpec& spec_;
+  char* shared_;
+  int run_, first_;
+  int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+};
 
 // Carries the chains of a cluster, or of each of its blocks, through a whole refinement. A block moves all chains that
 // it has (blocks that share chains get the same bits), with one warp per chain or per several chains and one lane per
@@ -27,13 +48,13 @@ __device__ inline const double* draws_of(const Space& space, int run, int first)
 //   gradient(chain, d)                       ∇ log p(x | z), of all blocks
 //   log_likelihood_part(chain, i)            the value's parts, i < 16, which add up
 template <class Decoder>
-class Refinement {
+class Refinement : ChainBlock {
  public:
   static constexpr int NC = Decoder::NC, warps = Decoder::block_warps;
 
   __device__ Refinement(Decoder& decoder, const Space& space, const RefinementSpec& spec, char* shared, int run,
                         int first)
-      : decoder_(decoder), space_(space), spec_(spec), run_(run), first_(first), shared_(shared) {}
+      : ChainBlock(space, spec, shared, run, first), decoder_(decoder) {}
 
   // Starts from the draws (chain, D). `stay`: makes no step. At the end all blocks of a cluster have met, and what they
   // wrote before the last pass (`stay`: the first) is visible.
@@ -77,11 +98,10 @@ class Refinement {
   }
 
  private:
-  __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
   __device__ int point(int chain, int d) const { return chain * Decoder::most_dims + d; }
   __device__ __forceinline__ decltype(auto) at() const { return decoder_.places(); }
-  __device__ double* doubles(int place) const { return reinterpret_cast<double*>(shared_ + place); }
-  __device__ int* ints(int place) const { return reinterpret_cast<int*>(shared_ + place); }
+  __device__ double* doubles(int place) const { return shared<double>(place); }
+  __device__ int* ints(int place) const { return shared<int>(place); }
   __device__ double& epsilon(int step) const { return doubles(at().epsilon)[step & 1]; }  // of a step: two in turn
   template <class F>  // f(chain) for the chains of a warp that begins with `first`
   static __device__ __forceinline__ void each_chain(int first, F f) {
@@ -94,7 +114,6 @@ class Refinement {
   }
   template <class F>  // f(d) for the lane's dimensions
   __device__ __forceinline__ void each_dimension(F f) const {
-#pragma unroll
     for (int i = 0; i < (Decoder::most_dims + 31) / 32; ++i)
       if (const int d = here_only(lane_) + 32 * i; d < space_.latent) f(d);
   }
@@ -193,7 +212,6 @@ class Refinement {
   }
   __device__ __forceinline__ void move_to(int chain, int first, const double (&momentum)[together],
                                           const double (&position)[together]) {
-#pragma unroll
     for (int k = 0; k < together; ++k) {
       const int d = first + k, i = point(chain, d);
       if (d >= space_.latent) break;
@@ -206,7 +224,6 @@ class Refinement {
     const double eps = epsilon(step);
     each_group(mover, [&](int first) {
       double momentum[together], position[together];
-#pragma unroll
       for (int k = 0; k < together; ++k) {
         const int i = point(chain, first + k);
         const Leap leap(doubles(at().z)[i], doubles(at().drawn)[i], doubles(at().gradient)[i], 0.5 * eps, eps);
@@ -225,7 +242,6 @@ class Refinement {
     const double eps = epsilon(step);
     each_group(mover, [&](int first) {
       double momentum[together], next[together];
-#pragma unroll
       for (int k = 0; k < together; ++k) {
         const int i = point(chain, first + k);
         const double position = doubles(at().position)[i], gradient = decoder_.gradient(chain, first + k) - position;
@@ -263,7 +279,7 @@ class Refinement {
     const bool moves = decision.moves(), counts = decision.counts();
     if (lane_ == 0) {  // the last chain of the block tells the other clusters
       const unsigned mine = 1u << 16 | static_cast<unsigned>(counts) << 8 | static_cast<unsigned>(moves);
-      const unsigned before = NC == 1 ? 0 : atomicAdd(reinterpret_cast<unsigned*>(shared_ + at().counts), mine);
+      const unsigned before = NC == 1 ? 0 : atomicAdd(shared<unsigned>(at().counts), mine);
       if (before + mine >> 16 == NC) arrive(step, before + mine);
     }
     __syncwarp();
@@ -281,7 +297,7 @@ class Refinement {
   }
   // If step sizes adapt inside a refinement, each cluster of the run reports how many proposals it accepted …
   __device__ void arrive(int step, unsigned counts) {
-    *reinterpret_cast<unsigned*>(shared_ + at().counts) = 0;
+    *ints(at().counts) = 0;
     if (!adapts(step) || decoder_.rank() != 0) return;
     const unsigned long long accepted = counts & 0xFF, proposals = counts >> 8 & 0xFF;
     atomicAdd(space_.of(space_.meeting, run_) + step, (1ull << 40) + (proposals << 20) + accepted);
@@ -361,13 +377,6 @@ class Refinement {
   }
 
   Decoder& decoder_;
-  const Space& space_;
-  const RefinementSpec& spec_;
-  int run_, first_;
-  char* shared_;
-  const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 };
-
-#endif
 
 }  // namespace hone::cuda

@@ -10,18 +10,7 @@ namespace hone::cuda {
 
 // A whole refinement as one kernel: value and gradient at z0, all HMC steps with their Metropolis decisions and, in the
 // authors' mode, the step size's adaptation, and the pass through the decoder for the model's gradient. With weights in
-// registers it may also compute what comes before and after (`Surroundings`).
-//
-// A cluster of blocks carries some chains through everything, and its blocks hold the decoder's weights all the time.
-// With two hidden layers a gradient takes these steps:
-//   h_0 = act(W_0ᵀ z + b)           every block
-//   h_1 slice → all blocks          one meeting of the cluster
-//   residual of the pixel slice, d = W_2 r: partial sums for all units of h_1
-//   partial sums → their owners, deltas, partial sums for the layer below; one meeting
-//   act'(h_0) ⊙ partial, then W_0 times that: a partial ∇_z, since act' is known to all; → all; one meeting
-// All blocks of a cluster then move its chains, with the same bits. If there are enough chains for the whole device, a
-// block alone is faster, since blocks exchange nothing (streamed_decoder.cuh). Without hidden layers, every block has
-// all weights in its registers and chains of its own (one_layer_decoder.cuh): clusters are for the encoder only.
+// registers it may also compute what comes before and after (`Surroundings`). The kinds: docs/cuda.md.
 
 // Where the chains of a cluster keep their state: points are (chain, D).
 struct ChainPlaces {
@@ -49,10 +38,8 @@ struct ChainPlaces {
   }
 };
 
-// How refinements are executed: one kernel per refinement if the decoder fits, with weights in the registers of a
-// cluster or, for many chains, streaming past a single block, whichever suits the batch and the number of runs;
-// otherwise one kernel per product. The one kernel takes weights as halves, ReLUs, a Bernoulli likelihood, and sizes
-// within those of TwoHiddenLayers, NoHiddenLayers or StreamedShape.
+// How refinements are executed: one kernel per refinement, if the decoder suits halves and one of TwoHiddenLayers,
+// NoHiddenLayers and StreamedShape holds it; otherwise one kernel per product.
 enum class PathKind { chosen, registers, streamed, products };
 
 struct RefinementPlan {

@@ -21,7 +21,9 @@ __global__ void draw(Space space) {
     const Draw answer(space.of(space.raw_mean, run)[j], space.of(space.raw_sd, run)[j],
                       space.of(space.noise, run)[column * space.latent + d]);
     answer.place(space, run, column, d);
-    answer.begin_chain(space, run, column, d);
+    const ChainArrays chains = space.chains.of(run);
+    chains.z[column * space.latent + d] = answer.z;
+    chains.input[j] = static_cast<float>(answer.z);
   }
 }
 
@@ -38,15 +40,6 @@ __global__ void settle(Space space) {
   if (c.lane != 0) return;
   space.of(space.alive, c.run_index)[c.index] = alive;
   space.of(space.log_p0, c.run_index)[c.index] = alive ? *c.value : 0;
-}
-
-// Fills a local control variate with what all data had in common.
-__global__ void spread_baselines(Space space) {
-  const int run = static_cast<int>(blockIdx.y);
-  const int n = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (n >= space.data) return;
-  for (int term = 0; term < 2; ++term)
-    if (space.baseline[term]) space.of(space.baseline[term], run)[n] = space.of(space.state, run)->shared[term];
 }
 
 // From where earlier kernels have put everything.
@@ -154,27 +147,16 @@ UpdateSpec Launches::update() const {
 
 void Launches::prepare(const Space& space) const { launch_prepare(space, update(), plan_.runs, queue_); }
 
-void Launches::spread_baselines() const {
-  const Space& space = memory_.space();
-  launch(cuda::spread_baselines, threads_for(space.data, plan_.runs), queue_, "spreading the control variate", space);
-}
-
 template <class Networks>
 void Launches::refine_by(const Networks& decoder, const Space& space) const {
   const RefineConfig& refine = plan_.config.refine;
   const ChainArrays& chains = space.chains;
   const int batch = plan_.config.batch, runs = plan_.runs;
-  const Comparison data{.density = plan_.config.model.density(),
-                        .x = space.x,
-                        .ldx = space.ld_pixels,
-                        .rows_per_datum = 1,
-                        .alive = nullptr,
-                        .partial = nullptr,
-                        .residuals = true};
+  const ModelConfig& model = plan_.config.model;
+  Comparison data{.density = model.density(), .x = space.x, .ldx = space.ld_pixels, .categories = model.categories};
   const auto gradient = [&](bool value) {
-    Comparison wanted = data;
-    if (value) wanted.partial = chains.partial;
-    decoder.compute_gradient(batch, wanted, chains.likelihood_gradient, chains.ld);
+    data.partial = value ? chains.partial : nullptr;
+    decoder.compute_gradient(batch, data, chains.likelihood_gradient, chains.ld);
   };
   decoder.prepare();
   gradient(true);
@@ -187,9 +169,9 @@ void Launches::refine_by(const Networks& decoder, const Space& space) const {
     launch_step(chains, step, runs, queue_, gradient);
   }
   launch_place(chains, space.alive, runs, queue_);
-  Comparison last = data;
-  last.alive = space.alive;
-  decoder.compare(batch, last);
+  data.partial = nullptr;
+  data.alive = space.alive;
+  decoder.compare(batch, data);
   decoder.backward(batch);
   decoder.record(batch);
 }

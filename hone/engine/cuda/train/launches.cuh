@@ -13,7 +13,6 @@ class Launches {
   void prepare(const Space& space) const;  // the first of some iterations
   // An iteration that is prepared in `space`; it prepares the one that follows it in `next` (null: none).
   void iterate(const Space& space, const Space* next) const;
-  void spread_baselines() const;                                      // of all runs, from what all data share
   void refine_alone(const Space& space) const { refine(space, {}); }  // from where the chains stand
 
  private:

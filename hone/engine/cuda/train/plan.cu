@@ -1,5 +1,7 @@
 #include "hone/engine/cuda/train/plan.cuh"
 
+#include "hone/latent/likelihoods.hpp"
+
 namespace hone::cuda {
 namespace {
 
@@ -89,7 +91,8 @@ TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::
   const int pixels = train.dimension();
   const Math math = config.precision == Precision::float32 ? Math::fp32 : Math::tf32;
   const PaddedParameters padded(tensors);
-  const Net decoder = net_of(padded, "decoder", model.latent, model.hidden, pixels, model.activation);
+  const int outputs = outputs_of(model.density(), {pixels, model.categories});
+  const Net decoder = net_of(padded, "decoder", model.latent, model.hidden, outputs, model.activation);
   const Net encoder = net_of(padded, "mean", pixels, model.encoder_hidden, model.latent, model.activation);
   const Choice choice =
       choose_refinement({decoder, model.density(), math, config.objective->refines()}, config.batch, runs, options);

@@ -4,6 +4,7 @@
 
 #include "hone/engine/cuda/refinement/registers/register_refinement.cuh"
 #include "hone/engine/cuda/refinement/streamed/streamed_refinement.cuh"
+#include "hone/latent/likelihoods.hpp"
 
 namespace hone::cuda {
 namespace {
@@ -23,7 +24,7 @@ class Placing {
     place_iteration(s);
     s.packed = arena_.take<uint4>(std::max(packed_size(plan_.decoder), streamed_size(plan_.decoder)));
     place_baselines(s);
-    s.chains.place(arena_, s.batch, s.latent, s.ld_latent, Comparison::parts(plan_.pixels));
+    s.chains.place(arena_, s.batch, s.latent, s.ld_latent, Comparison::parts(plan_.decoder.outputs()));
     s.chains.constant = s.constant;
     const auto take = [&](std::size_t bytes) { return arena_.take<char>(bytes); };
     if (!plan_.refinement)
@@ -126,7 +127,7 @@ RunMemory::RunMemory(const TrainPlan& plan, const Model<float>& model, const Dat
   }
   const PointData all = load_points(model, train, 0, train.size(), train.dimension());
   values_ = Memory<float>(all.x);
-  if (plan.config.model.density() == Density::poisson) constants_ = Memory<double>(all.constant);
+  if (facts_of(plan.config.model.density()).counts) constants_ = Memory<double>(all.constant);
 }
 
 DataView RunMemory::data() const {

@@ -40,11 +40,20 @@ void Trainer::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
   };
   const std::uint32_t usual = iterations;  // as many will be wanted next time, perhaps
   while (iterations > 0) {
-    if (local && iteration_ == until) launches_.spread_baselines();
+    if (local && iteration_ == until) spread_baselines();
     const std::uint32_t count = size_of_chunk(iteration_, iterations);
     iterations -= count;
     train_chunk(count, size_of_chunk(iteration_ + count, iterations > 0 ? iterations : usual), metrics);
   }
+}
+
+void Trainer::spread_baselines() {
+  const Space& space = memory_.space();
+  for (int run = 0; run < plan_.runs; ++run)
+    for (int term = 0; term < 2; ++term)
+      if (space.baseline[term])
+        copy_to(memory_.of(space.baseline[term], run), std::vector<double>(plan_.data, memory_.state(run).shared[term]),
+                "spreading the control variate");
 }
 
 void Trainer::train_chunk(std::uint32_t count, std::uint32_t next, std::span<TrainMetrics> metrics) {

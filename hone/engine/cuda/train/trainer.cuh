@@ -27,6 +27,7 @@ class Trainer {
 
  private:
   Graph recorded(int iterations) const;
+  void spread_baselines();  // local control variates begin with what all data had in common
   void train_chunk(std::uint32_t count, std::uint32_t next, std::span<TrainMetrics> metrics);  // next: how many follow
   const std::vector<int>& minibatches_from(std::uint32_t first, std::uint32_t count);
   std::string add_metrics(int run, std::span<const MetricsRow> rows, TrainMetrics& metrics);  // what ended the run

@@ -38,9 +38,7 @@ class Strip {
    public:
     __device__ __forceinline__ Rows(int batch, const int* minibatch, const int* next_minibatch, int row0)
         : lists_{minibatch, next_minibatch} {
-#pragma unroll
       for (int which = 0; which < 2; ++which)
-#pragma unroll
         for (int i = 0; i < times; ++i) {
           const int row = first() + i * together;
           const bool there = lists_[which] && row < rows_at_once && row0 + row < batch;
@@ -57,9 +55,7 @@ class Strip {
   };
   __device__ __forceinline__ void begin_bits(const Rows& rows) const {
     const int word = static_cast<int>(threadIdx.x) % words;
-#pragma unroll
     for (int which = 0; which < 2; ++which)
-#pragma unroll
       for (int i = 0; i < Rows::times; ++i) {
         const int row = Rows::first() + i * Rows::together, datum = rows.datum_[which][i];
         if (!rows.lists_[which] || row >= bits_rows) continue;
@@ -92,19 +88,10 @@ class Strip {
         const unsigned* word = half_words(0) + 2 * bits_stride * k + warp_;
         const FourBits x[2] = {{word[0], g_}, {word[2 * bits_stride * 4], g_}};
         const float* b = dy_ + k * stride + g_;
-        Operand<math, 2> right[2];
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          right[j].set(0, b[8 * j]);
-          right[j].set(1, b[4 * stride + 8 * j]);
-        }
-#pragma unroll
+        const Operand<math, 2> right[2] = {Operand<math, 2>(b[0], b[4 * stride]),
+                                           Operand<math, 2>(b[8], b[4 * stride + 8])};
         for (int i = 0; i < 2; ++i) {
-          Operand<math, 4> left;
-          left.set(0, x[0][2 * i]);
-          left.set(1, x[0][2 * i + 1]);
-          left.set(2, x[1][2 * i]);
-          left.set(3, x[1][2 * i + 1]);
+          const Operand<math, 4> left(x[0][2 * i], x[0][2 * i + 1], x[1][2 * i], x[1][2 * i + 1]);
           multiply_add<math>(c[i][0], left, right[0]);
           multiply_add<math>(c[i][1], left, right[1]);
         }
@@ -114,9 +101,7 @@ class Strip {
       begin_bits(Rows(space_.batch, minibatch, nullptr, row0 + rows_at_once));
     }
     if (warp_ < 2 * task_.words)
-#pragma unroll
       for (int i = 0; i < 2; ++i)
-#pragma unroll
         for (int j = 0; j < 2; ++j) {
           float* to = gradient_ + (32 * warp_ + 16 * i + g_) * gradient_stride + 8 * j + 2 * t_;
           *reinterpret_cast<float2*>(to) = make_float2(0.5f * c[i][j][0], 0.5f * c[i][j][1]);
@@ -157,29 +142,15 @@ class Strip {
           const unsigned both[2] = {word[w], word[16 * bits_stride + w]};  // of rows
           const FourBits x[2][2] = {{{both[0], t_}, {both[0], t_ + 4}}, {{both[1], t_}, {both[1], t_ + 4}}};
           float b[2][8];
-#pragma unroll
           for (int i = 0; i < 4; ++i)
             reinterpret_cast<float4*>(b[i / 2])[i % 2] =
                 reinterpret_cast<const float4*>(by_unit_ + (8 * (i / 2) + g_) * unit_stride + 32 * w + 8 * t_)[i % 2];
-#pragma unroll
           for (int s = 0; s < 4; ++s) {
-            Operand<math, 4> left;
-            left.set(0, x[0][0][s]);
-            left.set(1, x[1][0][s]);
-            left.set(2, x[0][1][s]);
-            left.set(3, x[1][1][s]);
-#pragma unroll
-            for (int j = 0; j < 2; ++j) {
-              Operand<math, 2> right;
-              right.set(0, b[j][2 * s]);
-              right.set(1, b[j][2 * s + 1]);
-              multiply_add<math>(c[j], left, right);
-            }
+            const Operand<math, 4> left(x[0][0][s], x[1][0][s], x[0][1][s], x[1][1][s]);
+            for (int j = 0; j < 2; ++j) multiply_add<math>(c[j], left, Operand<math, 2>(b[j][2 * s], b[j][2 * s + 1]));
           }
         }
-#pragma unroll
         for (int j = 0; j < 2; ++j)
-#pragma unroll
           for (int h = 0; h < 2; ++h) {
             const int unit = 8 * j + 2 * t_, r = row0 + row + 8 * h;
             if (r < space_.batch && row + 8 * h < rows_at_once && task_.col0 + unit < task_.ld)

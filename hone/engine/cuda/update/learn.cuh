@@ -74,7 +74,6 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
                              chains.acceptance[c],
                              static_cast<double>(chains.proposals[c]),
                              static_cast<double>(chains.nonfinite[c])};
-#pragma unroll
     for (int i = 0; i < 6; ++i) sum[i] += terms[0] > 0 ? terms[i] : 0;
   }
   warp_sums(sum);

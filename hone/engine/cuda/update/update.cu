@@ -41,23 +41,16 @@ __device__ __forceinline__ void sum_gradient(const UpdateTask& task, const Space
 #pragma unroll 1
     for (int k = t; k < rows; k += 8) {
       const float *a = x + k * stride + m0 + g, *b = dy + k * stride + n0 + g;
-      Operand<math, 4> left;
-      left.set(0, rounded<math>(a[0]));
-      left.set(1, rounded<math>(a[8]));
-      left.set(2, rounded<math>(a[4 * stride]));
-      left.set(3, rounded<math>(a[4 * stride + 8]));
-#pragma unroll
+      const Operand<math, 4> left(rounded<math>(a[0]), rounded<math>(a[8]), rounded<math>(a[4 * stride]),
+                                  rounded<math>(a[4 * stride + 8]));
       for (int j = 0; j < tiles; ++j) {
-        Operand<math, 2> right;
-        right.set(0, rounded<math>(b[8 * j]));
-        right.set(1, rounded<math>(b[4 * stride + 8 * j]));
+        const Operand<math, 2> right(rounded<math>(b[8 * j]), rounded<math>(b[4 * stride + 8 * j]));
         multiply_add<math>(c[j], left, right);
       }
     }
     __syncthreads();
   }
   float* to = shared + (m0 + g) * stride + n0 + 2 * t;
-#pragma unroll
   for (int j = 0; j < tiles; ++j) {
     *reinterpret_cast<float2*>(to + 8 * j) = make_float2(c[j][0], c[j][1]);
     *reinterpret_cast<float2*>(to + 8 * stride + 8 * j) = make_float2(c[j][2], c[j][3]);

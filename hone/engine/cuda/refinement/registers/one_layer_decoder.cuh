@@ -7,25 +7,19 @@ namespace hone::cuda {
 
 // Where a block keeps what is not in registers; z as halves in the order in which the product reads it.
 template <int NC>
-struct OneLayerPlaces {
+struct OneLayerPlaces : Places {
   using Shape = NoHiddenLayers;
   static constexpr int dims = 16 * Shape::latent_tiles, pixels = 16 * Shape::pixel_tiles;
-  int input = 0, vectors = 0, sums = 0, values = 0, fragments = 0, bytes = 0;
-
-  __host__ __device__ constexpr OneLayerPlaces() {
-    Places places;
-    input = places.take<unsigned>(NC * dims / 2);
-    vectors = places.take<float>((1 + NC) * pixels);  // biases, data: on their way to registers
-    sums = places.take<float>(warps * NC * dims);
-    values = places.take<double>(warps * NC);
-    fragments = places.take<uint4>(threads * Shape::in_shared);
-    bytes = places.bytes();
-  }
   static constexpr bool keeps_first = NC == 1;
-  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, NC, dims, keeps_first}; }
-};
+  int input = take<unsigned>(NC * dims / 2);
+  int vectors = take<float>((1 + NC) * pixels);  // biases, data: on their way to registers
+  int sums = take<float>(warps * NC * dims);
+  int values = take<double>(warps * NC);
+  int fragments = take<uint4>(threads * Shape::in_shared);
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  __host__ __device__ constexpr OneLayerPlaces() {}
+  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes(), NC, dims, keeps_first}; }
+};
 
 // A Bernoulli decoder without hidden layers, as a whole in each block of a cluster, with one or two chains of the
 // block's own. A warp has some tiles of pixels. The product forward has eight columns: chain n is in columns n, n + NC
@@ -34,7 +28,7 @@ struct OneLayerPlaces {
 // residuals in pairs of halves, adds up its few pixels, and a last product, with ones, adds up lanes. What a warp finds
 // for all dimensions of z is a part of the sum over all warps.
 template <int NC_>
-class OneLayerDecoder {
+class OneLayerDecoder : public ChainBlock {
   using Shape = NoHiddenLayers;
 
  public:
@@ -43,19 +37,14 @@ class OneLayerDecoder {
 
   // `cluster_first`: the first chain of the cluster
   __device__ OneLayerDecoder(const Space& space, const RefinementSpec& spec, char* shared, int run, int cluster_first)
-      : space_(space),
-        spec_(spec),
-        shared_(shared),
-        run_(run),
-        first_(cluster_first + NC * static_cast<int>(cooperative_groups::this_cluster().block_rank())) {}
+      : ChainBlock(space, spec, shared, run, cluster_first + NC * block_rank()) {}
 
   static __device__ constexpr int rank() { return 0; }  // no other block has its chains
-  __device__ int first() const { return first_; }
   static __device__ constexpr ChainPlaces places() { return at().chains(); }
 
   __device__ void set_up() {
     static_assert(NC * most_dims / 2 <= threads);
-    if (threadIdx.x < NC * most_dims / 2) reinterpret_cast<unsigned*>(shared_ + at().input)[threadIdx.x] = 0;
+    if (threadIdx.x < NC * most_dims / 2) shared<unsigned>(at().input)[threadIdx.x] = 0;
   }
   __device__ void load() {
     begin_vectors();
@@ -78,8 +67,7 @@ class OneLayerDecoder {
 
   __device__ __forceinline__ void set_input(int chain, int d, float z) {  // (chain, t, two words of each tile)
     const int word = (4 * chain + d % 8 / 2) * 2 * latent_tiles + d / 8;
-    reinterpret_cast<unsigned short*>(shared_ + at().input)[2 * word + d % 2] =
-        static_cast<unsigned short>(packed(z, z));
+    shared<unsigned short>(at().input)[2 * word + d % 2] = static_cast<unsigned short>(packed(z, z));
   }
   template <bool records>
   __device__ void evaluate(bool wants_value, const double* value) {
@@ -91,20 +79,16 @@ class OneLayerDecoder {
     Sums a[slots] = {};
     has_extra ? multiply<true>(a, extra, wide) : multiply<false>(a, extra, wide);
     Sums mine = a[0];
-#pragma unroll
     for (int i = 1; i < slots; ++i) mine = either(t() == i, a[i], mine);
     float sums[2] = {};
     const Pixels r = compare<records>(mine, wants_value, sums, value);
     if (wants_value) add_values(sums);
     if (records && !wants_value) return;
-#pragma unroll
     for (int chain = 0; chain < NC; ++chain) {
       LaneGradients gradients = {};
       const auto residuals = [&](int slot) { return __shfl_sync(0xFFFFFFFFu, r.of[chain], 4 * g() + slot); };
-#pragma unroll
       for (int i = 0; i < own_tiles; ++i) {
         const unsigned both = residuals(i);
-#pragma unroll
         for (int l = 0; l < latent_tiles; ++l)
           add_gradient(gradients[l], weights_[latent_tiles * i + l], both, wide || l + 1 < latent_tiles);
       }
@@ -112,9 +96,7 @@ class OneLayerDecoder {
         const unsigned both = residuals(own_tiles);
         __half2 gradient[2] = {};
         add_gradient(gradient, extra[warp_ % latent_tiles * 32], both, true);
-#pragma unroll
         for (int l = 0; l < latent_tiles; ++l)
-#pragma unroll
           for (int j = 0; j < 2; ++j)
             gradients[l][j] = __hadd2(gradients[l][j], warp_ % latent_tiles == l ? gradient[j] : as_half2(0));
       }
@@ -123,16 +105,14 @@ class OneLayerDecoder {
     __syncthreads();
   }
   __device__ __forceinline__ double gradient(int chain, int d) const {
-    const float* part = floats(at().sums) + chain * most_dims + d;
+    const float* part = shared<float>(at().sums) + chain * most_dims + d;
     float sums[4];  // at a time
-#pragma unroll
     for (int warp = 0; warp < 4; ++warp) sums[warp] = part[warp * NC * most_dims];
-#pragma unroll
     for (int warp = 4; warp < warps; ++warp) sums[warp % 4] += part[warp * NC * most_dims];
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
   __device__ __forceinline__ double log_likelihood_part(int chain, int part) const {
-    return reinterpret_cast<const double*>(shared_ + at().values)[part * NC + chain];
+    return shared<double>(at().values)[part * NC + chain];
   }
 
  private:
@@ -140,14 +120,10 @@ class OneLayerDecoder {
   static_assert(NC <= 2 && slots == 4);  // lanes t = 0 … 3 know the same chains: they share out the tiles' slots
 
   static __host__ __device__ constexpr OneLayerPlaces<NC> at() { return {}; }
-  __device__ float* floats(int place) const { return reinterpret_cast<float*>(shared_ + place); }
-  __device__ Fragment* resident() const { return reinterpret_cast<Fragment*>(shared_ + at().fragments); }
+  __device__ Fragment* resident() const { return shared<Fragment>(at().fragments); }
   __device__ const Fragment* packed_weights() const {
     return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_));
   }
-  __device__ int g() const { return lane_ / 4; }
-  __device__ int t() const { return lane_ % 4; }
-  __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
 
   // A warp's slots are its own tiles and, for four warps each, one of the rest, of which a warp goes back to one tile
   // of dimensions.
@@ -162,23 +138,18 @@ class OneLayerDecoder {
   __device__ __forceinline__ void multiply(Sums (&a)[slots], const Fragment* extra, bool wide) const {
     constexpr int last = latent_tiles - 1;
     uint2 z[latent_tiles];
-    const auto* input =
-        reinterpret_cast<const uint4*>(shared_ + at().input) + (4 * (g() % NC) + t()) * latent_tiles / 2;
-#pragma unroll
+    const uint4* input = shared<uint4>(at().input) + (4 * (g() % NC) + t()) * latent_tiles / 2;
     for (int l = 0; l < latent_tiles; l += 2) {
       const uint4 both = input[l / 2];
       z[l] = {both.x, both.y};
       z[l + 1] = {both.z, both.w};
     }
-#pragma unroll
     for (int l = 0; l < last; ++l) {
       if constexpr (with_extra) multiply_add(a[own_tiles], extra[32 * l], z[l]);
-#pragma unroll
       for (int i = 0; i < own_tiles; ++i) multiply_add(a[i], weights_[latent_tiles * i + l], z[l]);
     }
     const auto finish = [&](auto multiply_last) {
       if constexpr (with_extra) multiply_last(a[own_tiles], extra[32 * last]);
-#pragma unroll
       for (int i = 0; i < own_tiles; ++i) multiply_last(a[i], weights_[latent_tiles * i + last]);
     };
     if (wide)
@@ -193,7 +164,7 @@ class OneLayerDecoder {
     const float* x = space_.of(space_.x, run_) + static_cast<std::size_t>(first_) * space_.ld_pixels;
 #pragma unroll 1
     for (int i = threadIdx.x; i < at().pixels; i += threads) {
-      float* to = floats(at().vectors) + i;
+      float* to = shared<float>(at().vectors) + i;
       const bool there = i < layer.outputs;
       there&& layer.has_bias ? copy_async(to, bias + i) : void(*to = there ? 0 : never);
 #pragma unroll 1
@@ -207,10 +178,9 @@ class OneLayerDecoder {
   __device__ void take_vectors() {
     __syncthreads();
     const auto two = [&](int row) {
-      return reinterpret_cast<const float2*>(floats(at().vectors) + row * at().pixels)[8 * lane_tile() + g()];
+      return shared<float2>(at().vectors + row * at().pixels * 4)[8 * lane_tile() + g()];
     };
     bias_ = two(0);
-#pragma unroll
     for (int chain = 0; chain < NC; ++chain) x_[chain] = two(1 + chain);
     __syncthreads();
   }
@@ -223,7 +193,6 @@ class OneLayerDecoder {
                                             const double* value) const {
     const bool counts = t() < own_tiles || warp_ % latent_tiles == 0;  // no other warp has the same
     Pixels result;
-#pragma unroll
     for (int chain = 0; chain < NC; ++chain) {
       const float2 x = x_[chain];
       const float low = (chain == 0 ? a.x : a.y) + bias_.x, high = (chain == 0 ? a.z : a.w) + bias_.y;
@@ -258,11 +227,9 @@ class OneLayerDecoder {
     return {pick(a.x, b.x), pick(a.y, b.y), pick(a.z, b.z), pick(a.w, b.w)};
   }
   __device__ __forceinline__ void add_values(float (&sums)[2]) const {
-#pragma unroll
     for (int chain = 0; chain < NC; ++chain) {
-#pragma unroll
       for (int offset = 1; offset < 32; offset *= 2) sums[chain] += __shfl_xor_sync(0xFFFFFFFFu, sums[chain], offset);
-      if (lane_ == 0) reinterpret_cast<double*>(shared_ + at().values)[warp_ * NC + chain] = sums[chain];
+      if (lane_ == 0) shared<double>(at().values)[warp_ * NC + chain] = sums[chain];
     }
   }
   // What a tile's pixels add to the lane's sums over its own: of dimensions 16 l + 8 j + 2 t and the next.
@@ -278,27 +245,18 @@ class OneLayerDecoder {
   // and the next: 2 lane, 2 lane + 1.
   __device__ __forceinline__ void send_gradients(const LaneGradients& gradients, int chain) const {
     Sums c[2] = {};
-#pragma unroll
     for (int l = 0; l < latent_tiles; ++l) {
       constexpr unsigned ones = 0x3C003C00;
       const unsigned row[4] = {g() == 2 * l ? ones : 0, 0, g() == 2 * l + 1 ? ones : 0, 0};
       const auto word = [&](int j) { return transposed(*reinterpret_cast<const unsigned*>(&gradients[l][j])); };
       mma_halves(c[l % 2], row, word(0), word(1));
     }
-    reinterpret_cast<float2*>(floats(at().sums) + (warp_ * NC + chain) * most_dims)[lane_] =
+    reinterpret_cast<float2*>(shared<float>(at().sums) + (warp_ * NC + chain) * most_dims)[lane_] =
         make_float2(c[0].x + c[1].x, c[0].y + c[1].y);
   }
-
-  const Space& space_;
-  const RefinementSpec& spec_;
-  char* shared_;
-  int run_, first_;
-  int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 
   Fragment weights_[Shape::own];  // (slot, tile of dimensions)
   float2 bias_, x_[NC];           // of the lane's two pixels
 };
-
-#endif
 
 }  // namespace hone::cuda

@@ -1,18 +1,70 @@
 #pragma once
 
 #include "hone/engine/cuda/refinement/refinement.cuh"
-#include "hone/engine/cuda/refinement/registers/register_places.cuh"
+#include "hone/engine/cuda/refinement/registers/register_weights.cuh"
 
 namespace hone::cuda {
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+enum RegisterBox { second_box, sums_box, delta_box, gradient_box, box_count = gradient_box + 2 };  // two gradients
+
+// Where a block keeps what is not in registers. Activations and deltas lie as fragments, two words of two halves per
+// lane, tile after tile for 8 chains, then for the next 8: a product reads its tile at once, without conflicts of
+// banks.
+template <int NT>
+struct RegisterPlaces : Places {
+  using Shape = TwoHiddenLayers;
+  static constexpr int NC = 8 * NT, dims = 16;
+  static constexpr bool keeps_first = NT == 1;
+  int input = take<uint2>(32 * NT);
+  int first = take<uint2>(32 * NT * Shape::first_tiles);
+  int second = take<uint2>(32 * NT * Shape::second_tiles);
+  int mask = take<uint2>(32 * NT * Shape::owned_tiles);
+  int residual = take<uint2>(32 * NT * Shape::pixel_tiles);
+  int delta = take<uint2>(32 * NT * Shape::owned_tiles);
+  int sums = take<float4>(32 * NT * Shape::blocks * Shape::owned_tiles);
+  int parts = take<float4>(32 * NT * Shape::first_tiles);
+  int gradients = take<float>(2 * Shape::blocks * NC * dims);
+  int log_likelihoods = take<double>(2 * Shape::blocks * NC);
+  int partial_values = take<double>(Shape::pixel_tiles * NC);
+  int first_sums = take<float4>(32 * NT * Shape::blocks * Shape::owned_tiles);
+  int boxes = take<unsigned long long>(box_count);
+  int fragments = take<uint4>(threads * Shape::in_shared);
+
+  __host__ __device__ constexpr RegisterPlaces() {}
+  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes(), NC, dims, keeps_first}; }
+};
+
+__device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
+
+// Sums of a warp's product, lane = 4 g + t: (unit 2 g, chain 2 t), (2 g, 2 t + 1), (2 g + 1, 2 t), (2 g + 1, 2 t + 1);
+// as halves: of unit 2 g, of unit 2 g + 1.
+__device__ __forceinline__ uint2 packed(const Sums& c) { return {packed(c.x, c.y), packed(c.z, c.w)}; }
+__device__ __forceinline__ Sums unpacked(uint2 words) {
+  const float2 low = unpacked(words.x), high = unpacked(words.y);
+  return {low.x, low.y, high.x, high.y};
+}
+__device__ __forceinline__ Sums for_all_chains(float2 bias) { return {bias.x, bias.x, bias.y, bias.y}; }
+__device__ __forceinline__ Sums where_positive(uint2 values, const Sums& a) {
+  const Sums h = unpacked(values);
+  return {h.x > 0 ? a.x : 0.0f, h.y > 0 ? a.y : 0.0f, h.z > 0 ? a.z : 0.0f, h.w > 0 ? a.w : 0.0f};
+}
+
+// Results of one product as what the next reads: (g; 2 t, 2 t + 1) → (2 t, 2 t + 1; g), for even and for odd units. So
+// k is there in the order of `by_parity`.
+__device__ __forceinline__ uint2 transposed(uint2 words) { return {transposed(words.x), transposed(words.y)}; }
+
+// Where a tile's word of a pair of units and a chain lies as b, k in order: two words of two halves per lane, tile
+// after tile.
+__device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
+  return (32 * tile + 4 * chain + pair % 4) * 2 + pair / 4;
+}
 
 // A block's part of a Bernoulli decoder with two hidden layers of ReLUs. The weights of the last layer and, forward, of
 // the second lie in registers, as fragments: their products read nothing but activations. The other fragments, which
 // are few, lie in shared memory. A product over all of k is one warp's; but the last one, back to z, follows the one
 // before it in the same warp, and its sums are added up.
 template <int NT>
-class RegisterDecoder {
+class RegisterDecoder : public ChainBlock {
   using Shape = TwoHiddenLayers;
 
  public:
@@ -20,19 +72,14 @@ class RegisterDecoder {
   static constexpr bool keeps_first = RegisterPlaces<NT>::keeps_first;
 
   __device__ RegisterDecoder(const Space& space, const RefinementSpec& spec, char* shared, int run, int first)
-      : space_(space),
-        spec_(spec),
-        shared_(shared),
+      : ChainBlock(space, spec, shared, run, first),
         boxes_(reinterpret_cast<Mailbox*>(shared + at().boxes)),
-        rank_(static_cast<int>(cooperative_groups::this_cluster().block_rank())),
-        run_(run),
-        first_(first) {}
+        rank_(block_rank()) {}
 
   __device__ int rank() const { return rank_; }
-  __device__ int first() const { return first_; }
   static __device__ constexpr ChainPlaces places() { return at().chains(); }
   __device__ void set_up() {  // of shared memory
-    auto* all = reinterpret_cast<float4*>(shared_);
+    auto* all = shared<float4>(0);
     static_assert(at().boxes + box_count * 8 <= at().fragments);
 #pragma unroll 1
     for (int i = threadIdx.x; i < at().boxes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
@@ -60,8 +107,7 @@ class RegisterDecoder {
   }
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const int word = tile_word(chain / 8 + d / 16, d / 2 % 8, chain % 8);
-    reinterpret_cast<unsigned short*>(shared_ + at().input)[2 * word + d % 2] =
-        static_cast<unsigned short>(packed(z, z));
+    shared<unsigned short>(at().input)[2 * word + d % 2] = static_cast<unsigned short>(packed(z, z));
   }
   template <bool records>
   __device__ void evaluate(bool wants_value, const double* value) {
@@ -78,14 +124,13 @@ class RegisterDecoder {
   }
   __device__ __forceinline__ double gradient(int chain, int d) const {
     constexpr int stride = NC * most_dims;
-    const float* gradients = reinterpret_cast<const float*>(shared_ + at().gradients) + (parity_ ^ 1) * blocks * stride;
+    const float* gradients = shared<float>(at().gradients) + (parity_ ^ 1) * blocks * stride;
     float sums[2] = {};  // at a time
-#pragma unroll
     for (int rank = 0; rank < blocks; ++rank) sums[rank % 2] += gradients[rank * stride + chain * most_dims + d];
     return sums[0] + sums[1];
   }
   __device__ __forceinline__ double log_likelihood_part(int chain, int part) const {
-    const auto* parts = reinterpret_cast<const double*>(shared_ + at().log_likelihoods);
+    const double* parts = shared<double>(at().log_likelihoods);
     return part < blocks ? parts[((parity_ ^ 1) * blocks + part) * NC + chain] : 0;
   }
 
@@ -100,32 +145,22 @@ class RegisterDecoder {
     static_assert(NT * owned_tiles <= warps);
     if (warp_ < NT * owned_tiles) do_one(NT == 1 ? 0 : warp_ / owned_tiles, NT == 1 ? warp_ : warp_ % owned_tiles);
   }
-  __device__ __forceinline__ uint2& words(int place, int tile) const {
-    return reinterpret_cast<uint2*>(shared_ + place)[32 * tile + lane_];
-  }
-  __device__ __forceinline__ Sums& sums_at(int place, int tile) const {
-    return reinterpret_cast<Sums*>(shared_ + place)[32 * tile + lane_];
-  }
+  __device__ __forceinline__ uint2& words(int place, int tile) const { return shared<uint2>(place)[32 * tile + lane_]; }
+  __device__ __forceinline__ Sums& sums_at(int place, int tile) const { return shared<Sums>(place)[32 * tile + lane_]; }
   // Σ of tiles first, first + stride …: two sums at a time
   template <int count, int stride>
   __device__ __forceinline__ Sums sum_of_tiles(int place, int first) const {
     Sums c[2] = {sums_at(place, first), sums_at(place, first + stride)};
-#pragma unroll
     for (int i = 2; i < count; ++i) c[i % 2] = c[i % 2] + sums_at(place, first + i * stride);
     return c[0] + c[1];
   }
-  __device__ __forceinline__ Fragment* resident() const {
-    return reinterpret_cast<Fragment*>(shared_ + at().fragments);
-  }
+  __device__ __forceinline__ Fragment* resident() const { return shared<Fragment>(at().fragments); }
   __device__ __forceinline__ Fragment& small(int i) const { return resident()[i * threads + 32 * warp_ + lane_]; }
-  __device__ int g() const { return lane_ / 4; }
-  __device__ int t() const { return lane_ % 4; }
   // What depends on the thread is computed where it is used: weights need the registers.
   __device__ __forceinline__ void forget_addresses() {
     warp_ = here_only(warp_);
     lane_ = here_only(lane_);
   }
-  __device__ bool real(int chain) const { return first_ + chain < space_.batch; }
   __device__ int pixel(int local) const { return Slice(spec_.decoder.layer[last].outputs, blocks, rank_).unit(local); }
   __device__ int owned(int m) const { return blocks * m + rank_; }  // a tile of the second layer
   __device__ float* recorded(float* const (&arrays)[max_layers], int l, int chain, int unit) const {  // of the tape
@@ -156,11 +191,8 @@ class RegisterDecoder {
     const int unit = 16 * (second ? owned(warp_ - Shape::second_warp) : warp_) + 2 * g();
     hidden_bias_ = biases(second ? 1 : 0, unit, unit + 1);
     const float* x = space_.of(space_.x, run_);
-#pragma unroll
     for (int e = 0; e < 2; ++e)
-#pragma unroll
       for (int n = 0; n < NT; ++n)
-#pragma unroll
         for (int other = 0; other < 2; ++other) {
           const int chain = 8 * n + 2 * t() + other;
           x_[n][2 * other + e] =
@@ -176,7 +208,6 @@ class RegisterDecoder {
   template <bool records>
   __device__ void forward_hidden() {
     if (warp_ < first_tiles) {
-#pragma unroll
       for (int n = 0; n < NT; ++n) {
         Sums c = for_all_chains(hidden_bias_);
         multiply_add(c, small(Shape::first_forward), words(at().input, n));
@@ -197,7 +228,6 @@ class RegisterDecoder {
         const uint2 value = packed(rectified(c)), b = transposed(value);
         words(at().mask, n * owned_tiles + m) = value;
         const int place = at().second + ((n * second_tiles + tile) * 32 + lane_) * 8;
-#pragma unroll
         for (int to = 0; to < blocks; ++to) {
           const unsigned remote = remote_address(shared_, to);
           send(remote + place, remote + at().boxes + 8 * second_box, b);
@@ -218,10 +248,8 @@ class RegisterDecoder {
         double sums[2] = {finish<records>(n, 0, c.x, c.z, wants_value, value),
                           finish<records>(n, 1, c.y, c.w, wants_value, value)};
         if (!wants_value) continue;
-        auto* partial = reinterpret_cast<double*>(shared_ + at().partial_values) + warp_ * NC;
-#pragma unroll
+        double* partial = shared<double>(at().partial_values) + warp_ * NC;
         for (int other = 0; other < 2; ++other) {
-#pragma unroll
           for (int offset = 4; offset < 32; offset *= 2)
             sums[other] += __shfl_xor_sync(0xFFFFFFFFu, sums[other], offset);
           if (g() == 0) partial[8 * n + 2 * t() + other] = sums[other];
@@ -238,7 +266,6 @@ class RegisterDecoder {
     const float a[2] = {low, high};
     float r[2];
     double sum = 0;
-#pragma unroll
     for (int e = 0; e < 2; ++e) {
       const float x = x_[n][2 * other + e];
       r[e] = residual<Math::tf32>(Density::bernoulli, a[e], x);
@@ -249,23 +276,19 @@ class RegisterDecoder {
         if (to >= 0 && real(8 * n + chain)) *recorded(spec_.tape.delta, last, 8 * n + chain, to) = r[e];
       }
     }
-    reinterpret_cast<unsigned*>(shared_ + at().residual)[residual_word_ + tile_word(n * pixel_tiles, 0, other)] =
-        packed(r[0], r[1]);
+    shared<unsigned>(at().residual)[residual_word_ + tile_word(n * pixel_tiles, 0, other)] = packed(r[0], r[1]);
     return sum;
   }
   // Pixels → the second layer's sums, to their owners → the first layer's deltas → parts of ∇_z.
   template <bool records>
   __device__ void backward_hidden(bool wants_gradient) {
     if (const int first = warp_ - Shape::back_warp; first >= 0 && first < Shape::back_warps) {
-#pragma unroll
       for (int n = 0; n < NT; ++n) {
         Sums c[Shape::back_tiles];
-#pragma unroll
         for (int i = 0; i < Shape::back_tiles; ++i)
           c[i] = sum_of_products<pixel_tiles, NT>(
               {}, [&](int s) -> Fragment& { return own_[i * pixel_tiles + s]; },
               [&](int s) { return words(at().residual, n * pixel_tiles + s); });
-#pragma unroll
         for (int i = 0; i < Shape::back_tiles; ++i) {
           const int tile = first + i * Shape::back_warps, place = (rank_ * NT + n) * owned_tiles + tile / blocks;
           const unsigned remote = remote_address(shared_, tile % blocks);
@@ -276,7 +299,6 @@ class RegisterDecoder {
     }
     Fragment to_first[owned_tiles], to_z;  // in time
     if (warp_ < first_tiles) {
-#pragma unroll
       for (int m = 0; m < owned_tiles; ++m) to_first[m] = small(Shape::second_back + m);
       to_z = small(Shape::first_back);
     }
@@ -284,7 +306,6 @@ class RegisterDecoder {
     gather_deltas<records>();
     __syncthreads();
     if (warp_ < first_tiles) {
-#pragma unroll
       for (int n = 0; n < NT; ++n) {
         const Sums c =
             where_positive(first_value_[n], sum_of_products<owned_tiles, NT>(
@@ -335,11 +356,10 @@ class RegisterDecoder {
     if (wants_value) {
       const int to = warps - 1 - warp_;  // one block per warp
       if (to < blocks && lane_ < NC) {
-        const auto* partial = reinterpret_cast<const double*>(shared_ + at().partial_values) + lane_;
+        const double* partial = shared<double>(at().partial_values) + lane_;
         double sum = 0;
-#pragma unroll
         for (int tile = 0; tile < pixel_tiles; ++tile) sum += partial[tile * NC];
-        send(reinterpret_cast<double*>(shared_ + at().log_likelihoods) + (parity_ * blocks + rank_) * NC + lane_,
+        send(shared<double>(at().log_likelihoods) + (parity_ * blocks + rank_) * NC + lane_,
              boxes_[gradient_box + parity_], to, sum);
       }
     }
@@ -364,26 +384,19 @@ class RegisterDecoder {
                 high = __shfl_xor_sync(0xFFFFFFFFu, odd ? c.z : c.w, 4);
     const Sums four = odd ? Sums{low, high, c.y, c.w} : Sums{c.x, c.z, low, high};
     if (!places.any) return;
-#pragma unroll
     for (int to = 0; to < blocks; ++to) {
       const unsigned remote = remote_address(shared_, to);
       send(remote + places.at, remote + places.box, four);
     }
   }
 
-  const Space& space_;
-  const RefinementSpec& spec_;
-  char* shared_;
   Mailboxes<box_count> boxes_;
-  int rank_, run_, first_, parity_ = 0;
-  int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+  int rank_, parity_ = 0;
   Fragment own_[Shape::own];
   float2 hidden_bias_, last_bias_;  // of the warp's tile of the first layer, or of the second; of pixels
   float x_[NT][4];
   uint2 first_value_[NT];  // the warp's tile of the first layer
   int residual_word_ = 0;  // where the lane's first residuals lie
 };
-
-#endif
 
 }  // namespace hone::cuda

@@ -20,7 +20,6 @@ namespace {
 // With 8 · NT chains per cluster.
 template <class Shape, int NT>
 using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<NT>, OneLayerPlaces<NT>>;
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 template <class Shape, int NT>
 using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<NT>, OneLayerDecoder<NT>>;
 
@@ -38,7 +37,6 @@ template <class Chain>  // Refinement::Chain
           .value = alive ? chain.value : 0,
           .baseline = {q.baseline[0], q.baseline[1]}};
 }
-#endif
 
 template <class Shape, int NT, bool stay>
 __global__ void __launch_bounds__(threads, 1)
@@ -49,48 +47,42 @@ __global__ void __launch_bounds__(threads, 1)
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
   DecoderOf<Shape, NT> decoder(space, spec, shared, run, first);
   Refinement refinement(decoder, space, spec, shared, run, decoder.first());
-  if constexpr (NT == 1) {
-    static_assert(Shape::blocks == EncoderSplit::blocks);
-    const Surroundings& around = spec.around;
-    const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
-      const int of_cluster = block / Shape::blocks;
-      return EncoderBlock(space, around.encoder, reinterpret_cast<float*>(shared + around.begin), block % Shape::blocks,
-                          of_cluster % spec.clusters * EncoderSplit::rows, first_run + of_cluster / spec.clusters);
-    };
-    auto* draws = reinterpret_cast<double*>(shared + around.draws);
-    if (around.there) {
-      const auto before = encoder(this_block());
-      before.set_up();
-      wait_for_previous();
-      const auto begun = before.begin_encode(around.encode);
-      decoder.set_up();
-      before.note_baselines(around.objective, draws);
-      before.encode(around.encode, begun, draws, [&](auto when) {
-        if constexpr (when == 0)  // there is much of it: before, it would stand in the way
-          decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
-        else if constexpr (stay)  // in a loop of many steps the compiler would lack the registers
-          decoder.load_rest(around.staged);
-      });
-      decoder.template load_staged<stay>(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
-      before.begin_ascend(around.ascend);  // where what the encoder needed was
-    } else {
-      wait_for_previous();
-      decoder.set_up();
-      decoder.load();
-    }
-    refinement.template run<stay>(around.there ? draws + (decoder.first() - first) * space.latent
-                                               : draws_of(space, run, decoder.first()));
-    if (around.there) {
-      const auto after = encoder(this_block());
-      after.ascend(around.ascend, around.objective, [&](int column) {
-        return refined_datum(after.own(draws), refinement.chain(column - decoder.first()));
-      });
-    }
+  const Surroundings& around = spec.around;
+  const auto encodes = [&] { return NT == 1 && around.there; };
+  static_assert(Shape::blocks == EncoderSplit::blocks);
+  const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
+    const int of_cluster = block / Shape::blocks;
+    return EncoderBlock(space, around.encoder, reinterpret_cast<float*>(shared + around.begin), block % Shape::blocks,
+                        of_cluster % spec.clusters * EncoderSplit::rows, first_run + of_cluster / spec.clusters);
+  };
+  auto* draws = reinterpret_cast<double*>(shared + around.draws);
+  if (encodes()) {
+    const auto before = encoder(this_block());
+    before.set_up();
+    wait_for_previous();
+    const auto begun = before.begin_encode(around.encode);
+    decoder.set_up();
+    before.note_baselines(around.objective, draws);
+    before.encode(around.encode, begun, draws, [&](auto when) {
+      if constexpr (when == 0)  // there is much of it: before, it would stand in the way
+        decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      else if constexpr (stay)  // in a loop of many steps the compiler would lack the registers
+        decoder.load_rest(around.staged);
+    });
+    decoder.template load_staged<stay>(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+    before.begin_ascend(around.ascend);  // where what the encoder needed was
   } else {
     wait_for_previous();
     decoder.set_up();
     decoder.load();
-    refinement.run(draws_of(space, run, decoder.first()));
+  }
+  refinement.template run<stay>(encodes() ? draws + (decoder.first() - first) * space.latent
+                                          : draws_of(space, run, decoder.first()));
+  if (encodes()) {
+    const auto after = encoder(this_block());
+    after.ascend(around.ascend, around.objective, [&](int column) {
+      return refined_datum(after.own(draws), refinement.chain(column - decoder.first()));
+    });
   }
 #endif
 }

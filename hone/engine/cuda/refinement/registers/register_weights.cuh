@@ -139,8 +139,6 @@ __device__ __forceinline__ void pack_fragments(Fragment* to, const UpdateTask& t
   }
 }
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-
 // b: (k, chain g)
 __device__ __forceinline__ void multiply_add(Sums& c, const Fragment& a, uint2 b) { mma_halves(c, a.a, b.x, b.y); }
 
@@ -150,7 +148,6 @@ template <int steps, int chain_tiles, class A, class B>
 __device__ __forceinline__ Sums sum_of_products(const Sums& start, A a, B b) {
   constexpr int side_by_side = chain_tiles == 1 ? 4 : 2;
   Sums c[side_by_side] = {start};
-#pragma unroll
   for (int i = 0; i < steps; ++i) multiply_add(c[i % side_by_side], a(i), b(i));
   if constexpr (side_by_side == 4 && steps > 2) return (c[0] + c[1]) + (c[2] + c[3]);
   return steps > 1 ? c[0] + c[1] : c[0];
@@ -162,15 +159,20 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
   return result;
 }
+// A thread's own fragments from number `staged` on, to its registers.
+template <class Shape>
+__device__ __forceinline__ void take_rest(Fragment (&own)[Shape::own], const Fragment* from, int staged) {
+  from += Shape::in_shared * threads + threadIdx.x;
+  for (int i = 0; i < Shape::own; ++i)
+    if (i >= staged) own[i] = from[i * threads];
+}
 // Loads a block's fragments from where they were packed: the first to shared memory, where they stay; a thread's own to
-// its registers. Or in two parts, with other work between them: `staged` of a thread's own wait in shared memory.
+// its registers. Or in two parts, with other work between them: `staged` of a thread's own wait in shared memory. The
+// others may come by `take_rest` in between (`has_rest`: they did).
 template <class Shape>
 __device__ __forceinline__ void take_fragments(Fragment (&own)[Shape::own], Fragment* resident, const Fragment* from) {
-  from += threadIdx.x;
-#pragma unroll
-  for (int i = 0; i < Shape::own; ++i) own[i] = from[(Shape::in_shared + i) * threads];
-#pragma unroll
-  for (int i = 0; i < Shape::in_shared; ++i) resident[i * threads + threadIdx.x] = from[i * threads];
+  take_rest<Shape>(own, from, 0);
+  for (int i = 0; i < Shape::in_shared; ++i) resident[i * threads + threadIdx.x] = from[i * threads + threadIdx.x];
 }
 template <class Shape>
 __device__ __forceinline__ void begin_fragments(Fragment* resident, const Fragment* from, const Mailbox& box,
@@ -181,20 +183,11 @@ __device__ __forceinline__ void begin_fragments(Fragment* resident, const Fragme
   if (staged > 0) copy_bytes(stage, from + in_shared * threads, staged * bytes, box);
   box.expect((in_shared + staged) * bytes);
 }
-// Those that are not staged may come to registers in between (`has_rest`: they did).
-template <class Shape>
-__device__ __forceinline__ void take_rest(Fragment (&own)[Shape::own], const Fragment* from, int staged) {
-  from += Shape::in_shared * threads + threadIdx.x;
-#pragma unroll
-  for (int i = 0; i < Shape::own; ++i)
-    if (i >= staged) own[i] = from[i * threads];
-}
 template <class Shape, bool has_rest>
 __device__ __forceinline__ void take_staged(Fragment (&own)[Shape::own], const Fragment* from, const Mailbox& box,
                                             const char* stage, int staged) {
   from += Shape::in_shared * threads + threadIdx.x;
   box.wait(0);
-#pragma unroll
   for (int i = 0; i < Shape::own; ++i) {
     const Fragment* place = reinterpret_cast<const Fragment*>(stage) + i * threads + threadIdx.x;
     if constexpr (!has_rest)
@@ -203,7 +196,5 @@ __device__ __forceinline__ void take_staged(Fragment (&own)[Shape::own], const F
       own[i] = *place;
   }
 }
-
-#endif
 
 }  // namespace hone::cuda

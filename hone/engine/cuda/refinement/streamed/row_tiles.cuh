@@ -55,7 +55,6 @@ __device__ __forceinline__ Matrices load_tile(const uint4* tile) {
 template <int steps>
 __device__ __forceinline__ void forward(Sums (&c)[2], const Rows (&h)[steps], const uint4* tiles) {
   Sums odd[2] = {};
-#pragma unroll
   for (int s = 0; s < steps; ++s) {
     const Matrices w = load_tile(tiles + tile_lines * s);
     Sums* to = s % 2 == 0 ? c : odd;
@@ -71,7 +70,6 @@ __device__ __forceinline__ void forward(Sums (&c)[2], const Rows (&h)[steps], co
 // What 16 output units' deltas add to the sums of all inputs.
 template <int columns>
 __device__ __forceinline__ void back(Sums (&c)[columns], const Rows& delta, const uint4* tiles) {
-#pragma unroll
   for (int s = 0; s < columns / 2; ++s) {
     const Matrices w = load_tile<true>(tiles + tile_lines * s);
     mma_halves(c[2 * s], delta.a, w.m[0], w.m[2]);
@@ -84,7 +82,6 @@ __device__ __forceinline__ Rows as_rows(const Sums& low, const Sums& high) {
 }
 // Deltas of units whose value is not 0
 __device__ __forceinline__ Rows where_positive(const Rows& value, Rows delta) {
-#pragma unroll
   for (int i = 0; i < 4; ++i) delta.a[i] &= __vcmpne2(value.a[i], 0);
   return delta;
 }

@@ -29,42 +29,31 @@ struct StreamedShape {
 };
 
 template <class Shape>
-struct StreamedPlaces {
-  int tiles = 0, pixels = 0, input = 0, bits = 0, first = 0, second = 0, parts = 0, values = 0, boxes = 0, bytes = 0;
+struct StreamedPlaces : Places {
+  static constexpr int part_tiles = Shape::warps * 2 * Shape::in_steps;  // sums of two columns take as much as a tile
+  int tiles = take_tiles(Shape::below);
+  int pixels = take<uint4>((Shape::hidden ? Shape::warps * Shape::stages : Shape::most_pairs) * Shape::pair_lines);
+  int bits = take<unsigned short>(Shape::most_pairs * Shape::chains);
+  int input = take_tiles(Shape::in_steps);
+  int first = take_tiles(Shape::hidden && hidden_steps > part_tiles ? hidden_steps : part_tiles);
+  int parts = first;  // the first layer's values have been read when parts of ∇_z are written
+  int second = take_tiles(Shape::hidden ? hidden_steps : 0);
+  int values = take<float>(Shape::warps * Shape::chains);
+  int boxes = take<unsigned long long>(Shape::warps * Shape::stages);
 
-  __host__ __device__ constexpr StreamedPlaces() {
-    Places places;
-    const auto take = [&](int count) { return places.take<uint4>(tile_lines * count); };
-    constexpr int part_tiles = Shape::warps * 2 * Shape::in_steps;  // sums of two columns of a tile take as much as one
-    tiles = take(Shape::below);
-    pixels = places.take<uint4>((Shape::hidden ? Shape::warps * Shape::stages : Shape::most_pairs) * Shape::pair_lines);
-    bits = places.take<unsigned short>(Shape::most_pairs * Shape::chains);
-    input = take(Shape::in_steps);
-    // the first layer's values have been read when parts of ∇_z are written
-    first = parts = take(Shape::hidden && hidden_steps > part_tiles ? hidden_steps : part_tiles);
-    second = take(Shape::hidden ? hidden_steps : 0);
-    values = places.take<float>(Shape::warps * Shape::chains);
-    boxes = places.take<unsigned long long>(Shape::warps * Shape::stages);
-    bytes = places.bytes();
-  }
-  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes, Shape::chains, Shape::most_dims}; }
+  __host__ __device__ constexpr StreamedPlaces() {}
+  __host__ __device__ constexpr int take_tiles(int count) { return take<uint4>(tile_lines * count); }
+  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes(), Shape::chains, Shape::most_dims}; }
 };
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-
 template <class Shape>
-class StreamedDecoder {
+class StreamedDecoder : public ChainBlock {
  public:
   static constexpr int NC = Shape::chains, block_warps = Shape::warps, most_dims = Shape::most_dims, groups = 1;
   static constexpr bool keeps_first = false;
 
   __device__ StreamedDecoder(const Space& space, const RefinementSpec& spec, char* shared, int run, int first)
-      : space_(space),
-        spec_(spec),
-        shared_(shared),
-        run_(run),
-        first_(first),
-        pairs_(ceil_div(spec.decoder.layer[last].outputs, 16)) {}
+      : ChainBlock(space, spec, shared, run, first), pairs_(ceil_div(spec.decoder.layer[last].outputs, 16)) {}
 
   static __device__ constexpr int rank() { return 0; }
   static __device__ constexpr ChainPlaces places() { return at().chains(); }
@@ -76,7 +65,7 @@ class StreamedDecoder {
     for (int i = static_cast<int>(threadIdx.x); i < resident; i += 32 * block_warps) to[i] = from[i];
     load_bits();
     for (int i = static_cast<int>(threadIdx.x); i < tile_lines * in_steps; i += 32 * block_warps)
-      reinterpret_cast<uint4*>(shared_ + at().input)[i] = make_uint4(0, 0, 0, 0);
+      shared<uint4>(at().input)[i] = make_uint4(0, 0, 0, 0);
     if constexpr (Shape::hidden) {
       if (lane_ < Shape::stages) box(lane_).set_up();
       asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -86,7 +75,7 @@ class StreamedDecoder {
   }
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const int lane = 4 * (chain % 8) + d % 8 / 2, word = chain / 8 + 2 * (d / 8 % 2);
-    reinterpret_cast<unsigned short*>(shared_ + at().input)[((d / 16 * 32 + lane) * 4 + word) * 2 + d % 2] =
+    shared<unsigned short>(at().input)[((d / 16 * 32 + lane) * 4 + word) * 2 + d % 2] =
         static_cast<unsigned short>(packed(z, z));
   }
   template <bool records>
@@ -99,17 +88,14 @@ class StreamedDecoder {
     if constexpr (Shape::hidden) {
       backward_hidden<records>(gradient_below);
     } else if constexpr (!records) {
-      auto* parts = reinterpret_cast<Sums*>(shared_ + at().parts) + lane_;
-#pragma unroll
-      for (int j = 0; j < 2 * in_steps; ++j) parts[(warp_ * 2 * in_steps + j) * 32] = gradient_below[j];
+      set_parts(gradient_below);
     }
     __syncthreads();
   }
   __device__ __forceinline__ double gradient(int chain, int d) const {
     const int place = (d / 8 * 32 + 4 * (chain % 8) + d % 8 / 2) * 4 + 2 * (chain / 8) + d % 2;
-    const float* part = reinterpret_cast<const float*>(shared_ + at().parts) + place;
+    const float* part = shared<float>(at().parts) + place;
     float even = 0, odd = 0;
-#pragma unroll
     for (int warp = 0; warp < block_warps; warp += 2) {
       even += part[warp * part_floats];
       odd += part[(warp + 1) * part_floats];
@@ -117,7 +103,7 @@ class StreamedDecoder {
     return even + odd;
   }
   __device__ __forceinline__ double log_likelihood_part(int chain, int part) const {
-    return part < block_warps ? reinterpret_cast<const float*>(shared_ + at().values)[part * NC + chain] : 0;
+    return part < block_warps ? shared<float>(at().values)[part * NC + chain] : 0;
   }
 
  private:
@@ -126,24 +112,19 @@ class StreamedDecoder {
   static constexpr int part_floats = 2 * in_steps * 32 * 4;
 
   static __host__ __device__ constexpr StreamedPlaces<Shape> at() { return {}; }
-  __device__ int t() const { return lane_ % 4; }
-  __device__ int chain(int half) const { return lane_ / 4 + 8 * half; }
-  __device__ bool real(int half) const { return first_ + chain(half) < space_.batch; }
-  __device__ uint4* tiles(int tile) const { return reinterpret_cast<uint4*>(shared_ + at().tiles) + tile_lines * tile; }
-  __device__ uint4* pixels(int i) const {
-    return reinterpret_cast<uint4*>(shared_ + at().pixels) + Shape::pair_lines * i;
-  }
+  __device__ int chain(int half) const { return g() + 8 * half; }
+  __device__ uint4* tiles(int tile) const { return shared<uint4>(at().tiles) + tile_lines * tile; }
+  __device__ uint4* pixels(int i) const { return shared<uint4>(at().pixels) + Shape::pair_lines * i; }
   __device__ uint4* stage(int i) const { return pixels(warp_ * Shape::stages + i % Shape::stages); }
   __device__ __forceinline__ Rows rows(int place, int step) const {
-    const uint4 words = reinterpret_cast<const uint4*>(shared_ + place)[32 * step + lane_];
+    const uint4 words = shared<uint4>(place)[32 * step + lane_];
     return {{words.x, words.y, words.z, words.w}};
   }
   __device__ __forceinline__ void set_rows(int place, int step, const Rows& r) const {
-    reinterpret_cast<uint4*>(shared_ + place)[32 * step + lane_] = make_uint4(r.a[0], r.a[1], r.a[2], r.a[3]);
+    shared<uint4>(place)[32 * step + lane_] = make_uint4(r.a[0], r.a[1], r.a[2], r.a[3]);
   }
   template <int steps>
   __device__ __forceinline__ void read(Rows (&to)[steps], int place) const {
-#pragma unroll
     for (int s = 0; s < steps; ++s) to[s] = rows(place, s);
   }
   template <class F>  // f(i, pair) for the warp's own 16 units of a hidden layer
@@ -155,7 +136,7 @@ class StreamedDecoder {
 
   // The warp's pairs of pixels are warp, warp + 8 …: the first two come while others are busy with the hidden layers.
   __device__ __forceinline__ const Mailbox& box(int i) const {
-    return reinterpret_cast<const Mailbox*>(shared_ + at().boxes)[warp_ * Shape::stages + i % Shape::stages];
+    return shared<Mailbox>(at().boxes)[warp_ * Shape::stages + i % Shape::stages];
   }
   __device__ __forceinline__ void fetch(int i) const {
     const int pair = warp_ + block_warps * i;
@@ -176,12 +157,11 @@ class StreamedDecoder {
 
   // 16 pixels of a chain per word
   __device__ void load_bits() const {
-    auto* bits = reinterpret_cast<unsigned short*>(shared_ + at().bits);
+    auto* bits = shared<unsigned short>(at().bits);
     for (int i = static_cast<int>(threadIdx.x); i < NC * pairs_; i += 32 * block_warps) {
       const int chain = i % NC, pixel = i / NC * 16, row = min(first_ + chain, space_.batch - 1);
       const float* x = space_.of(space_.x, run_) + static_cast<std::size_t>(row) * space_.ld_pixels + pixel;
       unsigned word = 0;
-#pragma unroll
       for (int quad = 0; quad < 4; ++quad) {
         if (pixel + 4 * quad >= space_.ld_pixels) break;
         const float4 four = *reinterpret_cast<const float4*>(x + 4 * quad);
@@ -204,14 +184,12 @@ class StreamedDecoder {
   // 16 units' numbers → the tape
   __device__ void record(float* const (&arrays)[max_layers], int l, int pair, const Sums (&c)[2]) const {
     const Layer& layer = spec_.decoder.layer[l];
-#pragma unroll
     for (int j = 0; j < 2; ++j) {
       const int unit = 16 * pair + 8 * j + 2 * t();
       if (unit >= layer.outputs) continue;
-#pragma unroll
       for (int half = 0; half < 2; ++half) {
         float* to = arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain(half)) * layer.ld + unit;
-        if (real(half))
+        if (real(chain(half)))
           *reinterpret_cast<float2*>(to) = half == 0 ? make_float2(c[j].x, c[j].y) : make_float2(c[j].z, c[j].w);
       }
     }
@@ -248,10 +226,9 @@ class StreamedDecoder {
                                               Sums (&gradient_below)[2 * last_steps]) {
     RowSum sums[2];  // one logarithm for all: products of at most 64 numbers of at most 2
     static_assert(4 * ((Shape::most_pairs + block_warps - 1) / block_warps) <= 64);
-    const auto* bits = reinterpret_cast<const unsigned short*>(shared_ + at().bits);
+    const auto* bits = shared<unsigned short>(at().bits);
     bool lost[2] = {false, false};
     if constexpr (records)
-#pragma unroll
       for (int half = 0; half < 2; ++half) lost[half] = value[chain(half)] == -infinity;
 #pragma unroll 1
     for (int i = 0, pair = warp_; pair < pairs_; ++i, pair += block_warps) {
@@ -263,12 +240,10 @@ class StreamedDecoder {
       forward(c, h, mine);
       const unsigned low = bits[pair * NC + chain(0)] >> 2 * t(), high = bits[pair * NC + chain(1)] >> 2 * t();
       const auto x = [](unsigned word, int bit) { return word >> bit & 1 ? 1.0f : 0.0f; };
-#pragma unroll
       for (int j = 0; j < 2; ++j)
         c[j] = {sums[0].add(c[j].x, x(low, 8 * j)), sums[0].add(c[j].y, x(low, 8 * j + 1)),
                 sums[1].add(c[j].z, x(high, 8 * j)), sums[1].add(c[j].w, x(high, 8 * j + 1))};
       if constexpr (records) {
-#pragma unroll
         for (int j = 0; j < 2; ++j)
           c[j] = {lost[0] ? 0.0f : c[j].x, lost[0] ? 0.0f : c[j].y, lost[1] ? 0.0f : c[j].z, lost[1] ? 0.0f : c[j].w};
         record(spec_.tape.delta, last, pair, c);
@@ -280,10 +255,9 @@ class StreamedDecoder {
       }
     }
     if (!wants_value) return;
-#pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float sum = sums[half].total();
-      if (t() == 0) reinterpret_cast<float*>(shared_ + at().values)[warp_ * NC + chain(half)] = sum;
+      if (t() == 0) shared<float>(at().values)[warp_ * NC + chain(half)] = sum;
     }
   }
   // Adds up all warps' sums in the memory of their tiles. Then every warp has its own units' deltas, and the next tiles
@@ -293,12 +267,10 @@ class StreamedDecoder {
     constexpr int of_warp = Shape::stages * Shape::pair_lines;
     static_assert(of_warp >= 2 * last_steps * 32);
     auto* meeting = reinterpret_cast<Sums*>(pixels(0)) + lane_;
-#pragma unroll
     for (int j = 0; j < 2 * last_steps; ++j) meeting[warp_ * of_warp + 32 * j] = gradient_below[j];
     __syncthreads();
     const auto finish = [&](int l, int pair, const Rows& value, Sums(&c)[2]) {
       if constexpr (records) {
-#pragma unroll
         for (int j = 0; j < 2; ++j) {
           const unsigned low = value.a[2 * j], high = value.a[2 * j + 1];
           c[j] = {low & 0xFFFF ? c[j].x : 0.0f, low >> 16 ? c[j].y : 0.0f, high & 0xFFFF ? c[j].z : 0.0f,
@@ -312,9 +284,7 @@ class StreamedDecoder {
     each_own([&](int i, int pair) {
       value[i] = rows(at().first, pair);
       Sums c[2] = {};
-#pragma unroll
       for (int warp = 0; warp < block_warps; ++warp)
-#pragma unroll
         for (int j = 0; j < 2; ++j) c[j] = c[j] + meeting[warp * of_warp + 32 * (2 * pair + j)];
       set_rows(at().second, pair, finish(1, pair, rows(at().second, pair), c));
     });
@@ -335,20 +305,17 @@ class StreamedDecoder {
       if constexpr (!records) back(z, first, tiles(in_steps * pair));
     });
     if constexpr (!records) {
-      auto* parts = reinterpret_cast<Sums*>(shared_ + at().parts) + lane_;
-#pragma unroll
-      for (int j = 0; j < 2 * in_steps; ++j) parts[(warp_ * 2 * in_steps + j) * 32] = z[j];
+      set_parts(z);
     }
   }
+  // The warp's parts of ∇_z.
+  __device__ __forceinline__ void set_parts(const Sums (&z)[2 * in_steps]) const {
+    Sums* parts = shared<Sums>(at().parts) + lane_;
+    for (int j = 0; j < 2 * in_steps; ++j) parts[(warp_ * 2 * in_steps + j) * 32] = z[j];
+  }
 
-  const Space& space_;
-  const RefinementSpec& spec_;
-  char* shared_;
-  int run_, first_, pairs_;
+  int pairs_;
   unsigned phases_ = 0;  // of the ring's boxes
-  const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
 };
-
-#endif
 
 }  // namespace hone::cuda
