@@ -4,6 +4,7 @@
 #include "hone/base/format.hpp"
 #include "hone/base/given.hpp"
 #include "hone/latent/decoder.hpp"
+#include "hone/latent/likelihoods.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
@@ -41,6 +42,8 @@ void check(const TrainConfig& config) {
   check(config.model);
   if (config.batch < 1) throw KeyError("batch", "must be at least 1");
   if (config.precision != Precision::bf16_trajectory) return;
+  if (!facts_of(config.model.density()).fused)
+    throw KeyError("precision", "bf16-trajectory goes with the likelihoods bernoulli, gaussian and poisson");
   if (!wants_gradient(kernel.wants()))
     throw KeyError("precision", "bf16-trajectory is for kernels that use gradients, and this one uses none");
   try {
@@ -59,6 +62,9 @@ void check(const TrainConfig& config, EngineKind engine) {
   const HmcConfig* hmc = config.kernel->as_hmc();
   if (!hmc || hmc->step_sizes != StepSizes::fixed)
     throw KeyError("kernel", "the cuda engine runs hmc with one step size; other kernels are for the cpu engine");
+  if (config.model.missing == Missing::ignored)
+    throw KeyError("missing",
+                   "the cuda engine takes complete data only; data with missing values are for the cpu engine");
   if (!config.objective->terms())
     throw KeyError("objective",
                    "the cuda engine runs kl, hoffman, vcd and li2017; other objectives are for the cpu engine");

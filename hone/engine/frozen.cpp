@@ -30,6 +30,7 @@ class Frozen final : public FrozenModel {
 
   int latent() const override { return model_.decoder().latent(); }
   int pixels() const override { return model_.decoder().pixels(); }
+  int outputs() const override { return model_.decoder().outputs(); }
   void check(const DataSet& data) const override { model_.check(data); }
 
   void encode(const DataSet& data, std::span<const int> indices, MatrixView<double> mean,

@@ -18,6 +18,7 @@ class FrozenModel {
   virtual ~FrozenModel() = default;
   virtual int latent() const = 0;
   virtual int pixels() const = 0;
+  virtual int outputs() const = 0;  // of the decoder: natural parameters of x
 
   virtual void check(const DataSet& data) const = 0;  // throws DataError if the data do not suit the model
 

@@ -1,6 +1,5 @@
 #include "hone/engine/lead.hpp"
 
-#include <array>
 #include <chrono>
 #include <map>
 
@@ -22,19 +21,6 @@ void give(Ranks& ranks, Order order, std::uint32_t engine, Message message = {})
   Header header{order, engine, message.bytes().size()};
   ranks.broadcast(std::as_writable_bytes(std::span(&header, 1)), 0, Patience::unlimited);
   ranks.broadcast(message.bytes(), 0, Patience::unlimited);
-}
-
-// Why making an engine failed on a rank; empty if it did not. All ranks learn the first one other than rank 0's.
-using Why = std::array<char, 1000>;
-
-std::string first_failure(Ranks& ranks, const std::string& own) {
-  std::vector<Why> all(static_cast<std::size_t>(ranks.size()), Why{});
-  Why& mine = all[static_cast<std::size_t>(ranks.rank())];
-  own.copy(mine.data(), mine.size() - 1);
-  gather_shares<Why>(&ranks, all, ranks.size(), Patience::unlimited);
-  for (std::size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank][0] != 0) return all[rank].data();
-  return {};
 }
 
 }  // namespace

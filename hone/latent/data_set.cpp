@@ -14,8 +14,9 @@ namespace {
 
 int checked_size(std::size_t values, ImageShape shape) {
   constexpr auto largest = std::size_t{std::numeric_limits<int>::max()};
-  if (shape.rows < 1 || shape.cols < 1 ||
-      static_cast<std::size_t>(shape.rows) > largest / static_cast<std::size_t>(shape.cols))
+  if (shape.rows < 1 || shape.cols < 1 || shape.channels < 1 ||
+      static_cast<std::size_t>(shape.rows) >
+          largest / static_cast<std::size_t>(shape.cols) / static_cast<std::size_t>(shape.channels))
     throw InputError(detail::format("images of {} × {} pixels are impossible", shape.rows, shape.cols));
   const auto pixels = static_cast<std::size_t>(shape.pixels());
   if (values % pixels != 0)

@@ -13,10 +13,13 @@ namespace hone {
 
 /// The shape of an image.
 struct ImageShape {
-  int rows = 1;  ///< height
-  int cols = 1;  ///< width
-  /// rows · cols
-  int pixels() const { return rows * cols; }
+  int rows = 1;      ///< height
+  int cols = 1;      ///< width
+  int channels = 1;  ///< 3 for colour images; the values of a pixel follow each other
+  /// values per datum: rows · cols · channels
+  int pixels() const { return rows * cols * channels; }
+  /// Whether it can be drawn: more than one row and column, grey or red, green and blue.
+  bool drawable() const { return rows > 1 && cols > 1 && (channels == 1 || channels == 3); }
 };
 
 /// Data whose values are mostly zero, in compressed rows: datum n has value[i] at position column[i] for i in

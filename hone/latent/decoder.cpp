@@ -14,7 +14,7 @@ NetworkConfig network_of(const DecoderConfig& config) {
   const bool centred = config.density == Density::gaussian;
   return {.inputs = config.latent,
           .hidden = config.hidden,
-          .outputs = config.pixels,
+          .outputs = outputs_of(config.density, {config.pixels, config.categories}),
           .activation = config.activation,
           .intercept = centred ? Intercept::none : Intercept::learned};
 }
@@ -33,6 +33,8 @@ template <class Real>
 Decoder<Real>::Decoder(const DecoderConfig& config, Parameters<Real>& parameters, Gradients gradients)
     : config_(config), network_(network_of(config), "decoder", Directions::both, parameters) {
   if (gradients == Gradients::exact) return;
+  if (!facts_of(config.density).fused)
+    throw InputError("bf16 trajectories go with the likelihoods bernoulli, gaussian and poisson");
   if (!std::is_same_v<Real, float>) throw InputError("bf16 trajectories go with float32 products, not with double");
   bf16_ = std::make_unique<LayerStack<Bf16>>(network_.config(), Directions::both);
 }
@@ -42,6 +44,43 @@ void Decoder<Real>::pack(int part, int parts) {
   network_.pack(part, parts);
   if constexpr (std::is_same_v<Real, float>)
     if (bf16_) network_.pack_into(*bf16_, part, parts);
+}
+
+// Outputs, and what `want` says of their likelihood; columns [begin, end).
+template <class Real>
+void Decoder<Real>::compare(Tape<Real>& tape, const Points& points, int begin, int end, Want want,
+                            std::span<double> value) const {
+  const LayerStack<Real>& layers = network_.layers();
+  const Density density = config_.density;
+  if (facts_of(density).fused) {
+    layers.forward_residual(tape, begin, end, density, {points.data.view(), points.datum, points.data.observed()}, want,
+                            value);
+    return;
+  }
+  layers.forward(tape, begin, end);
+  const int items = items_of(density, shape());
+  with_separate_likelihood(density, [&](auto likelihood) {
+    for (int c = begin; c < end; ++c) {
+      const Real *a = tape.value.back().view().column(c), *x = points.data.view().column(points.datum[c]);
+      // An item counts if all of its values were observed.
+      const int values = config_.pixels / items;
+      const auto seen = [&](int i) {
+        for (int p = i * values; p < (i + 1) * values; ++p)
+          if (!points.data.observed(p, static_cast<int>(points.datum[c]))) return false;
+        return true;
+      };
+      if (wants_value(want))
+        for (int i = 0; i < items; ++i)
+          if (seen(i)) value[c - begin] += likelihood.log_p(shape(), i, a, x);
+      if (!wants_gradient(want)) continue;
+      Real* const residual = tape.delta.back().view().column(c);
+      for (int i = 0; i < items; ++i)
+        likelihood.residual(shape(), i, a, x, [&, counts = seen(i)](int k, double r) {
+          residual[k] = counts ? static_cast<Real>(r) : Real(0);
+        });
+      std::fill(residual + outputs(), residual + tape.delta.back().view().stride(), Real(0));
+    }
+  });
 }
 
 template <class Real>
@@ -54,8 +93,11 @@ void Decoder<Real>::compute(const LayerStack<Element>& layers, const Points& poi
   fill_columns(points.z, tape.own_input.view());
   if (wants_value(want))
     for (int c = 0; c < count; ++c) value[c] = points.data.constant(points.datum[c]);
-  if constexpr (std::is_same_v<Sum<Element>, Real>)
-    layers.forward_residual(tape, 0, count, config_.density, {points.data.view(), points.datum}, want, value);
+  if constexpr (std::is_same_v<Element, Real>)
+    compare(tape, points, 0, count, want, value);
+  else if constexpr (std::is_same_v<Sum<Element>, Real>)
+    layers.forward_residual(tape, 0, count, config_.density, {points.data.view(), points.datum, points.data.observed()},
+                            want, value);
   if (wants_value(want))
     for (int c = 0; c < count; ++c)  // + log N(z; 0, I)
       for (const double z : points.z.column(c)) value[c] += log_standard_normal(z);
@@ -84,24 +126,21 @@ void Decoder<Real>::outputs(MatrixView<const double> z, MatrixView<double> out) 
   fill_columns(z, tape.own_input.view());
   network_.layers().forward(tape, 0, z.cols());
   for (int c = 0; c < z.cols(); ++c)
-    for (int p = 0; p < pixels(); ++p) out(p, c) = static_cast<double>(tape.value.back()(p, c));
+    for (int i = 0; i < outputs(); ++i) out(i, c) = static_cast<double>(tape.value.back()(i, c));
 }
 
 template <class Real>
 void Decoder<Real>::mean(MatrixView<const double> z, MatrixView<double> out) const {
-  outputs(z, out);
-  if (config_.density == Density::gaussian) return;
-  for (int c = 0; c < z.cols(); ++c)
-    for (int p = 0; p < pixels(); ++p)
-      out(p, c) = config_.density == Density::bernoulli ? sigmoid(out(p, c)) : modified_softplus(out(p, c));
+  Matrix<double> a(outputs(), z.cols());
+  outputs(z, a);
+  for (int c = 0; c < z.cols(); ++c) likelihood_mean(config_.density, shape(), a.column(c), out.column(c));
 }
 
 template <class Real>
 void Decoder<Real>::record(const Points& points, int begin, int end, Tape<Real>& tape) const {
   fill_columns(points.z.columns(begin, end), tape.own_input.view().columns(begin, end));
-  const LayerStack<Real>& layers = network_.layers();
-  layers.forward_residual(tape, begin, end, config_.density, {points.data.view(), points.datum}, Want::gradient, {});
-  layers.backward(tape, begin, end);
+  compare(tape, points, begin, end, Want::gradient, {});
+  network_.layers().backward(tape, begin, end);
 }
 
 template class Decoder<float>;

@@ -17,6 +17,7 @@ struct DecoderConfig {
   int pixels = 1;
   Activation activation = Activation::relu;
   Density density = Density::bernoulli;  // a Gaussian has no intercepts
+  int categories = 0;                    // of a categorical density: values per group
 };
 
 // How ∇_z log p(x, z) is computed: in the decoder's own precision, or with bf16 products (float decoders only).
@@ -33,6 +34,8 @@ class Decoder {
 
   int latent() const { return config_.latent; }
   int pixels() const { return config_.pixels; }
+  int outputs() const { return network_.config().outputs; }  // of the network
+  LikelihoodShape shape() const { return {config_.pixels, config_.categories}; }
   const DecoderConfig& config() const { return config_; }
 
   void initialize(const RandomSource& random, InitialWeights initial) {
@@ -50,7 +53,7 @@ class Decoder {
   void log_joint(const Points& points, Want want, std::span<double> value, MatrixView<double> gradient,
                  Gradients gradients = Gradients::exact) const;
 
-  // The natural parameters of x for each column of z (D, n): out is (pixels, n).
+  // The natural parameters of x for each column of z (D, n): out is (outputs, n).
   void outputs(MatrixView<const double> z, MatrixView<double> out) const;
   // E[x | z] for each column of z (D, n): out is (pixels, n).
   void mean(MatrixView<const double> z, MatrixView<double> out) const;
@@ -67,6 +70,7 @@ class Decoder {
   }
 
  private:
+  void compare(Tape<Real>& tape, const Points& points, int begin, int end, Want want, std::span<double> value) const;
   template <class Element>
   void compute(const LayerStack<Element>& layers, const Points& points, Want want, std::span<double> value,
                MatrixView<double> gradient) const;

@@ -6,35 +6,11 @@
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/latent/likelihoods.hpp"
 #include "hone/tensor/triangular.hpp"
 
 namespace hone {
 namespace {
-
-// The first value of the data that is not allowed, in words; empty: none.
-std::string first_fault(const DataSet& data, bool (*allowed)(double)) {
-  Matrix<double> column(data.dimension(), 1);
-  for (int n = 0; n < data.size(); ++n) {
-    data.expand(std::span<const int>(&n, 1), column.view());
-    for (int i = 0; i < data.dimension(); ++i)
-      if (!allowed(column(i, 0))) return detail::format("datum {} has the value {} at position {}", n, column(i, 0), i);
-  }
-  return {};
-}
-
-void check_data(Density density, const DataSet& data) {
-  if (density == Density::bernoulli) {
-    if (data.binary()) return;
-    const std::string fault = first_fault(data, [](double x) { return x == 0 || x == 1; });
-    throw DataError("a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic" +
-                    (fault.empty() ? "" : ": " + fault));
-  }
-  if (density == Density::poisson) {
-    const auto count = [](double x) { return std::isfinite(x) && x >= 0 && x == std::floor(x); };
-    if (const std::string fault = first_fault(data, count); !fault.empty())
-      throw DataError("a Poisson likelihood needs counts: " + fault);
-  }
-}
 
 // Counts the parameters before anything is allocated.
 void check_size(const ModelConfig& model, int pixels) {
@@ -47,7 +23,7 @@ void check_size(const ModelConfig& model, int pixels) {
     }
     return sum + (inputs + 1) * outputs;
   };
-  const double decoder = count(model.latent, model.hidden, pixels),
+  const double decoder = count(model.latent, model.hidden, facts_of(model.density()).outputs * pixels),
                encoder = 2 * count(pixels, model.encoder_hidden, model.latent);
   if (decoder + encoder <= most) return;
   const std::string key = model.hidden.empty() ? "latent" : "hidden";
@@ -55,33 +31,28 @@ void check_size(const ModelConfig& model, int pixels) {
                  "the networks would have more than 500,000,000 parameters");
 }
 
-// A draw of x with the natural parameter a. `noise` is standard normal for a Gaussian, otherwise uniform on (0, 1).
-double draw_of(Density density, double a, double noise) {
-  switch (density) {
-    case Density::bernoulli:
-      return noise < sigmoid(a);
-    case Density::gaussian:
-      return a + std::sqrt(gaussian_variance) * noise;
-    case Density::poisson:
-      break;
-  }
-  const double rate = modified_softplus(a);
-  double x = 0, log_p = -rate, below = std::exp(log_p);  // P(X ≤ x)
-  while (below < noise && x < 10 * (rate + 10)) {
-    log_p += std::log(rate / ++x);
-    below += std::exp(log_p);
-  }
-  return x;
-}
-
 Stream simulation(int datum, std::uint32_t step) {
   return {Purpose::synthesize, assessment_iteration, static_cast<std::uint32_t>(datum), step};
+}
+
+void check_likelihood(const ModelConfig& config) {
+  const LikelihoodFacts facts = facts_of(config.density());
+  if (config.likelihood != config.density() && config.likelihood != ModelConfig().likelihood)
+    throw KeyError("likelihood", detail::format("this model has the likelihood {}; with another one it is mf",
+                                                std::string(facts.name)));
+  if (facts.grouped && config.categories < 2)
+    throw KeyError("categories", "the categorical likelihood needs it: how many values make a group, at least 2");
+  if (!facts.grouped && config.categories != 0)
+    throw KeyError("categories", "only the categorical likelihood uses it; leave it out");
 }
 
 const DataSet& checked(const ModelConfig& config, const DataSet& data) {
   check(config);
   if (data.size() == 0) throw InputError("there are no data to train on");
-  check_data(config.density(), data);
+  if (config.categories > 0 && data.dimension() % config.categories != 0)
+    throw KeyError("categories",
+                   detail::format("{} does not divide the {} values of a datum", config.categories, data.dimension()));
+  check_data(config.density(), {data.dimension(), config.categories}, config.missing, data);
   check_size(config, data.dimension());
   return data;
 }
@@ -90,11 +61,17 @@ const DataSet& checked(const ModelConfig& config, const DataSet& data) {
 
 std::vector<double> mean_of(const DataSet& data) {
   std::vector<double> mean(data.dimension());
+  std::vector<int> observed(data.dimension());
   Matrix<double> column(data.dimension(), 1);
-  for (int n = 0; n < data.size(); ++n) {
-    data.expand(std::span<const int>(&n, 1), column.view());
-    for (int i = 0; i < data.dimension(); ++i) mean[i] += column(i, 0) / data.size();
-  }
+  const auto each = [&](auto use) {
+    for (int n = 0; n < data.size(); ++n) {
+      data.expand(std::span<const int>(&n, 1), column.view());
+      for (int i = 0; i < data.dimension(); ++i)
+        if (!std::isnan(column(i, 0))) use(i);
+    }
+  };
+  each([&](int i) { ++observed[i]; });
+  each([&](int i) { mean[i] += column(i, 0) / observed[i]; });
   return mean;
 }
 
@@ -105,6 +82,8 @@ void draw_prior(const RandomSource& random, int first, MatrixView<double> z) {
 Density ModelConfig::density() const {
   switch (kind) {
     case ModelKind::vae:
+    case ModelKind::mf:
+      return likelihood;
     case ModelKind::logistic_mf:
       return Density::bernoulli;
     case ModelKind::gaussian_mf:
@@ -119,19 +98,22 @@ void check(const ModelConfig& config) {
   if (config.kind != ModelKind::vae && !config.hidden.empty())
     throw KeyError("hidden", "matrix factorization has no hidden layers");
   if (config.kind == ModelKind::vae && config.hidden.empty())
-    throw KeyError("hidden", "a vae needs at least one hidden layer; without any it is logistic-mf");
+    throw KeyError("hidden", "a vae needs at least one hidden layer; without any it is mf");
+  check_likelihood(config);
 }
 
 template <class Real>
 Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gradients)
     : density_(config.density()),
       initial_(config.initial),
+      missing_(config.missing),
       gradients_(gradients),
       decoder_({.latent = config.latent,
                 .hidden = config.hidden,
                 .pixels = checked(config, train).dimension(),
                 .activation = config.activation,
-                .density = density_},
+                .density = density_,
+                .categories = config.categories},
                parameters_, gradients_),
       encoder_({.pixels = train.dimension(),
                 .hidden = config.encoder_hidden,
@@ -139,7 +121,7 @@ Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gr
                 .activation = config.activation},
                parameters_),
       shape_(train.shape()) {
-  if (density_ == Density::gaussian) centre_ = mean_of(train);
+  if (facts_of(density_).centred) centre_ = mean_of(train);
   if (initial_ == InitialWeights::scaled) length_ = mean_length(train);
 }
 
@@ -162,7 +144,7 @@ void Model<Real>::check(const DataSet& data) const {
   if (data.size() > 0 && data.dimension() != decoder_.pixels())
     throw DataError("a datum has " + std::to_string(data.dimension()) + " values and the model " +
                     std::to_string(decoder_.pixels()));
-  if (data.size() > 0) check_data(density_, data);
+  if (data.size() > 0) check_data(density_, decoder_.shape(), missing_, data);
 }
 
 template <class Real>
@@ -201,23 +183,22 @@ SimulatedData Model<Real>::simulate(const RandomSource& random, int count) const
   draw(random, 0, made.z, x);
   const auto values = x.view().flat();
   made.data = DataSet(std::vector<double>(values.begin(), values.end()), shape_);
-  if (density_ == Density::bernoulli) made.data = packed_if_binary(std::move(made.data));
+  if (facts_of(density_).bits) made.data = packed_if_binary(std::move(made.data));
   return made;
 }
 
 template <class Real>
 void Model<Real>::draw(const RandomSource& random, int first, MatrixView<const double> z, MatrixView<double> x) const {
-  decoder_.outputs(z, x);
+  Matrix<double> a(decoder_.outputs(), x.cols());
+  decoder_.outputs(z, a);
   std::vector<double> noise(decoder_.pixels());
   for (int n = 0; n < x.cols(); ++n) {
-    if (density_ == Density::gaussian)
+    if (facts_of(density_).noise == Noise::normal)
       random.normals(simulation(first + n, 1), noise);
     else
       random.uniforms(simulation(first + n, 1), noise);
-    for (std::size_t p = 0; p < noise.size(); ++p) {
-      double& value = x.column(n)[p];
-      value = draw_of(density_, value, noise[p]) + (centre_.empty() ? 0 : centre_[p]);
-    }
+    likelihood_draw(density_, decoder_.shape(), a.column(n), noise, x.column(n));
+    for (std::size_t p = 0; p < centre_.size(); ++p) x.column(n)[p] += centre_[p];
   }
 }
 
@@ -233,8 +214,10 @@ void Model<Real>::mean(MatrixView<const double> z, MatrixView<double> out) const
 template <class Real>
 double Model<Real>::exact_log_likelihood(const Minibatch<Real>& data, int column) const {
   const int latent = decoder_.latent(), pixels = decoder_.pixels();
-  const auto weight = parameters_.of(0);  // (D, P), the decoder's only tensor
-  const Real* x = data.view().column(column);
+  const auto weight = parameters_.of(0);       // (D, P), the decoder's only tensor
+  const Real* x = data.view().column(column);  // 0 where a value is missing
+  int observed = 0;
+  for (int p = 0; p < pixels; ++p) observed += data.observed(p, column);
   Matrix<double> m(latent, latent);
   std::vector<double> projected(latent);
   for (int i = 0; i < latent; ++i) {
@@ -243,19 +226,20 @@ double Model<Real>::exact_log_likelihood(const Minibatch<Real>& data, int column
     for (int j = 0; j <= i; ++j) {
       const Real* other = weight.data() + static_cast<std::size_t>(j) * static_cast<std::size_t>(pixels);
       double sum = 0;
-      for (int p = 0; p < pixels; ++p) sum += static_cast<double>(row[p]) * other[p];
+      for (int p = 0; p < pixels; ++p)
+        if (data.observed(p, column)) sum += static_cast<double>(row[p]) * other[p];
       m(i, j) = m(j, i) = sum / gaussian_variance + (i == j);
     }
   }
   const std::vector<double> lower = cholesky(m);
   solve_lower(lower, projected, projected);
-  double quadratic = 0, log_determinant = pixels * std::log(gaussian_variance);
+  double quadratic = 0, log_determinant = observed * std::log(gaussian_variance);
   for (int p = 0; p < pixels; ++p) quadratic += square(x[p]);
   for (int i = 0; i < latent; ++i) {
     quadratic -= square(projected[i]) / gaussian_variance;
     log_determinant += 2 * std::log(lower[packed(i, i)]);
   }
-  return -0.5 * (pixels * log_two_pi + log_determinant + quadratic / gaussian_variance);
+  return -0.5 * (observed * log_two_pi + log_determinant + quadratic / gaussian_variance);
 }
 
 template class Model<float>;

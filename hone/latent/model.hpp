@@ -12,7 +12,8 @@
 
 namespace hone {
 
-// The mean of data, summed one datum after another: what a Gaussian likelihood subtracts from them.
+// The mean of data, summed one datum after another: what a Gaussian likelihood subtracts from them. Missing values
+// (NaN) are left out; where all are missing it is 0.
 std::vector<double> mean_of(const DataSet& data);
 
 // z ~ N(0, I) of the data first, first + 1, … that a model simulates: one per column.
@@ -39,7 +40,7 @@ class Model {
 
   // An empty minibatch; `expand` writes its columns [begin, end) from data[indices[begin, end)], centred for a Gaussian
   // likelihood.
-  Minibatch<Real> minibatch(int columns) const { return {density_, decoder_.pixels(), columns}; }
+  Minibatch<Real> minibatch(int columns) const { return {density_, decoder_.pixels(), columns, missing_}; }
   void expand(const DataSet& data, std::span<const int> indices, int begin, int end, Minibatch<Real>& out) const;
 
   // Draws z ~ N(0, I) and x ~ p(x | z) from the packed parameters.
@@ -50,7 +51,7 @@ class Model {
   // E[x | z] for each column of z (D, n), on the scale of the data: out is (pixels, n).
   void mean(MatrixView<const double> z, MatrixView<double> out) const;
 
-  // gaussian-mf: the exact log p(x) of one column of a minibatch
+  // gaussian-mf: the exact log p(x) of one column of a minibatch, of the observed values if some are missing
   double exact_log_likelihood(const Minibatch<Real>& data, int column) const;
 
  private:
@@ -58,13 +59,14 @@ class Model {
 
   Density density_;
   InitialWeights initial_;
+  Missing missing_;
   Gradients gradients_;
   Parameters<Real> parameters_;
   Decoder<Real> decoder_;
   AmortizedGaussian<Real> encoder_;
   ImageShape shape_;
   double length_ = 1;           // mean of |x|² over some of the training data, for InitialWeights::scaled
-  std::vector<double> centre_;  // the mean of the training data; empty unless the likelihood is Gaussian
+  std::vector<double> centre_;  // the mean of the training data; empty unless the likelihood is centred
 };
 
 }  // namespace hone

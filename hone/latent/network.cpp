@@ -67,7 +67,7 @@ void LayerStack<Element>::forward_residual(Tape<Element>& tape, int begin, int e
   const int last = depth() - 1;
   layers_[last].forward_residual(
       last == 0 ? tape.input.columns(begin, end) : tape.value[last - 1].view().columns(begin, end), density,
-      {data.data, data.datum.subspan(begin, end - begin)},
+      {data.data, data.datum.subspan(begin, end - begin), data.observed},
       wants_gradient(want) ? tape.delta[last].view().columns(begin, end) : BatchView<Element>(),
       wants_value(want) ? value : std::span<double>());
 }

@@ -160,22 +160,30 @@ struct Poisson {
   static V log_p(V, V x, V rate) { return S::fma(x, log<S>(rate), -rate); }
 };
 
-// Residuals, and sums of log p: floats over the rows of a panel, doubles over panels.
-template <class S, class Likelihood, bool Value, bool Residual>
+// Residuals, and sums of log p: floats over the rows of a panel, doubles over panels. Both are multiplied by what was
+// observed, 0 or 1, if something is missing.
+template <class S, class Likelihood, bool Value, bool Residual, bool Missing>
 void likelihood_of(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
   const int inside = product.units - range.row;
   for (int column = range.begin; column < range.end; ++column) {
     const auto* a = sums + (column - range.begin) * S::vectors * S::lanes;
     const auto* x = product.data + static_cast<std::size_t>(product.datum[column]) * product.data_stride + range.row;
+    const auto* seen = Missing ? product.observed + (x - product.data) : nullptr;
     auto* y = Residual ? product.y + static_cast<std::size_t>(column) * product.y_stride + range.row : nullptr;
     auto total = S::set(0);
     for (int i = 0; i < range.width; i += S::lanes) {
       const auto natural = S::load(a + i);
       const auto datum = S::load(x + i);
       const auto common = Likelihood::common(natural);
-      if constexpr (Residual) S::store_elements(y + i, Likelihood::residual(natural, datum, common));
+      const auto counted = [&](auto term) {
+        if constexpr (Missing)
+          return term * S::load(seen + i);
+        else
+          return term;
+      };
+      if constexpr (Residual) S::store_elements(y + i, counted(Likelihood::residual(natural, datum, common)));
       if constexpr (Value) {
-        const auto term = Likelihood::log_p(natural, datum, common);
+        const auto term = counted(Likelihood::log_p(natural, datum, common));
         total = total + (inside - i < S::lanes ? S::first(term, inside - i) : term);
       }
     }
@@ -183,14 +191,22 @@ void likelihood_of(const Product<typename S::Element>& product, const Range& ran
   }
 }
 
+template <class S, class Likelihood, bool Missing>
+void wanted_of(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+  if (!product.value)
+    likelihood_of<S, Likelihood, false, true, Missing>(product, range, sums);
+  else if (!product.y)
+    likelihood_of<S, Likelihood, true, false, Missing>(product, range, sums);
+  else
+    likelihood_of<S, Likelihood, true, true, Missing>(product, range, sums);
+}
+
 template <class S, class Likelihood>
 void likelihood(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
-  if (!product.value)
-    likelihood_of<S, Likelihood, false, true>(product, range, sums);
-  else if (!product.y)
-    likelihood_of<S, Likelihood, true, false>(product, range, sums);
+  if (product.observed)
+    wanted_of<S, Likelihood, true>(product, range, sums);
   else
-    likelihood_of<S, Likelihood, true, true>(product, range, sums);
+    wanted_of<S, Likelihood, false>(product, range, sums);
 }
 
 template <class S>

@@ -1,6 +1,7 @@
 #include "hone/tensor/layer.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "hone/base/clones.hpp"
 
@@ -37,14 +38,15 @@ Finish backward_finish(Activation activation) {
 
 Finish residual_finish(Density density) {
   switch (density) {
+    case Density::bernoulli:
+      return Finish::bernoulli;
     case Density::gaussian:
       return Finish::gaussian;
     case Density::poisson:
       return Finish::poisson;
-    case Density::bernoulli:
-      break;
+    default:
+      throw std::logic_error("no product computes this density");
   }
-  return Finish::bernoulli;
 }
 
 HONE_CLONES void round_numbers(std::span<const double> from, float* to) {
@@ -132,6 +134,7 @@ void PackedLayer<Element>::forward_residual(BatchView<const Element> x, Density 
   product.data = data.data.data();
   product.data_stride = data.data.stride();
   product.datum = data.datum.data();
+  product.observed = data.observed;
   product.value = value.data();
   kernels_.multiply(product);
 }

@@ -14,11 +14,13 @@ namespace hone {
 // Which products a layer must be able to compute.
 enum class Directions { forward, both };
 
-// The data that the last layer is compared with: column c of a batch belongs to column datum[c] of `data`.
+// The data that the last layer is compared with: column c of a batch belongs to column datum[c] of `data`. `observed`
+// is laid out as `data`: 1, or 0 where a value is missing and has no part in the likelihood; null if none is.
 template <class Real>
 struct DataColumns {
   BatchView<const Real> data;
   std::span<const std::uint32_t> datum;
+  const Real* observed = nullptr;
 };
 
 // A fully connected layer with its weights packed for the kernels of one instruction level. Element is float, double,

@@ -67,7 +67,8 @@ struct Product {
   const Sum<Element>* data = nullptr;
   std::size_t data_stride = 0;
   const std::uint32_t* datum = nullptr;
-  double* value = nullptr;  // unless null: value[c] += Σ log p(x | a)
+  const Sum<Element>* observed = nullptr;  // unless null: 0 where data is missing, else 1; with the stride of data
+  double* value = nullptr;                 // unless null: value[c] += Σ log p(x | a)
 };
 
 // gradient (in, out), one row per input unit, = Σ_c x_c dy_cᵀ for the rows [begin, end). With `onto` the sums go on

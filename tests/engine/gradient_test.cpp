@@ -20,10 +20,12 @@ constexpr int batch = 37, latent = 3, pixels = 101, points = 60;
 DataSet made_up_data(Density density) {
   std::vector<double> values(static_cast<std::size_t>(points) * pixels);
   PhiloxSource(2).uniforms({Purpose::synthesize}, values);
-  for (double& x : values)
-    x = density == Density::bernoulli ? x < 0.4 : density == Density::poisson ? std::floor(4 * x * x) : x - 0.5;
+  const LikelihoodFacts facts = facts_of(density);
+  for (double& x : values) x = facts.bits ? x < 0.4 : facts.counts ? std::floor(4 * x * x) : x - 0.5;
+  if (facts.grouped)  // one group
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % pixels == i / pixels;
   DataSet data(values, ImageShape{1, pixels});
-  return density == Density::bernoulli ? packed_if_binary(data) : data;
+  return facts.bits ? packed_if_binary(data) : data;
 }
 
 // A record of what an iteration saw.
@@ -90,7 +92,7 @@ class World {
 
  private:
   bool refines() const { return terms_.refines; }
-  double scale() const { return config_.model.density() == Density::gaussian ? 1000 : 10; }
+  double scale() const { return facts_of(config_.model.density()).centred ? 1000 : 10; }
 
   // The third iteration is looked at.
   double alpha() const {
@@ -210,6 +212,19 @@ TEST_P(EngineGradient, WithRelu) {
 TEST_P(EngineGradient, OfMatrixFactorization) {
   for (const ModelKind kind : {ModelKind::logistic_mf, ModelKind::gaussian_mf, ModelKind::poisson_mf})
     World(config_of(objective_named(GetParam()), kind, Activation::softplus)).check(1e-3, 1e-7);
+}
+
+TEST_P(EngineGradient, OfEveryLikelihood) {
+  for (const Density likelihood :
+       {Density::gaussian, Density::gaussian_learned, Density::categorical, Density::negative_binomial})
+    for (const ModelKind kind : {ModelKind::vae, ModelKind::mf}) {
+      SCOPED_TRACE(facts_of(likelihood).name);
+      TrainConfig config = config_of(objective_named(GetParam()), kind);
+      config.model.initial = InitialWeights::scaled;
+      config.model.likelihood = likelihood;
+      if (likelihood == Density::categorical) config.model.categories = pixels;
+      World(config).check(1e-3, 1e-7);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Objectives, EngineGradient, testing::Values("kl", "hoffman", "vcd", "li2017"));

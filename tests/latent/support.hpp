@@ -11,7 +11,7 @@
 namespace hone::test {
 
 // A decoder of odd shape with random parameters, data and points.
-inline constexpr int batch = 37, latent = 3, pixels = 101;
+inline constexpr int batch = 37, latent = 3, pixels = 101, categories = 5;
 
 inline double datum(Density density, int pixel, int column) {
   const int word = (pixel * 7 + column * 13) % 11;
@@ -19,8 +19,12 @@ inline double datum(Density density, int pixel, int column) {
     case Density::bernoulli:
       return word < 4;
     case Density::gaussian:
+    case Density::gaussian_learned:
       return 0.3 * word - 1.5;
+    case Density::categorical:
+      return pixel % categories == (pixel / categories * 7 + column * 13) % categories;
     case Density::poisson:
+    case Density::negative_binomial:
       break;
   }
   return word;
@@ -87,6 +91,11 @@ inline const std::vector<DecoderConfig>& configs() {
       for (const auto activation : {Activation::relu, Activation::tanh, Activation::softplus})
         list.push_back({latent, {64, 13}, pixels, activation, density});
     }
+    for (const std::vector<int>& hidden : {std::vector<int>(), {64, 13}}) {
+      list.push_back({latent, hidden, pixels, Activation::tanh, Density::gaussian_learned});
+      list.push_back({latent, hidden, 20 * categories, Activation::tanh, Density::categorical, categories});
+      list.push_back({latent, hidden, pixels, Activation::tanh, Density::negative_binomial});
+    }
     return list;
   }();
   return all;
@@ -98,6 +107,6 @@ inline double step_of(const DecoderConfig& config) {
 }
 inline double tolerance_of(const DecoderConfig& config) { return step_of(config) < 1e-4 ? 2e-5 : 1e-8; }
 // A Gaussian's values and gradients are 100 times those of the others.
-inline double scale_of(const DecoderConfig& config) { return config.density == Density::gaussian ? 100 : 1; }
+inline double scale_of(const DecoderConfig& config) { return facts_of(config.density).centred ? 100 : 1; }
 
 }  // namespace hone::test

@@ -64,7 +64,7 @@ double residual(Density density, double a, double x) {
       return x - sigmoid(a);
     case Density::gaussian:
       return (x - a) / 0.01;
-    case Density::poisson:
+    default:  // Poisson
       break;
   }
   return (x / modified_softplus(a) - 1) * sigmoid(a - softplus_shift);
@@ -76,7 +76,7 @@ double log_p(Density density, double a, double x) {
       return x * a - softplus(a);
     case Density::gaussian:
       return -0.5 * square(x - a) / 0.01 - 0.5 * (log_two_pi + std::log(0.01));
-    case Density::poisson:
+    default:  // Poisson
       break;
   }
   return x * std::log(modified_softplus(a)) - modified_softplus(a);

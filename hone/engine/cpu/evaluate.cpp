@@ -44,7 +44,10 @@ class GroupEvaluator {
   }
 
  private:
-  bool exact() const { return model_.decoder().config().density == Density::gaussian; }
+  bool exact() const {
+    const DecoderConfig& decoder = model_.decoder().config();
+    return decoder.density == Density::gaussian && decoder.hidden.empty();
+  }
 
   Proposals find_proposals(const Minibatch<Real>& minibatch, const DataGroup& group) const {
     const int latent = model_.decoder().latent(), count = group.count();

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+
+#include "hone/base/scalar.hpp"
+#include "hone/tensor/layer_kinds.hpp"
+
+// What a likelihood says of itself. Each has a file in this folder: a struct with
+//   density, facts    below
+//   allowed(x)        whether a value of a datum is possible
+//   draw(…)           x ~ p(x | a) of one item
+// and, unless the matrix products compute it (hone/tensor/finish.hpp and the epilogues of the cuda engine),
+//   log_p(…), residual(…)   log p(x | a) of one item without what depends on x alone, and its derivatives in a.
+// An item is what outputs share: a value of the datum, or a group of values. Both engines call the same functions.
+namespace hone {
+
+// Of a datum and of the decoder's outputs for it: output i of value p is a[i · pixels + p].
+struct LikelihoodShape {
+  int pixels = 1;
+  int categories = 0;  // values of a group; 0: there are no groups
+};
+
+enum class Noise { uniform, normal };                       // what `draw` makes x of, one number per item
+enum class MeanOf { outputs, sigmoid, positive, softmax };  // E[x | a], of the first output of each value
+
+struct LikelihoodFacts {
+  std::string_view name;   // in configurations, checkpoints and exports
+  std::string_view needs;  // of data, in words
+  MeanOf mean;
+  Noise noise = Noise::uniform;
+  int outputs = 1;       // of the decoder, per value of a datum
+  bool fused = false;    // computed by the products themselves
+  bool centred = false;  // data lose the mean of the training data
+  bool counts = false;   // log p has a term − log x!
+  bool bits = false;     // every value is 0 or 1
+  bool grouped = false;  // needs LikelihoodShape::categories
+};
+
+}  // namespace hone
