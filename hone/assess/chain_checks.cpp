@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "hone/assess/nested_rhat.hpp"
+#include "hone/assess/pareto.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/tensor/vectors.hpp"
 
@@ -32,7 +34,43 @@ double moved(const std::vector<double>& before, const std::vector<double>& now, 
   return e.se > 0 ? std::abs(e.mean) / e.se : 0;
 }
 
+// The component of q that each state is most likely of.
+std::vector<int> nearest_components(const Family& family, const ChainStates& block) {
+  const int d = family.dimension();
+  std::vector<int> nearest(static_cast<std::size_t>(block.count()));
+  std::vector<double> best(nearest.size(), -infinity), log_weight(family.components()), e(d);
+  family.log_weights(log_weight);
+  for (int k = 0; k < family.components(); ++k) {
+    const std::optional<Normal> normal = family.component(k);
+    if (!normal) return nearest;
+    for (int i = 0; i < block.count(); ++i) {
+      normal->whiten(block.z.column(i), e);
+      const double value = log_weight[k] - normal->log_normalizer() - 0.5 * dot(e, e);
+      if (!(value > best[i])) continue;
+      best[i] = value;
+      nearest[i] = k;
+    }
+  }
+  return nearest;
+}
+
+// The values about the means of the components that they belong to.
+void centre_by_component(std::span<const int> component, int components, std::vector<double>& values) {
+  if (components == 1) return;
+  std::vector<Moments> moments(components);
+  for (std::size_t i = 0; i < values.size(); ++i) moments[component[i]].add(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= moments[component[i]].mean();
+}
+
 }  // namespace
+
+bool misses_tail(const ChainChecks& checks) { return checks.tail_index > heavy_tail && checks.burn_in < long_burn_in; }
+
+bool arrived(const ChainChecks& checks) {
+  return checks.nested_rhat < most_rhat && checks.spread <= checks.spread_limit && checks.drift <= checks.drift_limit &&
+         checks.memory <= checks.memory_limit && checks.stuck <= most_stuck && !misses_tail(checks) &&
+         static_cast<double>(checks.divergences) <= most_divergent * static_cast<double>(checks.proposals);
+}
 
 void judge_starts(const ChainStates& states, int first, int per_super, std::span<const int> mode, ChainChecks& checks) {
   const int each = states.per_chain(), modes = 1 + *std::ranges::max_element(mode);
@@ -40,6 +78,7 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
   checks.nested_rhat = checks.spread = 0;
   for (int k = -1; k < states.z.rows(); ++k) {
     const std::vector<double> values = values_of(states, k);
+    double beyond = 0, freedom = 0;  // Σ over modes of R̂² − 1, by their numbers of super-chains less one
     for (int m = 0; m < modes; ++m) {
       std::vector<Moments> chains;
       for (int c = first; c < states.chains; ++c) {
@@ -51,10 +90,14 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
       const NestedVariances variances = nested_variances(chains, per_super);
       checks.spread = std::max(checks.spread, variances.chance > 0 ? variances.between / variances.chance : 0);
       checks.spread_limit = most_spread(variances.super_chains, (states.z.rows() + 1) * modes);
-      if (!(variances.excess() > checks.nested_rhat)) continue;
-      checks.nested_rhat = variances.excess();
-      checks.rhat_coordinate = k;
+      const double own = variances.super_chains - 1;
+      beyond += own * variances.excess();
+      freedom += own;
     }
+    const double rhat = std::sqrt(std::max(1.0, 1 + beyond / freedom));
+    if (!(rhat > checks.nested_rhat)) continue;
+    checks.nested_rhat = rhat;
+    checks.rhat_coordinate = k;
   }
 }
 
@@ -64,6 +107,7 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
   checks.drift_limit = std::sqrt(2 * std::log((4.0 * d + 2) / chance));
   checks.drift = 0;
   checks.effective = checks.tail_effective = infinity;
+  checks.tail_index = 0;
   double slowest = infinity;  // effective draws of what mixes worst: coordinates, their squares, log p
   for (int k = -1; k < d; ++k) {
     const std::vector<double> now_values = values_of(now, k), before_values = values_of(before, k);
@@ -85,6 +129,11 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
     std::vector<double> squares = now_values;
     for (double& x : squares) x = square(x - all.mean());
     slowest = std::min(slowest, effective_draws(squares, now.chains));
+    constexpr int most_tails = 1000;
+    if (const double index = d <= most_tails ? tail_index(now_values) : 0; index > checks.tail_index) {
+      checks.tail_index = index;
+      checks.tail_coordinate = k;
+    }
     std::vector<double> sorted = now_values;
     for (const double p : {0.05, 0.95}) {
       const double at = quantile_of(sorted, p);
@@ -93,6 +142,67 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
     }
   }
   checks.per_chain = slowest / now.chains;
+}
+
+void judge_within_modes(const Family& family, ChainStates before, ChainStates now, int pairs, int per_super,
+                        std::span<const int> mode, ChainChecks& checks) {
+  const int d = family.dimension();
+  std::vector<std::vector<Moments>> moments(family.components(), std::vector<Moments>(d + 1));
+  const std::vector<int> of_now = nearest_components(family, now), of_before = nearest_components(family, before);
+  for (int i = 0; i < now.count(); ++i) {
+    for (int k = 0; k < d; ++k) moments[of_now[i]][k].add(now.z(k, i));
+    moments[of_now[i]][d].add(now.log_p[i]);
+  }
+  const auto centre = [&](ChainStates& block, const std::vector<int>& component) {
+    for (int i = 0; i < block.count(); ++i) {
+      for (int k = 0; k < d; ++k) block.z(k, i) -= moments[component[i]][k].mean();
+      block.log_p[i] -= moments[component[i]][d].mean();
+    }
+  };
+  centre(now, of_now);
+  centre(before, of_before);
+  judge_starts(now, pairs, per_super, mode, checks);
+  judge_moments(some_chains(before, 0, pairs), some_chains(now, 0, pairs), checks);
+}
+
+void judge_memory(const Pairs& pairs, ChainChecks& checks) {
+  const int d = pairs.z0.rows();
+  checks.memory = 0;
+  checks.memory_limit = most_memory + std::sqrt(2 * std::log((d + 1.0) / 0.02) / pairs.count);
+  std::vector<double> before(pairs.count), after(pairs.count);
+  for (int k = -1; k < d; ++k) {
+    for (int i = 0; i < pairs.count; ++i) {
+      before[i] = k < 0 ? pairs.log_p0[i] : pairs.z0(k, i);
+      after[i] = k < 0 ? pairs.log_pt[i] : pairs.zt(k, i);
+    }
+    centre_by_component(pairs.component, pairs.components, before);
+    centre_by_component(pairs.component, pairs.components, after);
+    const double r = std::abs(correlation(before, after));
+    if (std::isnan(r)) {  // a constant quantity does not show that chains move
+      checks.memory = 1;
+      checks.memory_coordinate = k;
+      return;
+    }
+    if (!(r > checks.memory)) continue;
+    checks.memory = r;
+    checks.memory_coordinate = k;
+  }
+}
+
+std::vector<double> value_rhats(MatrixView<const double> values, const ChainStates& states, int per_super) {
+  std::vector<double> result(static_cast<std::size_t>(values.rows()), std::nan(""));
+  const int each = states.per_chain(), supers = states.chains / per_super;
+  if (supers < 2) return result;
+  const int first = states.chains - supers * per_super;
+  for (int k = 0; k < values.rows(); ++k) {
+    std::vector<Moments> chains(static_cast<std::size_t>(supers * per_super));
+    for (int i = first * each; i < values.cols(); ++i)
+      chains[static_cast<std::size_t>(i / each - first)].add(values(k, i));
+    const NestedVariances variances = nested_variances(chains, per_super);
+    if (std::isfinite(variances.within))
+      result[static_cast<std::size_t>(k)] = std::sqrt(1 + std::max(0.0, variances.excess()));
+  }
+  return result;
 }
 
 double largest_error(MatrixView<const double> values, int chains) {
@@ -112,6 +222,7 @@ ChainStates some_chains(const ChainStates& states, int first, int chains) {
   ChainStates result(states.z.rows(), chains, each);
   copy(states.z.view().columns(first * each, (first + chains) * each).flat(), result.z.view().flat());
   std::copy_n(states.log_p.begin() + first * each, chains * each, result.log_p.begin());
+  std::copy_n(states.moves.begin() + first * each, chains * each, result.moves.begin());
   return result;
 }
 

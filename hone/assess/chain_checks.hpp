@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "hone/assess/refined_draws.hpp"
 
@@ -12,9 +13,32 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
 // Drift between the two blocks, effective draws, BFMI; over all chains of the blocks.
 void judge_moments(const ChainStates& before, const ChainStates& now, ChainChecks& checks);
 
+// Both, where q has several modes: of the states about the means of their components, since chains need not leave their
+// modes, and now and then do. The first `pairs` chains are those that started at draws of q.
+void judge_within_modes(const Family& family, ChainStates before, ChainStates now, int pairs, int per_super,
+                        std::span<const int> mode, ChainChecks& checks);
+
+// Draws of q and where the chains that started at the first `count` of them are.
+struct Pairs {
+  MatrixView<const double> z0;
+  std::span<const double> log_p0;
+  MatrixView<const double> zt;
+  std::span<const double> log_pt;
+  std::span<const int> component;  // of q, that each draw is from
+  int components;
+  int count;
+};
+
+// Correlations of z0 and z_t about the means of the draws' components, since chains need not leave their mode.
+void judge_memory(const Pairs& pairs, ChainChecks& checks);
+
 // The largest error of the means of `values` (K, n), of as many chains, in sds. Values that are not finite or do not
 // vary are left out.
 double largest_error(MatrixView<const double> values, int chains);
+
+// Nested R̂, chance removed, of values (K, n) at the states: over groups of `per_super` chains, the last ones whole. NaN
+// for values that are not finite.
+std::vector<double> value_rhats(MatrixView<const double> values, const ChainStates& states, int per_super);
 
 // The first `chains` chains of a block, from chain `first` on.
 ChainStates some_chains(const ChainStates& states, int first, int chains);

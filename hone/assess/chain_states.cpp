@@ -1,9 +1,8 @@
-#include "hone/assess/refined_draws.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
+#include "hone/assess/refined_draws.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -25,6 +24,15 @@ Estimate mean_over_chains(std::span<const double> values, int chains) {
   Moments moments;
   for (const double mean : means_of_chains(values, chains)) moments.add(mean);
   return moments.estimate();
+}
+
+Estimate sd_over_chains(std::span<const double> values, int chains) {
+  Moments all;
+  for (const double x : values) all.add(x);
+  std::vector<double> squares(values.begin(), values.end());
+  for (double& x : squares) x = square(x - all.mean());
+  const double se = mean_over_chains(squares, chains).se;
+  return {all.sd(), all.sd() > 0 ? se / (2 * all.sd()) : 0};
 }
 
 double effective_draws(std::span<const double> values, int chains) {

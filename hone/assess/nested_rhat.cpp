@@ -10,16 +10,16 @@ namespace hone {
 
 namespace {
 
-double rhat_of(double between, double within) {
-  if (between == 0) return 1;
-  return within > 0 ? std::sqrt(1 + between / within) : infinity;
+double share(double between, double within) {
+  if (between == 0) return 0;
+  return within > 0 ? between / within : between > 0 ? infinity : 0;
 }
 
 }  // namespace
 
-double NestedVariances::rhat() const { return rhat_of(between, within); }
+double NestedVariances::rhat() const { return std::sqrt(1 + share(between, within)); }
 
-double NestedVariances::excess() const { return rhat_of(std::max(0.0, between - chance), within); }
+double NestedVariances::excess() const { return share(between - chance, within); }
 
 NestedVariances nested_variances(std::span<const Moments> chain, int per_super) {
   const auto size = static_cast<std::size_t>(per_super);

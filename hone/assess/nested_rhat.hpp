@@ -14,7 +14,7 @@ struct NestedVariances {
   double chance = 0;   // what B would be if all chains were alike: the variance of a super-chain's mean
   int super_chains = 0;
   double rhat() const;    // √(1 + B/W); ∞ if the quantity varies between super-chains but not within them
-  double excess() const;  // the same of what B has beyond chance
+  double excess() const;  // (B − chance) / W; ∞ likewise
 };
 
 // `chain` holds the moments of the quantity along every chain, super-chain after super-chain of `per_super` chains.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 namespace hone {
 
@@ -13,5 +14,8 @@ struct Pareto {
 // Fits positive values in ascending order by the method of Zhang and Stephens (2009), with the weak prior of Vehtari et
 // al. (2024), which pulls k towards ½ if there are few values.
 Pareto fit_pareto(std::span<const double> ascending);
+
+// The larger Pareto k of the two tails of the values; tails are what lies beyond 3 √n values. 0 where they are too few.
+double tail_index(std::vector<double> values);
 
 }  // namespace hone

@@ -44,12 +44,14 @@ Psis smooth_weights(std::span<const double> log_ratio) {
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return weight[a] < weight[b]; });
   const auto tail = static_cast<std::size_t>(
       std::ceil(std::min(0.2 * static_cast<double>(n), 3 * std::sqrt(static_cast<double>(n)))));
+  // None is more than a tenth above the mean. What their differences are like then means nothing.
+  const bool even = std::exp(log_sum_exp(weight)) * 1.1 > static_cast<double>(n);
   if (tail >= 5 && tail < n) {
     const double cutoff = weight[order[n - tail - 1]];
     std::vector<double> excess;
     for (std::size_t i = n - tail; i < n; ++i) excess.push_back(std::exp(weight[order[i]]) - std::exp(cutoff));
-    if (cutoff == -infinity || excess.back() <= 0) {
-      // Either there are fewer finite weights than the tail needs, or all weights are equal: q = p.
+    if (cutoff == -infinity || even || excess.back() <= 0) {
+      // Either there are fewer finite weights than the tail needs, or all weights are nearly equal: q = p.
       if (cutoff != -infinity) result.k_hat = -infinity;
     } else {
       for (double& x : excess) x = std::max(x, 1e-300);
@@ -71,6 +73,23 @@ Psis smooth_weights(std::span<const double> log_ratio) {
   }
   result.effective_draws = 1 / squares;
   return result;
+}
+
+double tail_index(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto tail = static_cast<std::size_t>(3 * std::sqrt(static_cast<double>(values.size())));
+  if (2 * tail >= values.size() || tail < 20) return 0;
+  double k = 0;
+  for (int side = 0; side < 2; ++side) {
+    std::vector<double> excess;
+    for (std::size_t i = values.size() - tail; i < values.size(); ++i)
+      excess.push_back(std::max(1e-300, values[i] - values[values.size() - tail - 1]));
+    if (std::isfinite(excess.back()) && excess[excess.size() / 4] > 1e-12 * excess.back())
+      k = std::max(k, fit_pareto(excess).k);
+    std::ranges::reverse(values);
+    for (double& x : values) x = -x;
+  }
+  return k;
 }
 
 }  // namespace hone

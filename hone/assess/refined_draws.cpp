@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hone/assess/chain_checks.hpp"
+#include "hone/assess/kernel_tuning.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/given.hpp"
@@ -16,8 +17,8 @@
 namespace hone {
 namespace {
 
-// Every part has its own random streams: iterations from here on.
-constexpr std::uint32_t draws_part = assessment_iteration, walk_part = draws_part + (1u << 24);
+// Random streams of their own, beside those of independent_draws.
+constexpr std::uint32_t walk_part = assessment_iteration + (1u << 24);
 
 void evaluate(const Target& target, Chains& chains, Team& team) {
   team.for_shares(chains.z.cols(), [&](int begin, int end, int) {
@@ -36,21 +37,19 @@ class DrawRefiner {
  private:
   void draw_from_q();
   void place_chains();
-  void find_first_step();
   void run_round(int until);
   void extend(int until);
   void walk(int until, ChainStates* block);
   ChainStates room_for(int steps, int& stride) const;
   void record(ChainStates& block, int state) const;
+  void record_moves(int state);
+  void go_back(int states);
+  bool go_on(int longer, int until);
   void record_pairs(double acceptance);
   void judge_round();
-  std::vector<int> nearest_components(const ChainStates& block) const;
-  void judge_within_modes();
-  void judge_memory();
-  void centre_by_component(std::vector<double>& values) const;
+  Pairs pairs() const;
+  bool judge_across_modes();
   void adapt();
-  void adapt_length();
-  void set_length(int length);
   void finish();
   int supers() const { return chains_.z.cols() - pairs_; }
   int used() const { return several_modes_ ? pairs_ : chains_.z.cols(); }  // chains whose states are refined draws
@@ -68,16 +67,16 @@ class DrawRefiner {
   RefinedDraws result_;
   int pairs_ = 0, per_super_ = 0;
   bool several_modes_;
-  Chains chains_{1, 1};  // those of the pairs, then super-chain after super-chain
-  ChainStates now_, before_;
+  Chains chains_{1, 1};               // those of the pairs, then super-chain after super-chain
+  ChainStates now_, before_, older_;  // the last: what `before_` was, until a round is complete
+  std::vector<double> value_before_;  // log p where the trajectories of a step begin
   int taken_ = 0, first_kept_ = 0, stride_ = 1;
-  int since_ = 0;                // steps since the pairs were recorded
-  double accepted_ = 0;          // of the pairs, summed over these steps
-  double spent_ = 0;             // gradients
-  double spread_ = 0;            // Σ Var_q
-  std::vector<int> moved_;       // accepted proposals per chain
-  double last_cost_ = 0;         // of an effective draw, before the trajectories were made longer
-  bool length_settled_ = false;  // longer trajectories did not pay
+  int since_ = 0;           // steps since the pairs were recorded
+  double accepted_ = 0;     // of the pairs, summed over these steps
+  double spent_ = 0;        // gradients
+  double spread_ = 0;       // Σ Var_q
+  std::vector<int> moved_;  // accepted proposals per chain
+  KernelTuning tuning_;
 };
 
 int whole(int value, int least, const char* what) {
@@ -109,16 +108,12 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
       random_(config.seed),
       team_(whole(config.threads, 1, "the number of threads")),
       per_super_(whole(config.chains_per_start, 2, "the number of chains per start")),
-      several_modes_(*std::ranges::max_element(starts.mode) > 0) {
+      several_modes_(*std::ranges::max_element(starts.mode) > 0),
+      tuning_(config) {
   if (several_modes_ && config.pairs < 2) throw InputError("several modes need chains that start at draws of q");
   if (config.pairs > 0) draw_from_q();
   place_chains();
-  result_.kernel = config.kernel;
-  result_.most_step_size = config.most_step_size;
-  if (config.step_size)
-    result_.step_size = *config.step_size;
-  else
-    find_first_step();
+  tuning_.begin(target, chains_, team_);
   std::vector<double> mean(family.dimension()), sd(family.dimension());
   family.moments(mean, sd);
   for (const double x : sd) spread_ += square(x);
@@ -163,32 +158,6 @@ void DrawRefiner::place_chains() {
   result_.log_qt.resize(pairs_);
 }
 
-// Tries short trajectories of some of the chains.
-void DrawRefiner::find_first_step() {
-  const HmcConfig* const hmc = config_.kernel->as_hmc();
-  double size = config_.first_step_size;
-  if (size <= 0) {
-    constexpr int most_pilots = 32;
-    const int count = chains_.z.cols(), pilots = std::min(count, most_pilots);
-    Chains some(family_.dimension(), pilots);
-    for (int i = 0; i < pilots; ++i) {
-      const int c = static_cast<int>(static_cast<std::int64_t>(i) * count / pilots);
-      copy(chains_.z.column(c), some.z.column(i));
-      copy(chains_.gradient.column(c), some.gradient.column(i));
-      some.value[i] = chains_.value[c];
-    }
-    const std::shared_ptr<const Kernel> trial =
-        hmc ? std::make_shared<Hmc>(HmcConfig{2, 1, hmc->step_sizes}) : config_.kernel;
-    size = find_step_size(target_, *trial, some, 0.5, config_.acceptance,
-                          PhiloxSource(config_.seed ^ 0x9e3779b97f4a7c15u), team_);
-  }
-  result_.step_size = size;
-  if (!hmc || config_.first_step_size > 0) return;
-  constexpr double quarter_turn = 1.6;  // of a standard normal: as long as it pays
-  const int length = std::clamp(static_cast<int>(std::lround(quarter_turn / size)), 2, 32);
-  result_.kernel = std::make_shared<Hmc>(HmcConfig{length, length - 1, hmc->step_sizes});
-}
-
 // Room for the states of `steps` steps, every stride-th of them.
 ChainStates DrawRefiner::room_for(int steps, int& stride) const {
   constexpr double most_numbers = 2e7;
@@ -211,10 +180,29 @@ void DrawRefiner::record(ChainStates& block, int state) const {
   }
 }
 
+// How the chains got to a state of `now_`. Momenta are made again from their random numbers.
+void DrawRefiner::record_moves(int state) {
+  const int each = now_.per_chain();
+  if (state >= each) return;
+  std::vector<double> momentum(static_cast<std::size_t>(family_.dimension()));
+  for (int c = 0; c < chains_.z.cols(); ++c) {
+    StateMove& move = now_.moves[static_cast<std::size_t>(c * each + state)];
+    move.acceptance = chains_.acceptance[c];
+    move.diverged = chains_.outcome[c] != Outcome::outside && chains_.acceptance[c] == 0;
+    move.energy = std::nan("");
+    if (!tuning_.kernel()->as_hmc()) continue;
+    random_.normals(
+        {Purpose::momentum, walk_part + static_cast<std::uint32_t>(taken_ - 1), static_cast<std::uint32_t>(c), 0},
+        momentum);
+    move.energy = 0.5 * dot(momentum, momentum) - value_before_[static_cast<std::size_t>(c)];
+  }
+}
+
 // Goes on to `until` steps. The states of the second half are kept, and those of the quarter before it.
 void DrawRefiner::run_round(int until) {
   first_kept_ = until / 2;
   if (taken_ > 0) {
+    older_ = std::move(before_);
     before_ = std::move(now_);
   } else {
     const int quarter = std::max(1, first_kept_ - until / 4);
@@ -236,6 +224,7 @@ void DrawRefiner::extend(int until) {
     const int from = c * old, to = c * (old + more);
     copy(now_.z.view().columns(from, from + old).flat(), longer.z.view().columns(to, to + old).flat());
     std::copy_n(now_.log_p.begin() + from, old, longer.log_p.begin() + to);
+    std::copy_n(now_.moves.begin() + from, old, longer.moves.begin() + to);
   }
   now_ = std::move(longer);
   walk(taken_ + more * stride_, &now_);
@@ -243,19 +232,23 @@ void DrawRefiner::extend(int until) {
 
 // Goes on to `until` steps, and records every stride-th state of those after `first_kept_`, or of the last ones.
 void DrawRefiner::walk(int until, ChainStates* block) {
-  Refiner refiner(*result_.kernel,
-                  {.steps = 1, .adapt = Adapt::off, .step_size = result_.step_size, .acceptance = config_.acceptance},
+  Refiner refiner(*tuning_.kernel(),
+                  {.steps = 1, .adapt = Adapt::off, .step_size = tuning_.step_size(), .acceptance = config_.acceptance},
                   team_);
   ChainChecks& checks = result_.checks;
   const int first = block == &now_ ? first_kept_ : taken_;
+  const bool final = block == &now_ && config_.keep == Keep::points;
   while (taken_ < until) {
+    const bool due = block && (taken_ + 1 - first) % stride_ == 0;
+    if (final && due) value_before_ = chains_.value;
     const Refinement step = refiner.refine(target_, chains_.view(), chains_.z.cols(),
                                            walk_part + static_cast<std::uint32_t>(taken_++), random_);
-    spent_ += result_.kernel->evaluations_per_step() * chains_.z.cols();
+    spent_ += tuning_.kernel()->evaluations_per_step() * chains_.z.cols();
     for (std::size_t c = 0; c < moved_.size(); ++c) moved_[c] += chains_.outcome[c] == Outcome::accepted;
     for (int c = 0; c < pairs_; ++c) accepted_ += chains_.acceptance[c] / pairs_;
     ++since_;
-    if (block && (taken_ - first) % stride_ == 0) record(*block, (taken_ - first) / stride_ - 1);
+    if (due) record(*block, (taken_ - first) / stride_ - 1);
+    if (final && due) record_moves((taken_ - first) / stride_ - 1);
     if (block == &now_) {  // the mean over all its proposals
       const double all = static_cast<double>(checks.proposals + step.proposals);
       if (all > 0)
@@ -288,15 +281,33 @@ void DrawRefiner::record_pairs(double acceptance) {
        .correlation = correlation(std::span(result_.log_p0).first(pairs), std::span(chains_.value).first(pairs))});
 }
 
+Pairs DrawRefiner::pairs() const {
+  return {result_.z0, result_.log_p0, chains_.z, chains_.value, result_.component, family_.components(), pairs_};
+}
+
+// Where chains travel between the modes, q's weights of them do not matter: then all chains are judged alike.
+bool DrawRefiner::judge_across_modes() {
+  ChainChecks& checks = result_.checks;
+  const std::vector<int> alike(starts_.mode.size());
+  judge_starts(now_, pairs_, per_super_, alike, checks);
+  judge_moments(before_, now_, checks);
+  Pairs all = pairs();
+  all.components = 1;
+  judge_memory(all, checks);
+  checks.crosses_modes = arrived(checks) && checks.per_chain >= enough_per_chain;
+  return checks.crosses_modes;
+}
+
 void DrawRefiner::judge_round() {
   ChainChecks& checks = result_.checks;
-  if (several_modes_) {
-    judge_within_modes();
-  } else {
+  checks.burn_in = first_kept_;
+  if (several_modes_ && !judge_across_modes()) {
+    judge_within_modes(family_, before_, now_, pairs_, per_super_, starts_.mode, checks);
+  } else if (!several_modes_) {
     judge_starts(now_, pairs_, per_super_, starts_.mode, checks);
     judge_moments(before_, now_, checks);
   }
-  if (pairs_ > 0) judge_memory();
+  if (pairs_ > 0 && !checks.crosses_modes) judge_memory(pairs(), checks);
   checks.effective_needed = least_effective;
   checks.error_wanted = config_.error;
   checks.error = 1 / std::sqrt(checks.effective);
@@ -306,135 +317,17 @@ void DrawRefiner::judge_round() {
   checks.error = largest_error(config_.printed(states.z), states.chains);
 }
 
-// The component of q that each state is most likely of.
-std::vector<int> DrawRefiner::nearest_components(const ChainStates& block) const {
-  const int d = family_.dimension();
-  std::vector<int> nearest(static_cast<std::size_t>(block.count()));
-  std::vector<double> best(nearest.size(), -infinity), log_weight(family_.components()), e(d);
-  family_.log_weights(log_weight);
-  for (int k = 0; k < family_.components(); ++k) {
-    const std::optional<Normal> normal = family_.component(k);
-    if (!normal) return nearest;
-    for (int i = 0; i < block.count(); ++i) {
-      normal->whiten(block.z.column(i), e);
-      const double value = log_weight[k] - normal->log_normalizer() - 0.5 * dot(e, e);
-      if (!(value > best[i])) continue;
-      best[i] = value;
-      nearest[i] = k;
-    }
-  }
-  return nearest;
-}
-
-// The states about the means of their components: chains need not leave their modes, and now and then do.
-void DrawRefiner::judge_within_modes() {
-  ChainStates before = before_, now = now_;
-  const int d = family_.dimension();
-  std::vector<std::vector<Moments>> moments(family_.components(), std::vector<Moments>(d + 1));
-  const std::vector<int> of_now = nearest_components(now), of_before = nearest_components(before);
-  for (int i = 0; i < now.count(); ++i) {
-    for (int k = 0; k < d; ++k) moments[of_now[i]][k].add(now.z(k, i));
-    moments[of_now[i]][d].add(now.log_p[i]);
-  }
-  const auto centre = [&](ChainStates& block, const std::vector<int>& component) {
-    for (int i = 0; i < block.count(); ++i) {
-      for (int k = 0; k < d; ++k) block.z(k, i) -= moments[component[i]][k].mean();
-      block.log_p[i] -= moments[component[i]][d].mean();
-    }
-  };
-  centre(now, of_now);
-  centre(before, of_before);
-  judge_starts(now, pairs_, per_super_, starts_.mode, result_.checks);
-  judge_moments(some_chains(before, 0, used()), some_chains(now, 0, used()), result_.checks);
-}
-
-// Correlations about the means of the draws' components, since chains need not leave their mode.
-void DrawRefiner::judge_memory() {
-  const int d = family_.dimension();
-  ChainChecks& checks = result_.checks;
-  checks.memory = 0;
-  checks.memory_limit = most_memory + std::sqrt(2 * std::log((d + 1.0) / 0.02) / pairs_);
-  std::vector<double> before(pairs_), after(pairs_);
-  for (int k = -1; k < d; ++k) {
-    for (int i = 0; i < pairs_; ++i) {
-      before[i] = k < 0 ? result_.log_p0[i] : result_.z0(k, i);
-      after[i] = k < 0 ? chains_.value[i] : chains_.z(k, i);
-    }
-    centre_by_component(before);
-    centre_by_component(after);
-    const double r = std::abs(correlation(before, after));
-    if (std::isnan(r)) {  // a constant quantity does not show that chains move
-      checks.memory = 1;
-      checks.memory_coordinate = k;
-      return;
-    }
-    if (!(r > checks.memory)) continue;
-    checks.memory = r;
-    checks.memory_coordinate = k;
-  }
-}
-
-void DrawRefiner::centre_by_component(std::vector<double>& values) const {
-  if (family_.components() == 1) return;
-  std::vector<Moments> moments(family_.components());
-  for (std::size_t i = 0; i < values.size(); ++i) moments[result_.component[i]].add(values[i]);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= moments[result_.component[i]].mean();
-}
-
-// After a round whose states are not used: the step size follows its acceptance, and stays well below one at which
-// trajectories diverged. Trajectories keep their length where it shrinks for that.
 void DrawRefiner::adapt() {
-  if (config_.step_size) return;
-  const ChainChecks& checks = result_.checks;
-  const double rejected = std::max(1 - checks.acceptance, 0.1 * (1 - config_.acceptance));
-  double size = result_.step_size;
-  const double factor = std::clamp(std::sqrt((1 - config_.acceptance) / rejected), 0.5, 1.5);  // it grows with ε²
-  if (std::abs(std::log(factor)) > 0.1) size *= factor;
-  constexpr int settled_after = 8;  // steps: before that, chains may come from bad starts
-  if (first_kept_ >= settled_after &&
-      static_cast<double>(checks.divergences) > 0.5 * most_divergent * static_cast<double>(checks.proposals))
-    result_.most_step_size = 0.6 * result_.step_size;
-  const HmcConfig* const hmc = result_.kernel->as_hmc();
-  if (size > result_.most_step_size) {
-    size = result_.most_step_size;
-    constexpr double half_turn = 3.2;  // of a standard normal
-    const double length = std::min(hmc ? hmc->leapfrog * result_.step_size : 0, half_turn) / size;
-    if (hmc && length > hmc->leapfrog) set_length(static_cast<int>(std::ceil(length)));
-  }
-  result_.step_size = size;
-  adapt_length();
-}
-
-void DrawRefiner::set_length(int length) {
-  constexpr int longest = 512;
-  length = std::clamp(length, 1, longest);
-  result_.kernel = std::make_shared<Hmc>(HmcConfig{length, length - 1, result_.kernel->as_hmc()->step_sizes});
-}
-
-// Trajectories get twice as long where an effective draw takes many steps, as long as that pays.
-void DrawRefiner::adapt_length() {
-  const HmcConfig* const hmc = result_.kernel->as_hmc();
-  constexpr int least_states = 8;
-  constexpr double many_steps = 5;
-  if (!hmc || length_settled_ || now_.per_chain() < least_states) return;
-  const double steps = stride_ * now_.count() / std::max(1.0, result_.checks.effective);  // per effective draw
-  const double cost = steps * hmc->leapfrog;
-  if (last_cost_ > 0 && cost > last_cost_) {
-    length_settled_ = true;
-    set_length(hmc->leapfrog / 2);
-  } else if (steps > many_steps) {
-    last_cost_ = cost;
-    set_length(2 * hmc->leapfrog);
-  }
+  const double states = now_.count(), draws = std::max(1.0, result_.checks.effective);
+  tuning_.adapt(result_.checks, {first_kept_, stride_ * now_.per_chain(), stride_ * states / draws, draws / states});
 }
 
 // Whether the chains have arrived, with some margin for how long they must be.
 bool DrawRefiner::good() const {
   const ChainChecks& checks = result_.checks;
-  constexpr double wanted_per_chain = 3;
   constexpr int least_burn_in = 8;
   return first_kept_ >= least_burn_in && arrived(checks) && checks.acceptance >= least_chain_acceptance &&
-         checks.per_chain >= wanted_per_chain;
+         checks.per_chain >= enough_per_chain;
 }
 
 // How many times as many states are needed for the errors that are wanted.
@@ -447,13 +340,16 @@ double DrawRefiner::shortage() const {
 
 bool DrawRefiner::affordable(int until) const {
   if (until > config_.most_steps || (config_.stop && *config_.stop)) return false;
-  const double cost = chains_.z.cols() * result_.kernel->evaluations_per_step() * (until - taken_);
+  const double cost = chains_.z.cols() * tuning_.kernel()->evaluations_per_step() * (until - taken_);
   return config_.gradients == 0 || spent_ + cost <= static_cast<double>(config_.gradients);
 }
 
 void DrawRefiner::finish() {
   RefinedDraws& r = result_;
   r.steps = taken_;
+  r.kernel = tuning_.kernel();
+  r.step_size = tuning_.step_size();
+  r.most_step_size = tuning_.most_step_size();
   r.states = several_modes_ ? some_chains(now_, 0, used()) : std::move(now_);
   r.before = several_modes_ ? some_chains(before_, 0, used()) : std::move(before_);
   const int d = family_.dimension(), n = r.states.count();
@@ -473,6 +369,56 @@ void DrawRefiner::finish() {
   r.vcd = {after.mean - before.mean, std::hypot(after.se, before.se)};
 }
 
+// Takes back a round that was not completed: `states` states of each chain were kept before it.
+void DrawRefiner::go_back(int states) {
+  if (older_.count() > 0) {
+    now_ = std::move(before_);
+    before_ = std::move(older_);
+    return;
+  }
+  ChainStates kept(family_.dimension(), now_.chains, states);
+  const int each = now_.per_chain();
+  for (int c = 0; c < now_.chains; ++c) {
+    copy(now_.z.view().columns(c * each, c * each + states).flat(),
+         kept.z.view().columns(c * states, (c + 1) * states).flat());
+    std::copy_n(now_.log_p.begin() + c * each, states, kept.log_p.begin() + c * states);
+    std::copy_n(now_.moves.begin() + c * each, states, kept.moves.begin() + c * states);
+  }
+  now_ = std::move(kept);
+}
+
+// One more round, or more states of this one. False where an evaluation threw Stopped: then all is as it was before.
+bool DrawRefiner::go_on(int longer, int until) {
+  const Chains chains = chains_;
+  const ChainChecks checks = result_.checks;
+  const std::vector<PairsAt> at = result_.at;
+  const std::vector<double> log_qt = result_.log_qt;
+  const KernelTuning tuning = tuning_;
+  const int taken = taken_, states = now_.per_chain(), first_kept = first_kept_, stride = stride_;
+  try {
+    if (longer > 0) {
+      extend(until);
+    } else {
+      adapt();
+      run_round(until);
+    }
+    older_ = {};
+  } catch (const Stopped&) {
+    go_back(states);
+    chains_ = chains;
+    result_.checks = checks;
+    result_.at = at;
+    result_.log_qt = log_qt;
+    tuning_ = tuning;
+    taken_ = taken;
+    first_kept_ = first_kept;
+    stride_ = stride;
+    return false;
+  }
+  judge_round();
+  return true;
+}
+
 RefinedDraws DrawRefiner::run() {
   int until = whole(config_.steps, 1, "the steps of a refinement");
   whole(config_.draws, 100, "the number of draws");
@@ -482,17 +428,10 @@ RefinedDraws DrawRefiner::run() {
   while (!good() || shortage() > 1) {
     const int longer = good() ? static_cast<int>(std::ceil(now_.per_chain() * std::min(1.0, 1.1 * shortage() - 1))) : 0;
     until = good() ? taken_ + stride_ * longer : 2 * taken_;
-    if (!affordable(until)) {
+    if (!affordable(until) || !go_on(longer, until)) {
       result_.capped = true;
       break;
     }
-    if (longer > 0) {
-      extend(until);
-    } else {
-      adapt();
-      run_round(until);
-    }
-    judge_round();
   }
   if (result_.capped && pairs_ == 0) adapt();  // for whoever goes on
   finish();
@@ -501,20 +440,14 @@ RefinedDraws DrawRefiner::run() {
 
 }  // namespace
 
-bool arrived(const ChainChecks& checks) {
-  return checks.nested_rhat < most_rhat && checks.spread <= checks.spread_limit && checks.drift <= checks.drift_limit &&
-         checks.memory <= checks.memory_limit && checks.stuck <= most_stuck &&
-         static_cast<double>(checks.divergences) <= most_divergent * static_cast<double>(checks.proposals);
-}
-
 Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,
                                  std::vector<int>* component) {
   Draws draws(family.dimension(), family.components(), count);
-  family.draw(random, draws_part, draws);
+  family.draw(random, assessment_iteration, draws);
   if (component) component->assign(count, 0);
   if (family.components() == 1) return std::move(draws.z);
   std::vector<double> uniform(count);
-  random.uniforms({Purpose::proposal, draws_part}, uniform);
+  random.uniforms({Purpose::proposal, assessment_iteration}, uniform);
   Matrix<double> result(family.dimension(), count);
   for (int i = 0; i < count; ++i) {
     int k = 0;

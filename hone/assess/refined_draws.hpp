@@ -16,18 +16,29 @@
 
 namespace hone {
 
+/// The step that led to a state.
+struct StateMove {
+  double acceptance = 0;  ///< probability with which its proposal was to be accepted
+  double energy = 0;      ///< ½|p|² − log p where its trajectory began; NaN where the kernel is not HMC
+  bool diverged = false;  ///< whether its trajectory diverged
+};
+
 /// States of several chains at the same steps, chain after chain: state s of chain c is column c · per_chain + s.
 struct ChainStates {
   /// No states.
   ChainStates() = default;
   /// Room for `states` states of each of `count` chains.
   ChainStates(int dimension, int count, int states)
-      : z(dimension, count * states), log_p(static_cast<std::size_t>(count * states)), chains(count) {}
+      : z(dimension, count * states),
+        log_p(static_cast<std::size_t>(count * states)),
+        moves(static_cast<std::size_t>(count * states)),
+        chains(count) {}
 
-  Matrix<double> z;           ///< (D, n)
-  std::vector<double> log_p;  ///< log p at z (n)
-  Matrix<double> gradient;    ///< of log p (D, n), where it was asked for
-  int chains = 0;             ///< how many chains there are
+  Matrix<double> z;              ///< (D, n)
+  std::vector<double> log_p;     ///< log p at z (n)
+  std::vector<StateMove> moves;  ///< of the refined draws: the last step to each (n)
+  Matrix<double> gradient;       ///< of log p (D, n), where it was asked for
+  int chains = 0;                ///< how many chains there are
 
   /// n
   int count() const { return z.cols(); }
@@ -41,6 +52,9 @@ std::vector<double> means_of_chains(std::span<const double> values, int chains);
 /// The mean of the values, with an error from the spread of the chains' own means. Chains must be independent of each
 /// other and at least two; how the values depend on each other within a chain does not matter.
 Estimate mean_over_chains(std::span<const double> values, int chains);
+
+/// The standard deviation of the values, with an error from the spread of the chains' own variances.
+Estimate sd_over_chains(std::span<const double> values, int chains);
 
 /// The number of independent draws whose mean would have the same error: variance of the values / error². No more than
 /// n log₁₀ n (antithetic chains), and n where the values do not vary.
@@ -127,6 +141,11 @@ struct ChainChecks {
   double stuck = 0;              ///< fraction of chains that never moved
   double bfmi = 0;               ///< D / (D/2 + Var log p): 1 for a Gaussian, small if energy mixes slowly
   int super_chains = 0;          ///< how many there were
+  double tail_index = 0;         ///< largest Pareto k of a coordinate's tail; not looked for beyond 1000 dimensions
+  int tail_coordinate = -1;      ///< the coordinate of tail_index
+  int burn_in = 1 << 30;         ///< steps before the first refined draw
+  /// q has several modes, and the chains forget which one they started in: everything above is over all modes
+  bool crosses_modes = false;
 };
 
 /// Draws from q, and states of chains that have forgotten where they started, in the coordinates of family and target.
@@ -161,15 +180,23 @@ inline constexpr double least_chain_acceptance = 0.5;  ///< smallest acceptable 
 inline constexpr double most_divergent = 0.01;         ///< largest acceptable fraction of divergent proposals
 inline constexpr double most_stuck = 0.005;            ///< largest acceptable ChainChecks::stuck
 inline constexpr double least_bfmi = 0.3;              ///< smallest acceptable ChainChecks::bfmi
+inline constexpr double heavy_tail = 0.45;             ///< a larger ChainChecks::tail_index takes a long burn-in
+inline constexpr int long_burn_in = 128;               ///< steps in which chains are taken to reach a heavy tail
 inline constexpr double least_effective = 100;         ///< smallest acceptable ChainChecks::effective
 inline constexpr double least_per_chain = 2;           ///< smallest acceptable ChainChecks::per_chain
+inline constexpr double enough_per_chain = 3;          ///< what a refinement goes on for
 
-/// Whether the chains have arrived: nested R̂, drift, memory and divergences are within their limits.
+/// Whether a tail is so heavy that chains with this burn-in need not have reached it: they leave the centre seldom, and
+/// until they have, nothing in their states drifts.
+bool misses_tail(const ChainChecks& checks);
+
+/// Whether the chains have arrived: nested R̂, drift, memory, tails and divergences are within their limits.
 bool arrived(const ChainChecks& checks);
 
 /// Draws from q and runs chains from some of the draws and from `starts`. Doubles t until nested R̂ between super-chains
 /// is small, means, sds and tails agree between the two halves of the chains, z0 is forgotten, and the errors of what
-/// is printed are as small as wanted. After a round that does not suffice, step size and length of the trajectories
+/// is printed are as small as wanted. If an evaluation throws Stopped, the draws are those of the last complete round;
+/// without one, Stopped gets through. After a round that does not suffice, step size and length of the trajectories
 /// adapt to it, and its states are not used. `progress` is told (t, nested R̂) from time to time. Throws InputError if
 /// the configuration or the starts are impossible.
 RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,

@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-constexpr double heavy_tail = 0.4;  // Pareto k of refined draws that deserves a remark: that of Student's t with 2.5
+constexpr double worth_a_remark = 0.4;  // Pareto k of refined draws: that of Student's t with 2.5
 
 std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t index) {
   if (index < 0) return "log p";
@@ -41,6 +41,11 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
         detail::format("the chains still depend on where they started: correlation {:.2f} of z0 and z_t in {} (they "
                        "stand still, mirror, or mix slowly)",
                        c.memory, coordinate(f.chain_names, c.memory_coordinate)));
+  if (misses_tail(c))
+    faults.push_back(detail::format(
+        "{} has a heavy tail (tail index {:.2f}), which chains reach late: {} steps of burn-in, should be "
+        "at least {}",
+        coordinate(f.chain_names, c.tail_coordinate), c.tail_index, c.burn_in, long_burn_in));
   if (c.per_chain < least_per_chain)
     faults.push_back(
         detail::format("the chains are too short to forget their starts: {:.2g} effective draws each, should be at "
@@ -60,10 +65,10 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
                        "--target-accept 0.95, a non-centred form of hierarchical parameters, or tighter priors",
                        c.divergences, c.proposals));
   if (c.stuck > most_stuck) faults.push_back(detail::format("{:.2g} % of the chains never moved", 100 * c.stuck));
-  if (!(c.bfmi >= least_bfmi))
+  if (!(c.bfmi >= least_bfmi) && !(c.per_chain >= enough_per_chain))  // log p is among what a chain has draws of
     faults.push_back(detail::format("the energy varies too much to be explored: BFMI {:.2f}, should be above {}",
                                     c.bfmi, least_bfmi));
-  if (f.q.mode_mass.size() > 1) {
+  if (f.q.mode_mass.size() > 1 && !c.crosses_modes) {
     double apart = 0;
     for (std::size_t k = 0; k < f.q.mode_mass.size(); ++k)
       apart = std::max(apart, std::abs(f.q.mode_mass[k] - f.q.q_weight[k]));
@@ -81,30 +86,38 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
   return faults;
 }
 
-// Reasons not to use q, given that the refined draws are good.
-std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolerance) {
+// Reasons not to use q, given that the refined draws are good: on the natural scale first, as the table has it, then
+// of unconstrained coordinates, where they are something else or the natural scale has nothing to say.
+std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolerance, const std::string& whose) {
   std::vector<std::string> faults;
-  const auto shift = std::ranges::max_element(f.q.shift, {}, [](double x) { return std::abs(x); });
-  if (shift != f.q.shift.end() && !(std::abs(*shift) <= tolerance.mean))
-    faults.push_back(detail::format("q's mean of {} is off by {:.2f} sd",
-                                    coordinate(f.coordinate_names, shift - f.q.shift.begin()), std::abs(*shift)));
   const auto off = [](double ratio) { return std::abs(std::log(ratio)); };
-  const auto ratio = std::ranges::max_element(f.q.sd_ratio, {}, off);
-  if (ratio != f.q.sd_ratio.end() && !(off(*ratio) <= std::log1p(tolerance.sd)))
-    faults.push_back(detail::format("q's sd of {} is {:.2f} times what it should be",
-                                    coordinate(f.coordinate_names, ratio - f.q.sd_ratio.begin()), *ratio));
-  if (!f.q.narrowest.empty() && f.q.narrowest.front().sd_ratio < 1 / (1 + tolerance.sd))
-    faults.push_back(detail::format("along its worst direction q's sd is {:.2f} times what it should be",
-                                    f.q.narrowest.front().sd_ratio));
-  if (!f.q.widest.empty() && f.q.widest.front().sd_ratio > 1 + tolerance.sd)
-    faults.push_back(detail::format("along its worst direction q's sd is {:.2f} times what it should be",
-                                    f.q.widest.front().sd_ratio));
   const NaturalChecks& n = f.natural;
-  if (n.shift - n.shift_se > tolerance.mean)
-    faults.push_back(detail::format("q's mean of {} on the natural scale is off by {:.2f} sd", n.shift_name, n.shift));
-  if (off(n.sd_ratio) - n.sd_ratio_se > std::log1p(tolerance.sd))
-    faults.push_back(
-        detail::format("q's sd of {} on the natural scale is {:.2f} times what it should be", n.sd_name, n.sd_ratio));
+  const bool mean_off = n.shift - n.shift_se > tolerance.mean;
+  const bool sd_off = off(n.sd_ratio) - n.sd_ratio_se > std::log1p(tolerance.sd);
+  const auto mean_of = [&](const std::string& name, double shift) {
+    faults.push_back(detail::format("{} mean of {} is off by {:.2f} sd", whose, name, shift));
+  };
+  const auto sd_of = [&](const std::string& name, double ratio) {
+    faults.push_back(detail::format("{} sd of {} is {:.2f} times what it should be", whose, name, ratio));
+  };
+  if (mean_off) mean_of(n.shift_name, n.shift);
+  const auto shift = std::ranges::max_element(f.q.shift, {}, [](double x) { return std::abs(x); });
+  if (shift != f.q.shift.end() && !(std::abs(*shift) <= tolerance.mean)) {
+    const std::string name = coordinate(f.coordinate_names, shift - f.q.shift.begin());
+    if (!mean_off || name != n.shift_name) mean_of(name, std::abs(*shift));
+  }
+  if (sd_off) sd_of(n.sd_name, n.sd_ratio);
+  const auto ratio = std::ranges::max_element(f.q.sd_ratio, {}, off);
+  if (ratio != f.q.sd_ratio.end() && !(off(*ratio) <= std::log1p(tolerance.sd))) {
+    const std::string name = coordinate(f.coordinate_names, ratio - f.q.sd_ratio.begin());
+    if (!sd_off || name != n.sd_name) sd_of(name, *ratio);
+  }
+  const auto along = [&](double worst) {
+    faults.push_back(detail::format("along its worst direction {} sd is {:.2f} times what it should be", whose, worst));
+  };
+  if (!f.q.narrowest.empty() && f.q.narrowest.front().sd_ratio < 1 / (1 + tolerance.sd))
+    along(f.q.narrowest.front().sd_ratio);
+  if (!f.q.widest.empty() && f.q.widest.front().sd_ratio > 1 + tolerance.sd) along(f.q.widest.front().sd_ratio);
   if (!(f.vcd.mean - 2 * f.vcd.se <= tolerance.vcd * f.dimension))
     faults.push_back(detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} per dimension", f.vcd.mean, f.vcd.se,
                                     f.vcd.mean / f.dimension));
@@ -131,15 +144,24 @@ std::vector<std::string> notes_on(const Findings& f) {
     notes.push_back(detail::format(
         "q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much", f.q.p_value));
   if (!f.fit_converged) notes.push_back("the fit of q ended before it converged");
-  if (f.natural.tail_index > heavy_tail)
+  if (f.natural.tail_index > worth_a_remark)
     notes.push_back(detail::format(
         "{} has a heavy tail (tail index {:.2f}): {}, so use quantiles", f.natural.tail_name, f.natural.tail_index,
         f.natural.tail_index > 0.7 ? "it may have no mean" : "its sd may not exist or converges slowly"));
   if (f.chains.error > f.chains.error_wanted)
     notes.push_back(detail::format("a mean is known to {:.2g} sd (mcse) only; {:.2g} was wanted", f.chains.error,
                                    f.chains.error_wanted));
-  if (f.capped)
-    notes.push_back("the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
+  return notes;
+}
+
+std::vector<std::string> notes_on_draws(const Findings& f) {
+  std::vector<std::string> notes;
+  notes.emplace_back("all of this holds in the region that the draws reach: a mode that none is near goes unnoticed");
+  if (f.q.p_value < 0.01)
+    notes.push_back(detail::format("the draws differ from the posterior beyond chance (p = {:.3g})", f.q.p_value));
+  if (!std::isnan(f.q.k_hat))
+    notes.push_back(detail::format("k-hat {:.2f}: importance weights of the draws are {}", f.q.k_hat,
+                                   f.q.k_hat < 0.7 ? "of use" : "of no use"));
   return notes;
 }
 
@@ -156,15 +178,20 @@ std::string name_of(Verdict verdict) {
   }
 }
 
-Judgement judge(const Findings& f, const Tolerances& tolerances) {
-  Judgement result{Verdict::trust_neither, faults_of_chains(f), notes_on(f)};
+Judgement judge(const Findings& f, const Tolerances& tolerances, Subject subject) {
+  const bool of_q = subject == Subject::q;
+  Judgement result{Verdict::trust_neither, faults_of_chains(f), of_q ? notes_on(f) : notes_on_draws(f)};
+  if (f.capped)
+    result.notes.emplace_back(
+        "the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
   if (!result.reasons.empty()) return result;
-  result.reasons = faults_of_q(f, tolerances);
+  result.reasons = faults_of_q(f, tolerances, of_q ? "q's" : "the draws'");
   result.verdict = result.reasons.empty() ? Verdict::use_q : Verdict::use_refined;
   if (result.verdict == Verdict::use_q)
-    result.reasons.push_back(
-        "q agrees with the refined draws within the tolerances, in means, sds, every direction "
-        "and VCD");
+    result.reasons.emplace_back(
+        of_q ? "q agrees with the refined draws within the tolerances, in means, sds, every direction and VCD"
+             : "the draws agree with the refined ones within the tolerances and chance, in means, sds and every "
+               "direction");
   return result;
 }
 

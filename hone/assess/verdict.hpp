@@ -65,7 +65,7 @@ struct Findings {
   int modes = 1;                              ///< separate modes that the starts found
   bool component_per_mode = false;            ///< q is a mixture with one component per mode found
   bool fit_converged = true;                  ///< whether the fit of q converged
-  std::vector<std::string> coordinate_names;  ///< of the unconstrained z
+  std::vector<std::string> coordinate_names;  ///< of the unconstrained z, in words: "mu", "log tau"
   std::vector<std::string> chain_names;       ///< of the coordinates in which the chains moved
   ChainChecks chains;                         ///< whether the refined draws represent the posterior
   bool capped = false;                        ///< the chains would have needed more steps than allowed
@@ -83,7 +83,13 @@ struct Judgement {
   std::vector<std::string> notes;    ///< what else is worth knowing
 };
 
-/// Judges q and the refined draws.
-Judgement judge(const Findings& findings, const Tolerances& tolerances);
+/// What was refined, and is judged beside the refined draws.
+enum class Subject {
+  q,      ///< draws of a fitted q
+  draws,  ///< draws that somebody gave
+};
+
+/// Judges q, or the given draws, and the refined draws.
+Judgement judge(const Findings& findings, const Tolerances& tolerances, Subject subject = Subject::q);
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -32,6 +33,17 @@ std::vector<std::size_t> share_bounds(int items, std::size_t bytes_per_item, con
   for (int rank = 0; rank <= ranks.size(); ++rank)
     bounds.push_back(bytes_per_item * static_cast<std::size_t>(bound(items, rank, ranks.size())));
   return bounds;
+}
+
+std::string first_failure(Ranks& ranks, const std::string& own) {
+  using Why = std::array<char, 1000>;
+  std::vector<Why> all(static_cast<std::size_t>(ranks.size()), Why{});
+  Why& mine = all[static_cast<std::size_t>(ranks.rank())];
+  own.copy(mine.data(), mine.size() - 1);
+  gather_shares<Why>(&ranks, all, ranks.size(), Patience::unlimited);
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank][0] != 0) return all[rank].data();
+  return {};
 }
 
 bool started_as_rank() {

@@ -56,6 +56,10 @@ void gather_shares(Ranks* ranks, std::span<T> values, int items, Patience patien
   ranks->gather(std::as_writable_bytes(values), share_bounds(items, per_item * sizeof(T), *ranks), patience);
 }
 
+// Why something that all ranks do at once failed on this rank; empty if it did not. All learn the first reason of a
+// rank other than 0.
+std::string first_failure(Ranks& ranks, const std::string& own);
+
 // Whether this process was started as one of several, by what mpirun and Slurm write into the environment.
 bool started_as_rank();
 

@@ -23,6 +23,8 @@ struct CheckedFitConfig {
   double error = 0.05;        ///< wanted: twice the standard error of every mean, in sds
   int chains_per_start = 16;  ///< of the eight or more super-chains; as many chains in all start at draws of q
   Tolerances tolerances;      ///< how far q may be from the refined draws
+  /// told of the fit when the searches have ended: q is preliminary then
+  std::function<void(const PosteriorFit&)> on_starts;
 };
 
 /// One value on the natural scale, by q's draws and by the refined ones. NaN where a draw's value is not finite.
@@ -33,6 +35,7 @@ struct ParameterSummary {
   double mean;            ///< mean of the refined draws
   double sd;              ///< standard deviation of the refined draws
   double mcse;            ///< Monte Carlo standard error of the mean, and what it still moved beyond chance
+  double sd_mcse;         ///< Monte Carlo standard error of the sd
   double effective;       ///< effective number of draws for the mean
   double tail_effective;  ///< the smaller of those for the 5 % and 95 % quantiles
   double q05;             ///< 5 % quantile of the refined draws
@@ -40,6 +43,7 @@ struct ParameterSummary {
   double q95;             ///< 95 % quantile of the refined draws
   double is_mean;         ///< mean of importance-weighted draws of q; NaN if k-hat is 0.7 or more
   double is_sd;           ///< standard deviation of importance-weighted draws of q; NaN if k-hat is 0.7 or more
+  double rhat;            ///< nested R̂ between super-chains, chance removed; NaN over several modes
 };
 
 /// A fit with its refined draws and the verdict on both.
@@ -58,6 +62,7 @@ struct CheckedFit {
   Findings findings;                         ///< what the verdict rests on
   Judgement judgement;                       ///< the verdict and its reasons
   std::int64_t gradients = 0;                ///< gradients spent in all
+  bool interrupted = false;                  ///< budget.stop ended it before it was finished
   double fit_seconds = 0;                    ///< wall time of the fit of q
   double seconds = 0;                        ///< wall time in all
 };
@@ -67,7 +72,8 @@ using CheckedFitProgress = std::function<void(const std::string&, std::int64_t)>
 
 /// Fits q, refines its draws until they can be trusted or the budget ends, compares both, and judges. Bits depend on
 /// the seed alone, unless the budget is one of seconds. Throws as fit_posterior does, with the names of coordinates,
-/// and with the posterior's complaint where it is nowhere finite.
+/// and with the posterior's complaint where it is nowhere finite. budget.stop ends it soon: with the last round of the
+/// chains, or with q and very short chains if there was none; Stopped if the searches have not ended.
 CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config,
                          const CheckedFitProgress& progress = {});
 

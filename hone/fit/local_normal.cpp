@@ -15,6 +15,7 @@ namespace hone {
 namespace {
 
 constexpr int path_draws = 5, sharp_draws = 25;
+constexpr double wide = 3;  // sds
 
 // L Lᵀ as a lower triangular factor
 std::vector<double> lower_factor(const Whitening& whitening) {
@@ -80,8 +81,8 @@ bool too_narrow(std::span<const double> mean, std::span<const double> sd) {
   return false;
 }
 
-// A finite point, uniform on the cube about 0 or a point of `init`; the cube shrinks where the posterior is hardly ever
-// finite. Nothing where it never is.
+// A finite point, uniform on the cube about 0 or a point of `init`, or a wide draw; cube and width shrink where the
+// posterior is hardly ever finite. Nothing where it never is.
 std::optional<std::vector<double>> finite_start(const Target& target, const StartConfig& config,
                                                 const RandomSource& random, std::uint32_t index) {
   constexpr std::uint32_t attempts = 100;
@@ -89,9 +90,15 @@ std::optional<std::vector<double>> finite_start(const Target& target, const Star
   const int own = static_cast<int>(index);  // the point of `init` that this search begins at, if there is one
   std::vector<double> z(d), gradient(d);
   for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
-    random.uniforms({Purpose::start, attempt, index}, z);
     const double size = own < given ? 0 : config.radius * std::pow(0.95, attempt);
-    for (double& x : z) x = size * (2 * x - 1);
+    if (config.about) {
+      random.normals({Purpose::start, attempt, index}, gradient);
+      for (double& x : gradient) x *= wide * std::pow(0.95, attempt);
+      config.about->to_z(gradient, z);
+    } else {
+      random.uniforms({Purpose::start, attempt, index}, z);
+      for (double& x : z) x = size * (2 * x - 1);
+    }
     for (int i = 0; i < d && given > 0; ++i) z[i] += config.init(i, own % given);
     double value = 0;
     target.evaluate({z.data(), d, 1}, Want::both, {&value, 1}, {gradient.data(), d, 1});
@@ -191,7 +198,7 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   std::vector<std::optional<LocalNormal>> found(config.starts);
   team.for_shares(config.starts, [&](int begin, int end, int) {
     for (int k = begin; k < end; ++k) {
-      const auto index = static_cast<std::uint32_t>(k);
+      const auto index = config.first + static_cast<std::uint32_t>(k);
       auto start = finite_start(target, config, random, index);
       if (start) found[k] = search(target, std::move(*start), config.shape, Shifted(random, index));
     }
@@ -199,17 +206,16 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   std::vector<LocalNormal> result;
   for (auto& local : found)
     if (local) result.push_back(std::move(*local));
-  if (result.empty())
+  if (result.empty() && config.first == 0)
     throw NowhereFinite("the log density is not finite at any of " + std::to_string(100 * config.starts) +
                         " random points; check the data and the model's limits");
   return result;
 }
 
-void sharpen(const Target& target, const RandomSource& random, LocalNormal& local) {
-  if (!local.whitening.is_dense()) return;
+std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening) {
   const int d = target.dimension();
   constexpr double h = 1e-3;
-  const WhitenedTarget whitened(target, local.whitening);
+  const WhitenedTarget whitened(target, whitening);
   Matrix<double> e(d, 2 * d), gradient(d, 2 * d), curvature(d, d);
   for (int i = 0; i < d; ++i) {
     e(i, 2 * i) = h;
@@ -217,7 +223,7 @@ void sharpen(const Target& target, const RandomSource& random, LocalNormal& loca
   }
   std::vector<double> value(2 * d);
   whitened.evaluate(e, Want::both, value, gradient);
-  if (std::ranges::count(value, -infinity) > 0) return;
+  if (std::ranges::count(value, -infinity) > 0) return std::nullopt;
   for (int i = 0; i < d; ++i)
     for (int j = 0; j < d; ++j) {
       const double second = -(gradient(j, 2 * i) - gradient(j, 2 * i + 1)) / (2 * h);
@@ -226,25 +232,33 @@ void sharpen(const Target& target, const RandomSource& random, LocalNormal& loca
     }
   try {
     const std::vector<double> root = cholesky(curvature);  // curvature = R Rᵀ
-    // One Newton step from the centre, and the inverse curvature's factor.
     Matrix<double> covariance(d, d);
-    std::vector<double> shift(d), centre(d), middle(2 * d);
+    Quadratic result{std::vector<double>(d), {}};
+    std::vector<double> centre(d);
     for (int i = 0; i < d; ++i) {
       covariance(i, i) = 1;
       solve_lower(root, covariance.column(i), covariance.column(i));
       solve_lower_transposed(root, covariance.column(i), covariance.column(i));
-      centre[i] = 0;
       for (int k = 0; k < 2 * d; ++k) centre[i] += gradient(i, k) / (2 * d);
     }
     for (int i = 0; i < d; ++i)
-      for (int j = 0; j < d; ++j) shift[i] += covariance(i, j) * centre[j];
-    LocalNormal sharper = local;
-    sharper.whitening = local.whitening.then_lower(shift, cholesky(covariance));
-    sharper.elbo = rough_elbo(target, sharper.whitening, random, sharp_draws);
-    local.elbo = rough_elbo(target, local.whitening, random, sharp_draws);
-    if (sharper.elbo > local.elbo) local = std::move(sharper);
-  } catch (const InputError&) {  // not positive definite: the approximation stays as it was
+      for (int j = 0; j < d; ++j) result.shift[i] += covariance(i, j) * centre[j];
+    result.root = cholesky(covariance);
+    return result;
+  } catch (const InputError&) {  // not positive definite
+    return std::nullopt;
   }
+}
+
+void sharpen(const Target& target, const RandomSource& random, LocalNormal& local) {
+  if (!local.whitening.is_dense()) return;
+  const std::optional<Quadratic> model = quadratic_about(target, local.whitening);
+  if (!model) return;
+  LocalNormal sharper = local;
+  sharper.whitening = local.whitening.then_lower(model->shift, model->root);
+  sharper.elbo = rough_elbo(target, sharper.whitening, random, sharp_draws);
+  local.elbo = rough_elbo(target, local.whitening, random, sharp_draws);
+  if (sharper.elbo > local.elbo) local = std::move(sharper);
 }
 
 }  // namespace hone

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "hone/base/parallel.hpp"
@@ -14,16 +16,25 @@ enum class Shape { diagonal, dense, low_rank };
 
 struct StartConfig {
   int starts = 8;
-  double radius = 2;  // starts are uniform on [−radius, radius] in every coordinate
+  std::uint32_t first = 0;  // the number of the first of them: later ones begin at other points
+  double radius = 2;        // starts are uniform on [−radius, radius] in every coordinate
   Shape shape = Shape::dense;
   MatrixView<const double> init =
-      {};  // (D, k): the first k searches begin there, the others on cubes about these points
+      {};                            // (D, k): the first k searches begin there, the others on cubes about these points
+  const Whitening* about = nullptr;  // instead of the cube, starts are draws of this Gaussian, three times as wide
 };
 
 // One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite
 // where there is no such start, InputError where a point of `init` is outside the support.
 std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
                                             Team& team);
+
+// The quadratic model of log p at the centre of coordinates e, from differences of gradients (2 D of them): its maximum
+// and a factor of its covariance, packed. Nothing where it has no maximum.
+struct Quadratic {
+  std::vector<double> shift, root;
+};
+std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening);
 
 // The same approximation with the Hessian at its centre by differences of gradients (2 D of them), where that is
 // positive definite and gives a better ELBO; otherwise as it was. For dense whitenings; others are left alone.

@@ -5,6 +5,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
 
 namespace hone {
@@ -28,7 +29,7 @@ std::vector<double> shares(const ChainStates& states, const std::vector<double>&
 
 StateMoments moments_of_states(const ChainStates& states, Second which) {
   const int d = states.z.rows(), n = states.count();
-  StateMoments result{std::vector<double>(d), Matrix<double>(d, which == Second::covariance ? d : 1)};
+  StateMoments result{std::vector<double>(d), {}};
   std::vector<double> mean(d), slope(d);
   for (int i = 0; i < n; ++i)
     for (int k = 0; k < d; ++k) {
@@ -36,7 +37,9 @@ StateMoments moments_of_states(const ChainStates& states, Second which) {
       slope[k] += states.gradient(k, i) / n;
     }
   const std::vector<double> share = shares(states, mean);
-  Matrix<double>& c = result.covariance;
+  for (int k = 0; k < d; ++k) result.mean[k] = mean[k] + share[k] * slope[k];
+  if (which == Second::none) return result;
+  Matrix<double>& c = result.covariance = Matrix<double>(d, d);
   std::vector<double> x(d), g(d);
   for (int i = 0; i < n; ++i) {
     for (int k = 0; k < d; ++k) {
@@ -44,38 +47,84 @@ StateMoments moments_of_states(const ChainStates& states, Second which) {
       g[k] = share[k] * states.gradient(k, i);
     }
     for (int k = 0; k < d; ++k)
-      for (int j = c.cols() > 1 ? 0 : k; j <= k; ++j)
-        c(k, c.cols() > 1 ? j : 0) += (x[k] * x[j] + 0.5 * (x[k] * g[j] + g[k] * x[j])) / n;
+      for (int j = 0; j <= k; ++j) c(k, j) += (x[k] * x[j] + 0.5 * (x[k] * g[j] + g[k] * x[j])) / n;
   }
-  for (int k = 0; k < d; ++k) result.mean[k] = mean[k] + share[k] * slope[k];
   for (int k = 0; k < d; ++k)
-    for (int j = c.cols() > 1 ? 0 : k; j <= k; ++j) {
-      double& own = c(k, c.cols() > 1 ? j : 0);
-      own += (j == k ? share[k] : 0) - (result.mean[k] - mean[k]) * (result.mean[j] - mean[j]);
-      if (c.cols() > 1) c(j, k) = own;
+    for (int j = 0; j <= k; ++j) {
+      c(k, j) += (j == k ? share[k] : 0) - (result.mean[k] - mean[k]) * (result.mean[j] - mean[j]);
+      c(j, k) = c(k, j);
     }
   return result;
 }
 
+namespace {
+
+// √(Var e_k / Var g_k): of all Gaussians with independent coordinates, the one whose variances these are has the least
+// symmetrised KL to a Gaussian posterior, which is its VCD after many steps. Exact where g = −e, whatever the states.
+double best_variance(const ChainStates& states, int k) {
+  Moments e, g;
+  for (int i = 0; i < states.count(); ++i) {
+    e.add(states.z(k, i));
+    g.add(states.gradient(k, i));
+  }
+  const double ratio = e.variance() / g.variance();
+  return std::isfinite(ratio) && ratio > 0 ? std::sqrt(ratio) : 1;
+}
+
+}  // namespace
+
 Whitening matched(const FittedQ& q, const ChainStates& states, double effective, double part) {
-  constexpr double least_draws = 100, draws_per_dimension = 5;
+  const bool correlated = q.kind == QKind::gaussian_full;
+  const double least_draws = correlated ? 100 : 20;  // of the slowest coordinate: where each stands alone, few will do
+  constexpr double draws_per_dimension = 5;
   const int d = states.z.rows();
   if (effective < least_draws) return q.whitening;
-  const bool full = q.kind == QKind::gaussian_full && effective >= draws_per_dimension * d;
-  StateMoments moments = moments_of_states(states, full ? Second::covariance : Second::variances);
-  Matrix<double>& c = moments.covariance;
+  const bool full = correlated && effective >= draws_per_dimension * d;
+  StateMoments moments = moments_of_states(states, full ? Second::covariance : Second::none);
   for (double& x : moments.mean) x *= part;
-  for (double& x : c.view().flat()) x *= part;
-  for (int k = 0; k < d; ++k) c(k, full ? k : 0) += 1 - part;
   if (full) {
+    Matrix<double>& c = moments.covariance;
+    for (double& x : c.view().flat()) x *= part;
+    for (int k = 0; k < d; ++k) c(k, k) += 1 - part;
     try {
       return q.whitening.then_lower(moments.mean, cholesky(c));
     } catch (const InputError&) {  // not positive definite: the variances must do
     }
   }
   std::vector<double> sd(d);
-  for (int k = 0; k < d; ++k) sd[k] = std::sqrt(std::max(c(k, full ? k : 0), 1e-4));
+  for (int k = 0; k < d; ++k) sd[k] = std::sqrt(part * best_variance(states, k) + 1 - part);
   return q.whitening.then_diagonal(moments.mean, sd);
+}
+
+Estimate gain_of(const Target& target, const Whitening& own, const Whitening& candidate, const ChainStates& states,
+                 std::uint64_t seed) {
+  constexpr int draws = 256;
+  const int d = target.dimension();
+  const auto log_normal = [](std::span<const double> e) {
+    double sum = 0;
+    for (const double x : e) sum -= 0.5 * square(x);
+    return sum;
+  };
+  std::vector<double> z(d), e(d), under_p(static_cast<std::size_t>(states.count()));
+  for (int i = 0; i < states.count(); ++i) {
+    own.to_z(states.z.column(i), z);
+    candidate.to_e(z, e);
+    under_p[static_cast<std::size_t>(i)] =
+        log_normal(e) - candidate.log_det() - log_normal(states.z.column(i)) + own.log_det();
+  }
+  Matrix<double> noise(d, draws);
+  const PhiloxSource random(seed);
+  for (int i = 0; i < draws; ++i)
+    random.normals({Purpose::draw, assessment_iteration, static_cast<std::uint32_t>(i)}, noise.column(i));
+  std::vector<double> here(draws), there(draws);
+  WhitenedTarget(target, own).evaluate(noise, Want::value, here, {});
+  WhitenedTarget(target, candidate).evaluate(noise, Want::value, there, {});
+  Moments under_q;
+  for (int i = 0; i < draws; ++i)
+    if (here[i] != -infinity && there[i] != -infinity)
+      under_q.add(there[i] + candidate.log_det() - here[i] - own.log_det());
+  const Estimate first = mean_over_chains(under_p, states.chains), second = under_q.estimate();
+  return {first.mean + second.mean, std::hypot(first.se, second.se)};
 }
 
 }  // namespace hone

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "hone/assess/refined_draws.hpp"
 #include "hone/fit/posterior_fit.hpp"
 
@@ -10,14 +12,20 @@ namespace hone {
 // standard normal, and little where it is near it.
 struct StateMoments {
   std::vector<double> mean;
-  Matrix<double> covariance;  // (D, D); or (D, 1), the variances alone
+  Matrix<double> covariance;  // (D, D), where it was asked for
 };
-enum class Second { variances, covariance };
+enum class Second { none, covariance };
 StateMoments moments_of_states(const ChainStates& states, Second which);
 
 // q with the mean and covariance of the states, as far as its kind has them; `effective` is how many independent draws
 // the states are worth. With part < 1 only that part of the way from q, in mean and covariance. q where they are too
 // few.
 Whitening matched(const FittedQ& q, const ChainStates& states, double effective, double part = 1);
+
+// By how much the VCD falls after many steps if q, the Gaussian of `own`, becomes that of `candidate`. It is E_p[f] −
+// E_q[f] with f = log p − log q: the first from states over the e of `own`, the second from a few draws of both, with
+// the same noise.
+Estimate gain_of(const Target& target, const Whitening& own, const Whitening& candidate, const ChainStates& states,
+                 std::uint64_t seed);
 
 }  // namespace hone

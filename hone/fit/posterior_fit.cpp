@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 
 #include "hone/base/error.hpp"
 #include "hone/base/given.hpp"
@@ -17,7 +18,8 @@
 namespace hone {
 namespace {
 
-constexpr double settled = 0.005;  // a stage that changes q by less than this per dimension is the last one
+constexpr double settled = 0.005;     // a stage that changes q by less than this per dimension is the last one,
+constexpr double still_moves = 0.25;  // unless one coordinate's mean moves by more than this, in sds, or its log sd
 
 // How stages of an objective grow: iterations double from `first`, at most `count` stages.
 struct Schedule {
@@ -71,17 +73,22 @@ class PosteriorFitter {
  private:
   void begin();
   void choose_modes();
+  void look_for_modes(Shape shape, const RandomSource& random, Team& team);
+  bool starts_are_few() const;
   bool separated(const LocalNormal& a, const LocalNormal& b) const;
   bool run_stages(const std::shared_ptr<const Objective>& objective, const Schedule& schedule);
   void run_stage(const std::shared_ptr<const Objective>& objective, Stage& stage, double rate);
   double first_step_size(const Target& whitened);
   void check_runaway(const QMotion& motion);
 
-  bool spent() const {
+  // Whether this part of the budget is spent.
+  bool spent(double part = 1) const {
     const Budget& budget = config_.budget;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
-    return (budget.stop && *budget.stop) || (budget.gradients > 0 && target_.count() >= budget.gradients) ||
-           (budget.seconds > 0 && passed.count() >= budget.seconds);
+    return (budget.stop && *budget.stop) ||
+           (budget.gradients > 0 &&
+            static_cast<double>(target_.count()) >= part * static_cast<double>(budget.gradients)) ||
+           (budget.seconds > 0 && passed.count() >= part * budget.seconds);
   }
   void report(const Stage* stage) {
     result_.gradients = target_.count();
@@ -97,6 +104,7 @@ class PosteriorFitter {
   PosteriorFit result_;
   std::uint64_t stage_index_ = 0;
   int runaway_stages_ = 0;
+  double motion_ = 0;  // largest of a coordinate in the last stage
 };
 
 void PosteriorFitter::begin() {
@@ -109,8 +117,10 @@ void PosteriorFitter::begin() {
                                         : QKind::gaussian_low_rank;
   const PhiloxSource random(derived_seed(config_.seed, 0));
   Team team(config_.threads);
-  result_.starts = find_local_normals(target_, {config_.starts, 2, shape_of(kind), config_.init}, random, team);
+  result_.starts = find_local_normals(
+      target_, {.starts = config_.starts, .shape = shape_of(kind), .init = config_.init}, random, team);
   choose_modes();
+  if (d <= most_full_dimensions && config_.init.cols() == 0) look_for_modes(shape_of(kind), random, team);
   const auto better = [](const LocalNormal& a, const LocalNormal& b) { return a.elbo < b.elbo; };
   std::vector<LocalNormal> best;  // of every mode
   for (int mode = 0; mode < result_.modes; ++mode) {
@@ -160,6 +170,33 @@ void PosteriorFitter::choose_modes() {
   result_.modes = static_cast<int>(representative.size());
 }
 
+// More searches: as many again from draws three times as wide as the best approximation, then from both kinds of
+// points as long as there are several modes and few starts for them: one of them was reached only once, say. Then
+// others are likely to be missing.
+void PosteriorFitter::look_for_modes(Shape shape, const RandomSource& random, Team& team) {
+  const int most = 8 * config_.starts;
+  auto first = static_cast<std::uint32_t>(config_.starts);
+  for (bool wide = true; wide || first < static_cast<std::uint32_t>(most); wide = !wide) {
+    if (spent(0.25) || (first > static_cast<std::uint32_t>(config_.starts) && !starts_are_few())) return;
+    const auto best = std::ranges::max_element(result_.starts, {}, &LocalNormal::elbo);
+    const Whitening about = best->whitening;
+    std::vector<LocalNormal> more = find_local_normals(
+        target_, {.starts = config_.starts, .first = first, .shape = shape, .about = wide ? &about : nullptr}, random,
+        team);
+    std::ranges::move(more, std::back_inserter(result_.starts));
+    choose_modes();
+    first += static_cast<std::uint32_t>(config_.starts);
+  }
+}
+
+bool PosteriorFitter::starts_are_few() const {
+  constexpr int per_mode = 8;
+  if (result_.modes == 1) return false;
+  for (int mode = 0; mode < result_.modes; ++mode)
+    if (std::ranges::count(result_.mode_of_start, mode) == 1) return true;
+  return static_cast<int>(result_.starts.size()) < per_mode * result_.modes;
+}
+
 bool PosteriorFitter::run_stages(const std::shared_ptr<const Objective>& objective, const Schedule& schedule) {
   std::uint32_t iterations = schedule.first;
   for (int i = 0; i < schedule.count && !spent(); ++i, iterations *= 2) {
@@ -168,7 +205,7 @@ bool PosteriorFitter::run_stages(const std::shared_ptr<const Objective>& objecti
     run_stage(objective, stage, std::min(schedule.rate / std::sqrt(d), schedule.most_rate / d) / std::sqrt(i + 1.0));
     result_.stages.push_back(stage);
     if (observe_) report(&result_.stages.back());
-    if (stage.skipped == 0 && stage.change < settled * target_.dimension() && i > 0) return true;
+    if (stage.skipped == 0 && stage.change < settled * d && motion_ < still_moves && i > 0) return true;
   }
   return false;
 }
@@ -229,6 +266,7 @@ void PosteriorFitter::run_stage(const std::shared_ptr<const Objective>& objectiv
   for (std::size_t k = 0; k < average.size() && averaged > 0; ++k) family.parameters()[k] = average[k] / averaged;
   const QMotion motion = rewhiten(result_.q, before, random);
   stage.change = motion.change;
+  motion_ = std::max(motion.shift, std::abs(motion.growth));
   check_runaway(motion);
 }
 

@@ -7,6 +7,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/target/target.hpp"
+#include "hone/tensor/matrix.hpp"
 
 namespace hone {
 
@@ -31,5 +32,13 @@ class Posterior : public Target {
   /// The model's message when it first rejected a point; empty if it has not, or gave none.
   virtual std::string complaint() const { return {}; }
 };
+
+/// What the unconstrained coordinates are, in words, as points z (one per column) show it: "mu" where the coordinate is
+/// the value of that name itself, "log tau", "logit p", "unconstrained theta.1", or the coordinate's own name if no
+/// value is called so.
+std::vector<std::string> coordinate_words(const Posterior& posterior, MatrixView<const double> z);
+
+/// The natural-scale values (names, n) of points z, one per column; NaN where the model refuses.
+Matrix<double> natural_values(const Posterior& posterior, MatrixView<const double> z);
 
 }  // namespace hone

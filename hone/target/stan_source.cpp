@@ -43,6 +43,7 @@ class Includer {
     for (int line = 1; !text.empty(); ++line) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       const std::string_view content = text.substr(0, end);
+      refuse_bytes(content, file, line);
       const std::string name = in_comment ? "" : included_name(content);
       if (name.empty()) {
         source_.text.append(content).push_back('\n');
@@ -54,6 +55,15 @@ class Includer {
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     open_.pop_back();
+  }
+
+  // Translators quote what they do not understand, and a terminal would obey it.
+  static void refuse_bytes(std::string_view content, const fs::path& file, int line) {
+    const auto odd = std::ranges::find_if(
+        content, [](unsigned char c) { return c == 0x7F || (c < 0x20 && c != '\t' && c != '\r' && c != '\f'); });
+    if (odd != content.end())
+      throw InputError(detail::format("{}:{}: a byte of value {}, which no text has; expected a Stan program",
+                                      file.string(), line, static_cast<int>(static_cast<unsigned char>(*odd))));
   }
 
   void include(const std::string& name, const fs::path& from, int line) {

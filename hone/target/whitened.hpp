@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "hone/base/error.hpp"
 #include "hone/target/target.hpp"
 #include "hone/target/whitening.hpp"
 
@@ -30,6 +31,9 @@ class WhitenedTarget final : public Target {
 class CountedTarget final : public Target {
  public:
   explicit CountedTarget(const Target& target) : target_(target) {}
+  // With `stop`, evaluations throw Stopped as long as it is true and `heed` allows it.
+  CountedTarget(const Target& target, const std::atomic<bool>* stop) : target_(target), stop_(stop) {}
+  void heed(bool on) { heeds_ = on; }
   int dimension() const override { return target_.dimension(); }
   int good_batch() const override { return target_.good_batch(); }
   std::int64_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -37,12 +41,15 @@ class CountedTarget final : public Target {
  protected:
   void compute(MatrixView<const double> z, Want want, std::span<double> value,
                MatrixView<double> gradient) const override {
+    if (heeds_ && stop_ && stop_->load(std::memory_order_relaxed)) throw Stopped();
     count_.fetch_add(z.cols(), std::memory_order_relaxed);
     target_.evaluate(z, want, value, gradient);
   }
 
  private:
   const Target& target_;
+  const std::atomic<bool>* stop_ = nullptr;
+  bool heeds_ = false;
   mutable std::atomic<std::int64_t> count_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <numbers>
 
+#include "hone/assess/chain_checks.hpp"
 #include "hone/assess/q_checks.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
@@ -162,11 +163,12 @@ TEST(Verdict, AChainThatDoesNotMove) {
 // Five leapfrog steps of exactly half a turn: accepted always, large jumps, and z_t = −z0.
 TEST(Verdict, AMirrorAtTheResonance) {
   Plan plan{2, 0, 0.5, quick(500)};
+  plan.config.pairs = 500;
   plan.config.kernel = test::hmc({5, 0});
   plan.config.step_size = 2 * std::sin(std::numbers::pi / 10);  // leapfrog's own frequency: cos(π/5) = 1 − ε²/2
   const Assessed a = assess(standard_normal, plan);
   EXPECT_GT(a.findings.at.front().acceptance, 0.999);
-  EXPECT_NEAR(a.findings.at.front().jump, 2, 4 * 2 / std::sqrt(125.0));
+  EXPECT_NEAR(a.findings.at.front().jump, 2, 4 * 2 / std::sqrt(500.0));
   EXPECT_NEAR(a.findings.at.back().vcd.mean, 0, 1e-6);
   EXPECT_EQ(a.judgement.verdict, Verdict::trust_neither);
   EXPECT_TRUE(a.says("still depend"));
@@ -271,6 +273,21 @@ TEST(RefinedDraws, SameBitsForOneAndTwoThreads) {
   EXPECT_EQ(one.states.log_p, two.states.log_p);
   EXPECT_EQ(one.log_pt, two.log_pt);
   EXPECT_EQ(one.checks.nested_rhat, two.checks.nested_rhat);
+}
+
+// Two super-chains of two chains with two states, by hand: B = 8, chance 1, W = 4.
+TEST(ValueRhats, AreNestedRhatsWithoutChance) {
+  ChainStates states(1, 4, 2);
+  Matrix<double> values(2, 8);
+  const double first[] = {0, 2, 2, 4, 4, 6, 6, 8};
+  for (int i = 0; i < 8; ++i) {
+    values(0, i) = first[i];
+    values(1, i) = i == 3 ? std::nan("") : 1;
+  }
+  const std::vector<double> rhats = value_rhats(values, states, 2);
+  EXPECT_NEAR(rhats[0], std::sqrt(1 + 7.0 / 4), 1e-12);
+  EXPECT_TRUE(std::isnan(rhats[1]));
+  EXPECT_TRUE(std::isnan(value_rhats(values, states, 4)[0]));  // one super-chain
 }
 
 }  // namespace

@@ -66,6 +66,17 @@ TEST(SmoothWeights, EqualAndMissingWeights) {
 }
 
 // By hand: two super-chains of two chains of two values.
+// Rounding of a q that is p may have any tail: it says nothing.
+TEST(SmoothWeights, NearlyEqualWeightsHaveNoTail) {
+  std::vector<double> noise(3 * 2000), log_ratio;
+  PhiloxSource(7).normals({Purpose::draw}, noise);
+  for (std::size_t i = 0; i < noise.size(); i += 3)  // Student's t with two degrees of freedom
+    log_ratio.push_back(1e-5 * noise[i] / std::sqrt((square(noise[i + 1]) + square(noise[i + 2])) / 2));
+  const Psis psis = smooth_weights(log_ratio);
+  EXPECT_LT(psis.k_hat, 0);
+  EXPECT_NEAR(psis.effective_draws, 2000, 1e-3);
+}
+
 TEST(NestedRhat, AgreesWithAnExampleByHand) {
   std::vector<Moments> chain(4);
   const double values[4][2] = {{0, 2}, {2, 4}, {5, 7}, {3, 5}};

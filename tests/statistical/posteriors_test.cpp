@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
+#include <stdexcept>
 
+#include "bench/calibration/cases.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/fit/checked_fit.hpp"
 
@@ -69,6 +72,47 @@ TEST(Posteriors, OfTheCentredFunnelQIsNotToBeUsed) {
     const CheckedFit checked = fit_and_check(*make_known("eight_schools_centered"), config);
     EXPECT_NE(checked.judgement.verdict, Verdict::use_q) << seed;
     for (const ParameterSummary& s : checked.parameters) EXPECT_TRUE(std::isfinite(s.mean)) << s.name;
+  }
+}
+
+calibration::Case named(std::vector<calibration::Case> cases, const std::string& name) {
+  for (calibration::Case& one : cases)
+    if (one.name == name) return std::move(one);
+  throw std::logic_error(name);
+}
+
+// A random walk of 100 levels, non-centred; the answer is by a Kalman filter and quadrature. Chains that have not
+// arrived have sds that are too small: such draws are not to be used, and mcse covers what the means are off.
+TEST(Verdicts, OfALocalLevelModel) {
+  const calibration::Case one = named(calibration::series(), "local_level_102");
+  const calibration::Truth truth =
+      calibration::read_references(HONE_SOURCE_DIR "/bench/calibration/references.csv", {one}).front();
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 1'000'000;
+  const CheckedFit checked = fit_and_check(*one.make(), config);
+  for (const calibration::Known& known : truth)
+    for (const ParameterSummary& s : checked.parameters) {
+      if (s.name != known.name || checked.judgement.verdict == Verdict::trust_neither) continue;
+      EXPECT_NEAR(s.mean, known.centre, 4 * s.mcse) << s.name;
+      EXPECT_GT(s.sd / known.spread, 0.92) << s.name;
+    }
+}
+
+// Draws of a Cauchy that are to be used have reached its tails: the 5 % quantile is −6.31, up to three standard errors.
+TEST(Verdicts, OfACauchy) {
+  const auto posterior = named(calibration::heavy_tails(), "cauchy_1").make();
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 1'000'000;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    config.fit.seed = seed;
+    const CheckedFit checked = fit_and_check(*posterior, config);
+    EXPECT_NE(checked.judgement.verdict, Verdict::use_q) << seed;
+    if (checked.judgement.verdict == Verdict::trust_neither) continue;
+    const ParameterSummary& s = checked.parameters.front();
+    const double exact = std::tan(0.45 * std::numbers::pi), density = 1 / (std::numbers::pi * (1 + square(exact)));
+    const double error = std::sqrt(0.05 * 0.95 / s.tail_effective) / density;
+    EXPECT_NEAR(s.q05, -exact, 3 * error) << seed;
+    EXPECT_NEAR(s.q95, exact, 3 * error) << seed;
   }
 }
 

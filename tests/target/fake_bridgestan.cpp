@@ -2,7 +2,8 @@
 // for libraries that tests cannot build. Model: mu ~ N(0, 1), tau ~ Exponential(1) as log tau; twice_tau is a
 // transformed parameter, noise a generated quantity. It throws where mu > 5 and has no density where mu < −5;
 // twice_tau throws where tau > e³, noise where mu > 4. Data, where given, must be a text that begins with '{'.
-// FAKE_NOWHERE: it throws everywhere. FAKE_IMPROPER: mu has no prior. Messages are worded as BridgeStan's; FAKE_THREADS
+// FAKE_NOWHERE: it throws everywhere. FAKE_IMPROPER: mu has no prior. FAKE_SLOW: a gradient
+// takes 2 ms. Messages are worded as BridgeStan's; FAKE_THREADS
 // stands for an older version too, whose message repeats all data and whose param_constrain returns 1 where it fails.
 #include <unistd.h>
 
@@ -137,6 +138,9 @@ PUBLIC int bs_log_density_gradient(const bs_model*, bool propto, bool jacobian, 
                                    double* gradient, char** error) {
   const Entry entry;
   tape = true;
+#if defined(FAKE_SLOW)
+  usleep(2000);
+#endif
 #if defined(FAKE_NOWHERE)
   return fail(error, "log_density_gradient()", "sigma[3] is -2, but must be positive (in 'fake', line 4)");
 #elif defined(FAKE_IMPROPER)

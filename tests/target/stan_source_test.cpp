@@ -83,5 +83,18 @@ TEST(StanSource, RefusesIncludesThatAreMissingOrGoInCircles) {
   EXPECT_NE(refusal("none.stan").find("none.stan: cannot be read"), std::string::npos);
 }
 
+TEST(StanSource, BinaryFilesAreRefusedWithoutTheirBytes) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "a.stan", std::string("data {\n  int n;\x1b[2J\n}\n"));
+  try {
+    read_stan(folder.path() / "a.stan");
+    FAIL();
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("a.stan:2: a byte of value 27"), std::string::npos) << text;
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace hone

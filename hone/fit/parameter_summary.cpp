@@ -1,0 +1,110 @@
+#include "hone/fit/parameter_summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hone/assess/pareto.hpp"
+#include "hone/base/scalar.hpp"
+
+namespace hone {
+namespace {
+
+// What value k of the refined draws shows.
+ParameterSummary summary_of(const CheckedFit& fit, const std::string& name, std::size_t k,
+                            const Matrix<double>& natural_of_q, const Matrix<double>& natural_before) {
+  const int row = static_cast<int>(k), chains = fit.refined.states.chains;
+  const auto values_of = [row](const Matrix<double>& table) {
+    std::vector<double> values(static_cast<std::size_t>(table.cols()));
+    for (int i = 0; i < table.cols(); ++i) values[static_cast<std::size_t>(i)] = table(row, i);
+    return values;
+  };
+  ParameterSummary s{};
+  s.name = name;
+  s.is_mean = s.is_sd = std::nan("");
+  Moments q, refined;
+  const std::vector<double> of_q = values_of(fit.natural_q);
+  std::vector<double> values = values_of(fit.natural_refined);
+  for (const double x : values_of(natural_of_q)) q.add(x);
+  for (const double x : values) refined.add(x);
+  s.q_mean = q.mean();
+  s.q_sd = q.sd();
+  s.mean = refined.mean();
+  s.sd = refined.sd();
+  if (!std::isfinite(s.mean)) {
+    s.mcse = s.sd_mcse = s.effective = s.tail_effective = s.q05 = s.q50 = s.q95 = s.mean;
+  } else {
+    s.effective = effective_draws(values, chains);
+    s.mcse = mean_over_chains(values, chains).se;
+    s.sd_mcse = sd_over_chains(values, chains).se;
+    // What the mean moved since the states before, beyond two standard errors: a bias that may remain.
+    const std::vector<double> now = means_of_chains(values, chains),
+                              before = means_of_chains(values_of(natural_before), chains);
+    Moments change;
+    for (std::size_t c = 0; c < now.size(); ++c) change.add(now[c] - before[c]);
+    const Estimate moved = change.estimate();
+    if (std::isfinite(moved.mean)) s.mcse = std::hypot(s.mcse, std::max(0.0, std::abs(moved.mean) - 2 * moved.se));
+    std::vector<double> sorted = values;
+    s.q05 = quantile_of(sorted, 0.05);
+    s.q50 = quantile_of(sorted, 0.5);
+    s.q95 = quantile_of(sorted, 0.95);
+    s.tail_effective =
+        std::min(effective_draws_below(values, chains, s.q05), effective_draws_below(values, chains, s.q95));
+  }
+  if (fit.weights.k_hat < 0.7) {
+    double first = 0, second = 0;
+    for (std::size_t i = 0; i < of_q.size(); ++i) first += std::exp(fit.weights.log_weight[i]) * of_q[i];
+    for (std::size_t i = 0; i < of_q.size(); ++i)
+      second += std::exp(fit.weights.log_weight[i]) * square(of_q[i] - first);
+    s.is_mean = first;
+    s.is_sd = std::sqrt(second);
+  }
+  return s;
+}
+
+// The relative error of a standard deviation of n draws, from the fourth moment: heavy tails make it large.
+double sd_error(const Matrix<double>& table, std::size_t row, double mean, double sd, double n) {
+  double fourth = 0;
+  for (int i = 0; i < table.cols(); ++i)
+    fourth += square(square((table(static_cast<int>(row), i) - mean) / sd)) / table.cols();
+  return std::sqrt((fourth - 1) / (4 * n));
+}
+
+double tail_index(const Matrix<double>& table, std::size_t row) {
+  std::vector<double> values(static_cast<std::size_t>(table.cols()));
+  for (int i = 0; i < table.cols(); ++i) values[static_cast<std::size_t>(i)] = table(static_cast<int>(row), i);
+  return hone::tail_index(std::move(values));
+}
+
+}  // namespace
+
+void summarize(const Posterior& posterior, const Matrix<double>& natural_of_q, const Matrix<double>& natural_before,
+               CheckedFit& fit) {
+  for (std::size_t k = 0; k < posterior.names().size(); ++k)
+    fit.parameters.push_back(summary_of(fit, posterior.names()[k], k, natural_of_q, natural_before));
+}
+
+NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natural_of_q) {
+  NaturalChecks worst;
+  const double n0 = natural_of_q.cols();
+  for (std::size_t k = 0; k < fit.parameter_count; ++k) {
+    const ParameterSummary& s = fit.parameters[k];
+    if (!(s.sd > 0) || !(s.q_sd > 0)) continue;  // constant, or not finite
+    const double shift = std::abs(s.q_mean - s.mean) / s.sd, ratio = s.q_sd / s.sd;
+    if (shift > worst.shift) {
+      worst.shift = shift;
+      worst.shift_se = std::hypot(s.mcse / s.sd, ratio / std::sqrt(n0));
+      worst.shift_name = s.name;
+    }
+    if (const double index = tail_index(fit.natural_refined, k); index > worst.tail_index) {
+      worst.tail_index = index;
+      worst.tail_name = s.name;
+    }
+    if (std::abs(std::log(ratio)) <= std::abs(std::log(worst.sd_ratio))) continue;
+    worst.sd_ratio = ratio;
+    worst.sd_ratio_se = std::hypot(sd_error(natural_of_q, k, s.q_mean, s.q_sd, n0), s.sd_mcse / s.sd);
+    worst.sd_name = s.name;
+  }
+  return worst;
+}
+
+}  // namespace hone

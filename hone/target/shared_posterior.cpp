@@ -1,0 +1,87 @@
+#include "hone/target/shared_posterior.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace hone {
+namespace {
+
+struct Request {
+  int columns;  // 0: the end
+  Want want;
+};
+
+void announce(Ranks& ranks, Request& request) {
+  ranks.broadcast(std::as_writable_bytes(std::span(&request, 1)), 0, Patience::unlimited);
+}
+
+// Every rank has z and evaluates its share; all get all results.
+void evaluate_together(const Target& target, Ranks& ranks, Team& team, MatrixView<const double> z, Want want,
+                       std::span<double> value, MatrixView<double> gradient) {
+  const ItemRange own = share_of(z.cols(), &ranks);
+  team.for_shares(own.count(), [&](int begin, int end, int) {
+    if (begin == end) return;
+    const int first = own.begin + begin, last = own.begin + end;
+    target.evaluate(z.columns(first, last), want,
+                    wants_value(want)
+                        ? value.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first))
+                        : std::span<double>(),
+                    wants_gradient(want) ? gradient.columns(first, last) : MatrixView<double>());
+  });
+  // A slow share is no lost rank: models may take seconds per gradient.
+  if (wants_value(want))
+    gather_shares(&ranks, value.first(static_cast<std::size_t>(z.cols())), z.cols(), Patience::unlimited);
+  if (wants_gradient(want)) gather_shares(&ranks, gradient.flat(), z.cols(), Patience::unlimited);
+}
+
+}  // namespace
+
+SharedPosterior::SharedPosterior(const Posterior& posterior, Ranks& ranks, int threads)
+    : posterior_(posterior), ranks_(ranks), team_(threads) {}
+
+SharedPosterior::~SharedPosterior() {
+  if (!in_step()) return;
+  try {
+    Request end{0, Want::both};
+    announce(ranks_, end);
+  } catch (const Error&) {  // the ranks are lost, and say so at their next call
+  }
+}
+
+// All chains at once: they are shared out here.
+int SharedPosterior::good_batch() const { return std::numeric_limits<int>::max() / 2; }
+
+void SharedPosterior::compute(MatrixView<const double> z, Want want, std::span<double> value,
+                              MatrixView<double> gradient) const {
+  if (z.cols() < 2 * ranks_.size()) {
+    posterior_.evaluate(z, want, value, gradient);
+    return;
+  }
+  in_step_ = false;
+  Request request{z.cols(), want};
+  announce(ranks_, request);
+  sent_.assign(z.flat().begin(), z.flat().end());
+  ranks_.broadcast(std::as_writable_bytes(std::span(sent_)), 0, Patience::unlimited);
+  evaluate_together(posterior_, ranks_, team_, z, want, value, gradient);
+  in_step_ = true;
+}
+
+void serve_evaluations(const Target& target, Ranks& ranks, int threads) {
+  Team team(threads);
+  Matrix<double> z, gradient;
+  std::vector<double> value;
+  for (;;) {
+    Request request{};
+    announce(ranks, request);
+    if (request.columns == 0) return;
+    if (z.cols() != request.columns) {
+      z = Matrix<double>(target.dimension(), request.columns);
+      gradient = Matrix<double>(target.dimension(), request.columns);
+      value.resize(static_cast<std::size_t>(request.columns));
+    }
+    ranks.broadcast(std::as_writable_bytes(z.view().flat()), 0, Patience::unlimited);
+    evaluate_together(target, ranks, team, z, request.want, value, gradient);
+  }
+}
+
+}  // namespace hone

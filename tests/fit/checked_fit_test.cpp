@@ -1,0 +1,142 @@
+// Whole fits against closed forms: errors that are printed, q's sds, the scale that reasons speak of.
+#include "hone/fit/checked_fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hone/base/scalar.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/fit/moment_match.hpp"
+#include "hone/target/density.hpp"
+#include "hone/tensor/vectors.hpp"
+
+namespace hone {
+namespace {
+
+// A stationary autoregression: mean 0, sd 1, neighbours correlated by ρ.
+auto autoregression(double rho) {
+  return [rho](std::span<const double> z, std::span<double> g) {
+    const double precision = 1 / (1 - rho * rho);
+    double sum = -0.5 * z[0] * z[0];
+    g[0] = -z[0];
+    for (std::size_t i = 1; i < z.size(); ++i) {
+      const double innovation = z[i] - rho * z[i - 1];
+      sum -= 0.5 * precision * innovation * innovation;
+      g[i] = -precision * innovation;
+      g[i - 1] += precision * rho * innovation;
+    }
+    return sum;
+  };
+}
+
+std::vector<std::string> numbered(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back("x." + std::to_string(i + 1));
+  return names;
+}
+
+// 1.96 printed errors hold the truth in 95 of 100 fits, up to three standard errors of that share.
+TEST(CheckedFit, PrintedErrorsCoverTheTruth) {
+  constexpr int fits = 500;
+  const auto posterior = make_posterior(autoregression(0.95), numbered(2));
+  CheckedFitConfig config;
+  int means = 0, sds = 0;
+  for (int seed = 1; seed <= fits; ++seed) {
+    config.fit.seed = static_cast<std::uint64_t>(seed);
+    const ParameterSummary s = fit_and_check(*posterior, config).parameters[seed % 2];
+    means += std::abs(s.mean) < 1.96 * s.mcse;
+    sds += std::abs(s.sd - 1) < 1.96 * s.sd_mcse;
+  }
+  const double tolerance = 3 * std::sqrt(0.05 * 0.95 * fits);
+  EXPECT_NEAR(means, 0.95 * fits, tolerance);
+  EXPECT_NEAR(sds, 0.95 * fits, tolerance);
+}
+
+// q itself is exact up to the noise of the states that it followed; the table's q adds that of 4,000 draws.
+TEST(CheckedFit, OnAGaussianQIsNotWide) {
+  constexpr int d = 10;
+  const auto posterior = make_posterior(autoregression(0.8), numbered(d));
+  CheckedFitConfig config;
+  Moments bias;
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    config.fit.seed = seed;
+    const CheckedFit fit = fit_and_check(*posterior, config);
+    EXPECT_EQ(fit.judgement.verdict, Verdict::use_q);
+    for (int i = 0; i < d; ++i) {
+      EXPECT_NEAR(std::sqrt(fit.fit.q.whitening.variance(i)), 1, 0.01) << i;
+      EXPECT_NEAR(fit.parameters[static_cast<std::size_t>(i)].q_sd, 1, 4 / std::sqrt(2 * 4000.0)) << i;
+      bias.add(fit.parameters[static_cast<std::size_t>(i)].q_sd - 1);
+    }
+  }
+  EXPECT_NEAR(bias.mean(), 0, 0.01);
+}
+
+// Independent coordinates take √(Σ_ii / P_ii), with the covariance Σ and the precision P: the least symmetrised KL.
+TEST(MomentMatch, IndependentCoordinatesTakeTheLeastDivergence) {
+  constexpr int d = 6, chains = 64, each = 500;
+  constexpr double rho = 0.7;
+  ChainStates states(d, chains, each);
+  states.gradient = Matrix<double>(d, states.count());
+  PhiloxSource(3).normals({Purpose::draw}, states.z.view().flat());
+  const auto density = autoregression(rho);
+  for (int i = 0; i < states.count(); ++i) {
+    for (int k = 1; k < d; ++k) states.z(k, i) = rho * states.z(k - 1, i) + std::sqrt(1 - rho * rho) * states.z(k, i);
+    density(states.z.column(i), states.gradient.column(i));
+  }
+  FittedQ q{QKind::gaussian, Whitening::diagonal(std::vector<double>(d), std::vector<double>(d, 1.0)),
+            std::make_unique<GaussianFamily>(d, Covariance::diagonal)};
+  const Whitening matched_q = matched(q, states, states.count());
+  for (int k = 0; k < d; ++k) {
+    const double precision = (k == 0 || k == d - 1 ? 1 : 1 + rho * rho) / (1 - rho * rho);
+    EXPECT_NEAR(matched_q.variance(k) * std::sqrt(precision), 1, 4 / std::sqrt(states.count())) << k;
+    EXPECT_NEAR(matched_q.mean()[k], 0, 4 / std::sqrt(states.count())) << k;
+  }
+}
+
+std::unique_ptr<Posterior> several_scales() {
+  const auto density = [](std::span<const double> z, std::span<double> g) {
+    double sum = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      g[i] = -z[i];
+      sum -= 0.5 * z[i] * z[i];
+    }
+    return sum;
+  };
+  const auto constrain = [](std::span<const double> z, std::span<double> x) {
+    x[0] = z[0];
+    x[1] = std::exp(z[1]);
+    x[2] = 1 / (1 + std::exp(-z[2]));
+    x[3] = std::sinh(z[3]);
+  };
+  return make_posterior(density, {"mu", "tau", "p", "s", "other"}, {"mu", "tau", "p", "s"}, constrain, 4);
+}
+
+TEST(Posterior, CoordinatesInWords) {
+  Matrix<double> z(5, 3);
+  PhiloxSource(1).normals({Purpose::draw}, z.view().flat());
+  EXPECT_EQ(coordinate_words(*several_scales(), z),
+            (std::vector<std::string>{"mu", "log tau", "logit p", "unconstrained s", "other"}));
+}
+
+// The natural scale comes first and is what the table has; a coordinate is named again only where it is another scale.
+TEST(Judge, ReasonsNameTheirScale) {
+  Findings f;
+  f.dimension = 2;
+  f.coordinate_names = {"mu", "log tau"};
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .acceptance = 0.8, .proposals = 100, .bfmi = 1};
+  f.natural.shift = 0.3;
+  f.natural.shift_name = "mu";
+  f.natural.sd_ratio = 1.21;
+  f.natural.sd_name = "tau";
+  f.q.shift = {0.31, 0};
+  f.q.sd_ratio = {1, 0.82};
+  const Judgement of_q = judge(f, {});
+  EXPECT_EQ(of_q.reasons, (std::vector<std::string>{"q's mean of mu is off by 0.30 sd",
+                                                    "q's sd of tau is 1.21 times what it should be",
+                                                    "q's sd of log tau is 0.82 times what it should be"}));
+  EXPECT_EQ(judge(f, {}, Subject::draws).reasons[0], "the draws' mean of mu is off by 0.30 sd");
+}
+
+}  // namespace
+}  // namespace hone
