@@ -11,6 +11,9 @@
 
 namespace hone {
 
+// What a message on a missing value adds.
+inline constexpr auto missing_hint = "; missing = \"ignore\" leaves missing values out of the likelihood";
+
 // Reads a file or a piece of memory front to back, and inflates it if its first bytes say gzip. Offsets count inflated
 // bytes. Any error is an InputError that names the file and the offset.
 class ByteSource {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "app/data/text_lines.hpp"
 
@@ -26,7 +27,7 @@ bool is_missing(std::string_view cell) {
 
 class CsvReader {
  public:
-  explicit CsvReader(ByteSource& source) : lines_(source) {}
+  CsvReader(ByteSource& source, const CsvWanted& wanted) : lines_(source), wanted_(wanted) {}
 
   CsvTable read() {
     std::string line;
@@ -46,6 +47,7 @@ class CsvReader {
     if (table_.rows == 0) {
       lines_.fail("expected rows of numbers, found none");
     }
+    if (label_) --table_.cols;
     return std::move(table_);
   }
 
@@ -77,14 +79,22 @@ class CsvReader {
     if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); })) return false;
     if (std::ranges::all_of(cells_, is_missing)) return false;
     names_.assign(cells_.begin(), cells_.end());
+    const auto label = wanted_.label.empty() ? names_.end() : std::ranges::find(names_, wanted_.label);
+    if (label != names_.end()) label_ = static_cast<std::size_t>(label - names_.begin());
+    if (label_ && names_.size() == 1) lines_.fail("expected columns of numbers beside that of the labels");
     return true;
   }
 
   void add() {
     if (table_.rows == std::numeric_limits<int>::max()) lines_.fail("too many lines");
     for (std::size_t i = 0; i < cells_.size(); ++i) {
-      double value = 0;
-      if (!parse_number(cells_[i], value) || !std::isfinite(value)) refuse(i);
+      double value = std::numeric_limits<double>::quiet_NaN();
+      if (i == label_) {
+        table_.labels.emplace_back(cells_[i]);
+        continue;
+      }
+      const bool missing = wanted_.missing == Missing::ignored && is_missing(cells_[i]);
+      if (!missing && (!parse_number(cells_[i], value) || !std::isfinite(value))) refuse(i);
       table_.values.push_back(value);
     }
     ++table_.rows;
@@ -93,12 +103,15 @@ class CsvReader {
   [[noreturn]] void refuse(std::size_t i) const {
     const std::string where =
         names_.empty() ? fmt::format("column {}", i + 1) : fmt::format("column {} ({})", i + 1, shown(names_[i]));
-    if (is_missing(cells_[i])) lines_.fail(fmt::format("{}: a missing value; fill it in, or leave the row out", where));
+    if (is_missing(cells_[i]))
+      lines_.fail(fmt::format("{}: a missing value; fill it in, or leave the row out{}", where, missing_hint));
     lines_.fail(fmt::format("{}: expected a finite number, found '{}'{}", where, shown(cells_[i]),
                             lines_.number() == 1 ? "; a header line has no numbers" : ""));
   }
 
   TextLines lines_;
+  const CsvWanted& wanted_;
+  std::optional<std::size_t> label_;
   char separator_ = 0;
   CsvTable table_;
   std::vector<std::string_view> cells_;
@@ -107,6 +120,6 @@ class CsvReader {
 
 }  // namespace
 
-CsvTable read_csv(ByteSource& source) { return CsvReader(source).read(); }
+CsvTable read_csv(ByteSource& source, const CsvWanted& wanted) { return CsvReader(source, wanted).read(); }
 
 }  // namespace hone

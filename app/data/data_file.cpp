@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "app/data/amat.hpp"
@@ -26,12 +27,22 @@ std::string extension_of(fs::path file) {
   return file.extension().string();
 }
 
-// The shape that is asked for, or that of the file's data: one row unless they have two dimensions.
+// Rows and columns, and with a third size, 1 or 3, channels; none if the sizes are those of no image.
+std::optional<ImageShape> image_shape(std::span<const int> sizes) {
+  if (sizes.size() == 2) return ImageShape{sizes[0], sizes[1]};
+  if (sizes.size() == 3 && (sizes[2] == 1 || sizes[2] == 3)) return ImageShape{sizes[0], sizes[1], sizes[2]};
+  return {};
+}
+
+// The shape that is asked for, or that of the file's data: one row unless they are images.
 ImageShape shape_of(const std::vector<int>& in_file, int dimension, std::span<const int> wanted) {
-  if (wanted.empty()) return in_file.size() == 2 ? ImageShape{in_file[0], in_file[1]} : ImageShape{1, dimension};
-  if (wanted.size() != 2 || std::int64_t{wanted[0]} * wanted[1] != dimension)
-    throw KeyError("shape", fmt::format("expected rows and columns that make up the {} values of a datum", dimension));
-  return {wanted[0], wanted[1]};
+  if (wanted.empty()) return image_shape(in_file).value_or(ImageShape{1, dimension});
+  const auto shape = image_shape(wanted);
+  if (!shape || std::int64_t{shape->rows} * shape->cols * shape->channels != dimension)
+    throw KeyError("shape", fmt::format("expected [rows, columns], or [rows, columns, 3] for colour images, that make "
+                                        "up the {} values of a datum",
+                                        dimension));
+  return *shape;
 }
 
 DataSet data_of(NpyMatrix matrix, std::span<const int> wanted) {
@@ -83,7 +94,7 @@ Bytes bytes_of(const fs::path& file) {
   return {text.begin(), text.end()};
 }
 
-DataSet npz_array(const fs::path& file, const std::string& key, std::span<const int> wanted) {
+DataSet npz_array(const fs::path& file, const std::string& key, const FileRequest& request) {
   const Bytes archive = bytes_of(file);
   const std::vector<ZipEntry> entries = zip_entries(archive, file.string());
   std::string names;
@@ -95,31 +106,37 @@ DataSet npz_array(const fs::path& file, const std::string& key, std::span<const 
     const std::string origin = fmt::format("{}:{}", file.string(), name);
     const Bytes bytes = unzipped(archive, entry, origin);
     ByteSource source(bytes, origin);
-    return data_of(read_npy(source), wanted);
+    return data_of(read_npy(source, {request.missing}), request.shape);
   }
   throw InputError(fmt::format("{}: {}; it has {}", file.string(),
                                key.empty() ? "expected the name of an array, FILE.npz:NAME" : "no array '" + key + "'",
                                names.empty() ? "none" : names));
 }
 
-// Grey images of one size.
+// Images of one size, all grey or all coloured.
 class Images {
  public:
-  void add(const Bytes& png, const std::string& name) {
-    const Picture picture = read_png(png, name);
-    if (count_++ == 0) first_ = name, shape_ = {picture.rows, picture.cols};
+  void add(const Bytes& bytes, const std::string& name) {
+    const Picture picture = read_image(bytes, name);
+    if (count_++ == 0) first_ = name, shape_ = {picture.rows, picture.cols, picture.channels};
     if (picture.rows != shape_.rows || picture.cols != shape_.cols)
       throw InputError(fmt::format("{}: {} × {} pixels, but {} has {} × {}; expected images of one size", name,
                                    picture.rows, picture.cols, first_, shape_.rows, shape_.cols));
+    if (picture.channels != shape_.channels)
+      throw InputError(fmt::format("{} is {}, but {} is {}; expected images of one kind", name, kind(picture.channels),
+                                   first_, kind(shape_.channels)));
     values_.insert(values_.end(), picture.levels.begin(), picture.levels.end());
   }
 
   DataSet data(const std::string& name, std::span<const int> wanted) {
-    if (count_ == 0) throw InputError(fmt::format("{}: no PNG image (.png) there", name));
-    return DataSet(std::move(values_), shape_of({shape_.rows, shape_.cols}, shape_.pixels(), wanted), 1.0 / 255);
+    if (count_ == 0) throw InputError(fmt::format("{}: no image (.png, .jpg or .jpeg) there", name));
+    const std::vector<int> sizes = {shape_.rows, shape_.cols, shape_.channels};
+    return DataSet(std::move(values_), shape_of(sizes, shape_.pixels(), wanted), 1.0 / 255);
   }
 
  private:
+  static const char* kind(int channels) { return channels == 3 ? "a colour image" : "grey"; }
+
   int count_ = 0;
   ImageShape shape_;
   std::string first_;
@@ -129,7 +146,7 @@ class Images {
 DataSet folder_of_images(const fs::path& folder, std::span<const int> wanted) {
   std::set<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.path().extension() == ".png") files.insert(entry.path());
+    if (is_image_name(entry.path().filename().string())) files.insert(entry.path());
   Images images;
   for (const fs::path& file : files) images.add(bytes_of(file), file.string());
   return images.data(folder.string(), wanted);
@@ -142,23 +159,28 @@ DataSet zip_of_images(const fs::path& file, std::span<const int> wanted) {
   Images images;
   for (const ZipEntry& entry : entries) {
     const std::string name = fmt::format("{}:{}", file.string(), entry.name);
-    if (entry.name.ends_with(".png")) images.add(unzipped(archive, entry, name), name);
+    if (is_image_name(entry.name)) images.add(unzipped(archive, entry, name), name);
   }
   return images.data(file.string(), wanted);
 }
 
 }  // namespace
 
-DataSet read_data_file(const std::string& name, std::span<const int> shape) {
+DataSet read_data_file(const std::string& name, const FileRequest& request, std::vector<std::string>* labels) {
+  const std::vector<int>& shape = request.shape;
   const std::size_t key = name.find(".npz:");
-  if (key != std::string::npos) return npz_array(name.substr(0, key + 4), name.substr(key + 5), shape);
+  if (key != std::string::npos) return npz_array(name.substr(0, key + 4), name.substr(key + 5), request);
   const std::string extension = extension_of(name);
   if (fs::is_directory(name)) return folder_of_images(name, shape);
-  if (extension == ".npz") return npz_array(name, "", shape);
+  if (extension == ".npz") return npz_array(name, "", request);
   if (extension == ".zip") return zip_of_images(name, shape);
   ByteSource source{fs::path(name)};
-  if (extension == ".npy") return data_of(read_npy(source), shape);
-  if (extension == ".csv" || extension == ".tsv") return data_of(read_csv(source), shape);
+  if (extension == ".npy") return data_of(read_npy(source, {request.missing}), shape);
+  if (extension == ".csv" || extension == ".tsv") {
+    CsvTable table = read_csv(source, {request.missing, request.label});
+    if (labels) *labels = std::move(table.labels);
+    return data_of(std::move(table), shape);
+  }
   if (extension == ".mtx") return data_of(read_matrix_market(source), name, shape);
   if (extension == ".amat") {
     BitRows rows = read_amat(source);

@@ -17,7 +17,8 @@ void update(Sha256& sum, std::span<const T> values) {
 
 std::string fingerprint(const DataSet& data) {
   Sha256 sum;
-  const int shape[] = {data.size(), data.shape().rows, data.shape().cols};
+  std::vector<int> shape = {data.size(), data.shape().rows, data.shape().cols};
+  if (data.shape().channels > 1) shape.push_back(data.shape().channels);
   update(sum, std::span<const int>(shape));
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {

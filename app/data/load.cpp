@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/data/check.hpp"
+#include "app/data/labels.hpp"
 #include "app/data/synthetic.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/random.hpp"
@@ -73,7 +74,8 @@ DataSplits load_images(const DataSetInfo& info, const DataRequest& request, cons
           training.slice(0, info.train),
           training.slice(info.train, info.train + info.validation),
           read(1, 1),
-          request.binarization == Binarization::threshold ? std::optional(127.5) : std::nullopt};
+          request.binarization == Binarization::threshold ? std::optional(127.5) : std::nullopt,
+          own_labels(info, found)};
 }
 
 DataSplits load_fixed_bits(const DataSetInfo& info, const FoundData& found, const std::string& name) {
@@ -106,10 +108,33 @@ std::optional<FoundData> find_fixed_bits(const DataSetInfo& fixed, std::span<con
   return std::nullopt;
 }
 
+// What to ask of a file: the labels are a column of it unless they are a file.
+FileRequest file_request(const DataRequest& request) {
+  return {request.shape, request.missing, is_data_path(request.labels) ? "" : request.labels};
+}
+
 DataSplits load_file(const DataRequest& request) {
-  DataSet data = read_data_file(request.name, request.shape);
+  std::vector<std::string> labels;
+  DataSet data = read_data_file(request.name, file_request(request), &labels);
   if (data.binary()) refuse_to_binarize(request);
-  return splits_of(request, std::move(data), DataSet());
+  DataSplits splits = splits_of(request, std::move(data), DataSet());
+  splits.labels.train = std::move(labels);
+  return splits;
+}
+
+void add_labels(DataSplits& data, const DataRequest& request) {
+  if (request.labels.empty()) return;
+  if (is_data_path(request.labels)) {
+    try {
+      data.labels.train = read_labels(request.labels, data.train.size());
+    } catch (const InputError& error) {
+      throw KeyError("labels", error.what());
+    }
+  } else if (data.labels.train.empty() || !is_data_path(request.name)) {
+    throw KeyError("labels", fmt::format("{} has no column '{}'; expected a column of a .csv file with a header, or "
+                                         "the path of a file of labels",
+                                         data.name, request.labels));
+  }
 }
 
 // The data at `indices`, in this order.
@@ -125,25 +150,44 @@ DataSet gathered(const DataSet& data, const std::vector<int>& indices) {
   return DataSet(std::vector<double>(values.begin(), values.end()), data.shape());
 }
 
-// Moves a share of the training data to the test data, chosen at random. Both keep their order.
-void hold_out(DataSplits& data, double share, std::uint64_t seed) {
-  if (data.test.size() > 0)
-    throw KeyError("split", fmt::format("{} has test data of its own; leave it out", data.name));
-  const int count = data.train.size(), held = static_cast<int>(std::lround(share * count));
+std::vector<std::string> gathered(const std::vector<std::string>& labels, const std::vector<int>& indices) {
+  std::vector<std::string> some;
+  if (!labels.empty())
+    for (const int i : indices) some.push_back(labels[static_cast<std::size_t>(i)]);
+  return some;
+}
+
+// A part to make of training data.
+struct HeldOut {
+  std::string key, name;  // of the setting; "test", "validation"
+  double share;
+  std::uint32_t stream;  // of random numbers
+  DataSet& data;
+  std::vector<std::string>& labels;
+};
+
+// Moves a share of the training data to another part, chosen at random. Both keep their order.
+void hold_out(DataSplits& data, const HeldOut& part, std::uint64_t seed) {
+  if (part.data.size() > 0)
+    throw KeyError(part.key, fmt::format("{} has {} data of its own; leave it out", data.name, part.name));
+  const int count = data.train.size(), held = static_cast<int>(std::lround(part.share * count));
   if (held < 1 || held >= count)
-    throw KeyError("split",
-                   fmt::format("{} of {} data would leave no {} data", share, count, held < 1 ? "test" : "training"));
+    throw KeyError(part.key, fmt::format("{} of {} data would leave no {} data", part.share, count,
+                                         held < 1 ? part.name : "training"));
   std::vector<double> keys(static_cast<std::size_t>(count));
-  PhiloxSource(seed).uniforms({Purpose::shuffle, assessment_iteration}, keys);
+  PhiloxSource(seed).uniforms({Purpose::shuffle, assessment_iteration, part.stream}, keys);
   std::vector<int> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](int i) { return keys[static_cast<std::size_t>(i)]; });
-  std::vector<int> test(order.begin(), order.begin() + held), train(order.begin() + held, order.end());
-  std::ranges::sort(test);
+  std::vector<int> other(order.begin(), order.begin() + held), train(order.begin() + held, order.end());
+  std::ranges::sort(other);
   std::ranges::sort(train);
-  data.test = gathered(data.train, test);
+  part.data = gathered(data.train, other);
+  part.labels = gathered(data.labels.train, other);
+  data.labels.train = gathered(data.labels.train, train);
   data.train = gathered(data.train, train);
-  data.origin += fmt::format(", {} of {} held out for tests with seed {}", held, count, seed);
+  data.origin += fmt::format(", {} of {} held out for {} with seed {}", held, count,
+                             part.name == "test" ? "tests" : part.name, seed);
 }
 
 // One part of data from a file or from memory.
@@ -152,6 +196,17 @@ DataSet part_of(const DataRequest& request, const std::string& name, DataSet dat
     return binarized(std::move(data), request.binarization, {request.seed, part});
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+// Reads a part that has a file of its own.
+void read_part(const DataRequest& request, const std::string& key, const std::string& file, std::uint32_t part,
+               DataSet& data, std::vector<std::string>& labels) {
+  try {
+    labels.clear();
+    data = part_of(request, file, read_data_file(file, file_request(request), &labels), part);
+  } catch (const InputError& error) {
+    throw KeyError(key, error.what());
   }
 }
 
@@ -177,7 +232,7 @@ const DataSet& split_of(const DataSplits& data, const std::string& name) {
 }
 
 DataSet load_more_data(const DataRequest& request) {
-  return part_of(request, request.name, read_data_file(request.name, request.shape), 1);
+  return part_of(request, request.name, read_data_file(request.name, file_request(request)), 1);
 }
 
 DataSplits load_data(const DataRequest& request) {
@@ -186,15 +241,19 @@ DataSplits load_data(const DataRequest& request) {
     throw KeyError("shape", fmt::format("{} has its own; leave it out", request.name));
   DataSplits data =
       path ? load_file(request) : load_data(data_set_named(request.name), request, search_places(request.data_dir));
+  add_labels(data, request);
   if (!request.test.empty() && request.split > 0)
     throw KeyError("split", "test.data names the test data; leave one of the two out");
-  if (request.split > 0) hold_out(data, request.split, request.seed);
-  if (request.test.empty()) return data;
-  try {
-    data.test = part_of(request, request.test, read_data_file(request.test, request.shape), 1);
-  } catch (const InputError& error) {
-    throw KeyError("test.data", error.what());
-  }
+  if (!request.validation.empty() && request.validation_split > 0)
+    throw KeyError("validation.split", "validation.data names the validation data; leave one of the two out");
+  if (request.split > 0) hold_out(data, {"split", "test", request.split, 0, data.test, data.labels.test}, request.seed);
+  if (request.validation_split > 0)
+    hold_out(data,
+             {"validation.split", "validation", request.validation_split, 1, data.validation, data.labels.validation},
+             request.seed);
+  if (!request.test.empty()) read_part(request, "test.data", request.test, 1, data.test, data.labels.test);
+  if (!request.validation.empty())
+    read_part(request, "validation.data", request.validation, 2, data.validation, data.labels.validation);
   return data;
 }
 

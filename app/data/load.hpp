@@ -9,6 +9,7 @@
 
 #include "app/data/binarize.hpp"
 #include "app/data/lookup.hpp"
+#include "hone/latent/model_config.hpp"
 
 namespace hone {
 
@@ -17,9 +18,18 @@ struct DataRequest {
   Binarization binarization = Binarization::automatic;
   std::uint64_t seed = 1;               // of stochastic binarization and of synthetic data
   std::filesystem::path data_dir = {};  // the first place to look, unless empty
-  std::vector<int> shape = {};          // rows and columns of a datum in a file; empty: as the file says
+  std::vector<int> shape = {};          // rows, columns (and 3, for colour) of a file's datum; empty: as the file says
   double split = 0;                     // share of the data that is held out as test data, chosen by the seed
   std::string test = {};                // the path of a file with the test data; empty: the set's own
+  double validation_split = 0;          // share of the data that is held out as validation data
+  std::string validation = {};          // the path of a file with the validation data; empty: the set's own
+  Missing missing = Missing::refused;   // whether files may have missing values
+  std::string labels = {};  // the path of a file of labels, or a column of a .csv file; empty: the set's own
+};
+
+// What each datum of a part is called; empty where nobody said.
+struct Labels {
+  std::vector<std::string> train, validation, test;
 };
 
 struct DataSplits {
@@ -28,6 +38,7 @@ struct DataSplits {
   std::string binarization;  // in words: how binarized
   DataSet train, validation, test;
   std::optional<double> threshold = {};  // where values were cut into bits; 127.5 for bytes
+  Labels labels = {};
 };
 
 // Whether a name of data is a path and not one of the known data sets.
@@ -52,10 +63,16 @@ DataSplits load_data(const DataRequest& request);
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places);
 
 // Data from a file, whose name says the format: .npy, .npz (FILE.npz:KEY for one of several arrays), .csv, .tsv, .mtx,
-// .amat, .zip with PNG images, a folder of PNG images, otherwise IDX; all but folders plain or .gz. Integers from 0 to
-// 255 are bytes that stand for themselves; those of images for byte/255. `shape`, if given, is rows and columns of a
-// datum.
-DataSet read_data_file(const std::string& name, std::span<const int> shape = {});
+// .amat, .zip with PNG or JPEG images, a folder of them, otherwise IDX; all but folders plain or .gz. Integers from 0
+// to 255 are bytes that stand for themselves; those of images for byte/255. `shape`, if given, is rows and columns of a
+// datum, and 3 for colour.
+struct FileRequest {
+  std::vector<int> shape = {};
+  Missing missing = Missing::refused;
+  std::string label = {};  // the name of a column of a .csv file that holds labels, if it is there
+};
+DataSet read_data_file(const std::string& name, const FileRequest& request = {},
+                       std::vector<std::string>* labels = nullptr);
 
 // The data of a file that a trained model is used on, binarized as the request says; they have other random numbers
 // than training data.

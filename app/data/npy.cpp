@@ -47,8 +47,8 @@ struct Header {
 // The header is the text of a Python dictionary with three known keys.
 class HeaderParser {
  public:
-  HeaderParser(const ByteSource& source, std::string_view text, std::uint64_t offset)
-      : source_(source), text_(text), offset_(offset) {}
+  HeaderParser(const ByteSource& source, std::string_view text, std::uint64_t offset, std::size_t least_sizes)
+      : source_(source), text_(text), offset_(offset), least_sizes_(least_sizes) {}
 
   Header parse() {
     Header header;
@@ -109,7 +109,7 @@ class HeaderParser {
     std::vector<int> sizes = {size()};
     while (accept(',') && peek() != ')') sizes.push_back(size());
     expect(')');
-    if (sizes.size() < 2) fail("a shape of at least two sizes, (data, values)");
+    if (sizes.size() < least_sizes_) fail("a shape of at least two sizes, (data, values)");
     if (sizes.size() > most_sizes) fail(fmt::format("a shape of at most {} sizes", most_sizes));
     return sizes;
   }
@@ -160,10 +160,11 @@ class HeaderParser {
   const ByteSource& source_;
   std::string_view text_;
   std::uint64_t offset_;
+  std::size_t least_sizes_;
   std::size_t at_ = 0;
 };
 
-Header read_header(ByteSource& source) {
+Header read_header(ByteSource& source, std::size_t least_sizes) {
   constexpr std::array<std::uint8_t, 6> magic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
   std::array<std::uint8_t, 8> start;
   source.read_exactly(start, "the magic number and version of a .npy file");
@@ -178,7 +179,7 @@ Header read_header(ByteSource& source) {
   const std::uint64_t offset = source.offset();
   std::string text(bytes, ' ');
   source.read_exactly({reinterpret_cast<std::uint8_t*>(text.data()), text.size()}, "the .npy header");
-  return HeaderParser(source, text, offset).parse();
+  return HeaderParser(source, text, offset, least_sizes).parse();
 }
 
 // The order of a Fortran file, first index fastest, becomes ours.
@@ -202,15 +203,19 @@ std::vector<T> reordered(const std::vector<T>& values, std::span<const int> shap
 // The numbers of a file, with where a message should point.
 class Numbers {
  public:
-  Numbers(const ByteSource& source, const std::vector<std::uint8_t>& bytes, std::uint64_t offset)
-      : source_(source), bytes_(bytes), offset_(offset) {}
+  Numbers(const ByteSource& source, const std::vector<std::uint8_t>& bytes, std::uint64_t offset, int cols)
+      : source_(source), bytes_(bytes), offset_(offset), cols_(cols) {}
 
   template <class T>
-  std::vector<T> reals() const {
+  std::vector<T> reals(Missing missing) const {
     std::vector<T> values = copied<T>();
+    const auto cols = static_cast<std::size_t>(cols_);
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (!std::isfinite(values[i]))
-        fail<T>(i, fmt::format("expected a finite number, found {} (number {} of the array)", values[i], i));
+      if (!std::isfinite(values[i]) && !(missing == Missing::ignored && std::isnan(values[i])))
+        fail<T>(i, fmt::format("expected a finite number, found {} ({}){}", values[i],
+                               cols > 0 ? fmt::format("datum {}, position {}", i / cols, i % cols)
+                                        : fmt::format("number {} of the array", i),
+                               std::isnan(values[i]) ? missing_hint : ""));
     return values;
   }
 
@@ -245,17 +250,18 @@ class Numbers {
   const ByteSource& source_;
   const std::vector<std::uint8_t>& bytes_;
   std::uint64_t offset_;
+  int cols_;  // values per datum; 0: they do not follow each other
 };
 
 std::size_t width(NpyType type) { return std::ranges::find(types, type, &Type::type)->width; }
 
-void take_values(NpyMatrix& matrix, std::vector<std::uint8_t>& bytes, const Numbers& numbers) {
+void take_values(NpyMatrix& matrix, std::vector<std::uint8_t>& bytes, const Numbers& numbers, Missing missing) {
   switch (matrix.type) {
     case NpyType::float32:
-      matrix.values = numbers.reals<float>();
+      matrix.values = numbers.reals<float>(missing);
       break;
     case NpyType::float64:
-      matrix.values = numbers.reals<double>();
+      matrix.values = numbers.reals<double>(missing);
       break;
     case NpyType::boolean:
     case NpyType::uint8:
@@ -280,8 +286,8 @@ void take_values(NpyMatrix& matrix, std::vector<std::uint8_t>& bytes, const Numb
 
 }  // namespace
 
-NpyMatrix read_npy(ByteSource& source) {
-  const Header header = read_header(source);
+NpyMatrix read_npy(ByteSource& source, const NpyWanted& wanted) {
+  const Header header = read_header(source, wanted.least_sizes);
   NpyMatrix matrix{.type = *header.type, .rows = header.shape->front(), .shape = {}, .cols = 1, .values = {}};
   matrix.shape.assign(header.shape->begin() + 1, header.shape->end());
   const std::uint64_t offset = source.offset();
@@ -298,8 +304,8 @@ NpyMatrix read_npy(ByteSource& source) {
   if (matrix.type == NpyType::boolean)
     for (std::size_t i = 0; i < bytes.size(); ++i)
       if (bytes[i] > 1) source.fail(offset + i, fmt::format("expected a boolean, 0 or 1, found {}", bytes[i]));
-  const Numbers numbers(source, bytes, offset);
-  take_values(matrix, bytes, numbers);
+  const Numbers numbers(source, bytes, offset, *header.fortran_order ? 0 : matrix.cols);
+  take_values(matrix, bytes, numbers, wanted.missing);
   if (*header.fortran_order)
     std::visit([&](auto& values) { values = reordered(values, *header.shape); }, matrix.values);
   return matrix;

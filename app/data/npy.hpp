@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/data/byte_source.hpp"
+#include "hone/latent/model_config.hpp"
 
 namespace hone {
 
@@ -21,7 +22,12 @@ struct NpyMatrix {
 };
 
 // Reads a .npy file (versions 1.0 to 3.0) with an array of two or more dimensions to its end. Throws InputError if
-// anything is wrong, including a number that is not finite, or an integer that a double cannot hold.
-NpyMatrix read_npy(ByteSource& source);
+// anything is wrong, including a number that is not finite (NaN may be allowed), or an integer that a double cannot
+// hold.
+struct NpyWanted {
+  Missing missing = Missing::refused;
+  std::size_t least_sizes = 2;  // dimensions of the array
+};
+NpyMatrix read_npy(ByteSource& source, const NpyWanted& wanted = {});
 
 }  // namespace hone

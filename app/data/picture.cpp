@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 
@@ -16,12 +17,16 @@ namespace {
 constexpr std::uint8_t line_level = 96;
 
 std::size_t position(const Picture& picture, int row, int col) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.cols) + static_cast<std::size_t>(col);
+  return (static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.cols) + static_cast<std::size_t>(col)) *
+         static_cast<std::size_t>(picture.channels);
 }
 
-// Black below the last row of a picture with an odd number of rows.
+// The brightness of a pixel; black below the last row of a picture with an odd number of rows.
 std::uint8_t level(const Picture& picture, int row, int col) {
-  return row < picture.rows ? picture.levels[position(picture, row, col)] : std::uint8_t{0};
+  if (row >= picture.rows) return 0;
+  const std::uint8_t* pixel = picture.levels.data() + position(picture, row, col);
+  if (picture.channels == 1) return *pixel;
+  return static_cast<std::uint8_t>(std::lround(0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2]));
 }
 
 int shade(std::uint8_t value) { return 232 + value * 23 / 255; }
@@ -37,16 +42,21 @@ Picture picture_of(const DataSet& data, int count, int across) {
   Matrix<float> values(data.dimension(), count);
   data.expand(indices, values.view());
 
-  const auto [rows, cols] = data.shape();
+  const auto [rows, cols, channels] = data.shape();
+  if (channels != 1 && channels != 3)
+    throw InputError(fmt::format("images of {} channels cannot be drawn; expected 1 or 3", channels));
   across = std::min(across, count);
   const int down = (count + across - 1) / across;
-  Picture picture{down * (rows + 1) - 1, across * (cols + 1) - 1, {}};
-  picture.levels.assign(static_cast<std::size_t>(picture.rows) * static_cast<std::size_t>(picture.cols), line_level);
+  Picture picture{down * (rows + 1) - 1, across * (cols + 1) - 1, channels, {}};
+  picture.levels.assign(position(picture, picture.rows, 0), line_level);
   for (int image = 0; image < count; ++image)
-    for (int i = 0; i < rows; ++i)
-      for (int j = 0; j < cols; ++j)
-        picture.levels[position(picture, image / across * (rows + 1) + i, image % across * (cols + 1) + j)] =
-            static_cast<std::uint8_t>(std::lround(255 * std::clamp(values(i * cols + j, image), 0.0f, 1.0f)));
+    for (int i = 0; i < rows; ++i) {
+      const int width = cols * channels;
+      const std::size_t begin = position(picture, image / across * (rows + 1) + i, image % across * (cols + 1));
+      for (int j = 0; j < width; ++j)
+        picture.levels[begin + static_cast<std::size_t>(j)] =
+            static_cast<std::uint8_t>(std::lround(255 * std::clamp(values(i * width + j, image), 0.0f, 1.0f)));
+    }
   return picture;
 }
 
@@ -55,7 +65,7 @@ void write_png(const Picture& picture, const std::filesystem::path& file) {
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(picture.cols);
   image.height = static_cast<png_uint_32>(picture.rows);
-  image.format = PNG_FORMAT_GRAY;
+  image.format = picture.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   std::vector<std::uint8_t> bytes;
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   bytes.resize(size);
@@ -63,6 +73,17 @@ void write_png(const Picture& picture, const std::filesystem::path& file) {
     throw Error(fmt::format("{}: the PNG cannot be encoded: {}", file.string(), image.message));
   bytes.resize(size);
   write_file(file, bytes);
+}
+
+bool is_image_name(const std::string& name) {
+  std::string extension = std::filesystem::path(name).extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+Picture read_image(std::span<const std::uint8_t> bytes, const std::string& name) {
+  const bool jpeg = bytes.size() > 1 && bytes[0] == 0xFF && bytes[1] == 0xD8;
+  return jpeg ? read_jpeg(bytes, name) : read_png(bytes, name);
 }
 
 Picture read_png(std::span<const std::uint8_t> bytes, const std::string& name) {
@@ -73,12 +94,13 @@ Picture read_png(std::span<const std::uint8_t> bytes, const std::string& name) {
     throw InputError(fmt::format("{}: {}", name, what));
   };
   if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()))
-    refuse(fmt::format("not a PNG image: {}", image.message));
-  if (image.format & (PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA | PNG_FORMAT_FLAG_LINEAR))
-    refuse("expected a grey image of 8 bits per pixel, without transparency; convert it first");
-  if (image.width > 32768 || image.height > 32768) refuse("expected at most 32768 × 32768 pixels");
-  image.format = PNG_FORMAT_GRAY;
-  Picture picture{static_cast<int>(image.height), static_cast<int>(image.width), {}};
+    refuse(fmt::format("not a PNG or JPEG image: {}", image.message));
+  if (image.format & (PNG_FORMAT_FLAG_ALPHA | PNG_FORMAT_FLAG_LINEAR))
+    refuse("expected an image of 8 bits per level, without transparency; convert it first");
+  if (image.width > 8192 || image.height > 8192) refuse("expected at most 8192 × 8192 pixels");
+  const bool coloured = image.format & PNG_FORMAT_FLAG_COLOR;
+  image.format = coloured ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  Picture picture{static_cast<int>(image.height), static_cast<int>(image.width), coloured ? 3 : 1, {}};
   picture.levels.resize(PNG_IMAGE_SIZE(image));
   if (!png_image_finish_read(&image, nullptr, picture.levels.data(), 0, nullptr))
     refuse(fmt::format("a damaged PNG image: {}", image.message));

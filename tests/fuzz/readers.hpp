@@ -8,6 +8,7 @@
 #include "app/data/idx.hpp"
 #include "app/data/matrix_market.hpp"
 #include "app/data/npy.hpp"
+#include "app/data/picture.hpp"
 #include "app/data/zip.hpp"
 #include "app/run/safetensors.hpp"
 #include "hone/base/error.hpp"
@@ -32,10 +33,18 @@ inline void amat(std::span<const std::uint8_t> bytes) {
 }
 inline void npy(std::span<const std::uint8_t> bytes) {
   try_to([](ByteSource& source) { read_npy(source); }, bytes);
+  try_to([](ByteSource& source) { read_npy(source, {Missing::ignored, 1}); }, bytes);
 }
 
 inline void csv(std::span<const std::uint8_t> bytes) {
   try_to([](ByteSource& source) { read_csv(source); }, bytes);
+  try_to([](ByteSource& source) { read_csv(source, {Missing::ignored, "b"}); }, bytes);
+}
+inline void image(std::span<const std::uint8_t> bytes) {
+  try {
+    read_image(bytes, "input");
+  } catch (const InputError&) {
+  }
 }
 inline void mtx(std::span<const std::uint8_t> bytes) {
   try_to([](ByteSource& source) { read_matrix_market(source); }, bytes);

@@ -66,6 +66,7 @@ TEST(FuzzReplay, Idx) { replay("idx", fuzz::idx); }
 TEST(FuzzReplay, Amat) { replay("amat", fuzz::amat); }
 TEST(FuzzReplay, Npy) { replay("npy", fuzz::npy); }
 TEST(FuzzReplay, Csv) { replay("csv", fuzz::csv); }
+TEST(FuzzReplay, Image) { replay("image", fuzz::image); }
 TEST(FuzzReplay, MatrixMarket) { replay("mtx", fuzz::mtx); }
 TEST(FuzzReplay, Zip) { replay("zip", fuzz::zip); }
 TEST(FuzzReplay, Safetensors) { replay("safetensors", fuzz::safetensors); }

@@ -256,7 +256,7 @@ TEST(Npy, WrongFiles) {
               HasSubstr("expected a boolean, 0 or 1, found 2"));
   const float infinite = std::numeric_limits<float>::infinity();
   EXPECT_THAT(message(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2)}", raw<float>({1, infinite}))),
-              HasSubstr("expected a finite number, found inf (number 1 of the array)"));
+              HasSubstr("expected a finite number, found inf (datum 0, position 1)"));
   EXPECT_THAT(message(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1, 2)}",
                           raw<std::int64_t>({1, std::int64_t{1} << 60}))),
               HasSubstr("expected an integer up to 2^53, found 1152921504606846976"));
@@ -344,7 +344,8 @@ Bytes zip_with(const std::string& name, const Bytes& content) {
   const Bytes deflated(packed.begin() + 10, packed.end() - 8);
   const auto number = [](std::size_t value, int width) {
     Bytes bytes;
-    for (int i = 0; i < width; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+    for (int i = 0; i < width; ++i)
+      bytes.push_back(i < 8 ? static_cast<std::uint8_t>(value >> (8 * i)) : std::uint8_t{0});
     return bytes;
   };
   const Bytes about = number(20, 2) + number(0, 2) + number(8, 2) + number(0, 4) +
