@@ -10,6 +10,7 @@
 #include "app/cli/flags.hpp"
 #include "app/cli/judgement.hpp"
 #include "app/run/posterior_run.hpp"
+#include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -104,27 +105,32 @@ std::string worst_direction(const Findings& f) {
 }  // namespace
 
 void print_judgement(const Judgement& judgement, const Findings& f) {
+  const int width = terminal_width(stdout);
+  const auto say = [width](const std::string& first, const std::string& text) {
+    fmt::print("{}", wrapped(first, text, width));
+  };
   fmt::print("verdict: {}\n", name_of(judgement.verdict));
-  for (const std::string& reason : judgement.reasons) fmt::print("  - {}\n", reason);
-  fmt::print(
-      "\nrefined draws: nested R-hat {:.4f} over {} super-chains, drift {:.1f} of {:.1f} standard errors "
-      "allowed,\n"
-      "  {:.0f} effective draws for means, {:.0f} for tails, acceptance {:.2f}, {} of {} trajectories diverged, BFMI "
-      "{:.2f}\n",
-      f.chains.nested_rhat, f.chains.super_chains, f.chains.drift, f.chains.drift_limit, f.chains.effective,
-      f.chains.tail_effective, f.chains.acceptance, f.chains.divergences, f.chains.proposals, f.chains.bfmi);
-  fmt::print("q against them: {:>6}{:>12}{:>10}{:>12}{:>14}{:>22}\n", "t", "VCD", "± se", "acceptance", "squared jump",
+  for (const std::string& reason : judgement.reasons) say("  - ", reason);
+  const ChainChecks& c = f.chains;
+  fmt::print("\nrefined draws\n");
+  say("  ",
+      fmt::format("nested R-hat {:.4f} over {} super-chains, drift {:.1f} of {:.1f} standard errors allowed, {:.0f} "
+                  "effective draws for means, {:.0f} for tails, acceptance {:.2f}, {} of {} trajectories diverged, "
+                  "BFMI {:.2f}",
+                  c.nested_rhat, c.super_chains, c.drift, c.drift_limit, c.effective, c.tail_effective, c.acceptance,
+                  c.divergences, c.proposals, c.bfmi));
+  fmt::print("q against them\n  {:>5}{:>11}{:>9}{:>11}{:>13}{:>22}\n", "t", "VCD", "± se", "acceptance", "squared jump",
              "correlation of log p");
   for (const PairsAt& at : f.at)
-    fmt::print("                {:>6}{:>12.4f}{:>10.4f}{:>12.2f}{:>14.2f}{:>22.2f}\n", at.steps, at.vcd.mean, at.vcd.se,
-               at.acceptance, at.jump, at.correlation);
-  fmt::print("                {:>6}{:>12.4f}{:>10.4f}\n", "limit", f.vcd.mean, f.vcd.se);
+    fmt::print("  {:>5}{:>11.4f}{:>9.4f}{:>11.2f}{:>13.2f}{:>22.2f}\n", at.steps, at.vcd.mean, at.vcd.se, at.acceptance,
+               at.jump, at.correlation);
+  fmt::print("  {:>5}{:>11.4f}{:>9.4f}\n", "limit", f.vcd.mean, f.vcd.se);
   fmt::print("  k-hat {:.2f}, p-value of q = p {:.3f}\n", f.q.k_hat, f.q.p_value);
   const std::string worst = worst_direction(f);
-  if (!worst.empty()) fmt::print("  worst direction: q's sd is {}\n", worst);
+  if (!worst.empty()) say("  ", "worst direction: q's sd is " + worst);
   for (std::size_t k = 0; k < f.q.mode_mass.size(); ++k)
     fmt::print("  mode {}: mass {:.3f} by importance weights, {:.3f} in q\n", k + 1, f.q.mode_mass[k], f.q.q_weight[k]);
-  for (const std::string& note : judgement.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : judgement.notes) say("note: ", note);
 }
 
 void add_check_command(CLI::App& program) {

@@ -24,9 +24,12 @@ void add_export_command(CLI::App& program);
 void add_report_command(CLI::App& program);
 void add_fit_command(CLI::App& program);
 void add_check_command(CLI::App& program);
+void add_summary_command(CLI::App& program);
+void add_compare_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_data_command(CLI::App& program);  // list, get, verify, show
 void add_info_command(CLI::App& program);
+void add_manual_command(CLI::App& program);
 void add_stan_command(CLI::App& program);  // install, compile
 
 }  // namespace hone

@@ -139,8 +139,9 @@ void show(DataOptions options) {
   const DataSplits splits = load_data(options.request);
   const DataSet& data = split_of(splits, options.split);
   const int fitting = std::max(1, terminal_columns() / (data.shape().cols + 1));
-  fmt::print("{}: {}\n{}: {} data, {} × {} pixels, {:.1f} MB in memory\n", splits.name, splits.origin, options.split,
-             data.size(), data.shape().rows, data.shape().cols, static_cast<double>(data.memory()) * 1e-6);
+  fmt::print("{}: {}\n{}: {} data, {} × {} pixels{}, {:.1f} MB in memory\n", splits.name, splits.origin, options.split,
+             data.size(), data.shape().rows, data.shape().cols, data.shape().channels == 3 ? " in colour" : "",
+             static_cast<double>(data.memory()) * 1e-6);
   if (!options.out.empty()) {
     const int count = std::min(options.count > 0 ? options.count : 100, data.size());
     const int across = static_cast<int>(std::ceil(std::sqrt(count)));

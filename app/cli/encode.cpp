@@ -4,6 +4,7 @@
 
 #include "app/cli/commands.hpp"
 #include "app/cli/use_flags.hpp"
+#include "hone/base/error.hpp"
 
 namespace hone {
 
@@ -27,6 +28,8 @@ void add_encode_command(CLI::App& program) {
   state->add_seed(*command);
   command->callback([state] {
     state->run([&](const UseOptions& options) {
+      if (!options.out.empty() && state->encode.sd == options.out)
+        throw InputError(fmt::format("--out and --sd name the same file, {}", options.out.string()));
       const int count = encode_data(options, state->encode);
       return fmt::format("{}: z of {} data", options.out.string(), count);
     });

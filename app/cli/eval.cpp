@@ -6,7 +6,9 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/ranks.hpp"
 #include "app/run/evaluate.hpp"
+#include "app/run/run_folder.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/statistics.hpp"
 
 namespace hone {
 namespace {
@@ -23,6 +25,7 @@ struct EvalCommand {
   void run();
   void choose(const CLI::App& command);
   void print_table(const RunEvaluation& evaluation) const;
+  void run_group(const std::vector<std::filesystem::path>& folders) const;
 };
 
 void print_row(const std::string& name, const Estimate& value, const std::string& rest) {
@@ -75,6 +78,33 @@ void EvalCommand::print_table(const RunEvaluation& e) const {
   if (e.annealing) print_annealing(*e.annealing);
 }
 
+// All runs of hone train --seeds: a table or an entry of a list for each, and what they have in common.
+void EvalCommand::run_group(const std::vector<std::filesystem::path>& folders) const {
+  Moments best, mixture, annealed;
+  std::string list, not_written;
+  for (const auto& run : folders) {
+    const RunEvaluation e = evaluate_run(run, options);
+    if (e.summary) best.add(e.summary->best.mean), mixture.add(e.summary->mixture.mean);
+    if (e.annealing) annealed.add(e.annealing->summary.log_likelihood.mean);
+    list += (list.empty() ? "[" : ",") + e.json;
+    if (!e.not_written.empty()) not_written = e.not_written;
+    if (json) continue;
+    fmt::print("{}: ", run.string());
+    print_table(e);
+  }
+  if (json) fmt::print("{}]\n", list);
+  if (!json && folders.size() > 1) {
+    fmt::print("over {} seeds, mean ± standard deviation\n", folders.size());
+    const auto row = [](const std::string& name, const Moments& m) {
+      if (m.count() > 0) fmt::print("  {:<34}{:>11.3f} ± {:.3f}\n", name, m.mean(), m.sd());
+    };
+    row("best proposal for each datum", best);
+    row("equal mixture of proposals", mixture);
+    row("annealed, from the prior", annealed);
+  }
+  if (!not_written.empty()) throw Error("not all results above are in their folders: " + not_written);
+}
+
 // Refuses flags that would have no effect.
 void EvalCommand::choose(const CLI::App& command) {
   if (!ais && !ais_only)
@@ -103,6 +133,7 @@ void EvalCommand::run() {
     options.progress = Progress::style_for(stderr, false);
     options.say = options.warn;
   }
+  if (const auto folders = seed_folders(folder); !folders.empty()) return run_group(folders);
   const RunEvaluation evaluation = evaluate_run(folder, options);
   if (json)
     fmt::print("{}", evaluation.json);
@@ -120,7 +151,9 @@ void add_eval_command(CLI::App& program) {
   const auto state = std::make_shared<EvalCommand>();
   EvaluateOptions& options = state->options;
   options.threads = default_threads();
-  command->add_option("run", state->folder, "run folder of hone train; the results are added to its summary.json")
+  command
+      ->add_option("run", state->folder,
+                   "run folder of hone train, or folder of its --seeds; results are added to summary.json")
       ->required()
       ->option_text("RUN");
   command->add_option("--samples", state->importance.samples, "draws S per proposal")
@@ -150,6 +183,9 @@ void add_eval_command(CLI::App& program) {
       ->check(CLI::Range(1, 1'000'000))
       ->option_text("n");
   command->add_option("--split", options.split, "train, validation or test")->option_text("NAME [test]");
+  command->add_flag_callback(
+      "--best", [state] { state->options.which = WhichModel::best; },
+      "the best model by validation data instead of the last (best.safetensors)");
   command->add_option("--threads", options.threads, "threads; results do not depend on them")
       ->check(CLI::Range(1, 1024))
       ->option_text("n [all cores]");

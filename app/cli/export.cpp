@@ -13,12 +13,14 @@ namespace {
 struct ExportCommand {
   std::filesystem::path run_folder, out, data_dir;
   std::string format;
+  bool best = false;
 
   void run() const {
     static const std::map<std::string, ExportFormat> formats = {
         {"onnx", ExportFormat::onnx}, {"torch", ExportFormat::torch}, {"npz", ExportFormat::npz}};
-    const RunToUse use =
-        read_run(run_folder, data_dir, 1, [](const std::string& text) { fmt::print(stderr, "{}\n", text); });
+    const RunToUse use = read_run(
+        run_folder, data_dir, 1, [](const std::string& text) { fmt::print(stderr, "{}\n", text); },
+        best ? WhichModel::best : WhichModel::newest);
     for (const auto& file : export_run(use, formats.at(format), out.empty() ? run_folder / "export" : out))
       fmt::print("{}\n", file.string());
   }
@@ -38,6 +40,7 @@ void add_export_command(CLI::App& program) {
       ->check(CLI::IsMember({"onnx", "torch", "npz"}))
       ->option_text("NAME");
   command->add_option("--out", state->out, "folder for the files")->option_text("DIR [RUN/export]");
+  command->add_flag("--best", state->best, "the best model by validation data instead of the last (best.safetensors)");
   command->add_option("--data-dir", state->data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
   command->callback([state] { state->run(); });

@@ -8,9 +8,12 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/judgement.hpp"
+#include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/progress.hpp"
+#include "app/run/terminal.hpp"
+#include "app/run/watched_posterior.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -25,45 +28,94 @@ struct FitCommand {
     command.add_option("--out", out, "run folder to write [runs/fit-MODEL-seedN]")->option_text("DIR");
     command.add_option("--warm-start-out", warm_start, "write inits and metric for CmdStan into this folder")
         ->option_text("DIR");
+    show.add_to(command);
     command.add_flag("--json", json, "print summary.json on stdout instead of the table");
     command.add_flag("--quiet", quiet, "print only the result");
   }
 
   void run();
   std::filesystem::path folder() const;
-  void print_table(const CheckedFit& fit) const;
+  CheckedFit fit_with_progress(const Posterior& posterior);
 
   PosteriorRunConfig config = defaults();
   Settings settings;
   SettingFlags flags;
   std::string model, data, out, warm_start;
+  ShowFlag show;
   bool json = false, quiet = false;
 
   static PosteriorRunConfig defaults() {
     PosteriorRunConfig result;
-    result.check.fit.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    result.check.fit.threads = default_threads();
     return result;
   }
 };
 
-std::string cell(double x) { return std::isnan(x) ? fmt::format("{:>11}", "-") : fmt::format("{:>11.4g}", x); }
-
-void FitCommand::print_table(const CheckedFit& fit) const {
-  constexpr std::size_t most_rows = 40;
-  std::size_t width = 9;
-  const std::size_t rows = std::min(most_rows, fit.parameters.size());
-  for (std::size_t k = 0; k < rows; ++k) width = std::max(width, fit.parameters[k].name.size());
-  fmt::print("{:<{}} {:>11}{:>11}  |{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}{:>8}\n", "", width, "q mean", "q sd", "mean",
-             "sd", "mcse", "5%", "50%", "95%", "ESS");
-  for (std::size_t k = 0; k < rows; ++k) {
-    const ParameterSummary& s = fit.parameters[k];
-    fmt::print("{:<{}} {}{}  |{}{}{}{}{}{}{:>8.0f}\n", s.name, width, cell(s.q_mean), cell(s.q_sd), cell(s.mean),
-               cell(s.sd), cell(s.mcse), cell(s.q05), cell(s.q50), cell(s.q95), s.effective);
+// What q is after the searches: a table of its means and sds, from some draws.
+std::string first_table(const Posterior& posterior, const PosteriorFit& fit, int width) {
+  constexpr int draws = 400;
+  const FittedQ& q = fit.q;
+  const Matrix<double> e = independent_draws(*q.family, draws, PhiloxSource(1));
+  std::vector<Moments> moments(posterior.names().size());
+  std::vector<double> z(static_cast<std::size_t>(e.rows())), natural(moments.size());
+  for (int i = 0; i < draws; ++i) {
+    q.whitening.to_z(e.column(i), z);
+    try {
+      posterior.constrain(z, natural);
+    } catch (const Error&) {
+      continue;  // outside what the model can compute
+    }
+    for (std::size_t k = 0; k < natural.size(); ++k) moments[k].add(natural[k]);
   }
-  if (rows < fit.parameters.size()) fmt::print("… {} more in summary.json\n", fit.parameters.size() - rows);
-  fmt::print("\nq: {}, by {}; right of the bar: the second half of {} chains of {} HMC steps\n",
-             family_name(fit.fit.q.kind), settings.text("objective"), fit.refined.states.chains, fit.refined.steps);
-  fmt::print("{} gradients in {}\n\n", fit.gradients, duration_text(fit.seconds));
+  Json summary = {{"parameter_count", posterior.parameter_count()}, {"parameters", Json::object()}};
+  const FitGroups groups = fit_groups(posterior.names(), {}, {});
+  summary["groups"] = {{"log_likelihood", groups.log_likelihood},
+                       {"posterior_predictive", groups.posterior_predictive}};
+  for (std::size_t k = 0; k < moments.size(); ++k)
+    if (std::isfinite(moments[k].mean()))
+      summary["parameters"][posterior.names()[k]] = {{"q_mean", moments[k].mean()}, {"q_sd", moments[k].sd()}};
+    else
+      summary["parameters"][posterior.names()[k]] = Json::object();
+  return text_of(fit_table(summary, {.only_q = true}), width) +
+         "preliminary: q as the searches give it, before any chain has run\n";
+}
+
+// Runs the fit with a bar of its own budget. Ctrl-C ends it with what there is.
+CheckedFit FitCommand::fit_with_progress(const Posterior& posterior) {
+  const SignalNote note;
+  config.check.fit.budget.stop = &stop_asked;
+  const Budget& budget = config.check.fit.budget;
+  const Stopwatch watch;
+  const bool timed = budget.gradients == 0;
+  const auto total = std::max<std::int64_t>(1, timed ? std::llround(std::ceil(budget.seconds)) : budget.gradients);
+  Progress progress(stderr, Progress::style_for(stderr, quiet), "fit", timed ? "seconds" : "gradients", total);
+  const auto done = [&](std::int64_t gradients) {
+    return timed ? static_cast<std::int64_t>(watch.seconds()) : gradients;
+  };
+  const std::thread::id own = std::this_thread::get_id();
+  std::string doing = "searching from the starts";
+  const auto tick = [&](std::int64_t gradients) {
+    if (std::this_thread::get_id() == own) progress.update(std::min(done(gradients), total - 1), doing);
+  };
+  const Posterior& shared = shared_by_ranks(posterior, config);
+  const WatchedPosterior watched(shared, tick);
+  constexpr double soon = 0.3;  // seconds: who waits no longer sees the final table at once
+  config.check.on_starts = [&](const PosteriorFit& fit) {
+    if (!quiet && watch.seconds() > soon) progress.remark(first_table(posterior, fit, terminal_width(stderr)));
+  };
+  CheckedFitConfig check = config.check;
+  if (&shared != &posterior) check.fit.threads = 1;  // the threads of all ranks evaluate its batches
+  try {
+    CheckedFit fit = fit_and_check(watched, check, [&](const std::string& text, std::int64_t gradients) {
+      doing = text;
+      tick(gradients);
+    });
+    progress.finish(timed ? std::llround(std::ceil(watch.seconds())) : fit.gradients);
+    return fit;
+  } catch (const Stopped&) {
+    progress.remark("interrupted before the searches had ended: there is nothing to write");
+    throw Ended{128 + stop_signal};
+  }
 }
 
 std::filesystem::path FitCommand::folder() const {
@@ -86,33 +138,30 @@ void FitCommand::run() {
   const std::unique_ptr<Posterior> posterior = until_signal([&](const std::function<bool()>& stop) {
     return open_posterior(config, {{}, say, {}, stop});
   });
-  CheckedFit fit;
-  {
-    const std::int64_t total = config.check.fit.budget.gradients;
-    Progress progress(stderr, Progress::style_for(stderr, quiet), "fit", "gradients", std::max<std::int64_t>(1, total));
-    fit = fit_and_check(*posterior, config.check, [&](const std::string& text, std::int64_t gradients) {
-      progress.update(std::min(gradients, std::max<std::int64_t>(1, total) - 1), text);
-    });
-  }
+  check_shown(posterior->names(), show.values());
+  const CheckedFit fit = fit_with_progress(*posterior);
   const RunFolder run_folder(folder());  // created only now: a fit that fails leaves nothing behind
   const PosteriorRunFiles files = posterior_run_files(*posterior, fit, config);
   write_posterior_netcdf(run_folder, files, config.data);
   write_posterior_run(run_folder, files);
   if (!warm_start.empty()) write_warm_start_of(warm_start, *posterior, fit, files);
   if (json) {
-    fmt::print("{}", fit_summary_json(fit, config));
+    fmt::print("{}", files.summary);
   } else {
-    print_table(fit);
+    print_fit(parse_json(files.summary), show.values());
     print_judgement(fit.judgement, fit.findings);
   }
   if (!quiet) fmt::print(stderr, "run folder: {}\n", run_folder.path().string());
+  if (fit.interrupted) throw Ended{128 + stop_signal};
 }
 
 }  // namespace
 
 void add_fit_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("fit", "Fit q to your own posterior, refine its draws, and judge both");
-  command->footer("Example: hone fit eight_schools.stan --data eight_schools.json --out runs/schools");
+  command->footer(
+      "Ctrl-C ends a fit with what there is and a verdict on it (exit code 130).\n"
+      "Example: hone fit eight_schools.stan --data eight_schools.json --out runs/schools");
   const auto state = std::make_shared<FitCommand>(*command);
   command->callback([state] { state->run(); });
 }

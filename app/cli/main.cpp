@@ -4,8 +4,10 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/formatter.hpp"
 #include "app/cli/ranks.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/spelling.hpp"
@@ -103,11 +105,13 @@ int run(int argc, char** argv) {
       "Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
       "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
       "hone");
+  program.formatter(std::make_shared<hone::PlainFormatter>());  // first: subcommands inherit it
   program.set_version_flag("--version", HONE_VERSION);
   program.require_subcommand(1);
-  program.get_formatter()->column_width(34);
   hone::add_fit_command(program);
   hone::add_check_command(program);
+  hone::add_summary_command(program);
+  hone::add_compare_command(program);
   hone::add_toy_command(program);
   hone::add_reproduce_command(program);
   hone::add_train_command(program);
@@ -122,6 +126,7 @@ int run(int argc, char** argv) {
   hone::add_bench_command(program);
   hone::add_stan_command(program);
   hone::add_info_command(program);
+  hone::add_manual_command(program);
   if (argc == 1) {
     fmt::print("{}", program.help());
     return 0;

@@ -13,6 +13,8 @@
 #include "app/cli/commands.hpp"
 #include "app/run/recipe.hpp"
 #include "hone/base/error.hpp"
+#include "hone/engine/message.hpp"
+#include "hone/target/shared_posterior.hpp"
 
 namespace hone {
 
@@ -20,7 +22,15 @@ Lead* lead = nullptr;
 
 namespace {
 
-constexpr std::array sharing = {"train", "eval", "reproduce"};
+constexpr std::array sharing = {"train", "eval", "fit", "reproduce"};
+
+// Rank 0's part of a fit.
+struct FitJob {
+  Ranks& ranks;
+  bool begun = false;  // the others know what to do
+  std::unique_ptr<SharedPosterior> shared;
+};
+FitJob* fit_job = nullptr;
 
 std::vector<std::string> module_places() {
   if (const char* named = std::getenv("HONE_MPI_MODULE")) return {named};
@@ -30,12 +40,39 @@ std::vector<std::string> module_places() {
           (folder.parent_path() / HONE_LIBRARY_FOLDER / "hone/libhone_mpi.so").string()};
 }
 
+// All ranks get rank 0's message; empty: there is nothing to do.
+Message from_rank_0(Ranks& ranks, Message message = {}) {
+  std::size_t size = message.bytes().size();
+  ranks.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, Patience::unlimited);
+  if (ranks.rank() > 0) message = Message(std::vector<std::byte>(size));
+  if (size > 0) ranks.broadcast(message.bytes(), 0, Patience::unlimited);
+  return message;
+}
+
+// What the other ranks do in a fit: they open the model and serve rank 0.
+void follow_fit(Ranks& ranks) {
+  Message message = from_rank_0(ranks);
+  if (message.bytes().empty()) return;
+  PosteriorRunConfig config;
+  config.model = message.take_text();
+  config.data = message.take_text();
+  const int threads = message.take<int>();
+  std::unique_ptr<Posterior> posterior;
+  std::string why;
+  try {
+    posterior = open_posterior(config, {});
+  } catch (const std::exception& error) {
+    why = fmt::format("rank {} on host {}: {}", ranks.rank(), ranks.host(), error.what());
+  }
+  if (first_failure(ranks, why).empty()) serve_evaluations(*posterior, ranks, threads);
+}
+
 // A signal reaches all ranks; rank 0 ends the work and then the others.
-int follow_job(Ranks& ranks) {
+int follow_job(Ranks& ranks, const std::function<void()>& work) {
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
   try {
-    follow(ranks, engine_of);
+    work();
     ranks.finish();
     return 0;
   } catch (const std::exception& error) {
@@ -81,13 +118,41 @@ int share_cells(Ranks& ranks, const std::function<int(Speech)>& command) {
   return worst == bad_input || worst > 128 ? worst : command(Speech::errors);  // 128: stopped by a signal
 }
 
+int lead_fit(Ranks& ranks, const std::function<int(Speech)>& command) {
+  FitJob job{ranks, false, nullptr};
+  fit_job = &job;
+  const int code = command(Speech::usual);
+  fit_job = nullptr;
+  if (!ranks.sound() || (job.shared && !job.shared->in_step())) ranks.abort(code == 0 ? 1 : code);
+  if (!job.begun) from_rank_0(ranks);
+  job.shared.reset();
+  ranks.finish();
+  return code;
+}
+
 }  // namespace
+
+const Posterior& shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config) {
+  if (!fit_job) return posterior;
+  const int threads = config.check.fit.threads;
+  Message message;
+  message.put(std::filesystem::absolute(config.model).string());
+  message.put(config.data.empty() ? "" : std::filesystem::absolute(config.data).string());
+  message.put(threads);
+  fit_job->begun = true;
+  from_rank_0(fit_job->ranks, std::move(message));
+  if (const std::string why = first_failure(fit_job->ranks, ""); !why.empty()) throw Error(why);
+  fit_job->shared = std::make_unique<SharedPosterior>(posterior, fit_job->ranks, threads);
+  return *fit_job->shared;
+}
 
 int run_on_ranks(const std::string& name, const std::function<int(Speech)>& command) {
   if (!started_as_rank() || name.starts_with("-")) return command(Speech::usual);
   const std::unique_ptr<Ranks> ranks = join_ranks(module_places());
   if (name == "reproduce") return share_cells(*ranks, command);
-  if (ranks->rank() > 0) return follow_job(*ranks);
+  if (ranks->rank() > 0)
+    return follow_job(*ranks, [&] { name == "fit" ? follow_fit(*ranks) : follow(*ranks, engine_of); });
+  if (name == "fit") return lead_fit(*ranks, command);
   Lead leading(*ranks, engine_of);
   lead = &leading;
   int code = bad_input;

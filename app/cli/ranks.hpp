@@ -2,12 +2,18 @@
 
 #include <functional>
 
+#include "app/run/posterior_run.hpp"
 #include "hone/engine/lead.hpp"
 
 namespace hone {
 
 // Rank 0's; null in a process that is alone.
 extern Lead* lead;
+
+// `hone fit`: the posterior itself in a process that is alone. On rank 0, one whose evaluations all ranks share; the
+// others open the same model and data, and `config`'s threads are those of each rank. Throws Error that names rank and
+// host if one of them cannot.
+const Posterior& shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config);
 
 // How much of a command is printed: all, or only what went wrong.
 enum class Speech { usual, errors };

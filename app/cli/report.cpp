@@ -26,8 +26,9 @@ void add_report_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("report", "Write a page on one run, or compare several");
   const auto state = std::make_shared<ReportCommand>();
   command
-      ->add_option("run", state->folders,
-                   "folders of hone toy, hone train or hone fit; or one of hone reproduce, for all of its cells")
+      ->add_option(
+          "run", state->folders,
+          "folders of hone toy, hone train (also with --seeds) or hone fit; or one of hone reproduce, for all of it")
       ->required()
       ->option_text("RUN ...");
   command->add_option("--out", state->out, "the page to write [RUN/report.html for one folder, else report.html here]")

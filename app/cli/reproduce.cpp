@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 #include <thread>
@@ -7,6 +8,7 @@
 #include "app/cli/flags.hpp"
 #include "app/cli/signals.hpp"
 #include "app/report/experiments.hpp"
+#include "app/report/terminal_text.hpp"
 #include "app/run/cell_lock.hpp"
 #include "app/run/paper/provenance.hpp"
 #include "hone/base/error.hpp"
@@ -287,7 +289,9 @@ void ReproduceCommand::print_reports() {
   const ReportContext context{out, missing, name_of(scale)};
   for (const Experiment& experiment : experiments) {
     try {
-      fmt::print("{}\n", experiment.report(context));
+      const std::string text = experiment.report(context);                // Markdown, for files and other programs
+      const bool terminal = isatty(STDOUT_FILENO) && !started_as_rank();  // launchers give ranks terminals of their own
+      fmt::print("{}\n", terminal ? terminal_text(text, 100) : text);
     } catch (const InputError& error) {
       fail(experiment.name, error);
     }

@@ -5,10 +5,14 @@
 namespace hone {
 
 std::atomic<int> stop_signal = 0;
+std::atomic<bool> stop_asked = false;
 
 SignalNote::SignalNote(unsigned seconds) {
   struct sigaction action = {};
-  action.sa_handler = [](int signal) { stop_signal = signal; };
+  action.sa_handler = [](int signal) {
+    stop_signal = signal;
+    stop_asked = true;
+  };
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigaction(SIGINT, &action, &interrupt_);
   sigaction(SIGTERM, &action, &terminate_);

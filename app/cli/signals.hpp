@@ -11,6 +11,7 @@ namespace hone {
 
 // The signal that asked the program to stop; 0: none so far.
 extern std::atomic<int> stop_signal;
+extern std::atomic<bool> stop_asked;  // whether there was one
 
 // While it lives, Ctrl-C and SIGTERM are only recorded, so that the work can stop cleanly; a second one ends the
 // program at once. With `seconds` above 0, SIGALRM arrives after that time and is recorded too.

@@ -27,7 +27,7 @@ struct TrainCommand {
 
   TrainRunConfig config;
   Settings settings = train_settings(config);
-  std::string file, out, data_dir, seeds;
+  std::string file, out, data_dir, seeds, tensorboard;
   std::vector<std::string> assignments;
   std::vector<std::pair<std::string, std::string>> shortcuts{
       {"engine", ""}, {"threads", ""}, {"iterations", ""}, {"seed", ""}};
@@ -66,6 +66,10 @@ TrainCommand::TrainCommand(CLI::App& command) {
       "--resume", resume,
       "continue the run in the folder, or each run of --seeds, from its checkpoint; start it if there is none");
   command.add_option("--data-dir", data_dir, "folder with one folder per data set; searched first")->option_text("DIR");
+  command
+      .add_option("--tensorboard", tensorboard,
+                  "also write event files for TensorBoard into this folder; with --seeds, one folder per run in it")
+      ->option_text("DIR");
   command.add_flag("--quiet", quiet, "print only the result");
   command.add_flag("--json", json, "print summary.json on stdout instead of the table; with --seeds, a list of them");
   command.footer(key_list(settings));
@@ -99,6 +103,9 @@ void print_table(const TrainSummary& s) {
     row(fmt::format("VCD, t = {}", s.steps), s.vcd, "");
     fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
   }
+  if (s.best)
+    fmt::print("  {:<14}{:>10.3f}  log-likelihood at iteration {}; --best uses that model{}\n", "validation",
+               s.best->value, s.best->iteration, s.stopped_early ? "; stopped early" : "");
   if (s.trouble) fmt::print("  THIS TRAINING WENT WRONG: {}.\n  {}\n", s.trouble->text(), s.advice);
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
   if (s.dropped_draws > 0) fmt::print("  {} draws of q were outside the support and were left out\n", s.dropped_draws);
@@ -150,7 +157,10 @@ void TrainCommand::print_json(const std::vector<TrainOutcome>& outcomes) const {
 std::filesystem::path TrainCommand::folder() const {
   if (!out.empty()) return out;
   const std::string data = std::filesystem::path(config.data).filename().string();
-  const std::string name = fmt::format("{}-{}-{}", settings.text("model"), data, settings.text("objective"));
+  const std::string likelihood = settings.text("likelihood"), model = settings.text("model");
+  const bool said = likelihood == "auto" || likelihood == "bernoulli" || model.ends_with("-mf");
+  const std::string name =
+      fmt::format("{}{}-{}-{}", model, said ? "" : "-" + likelihood, data, settings.text("objective"));
   return std::filesystem::path("runs") / (seeds.empty() ? fmt::format("{}-seed{}", name, config.train.seed) : name);
 }
 
@@ -164,6 +174,7 @@ std::vector<SeedRun> TrainCommand::runs() const {
 std::vector<TrainOutcome> TrainCommand::trained(const std::vector<SeedRun>& list) const {
   TrainOptions options;
   options.data_dir = data_dir;
+  options.tensorboard = tensorboard;
   options.resume = resume ? Resume::yes : Resume::no;
   options.stop = &stop_signal;
   options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };

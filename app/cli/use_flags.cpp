@@ -30,6 +30,9 @@ void UseFlags::add(CLI::App& command, DataArgument data, const std::string& form
       ->option_text("NAME [as in training]");
   command.add_option("--data-dir", options.data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
+  command.add_flag_callback(
+      "--best", [this] { options.which = WhichModel::best; },
+      "the best model by validation data instead of the last (best.safetensors)");
   command.add_option("--threads", options.threads, "threads; results do not depend on them")
       ->check(CLI::Range(1, 1024))
       ->option_text("n [all cores]");
@@ -37,7 +40,9 @@ void UseFlags::add(CLI::App& command, DataArgument data, const std::string& form
 }
 
 void UseFlags::add_seed(CLI::App& command) {
-  command.add_option("--seed", options.seed, "seed of the random numbers")->option_text("n [1]");
+  command.add_option("--seed", options.seed, "seed of the random numbers")
+      ->check(CLI::Range(0.0, 1e18, "a whole number from 0 to 1e18"))
+      ->option_text("n [1]");
 }
 
 void UseFlags::run(const std::function<std::string(const UseOptions&)>& work) {

@@ -90,7 +90,10 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
           "0.2 noborder fc rgb '{3}' notitle",
           data, x, floor, line.colour));
     part(fmt::format("{} using {}:2 with lines lw 0.8 lc rgb '{}' notitle", data, x, faint(line.colour, "70")));
-    part(fmt::format("{} using {}:5 with lines lw 2.2 lc rgb '{}' {}", data, x, line.colour, title));
+    const std::size_t kind =  // a line of another kind shows where it hides an earlier one
+        static_cast<std::size_t>(std::ranges::find(titled, line.label) - titled.begin());
+    const std::string dashes = labelled && kind > 0 ? fmt::format(" dt {}", 1 + kind % 5) : "";
+    part(fmt::format("{} using {}:5 with lines lw 2.2{} lc rgb '{}' {}", data, x, dashes, line.colour, title));
   }
   if (figure.reference)
     part(fmt::format("{:.10g} with lines dt 2 lw 1.5 lc rgb '#808080' title {}", *figure.reference,
@@ -168,7 +171,7 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
   const std::string script = fmt::format(
       "set encoding utf8\nset datafile separator ','\nset lmargin 9\nset rmargin 2\nset tmargin 2.2\nset border 3\n"
       "set tics out nomirror scale 0.5\nset grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\n"
-      "set title {} noenhanced offset 0,-0.5\nset xlabel '{}' offset 0,0.8\nset xrange [0:{:.6g}]\n{}set key {}\n{}"
+      "set title {} noenhanced offset 0,-0.5\nset xlabel '{}' offset 0,0.5\nset xrange [0:{:.6g}]\n{}set key {}\n{}"
       "reset\n",
       gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")),
       thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,

@@ -222,26 +222,46 @@ std::vector<Fact> train_facts() {
   return facts;
 }
 
+Fact of_chains(std::string name, const char* key) {
+  const auto value = [key](const RunRecord& run) { return run.number({"checks", "chains", key}); };
+  const auto text = [value](const RunRecord& run) { return std::isnan(value(run)) ? "" : number_text(value(run)); };
+  return {std::move(name), text, [value](const RunRecord& run) { return std::vector{value(run)}; }};
+}
+
 std::vector<Fact> fit_facts() {
-  std::vector<Fact> facts = {entry("verdict", "verdict"),
-                             entry("model", "model"),
-                             entry("data", "data"),
-                             number("dimension", "dimension"),
-                             entry("q", "family"),
-                             entry("objective", "objective"),
-                             {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
-                             count("draws", "draws"),
-                             count("HMC steps per chain", "steps"),
-                             {"VCD", last_vcd_text},
-                             number("k-hat", "k_hat"),
-                             number("p-value of q = p", "p_value"),
-                             {"acceptance",
-                              [](const RunRecord& run) {
-                                const double acceptance = run.number({"checks", "chains", "acceptance"});
-                                return std::isnan(acceptance) ? "" : number_text(acceptance);
-                              }},
-                             number("step size", "step_size"),
-                             count("gradients", "gradient_evaluations")};
+  std::vector<Fact> facts = {
+      entry("verdict", "verdict"),
+      entry("model", "model"),
+      entry("data", "data"),
+      number("dimension", "dimension"),
+      entry("q", "family"),
+      entry("objective", "objective"),
+      {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
+      count("draws", "draws"),
+      count("HMC steps per chain", "steps"),
+      {"VCD", last_vcd_text},
+      number("k-hat", "k_hat"),
+      number("p-value of q = p", "p_value"),
+      of_chains("nested R-hat", "nested_rhat"),
+      of_chains("effective draws, worst mean", "effective"),
+      of_chains("effective draws, worst tail", "tail_effective"),
+      of_chains("drift, in standard errors", "drift"),
+      {"diverged",
+       [](const RunRecord& run) {
+         const double diverged = run.number({"checks", "chains", "divergences"});
+         return std::isnan(diverged) ? ""
+                                     : fmt::format("{} of {} trajectories", count_text(diverged),
+                                                   count_text(run.number({"checks", "chains", "proposals"})));
+       }},
+      of_chains("BFMI", "bfmi"),
+      of_chains("acceptance", "acceptance"),
+      {"interrupted",
+       [](const RunRecord& run) {
+         const Json* said = run.find({"interrupted"});
+         return said && said->is_boolean() && said->get<bool>() ? "by Ctrl-C, before its end" : "";
+       }},
+      number("step size", "step_size"),
+      count("gradients", "gradient_evaluations")};
   add_ending(facts);
   return facts;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/report/chain_figures.hpp"
 #include "app/report/gnuplot.hpp"
 #include "app/report/text.hpp"
 #include "hone/base/error.hpp"
@@ -60,10 +61,13 @@ std::vector<WorstDirection> worst_directions(const RunRecord& run) {
         direction["vector"].size() != names->size())
       continue;
     std::vector<std::pair<double, std::string>> weights;  // of the coordinates that are parameters with draws
-    for (std::size_t i = 0; i < names->size(); ++i)
-      if ((*names)[i].is_string() && direction["vector"][i].is_number() &&
-          parameters->contains((*names)[i].get<std::string>()))
-        weights.emplace_back(std::abs(direction["vector"][i].get<double>()), (*names)[i].get<std::string>());
+    for (std::size_t i = 0; i < names->size(); ++i) {
+      if (!(*names)[i].is_string() || !direction["vector"][i].is_number()) continue;
+      const std::string coordinate = (*names)[i].get<std::string>();  // "log tau"
+      const std::string parameter = coordinate.substr(coordinate.rfind(' ') + 1);
+      if (parameters->contains(parameter))
+        weights.emplace_back(std::abs(direction["vector"][i].get<double>()), parameter);
+    }
     if (weights.size() < 2) continue;
     std::ranges::stable_sort(weights, std::greater<>(), &std::pair<double, std::string>::first);
     result.push_back({.kind = kind, .sd_ratio = sd_ratio, .first = weights[0].second, .second = weights[1].second});
@@ -104,6 +108,9 @@ class FitFigures {
       for (const WorstDirection& direction : directions) drawn = draw_pair(direction) && drawn;
     }
     drawn = draw_divergence() && drawn;
+    if (refined_.rows() > 1) drawn = draw_plan(plan_ranks(run_, refined_, marginal_names, folder_)) && drawn;
+    drawn = draw_plan(plan_memory(run_, folder_)) && drawn;
+    drawn = draw_plan(predictions()) && drawn;
     if (!drawn) gnuplot = false;
     return drawn ? std::move(figures_) : std::vector<DrawnFigure>{};
   }
@@ -234,6 +241,19 @@ class FitFigures {
     return add({.name = "vcd_steps", .width = 440, .height = 300, .script = script}, "The VCD of q: " + words + ".",
                "The VCD against the number t of refinement steps: it levels off once the refined draws have forgotten "
                "where they came from.");
+  }
+
+  std::optional<FigurePlan> predictions() {
+    try {
+      return plan_predictions(run_, folder_);
+    } catch (const Error& error) {  // of a data file that has changed
+      run_.faults.push_back(error.what());
+      return std::nullopt;
+    }
+  }
+
+  bool draw_plan(const std::optional<FigurePlan>& plan) {
+    return !plan || add(plan->figure, plan->alternative, plan->caption);
   }
 
   // False if gnuplot is not installed. A figure that it cannot draw is a fault of the run.

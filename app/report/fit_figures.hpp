@@ -14,9 +14,9 @@ struct DrawnFigure {
 };
 
 // The figures of a `hone fit`, as far as its files allow: marginals of q and of the refined draws for the parameters on
-// which they disagree most, pairs of the parameters with the largest weight in the worst directions, and the VCD
-// against t. Their data and scripts stay in `folder`. Missing files are added to the run's faults. Sets `gnuplot` to
-// false if it is not installed.
+// which they disagree most, pairs of the parameters with the largest weight in the worst directions, the VCD against t,
+// and what chain_figures.hpp has. Their data and scripts stay in `folder`. Missing files are added to the run's faults.
+// Sets `gnuplot` to false if it is not installed.
 std::vector<DrawnFigure> draw_fit_figures(RunRecord& run, const std::filesystem::path& folder, bool& gnuplot);
 
 // A histogram as a density: relative frequencies of the values in `bins` equal parts of [low, high]. Values outside

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "app/report/text.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
@@ -35,6 +38,14 @@ ul { margin: .5rem 0; padding-left: 1.3rem; max-width: 60rem }
 li { margin: .2rem 0 }
 a { color: var(--link) }
 .verdict p { font-size: 1.05rem }
+.badge {
+  display: inline-block; border-radius: 1rem; padding: .1rem .8rem; margin: .15rem .4rem .15rem 0; font-weight: 600;
+  color: var(--badge); border: 2px solid var(--badge);
+}
+.good { --badge: #18794e } .doubtful { --badge: #9a5b00 } .bad { --badge: #c62828 } .open { --badge: #57606a }
+@media (prefers-color-scheme: dark) {
+  .good { --badge: #4cc38a } .doubtful { --badge: #f0b45b } .bad { --badge: #ff8a80 } .open { --badge: #9aa4b0 }
+}
 .note { border-left: .3rem solid var(--warn); background: var(--warn-ground); padding: .6rem 1rem; margin: 1rem 0 }
 .note strong { color: var(--warn) }
 .note ul { margin: .3rem 0 0 }
@@ -42,6 +53,7 @@ a { color: var(--link) }
 table { border-collapse: collapse; font-size: .92rem }
 th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
 td { font-variant-numeric: tabular-nums; min-width: 6.5rem; max-width: 26rem; overflow-wrap: anywhere }
+.n { text-align: right; white-space: nowrap }
 th[scope=row] { min-width: 7.5rem }
 thead th { border-bottom: 2px solid var(--line) }
 tbody th { font-weight: 500; color: var(--soft) }
@@ -95,6 +107,22 @@ std::string picture_html(std::string_view type, const std::string& bytes, const 
   return fmt::format("<img alt=\"{}\" src=\"data:{};base64,{}\">", html_text(alternative), type, base64(bytes));
 }
 
+// Whether a column holds numbers, with standard errors or signs, and nothing else but gaps.
+bool is_numeric(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+  bool any = false;
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    if (column >= rows[r].size()) continue;
+    const std::string& cell = rows[r][column];
+    if (cell.empty() || cell == "–" || cell == "—") continue;
+    bool digit = false;
+    for (const char c : cell) digit = digit || (c >= '0' && c <= '9');
+    const bool letters = std::ranges::any_of(cell, [](unsigned char c) { return std::isalpha(c) && c != 'e'; });
+    if (!digit || letters || cell.find(", ") != std::string::npos) return false;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 void Page::heading(int level, const std::string& text) {
@@ -115,14 +143,27 @@ void Page::note(const std::string& title, const std::vector<std::string>& items)
   body_ += "</div>\n";
 }
 
+void Page::badge(Badge kind, const std::string& text) {
+  static constexpr std::string_view names[] = {"good", "doubtful", "bad", "open"};
+  static constexpr std::string_view signs[] = {"✓", "!", "✗", "…"};
+  const auto i = static_cast<std::size_t>(kind);
+  body_ += fmt::format("<span class=\"badge {}\"><span aria-hidden=\"true\">{} </span>{}</span>\n", names[i], signs[i],
+                       html_text(text));
+}
+
 void Page::table(const std::vector<std::vector<std::string>>& rows, const std::string& caption) {
+  std::vector<bool> numeric;
+  for (std::size_t c = 0; !rows.empty() && c < rows.front().size(); ++c)
+    numeric.push_back(c > 0 && is_numeric(rows, c));
   // A region that the keyboard can reach, because it may scroll.
   body_ += "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"table\"><table>\n";
   for (std::size_t r = 0; r < rows.size(); ++r) {
     body_ += r == 0 ? "<thead><tr>" : r == 1 ? "<tbody>\n<tr>" : "<tr>";
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
       const std::string_view open = r == 0 ? "th scope=\"col\"" : c == 0 ? "th scope=\"row\"" : "td";
-      body_ += fmt::format("<{}>{}</{}>", open, html_text(rows[r][c]), open.substr(0, 2));
+      const bool right = c < numeric.size() && numeric[c];
+      body_ +=
+          fmt::format("<{}{}>{}</{}>", open, right ? " class=\"n\"" : "", html_text(rows[r][c]), open.substr(0, 2));
     }
     body_ += r == 0 ? "</tr></thead>\n" : "</tr>\n";
   }

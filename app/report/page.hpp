@@ -19,7 +19,12 @@ class Page {
   void list(const std::vector<std::string>& items);
   void html(const std::string& html) { body_ += html; }
 
-  // The first row and the first column are headers. Wide tables scroll inside themselves.
+  // A word with a colour and a sign: ✓, !, ✗ or …
+  enum class Badge { good, doubtful, bad, open };
+  void badge(Badge kind, const std::string& text);
+
+  // The first row and the first column are headers. Columns of numbers are aligned right. Wide tables scroll inside
+  // themselves.
   void table(const std::vector<std::vector<std::string>>& rows, const std::string& caption = "");
 
   // Figures stand side by side if the page is wide enough: open, add, close.

@@ -41,6 +41,7 @@ std::optional<PaperMatch> match_paper(const RunRecord& run) {
   } catch (const InputError&) {
     return {};  // the report says elsewhere what is wrong
   }
+  if (!config.likelihood) config.likelihood = config.train.model.density();  // the model's name says it
   const std::string data = settings.text("data") == "binarized-mnist" ? "mnist" : settings.text("data");
   const auto cell = std::ranges::find_if(paper_cells(), [&](const PaperCell& c) {
     return c.model == settings.text("model") && c.data == data && c.objective == settings.text("objective");

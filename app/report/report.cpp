@@ -5,15 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "app/report/contours.hpp"
+#include "app/report/experiment_page.hpp"
 #include "app/report/facts.hpp"
 #include "app/report/fit_figures.hpp"
+#include "app/report/latent_figure.hpp"
 #include "app/report/learning_curves.hpp"
 #include "app/report/page.hpp"
 #include "app/report/paper_table.hpp"
 #include "app/report/text.hpp"
 #include "app/report/words.hpp"
+#include "app/run/fit_table.hpp"
 #include "app/run/provenance.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
@@ -49,6 +53,7 @@ class Report {
           "figures are missing: gnuplot is not installed (Debian: apt-get install gnuplot-nox); their data and "
           "scripts are in place");
     if (!faults_.empty()) page.note("Not everything could be read or drawn", faults_);
+    for (const fs::path& folder : request_.folders) write_experiments(folder, page);
     page.html(body.body());
     page.html(fmt::format("<footer>Written by hone {}. Data and gnuplot scripts of the figures are in {}.</footer>\n",
                           html_text(hone_version()),
@@ -65,6 +70,7 @@ class Report {
   void write_section(Section& section, const std::string* heading, Page& page);
   void write_curves(const Section& section, Page& page);
   void write_contours(const Section& section, Page& page);
+  void write_latent(const RunGroup& group, Page& page);
   void write_images(const RunRecord& run, Page& page);
   void write_fit(RunRecord& run, Page& page);
   void write_settings(const Section& section, Page& page);
@@ -234,20 +240,23 @@ void Report::write_images(const RunRecord& run, Page& page) {
 void write_parameters(const RunRecord& run, Page& page) {
   const Json* parameters = run.find({"parameters"});
   if (!parameters || !parameters->is_object()) return;
-  std::vector<std::vector<std::string>> rows = {
-      {"parameter", "q mean", "q sd", "mean", "sd", "mcse", "5 %", "50 %", "95 %"}};
-  for (const auto& [name, values] : parameters->items()) {
-    if (rows.size() > most_parameters) break;
-    rows.push_back({name});
-    for (const char* key : {"q_mean", "q_sd", "mean", "sd", "mcse", "q05", "q50", "q95"})
-      rows.back().push_back(number_text(number_in(values, key)));
+  const FitTable table = fit_table(run.summary, {.hint = "in summary.json"});
+  std::vector<std::vector<std::string>> rows = {{""}};
+  for (const auto& column : table.columns) rows.front().push_back(column.title);
+  std::vector<std::string> aside;  // what has too many values
+  for (const FitTable::Line& line : table.lines) {
+    if (line.cells.empty()) aside.push_back(line.name);
+    if (line.cells.empty() || rows.size() > most_parameters) continue;
+    rows.push_back({line.name});
+    rows.back().insert(rows.back().end(), line.cells.begin(), line.cells.end());
   }
   page.table(rows,
-             parameters->size() > most_parameters
+             table.lines.size() - aside.size() > most_parameters
                  ? fmt::format("The first {1} of {0} parameters; all are in summary.json. Right of q's columns: the "
                                "refined draws.",
                                parameters->size(), most_parameters)
                  : "Right of q's columns: the refined draws.");
+  if (!aside.empty()) page.list(aside);
 }
 
 void Report::write_fit(RunRecord& run, Page& page) {
@@ -284,13 +293,43 @@ void Report::write_settings(const Section& section, Page& page) {
   if (!html.empty()) page.html("<ul class=\"settings\">\n" + html + "</ul>\n");
 }
 
+// One badge for one run; for several, how many have which.
+void write_badges(const Section& section, Page& page) {
+  std::map<std::pair<int, std::string>, int> count;
+  for (const RunRecord* run : section.runs()) {
+    const Standing standing = standing_of(*run);
+    ++count[{static_cast<int>(standing.badge), standing.text}];
+  }
+  const bool several = section.runs().size() > 1;
+  for (const auto& [what, runs] : count)
+    page.badge(static_cast<Page::Badge>(what.first),
+               several ? fmt::format("{} of {}: {}", runs, section.runs().size(), what.second) : what.second);
+}
+
+void Report::write_latent(const RunGroup& group, Page& page) {
+  const RunRecord& run = group.first();
+  guarded(run.folder.string(), [&] {
+    const fs::path folder = figures_of(run);
+    const auto figure = draw_latent(run.folder / "figures", folder, "latent");
+    if (!figure) return true;
+    if (figure->drawn)
+      page.svg_figure(folder / "latent.svg", figure->alternative, fmt::format("{}: {}", run.name(), figure->caption));
+    return figure->drawn;
+  });
+}
+
 void Report::write_section(Section& section, const std::string* heading, Page& page) {
   ++section_;
   if (heading) page.heading(2, fmt::format("{}: {}", kind_text(section.kind), *heading));
   level_ = heading ? 3 : 2;
   page.heading(level_, "Verdict");
   page.html("<div class=\"verdict\">\n");
-  if (const std::string text = comparison_of(section.runs()); !text.empty()) page.paragraph(text);
+  write_badges(section, page);
+  const auto is_seed = [](const RunRecord* run) { return run->name().starts_with("seed-"); };
+  if (section.groups.size() > 1 && std::ranges::all_of(section.runs(), is_seed))
+    page.paragraph(verdict_of(section.runs()));  // of hone train --seeds
+  else if (const std::string text = comparison_of(section.runs()); !text.empty())
+    page.paragraph(text);
   if (section.groups.size() == 1) {
     const auto runs = section.runs();
     page.paragraph(verdict_of(runs));
@@ -316,6 +355,18 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
   if (section.kind == RunKind::toy) write_contours(section, page);
   if (section.kind != RunKind::fit) write_curves(section, page);
   if (section.kind == RunKind::train) {
+    const auto has_latent = [](const RunGroup& group) {
+      std::error_code ignored;
+      return fs::exists(group.first().folder / "figures" / "latent.json", ignored);
+    };
+    if (std::ranges::any_of(section.groups, has_latent)) {
+      page.heading(level_, "Latent space");
+      page.open_figures();
+      std::size_t drawn = 0;
+      for (const RunGroup& group : section.groups)
+        if (has_latent(group) && drawn++ < most_listed) write_latent(group, page);
+      page.close_figures();
+    }
     page.heading(level_, "Images");
     page.open_figures();
     std::size_t shown = 0;
@@ -330,6 +381,7 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
       for (RunRecord* run : group.runs) {
         const bool one = section.runs().size() == 1;
         if (!one) page.heading(level_++, run->name());
+        if (!one) page.badge(standing_of(*run).badge, standing_of(*run).text);
         write_fit(*run, page);
         if (!one) --level_;
       }

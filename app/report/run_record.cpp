@@ -9,6 +9,7 @@
 
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
+#include "app/run/run_folder.hpp"
 #include "app/run/toy.hpp"
 #include "app/run/train_config.hpp"
 #include "hone/base/error.hpp"
@@ -126,6 +127,12 @@ void check_version(RunRecord& run) {
                                        hone_version(), key));
 }
 
+// Whether a cell of an experiment is a run; some only measure times, or judge other cells.
+bool is_run(const fs::path& cell) {
+  std::error_code ignored;
+  return fs::exists(cell / "metrics.csv", ignored) || fs::exists(cell / "checkpoint.safetensors", ignored);
+}
+
 }  // namespace
 
 std::string RunRecord::name() const {
@@ -202,11 +209,13 @@ RunRecord read_run(const fs::path& folder) {
 
 std::vector<fs::path> runs_under(const fs::path& folder) {
   std::error_code ignored;
+  if (std::vector<fs::path> seeds = seed_folders(folder); !seeds.empty()) return seeds;
   const fs::path cells = folder / "cells";
   if (!fs::is_directory(cells, ignored) || fs::exists(folder / "summary.json", ignored)) return {folder};
   std::vector<fs::path> runs;
   for (const auto& entry : fs::directory_iterator(cells, ignored))
-    if (entry.is_directory(ignored) && entry.path().extension() != ".partial") runs.push_back(entry.path());
+    if (entry.is_directory(ignored) && entry.path().extension() != ".partial" && is_run(entry.path()))
+      runs.push_back(entry.path());
   std::ranges::sort(runs);
   if (runs.empty()) runs.push_back(folder);
   return runs;

@@ -45,7 +45,8 @@ double number_in(const Json& object, std::string_view key);
 // Throws InputError with the reason if nothing can be reported about the folder.
 RunRecord read_run(const std::filesystem::path& folder);
 
-// The runs that an argument names: a run folder itself, or the cells of an experiment's folder (hone reproduce).
+// The runs that an argument names: a run folder itself, those of hone train --seeds in a folder, or the cells of an
+// experiment's folder (hone reproduce) that are runs.
 std::vector<std::filesystem::path> runs_under(const std::filesystem::path& folder);
 
 }  // namespace hone

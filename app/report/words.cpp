@@ -184,6 +184,22 @@ std::string verdict_of(const RunRecord& run) {
   return likelihood_sentence(run) + " " + training_sentence(run);
 }
 
+Standing standing_of(const RunRecord& run) {
+  if (run.kind == RunKind::fit) {
+    const std::string verdict = run.text({"verdict"});
+    if (verdict.empty()) return {Page::Badge::open, "no verdict"};
+    return {verdict == "trust-neither" ? Page::Badge::bad : Page::Badge::good, verdict};
+  }
+  if (run.find({"trouble"})) return {Page::Badge::bad, "this training went wrong"};
+  if (run.summary.empty()) return {Page::Badge::open, "no summary: still running, or killed"};
+  if (run.iterations_made() < run.iterations_asked()) {
+    const Json* early = run.find({"stopped_early"});
+    if (early && early->is_boolean() && early->get<bool>()) return {Page::Badge::good, "stopped early"};
+    return {Page::Badge::open, "not finished"};
+  }
+  return {Page::Badge::good, "finished"};
+}
+
 std::string verdict_of(const std::vector<const RunRecord*>& seeds) {
   if (seeds.size() == 1) return verdict_of(*seeds.front());
   const RunKind kind = seeds.front()->kind;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/report/page.hpp"
 #include "app/report/run_record.hpp"
 
 namespace hone {
@@ -16,6 +17,13 @@ std::string verdict_of(const RunRecord& run);
 
 // The same for runs that differ only in their seeds: means and standard deviations over them.
 std::string verdict_of(const std::vector<const RunRecord*>& seeds);
+
+// The outcome in a word, and whether it is good.
+struct Standing {
+  Page::Badge badge;
+  std::string text;
+};
+Standing standing_of(const RunRecord& run);
 
 // How runs of one kind on one problem compare, in one or two sentences; empty if nothing can be compared.
 std::string comparison_of(const std::vector<const RunRecord*>& runs);

@@ -42,7 +42,10 @@ void add_metrics(const std::string& name, const TrainMetrics& metrics, std::vect
 }
 
 void add_facts(const DataFacts& facts, std::vector<StoredTensor>& out) {
-  out.push_back({"data.shape", {2}, std::vector<std::int64_t>{facts.shape.rows, facts.shape.cols}});
+  std::vector<std::int64_t> shape = {facts.shape.rows, facts.shape.cols};
+  if (facts.shape.channels > 1) shape.push_back(facts.shape.channels);
+  const auto sizes = static_cast<std::int64_t>(shape.size());
+  out.push_back({"data.shape", {sizes}, std::move(shape)});
   if (!facts.mean.empty()) out.push_back({"data.mean", {static_cast<std::int64_t>(facts.mean.size())}, facts.mean});
   if (facts.threshold) out.push_back({"data.threshold", {1}, std::vector<double>{*facts.threshold}});
 }
@@ -95,12 +98,17 @@ class CheckpointReader {
   }
 
   std::optional<DataFacts> facts() const {
-    if (!find("data.shape")) return {};
+    const StoredTensor* stored = find("data.shape");
+    if (!stored) return {};
     constexpr std::int64_t most = 100'000'000;
-    const auto shape = tensor<std::int64_t>("data.shape", 2);
-    if (shape[0] < 1 || shape[1] < 1 || shape[0] > most || shape[1] > most / shape[0])
-      throw InputError(fmt::format("{}: 'data.shape' {} × {} is no shape of data", origin_, shape[0], shape[1]));
-    DataFacts facts{{static_cast<int>(shape[0]), static_cast<int>(shape[1])}, {}, {}};
+    const bool coloured = stored->shape == std::vector<std::int64_t>{3};
+    auto shape = tensor<std::int64_t>("data.shape", coloured ? 3 : 2);
+    if (!coloured) shape.push_back(1);
+    std::int64_t values = 1;
+    for (const std::int64_t size : shape) values = size < 1 || size > most / values ? most + 1 : values * size;
+    if (values > most)
+      throw InputError(fmt::format("{}: 'data.shape' {} is no shape of data", origin_, fmt::join(shape, " × ")));
+    DataFacts facts{{static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2])}, {}, {}};
     if (find("data.mean")) facts.mean = tensor<double>("data.mean", static_cast<std::size_t>(facts.shape.pixels()));
     if (find("data.threshold")) facts.threshold = tensor<double>("data.threshold", 1)[0];
     return facts;
@@ -150,11 +158,13 @@ void keep_previous(const fs::path& current, const fs::path& previous) {
 
 }  // namespace
 
-DataSet DataFacts::stand_in() const {
+DataSet DataFacts::stand_in(int categories) const {
   if (!mean.empty()) return DataSet(mean, shape);
-  BitRows zeros(shape.pixels());
-  zeros.append(std::vector<std::uint8_t>(static_cast<std::size_t>(shape.pixels())));
-  return DataSet(std::move(zeros), shape);
+  std::vector<std::uint8_t> row(static_cast<std::size_t>(shape.pixels()));
+  for (std::size_t i = 0; categories > 0 && i < row.size(); i += static_cast<std::size_t>(categories)) row[i] = 1;
+  BitRows bits(shape.pixels());
+  bits.append(row);
+  return DataSet(std::move(bits), shape);
 }
 
 std::vector<std::uint8_t> encode(const Checkpoint& checkpoint) {
@@ -206,6 +216,20 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,
   return std::nullopt;
 }
 
+FoundCheckpoint checkpoint_of(const fs::path& folder, WhichModel which,
+                              const std::function<void(const std::string&)>& say) {
+  if (which == WhichModel::best) {
+    const fs::path path = folder / best_checkpoint_name;
+    if (!fs::exists(path))
+      throw InputError(fmt::format("{}: there is no {}; hone train writes it where validation.every is above 0",
+                                   folder.string(), best_checkpoint_name));
+    return read_checkpoint(path);
+  }
+  auto found = find_checkpoint(folder, say);
+  if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
+  return std::move(*found);
+}
+
 void set_aside_damaged(const fs::path& folder) {
   std::error_code missing;  // there may be none: see keep_previous
   fs::rename(folder / checkpoint_name, folder / "checkpoint.damaged.safetensors", missing);
@@ -214,7 +238,7 @@ void set_aside_damaged(const fs::path& folder) {
 void check_identity(const fs::path& origin, const std::map<std::string, std::string>& stored,
                     const std::map<std::string, std::string>& wanted) {
   std::map<std::string, std::string> whole = stored;
-  for (const auto& [key, value] : identity_of_earlier_versions())
+  for (const auto& [key, value] : identity_of_earlier_versions(stored))
     if (wanted.contains(key)) whole.emplace(key, value);
   const auto value_of = [](const auto& map, const std::string& key) {
     const auto entry = map.find(key);

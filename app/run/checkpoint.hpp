@@ -28,7 +28,8 @@ struct DataFacts {
   std::vector<double> mean;         // gaussian-mf, which subtracts it; empty for other models
   std::optional<double> threshold;  // where values were cut into bits; none if they were bits or stay numbers
 
-  DataSet stand_in() const;  // one datum that stands for the training data where only these facts are used
+  // One datum that stands for the training data where only these facts are used; `categories` as in ModelConfig.
+  DataSet stand_in(int categories) const;
 };
 
 // Everything that a run depends on: a resumed run continues as if it had never stopped. Holds no times.
@@ -40,6 +41,7 @@ struct Checkpoint {
 };
 
 inline constexpr auto checkpoint_name = "checkpoint.safetensors";
+inline constexpr auto best_checkpoint_name = "best.safetensors";  // the best by validation data
 inline constexpr auto previous_checkpoint_name = "checkpoint.previous.safetensors";
 
 std::vector<std::uint8_t> encode(const Checkpoint& checkpoint);
@@ -59,6 +61,13 @@ struct FoundCheckpoint {
 // Throws InputError, naming all, if there are checkpoints but none is good.
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder,
                                                const std::function<void(const std::string&)>& say);
+
+// Which of a run's models to use: the newest, or the best by validation data.
+enum class WhichModel { newest, best };
+
+// The checkpoint of a run's model. Throws InputError if there is none.
+FoundCheckpoint checkpoint_of(const std::filesystem::path& folder, WhichModel which,
+                              const std::function<void(const std::string&)>& say);
 
 // Renames a damaged checkpoint. Otherwise the next one written would keep it in place of the good previous one.
 void set_aside_damaged(const std::filesystem::path& folder);

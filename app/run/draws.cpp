@@ -64,7 +64,7 @@ std::optional<NamedVariable> as_array(const std::string& base, const std::vector
 void check(const DrawTable& draws, const fs::path& path) {
   const std::size_t count = static_cast<std::size_t>(draws.values.cols());
   if (static_cast<std::size_t>(draws.values.rows()) != draws.names.size() || draws.log_p.size() != count ||
-      draws.log_q.size() != count)
+      draws.log_q.size() != count || (!draws.moves.empty() && draws.moves.size() != count))
     throw Error(fmt::format("{}: the table of draws does not match its names", path.string()));
 }
 
@@ -153,11 +153,15 @@ void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vec
     line(fixed);
   for (const std::string& comment : comments) line("# " + comment);
   std::string header = "lp__,log_p__,log_q__";
+  if (!draws.moves.empty()) header += ",accept_stat__,divergent__,energy__";
   for (const std::string& name : draws.names) header += "," + name;
   line(header);
   for (int s = 0; s < draws.values.cols(); ++s) {
     append_number(text, draws.log_p[s]);
     for (const double value : {draws.log_p[s], draws.log_q[s]}) text.push_back(','), append_number(text, value);
+    if (!draws.moves.empty())
+      for (const double value : {draws.moves[s].acceptance, draws.moves[s].diverged ? 1.0 : 0.0, draws.moves[s].energy})
+        text.push_back(','), append_number(text, value);
     for (const double value : draws.values.column(s)) text.push_back(','), append_number(text, value);
     text.push_back('\n');
   }

@@ -7,15 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "app/run/fit_groups.hpp"
+#include "hone/assess/refined_draws.hpp"
 #include "hone/tensor/matrix.hpp"
 
 namespace hone {
 
 // Draws on the natural scale, as written to files.
 struct DrawTable {
-  std::vector<std::string> names;    // in Stan's CSV form: "mu", "theta.1", "K.2.3"
-  Matrix<double> values;             // (names, S): one draw per column
-  std::vector<double> log_p, log_q;  // (S): normalised log densities in the coordinates of the fit
+  std::vector<std::string> names;     // in Stan's CSV form: "mu", "theta.1", "K.2.3"
+  Matrix<double> values;              // (names, S): one draw per column
+  std::vector<double> log_p, log_q;   // (S): normalised log densities in the coordinates of the fit
+  std::vector<StateMove> moves = {};  // (S): the last step of the chain to each draw; none: independent draws
 };
 
 // A variable made of names in Stan's CSV form: "K.1.1", "K.2.1", … are one variable of two dimensions.
@@ -29,8 +32,9 @@ struct NamedVariable {
 // a separate variable.
 std::vector<NamedVariable> group_names(std::span<const std::string> names);
 
-// Stan CSV: comments as CmdStan writes them, so that its readers open the file, then lp__,log_p__,log_q__ and the
-// names. lp__ repeats log_p__ because readers expect it. `comments` are additional lines (without '#'). Throws Error.
+// Stan CSV: comments as CmdStan writes them, so that its readers open the file, then lp__,log_p__,log_q__, with moves
+// also accept_stat__,divergent__,energy__, and the names. lp__ repeats log_p__ because readers expect it. `comments`
+// are additional lines (without '#'). Throws Error.
 void write_stan_csv(const std::filesystem::path& path, const DrawTable& draws,
                     const std::vector<std::string>& comments = {});
 
@@ -45,10 +49,11 @@ struct DataArray {
 std::vector<DataArray> read_data_arrays(const std::filesystem::path& path);
 
 struct InferenceData {
-  const DrawTable& refined;                       // group posterior, and its log densities in sample_stats
+  const DrawTable& refined;                       // group posterior, its log densities and moves in sample_stats
   const DrawTable& q;                             // groups q and q_stats: draws of q itself
   int chains = 1;                                 // of refined: the first S / chains columns are the first chain
-  std::vector<DataArray> data;                    // group observed_data, if there is any
+  std::vector<DataArray> data;                    // groups observed_data and constant_data, if there is any
+  FitGroups groups;                               // which variables are not in posterior, or observed
   std::map<std::string, std::string> attributes;  // of the file and of group posterior; q is one chain
 };
 

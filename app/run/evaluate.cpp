@@ -119,8 +119,8 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
   const std::function<void(const std::string&)> nobody = [](const std::string&) {};
   const auto& say = options.say ? options.say : nobody;
   if (fs::exists(folder)) RunFolder::check(folder, Reuse::run);  // before the work, whose results go there
-  const auto model =
-      load_model(folder, options.data_dir, options.threads, options.warn ? options.warn : say, options.lead);
+  const auto model = load_model(folder, options.data_dir, options.threads, options.warn ? options.warn : say,
+                                options.lead, options.which);
   const DataSet& data = split_of(model->data, options.split);
   Json summary = summary_of(folder / "summary.json");
   const int points = std::min(data.size(), options.points.value_or(data.size()));
@@ -151,12 +151,13 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
     throw InputError(
         fmt::format("{} data of {} ({}): {}", options.split, model->data.name, model->data.origin, error.what()));
   }
-  Json& entry = summary[options.split + "_log_likelihood"];
+  const bool best = options.which == WhichModel::best;
+  Json& entry = summary[(best ? "best_" : "") + options.split + "_log_likelihood"];
   entry = json_of(result, entry);
   result.json = entry.dump(2) + "\n";
   try {
     write_file(folder / "summary.json", summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    if (options.split == "test" && result.summary)
+    if (options.split == "test" && result.summary && !best)
       add_test_row(folder, result.iteration, *result.config, *result.summary);
   } catch (const Error& error) {
     result.not_written = error.what();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/run/checkpoint.hpp"
 #include "app/run/progress.hpp"
 #include "hone/engine/evaluation.hpp"
 
@@ -23,7 +24,8 @@ struct EvaluateOptions {
   std::optional<EvaluationConfig> importance = EvaluationConfig();  // none: no importance sampling
   std::optional<AnnealingOptions> annealing;                        // none: no annealing
   std::optional<int> points;                                        // how many data, from the first on; none: all
-  std::string split = "test";                                       // train, validation or test
+  WhichModel which = WhichModel::newest;
+  std::string split = "test";  // train, validation or test
   std::filesystem::path data_dir = {};
   int threads = 1;
   Lead* lead = nullptr;                    // of the ranks that share the work
@@ -60,7 +62,8 @@ struct RunEvaluation {
 
 // Evaluates the model of a run folder and adds the results to its summary.json. Other entries stay, and so do results
 // of the same split and model that were not requested again. Importance sampling of test data adds a row to
-// test_log_likelihood.csv. Throws InputError for bad input.
+// test_log_likelihood.csv. Results of the best model by validation data have entries and names of their own, "best_…".
+// Throws InputError for bad input.
 RunEvaluation evaluate_run(const std::filesystem::path& folder, const EvaluateOptions& options);
 
 }  // namespace hone

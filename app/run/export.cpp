@@ -51,21 +51,25 @@ class Model(nn.Module):
     def __init__(self, state, notes):
         super().__init__()
         activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "softplus": nn.Softplus}[notes["activation"]]
-        self.density = notes["density"]
+        self.kind, self.categories = notes["mean"], int(notes["categories"])
         self.mean, self.sd, self.decoder = (network(state, name, activation) for name in ("mean", "sd", "decoder"))
-        if "centre" in state:  # the mean of the training data, which a Gaussian model subtracts
-            self.register_buffer("centre", state["centre"])
+        self.values = self.mean[0].in_features
+        self.register_buffer("centre", state.get("centre"))  # the mean of the training data, if the model subtracts it
         self.load_state_dict(state)
 
     def encode(self, x):
-        x = x - self.centre if self.density == "gaussian" else x
+        x = x if self.centre is None else x - self.centre
         return self.mean(x), SHIFT + softplus(self.sd(x) - SHIFT, threshold=40)
 
     def decode(self, z):
-        a = self.decoder(z)
-        if self.density == "gaussian":
-            return a + self.centre
-        return torch.sigmoid(a) if self.density == "bernoulli" else SHIFT + softplus(a - SHIFT, threshold=40)
+        a = self.decoder(z)[..., : self.values]  # what follows are standard deviations or dispersions
+        if self.kind == "sigmoid":
+            return torch.sigmoid(a)
+        if self.kind == "positive":
+            return SHIFT + softplus(a - SHIFT, threshold=40)
+        if self.kind == "softmax":
+            return a.unflatten(-1, (-1, self.categories)).softmax(-1).flatten(-2)
+        return a if self.centre is None else a + self.centre
 
 
 def load(folder=Path(__file__).parent):
@@ -101,9 +105,9 @@ const char* name_of(Activation activation) {
   constexpr const char* names[] = {"linear", "relu", "tanh", "softplus"};
   return names[static_cast<int>(activation)];
 }
-const char* name_of(Density density) {
-  constexpr const char* names[] = {"bernoulli", "gaussian", "poisson"};
-  return names[static_cast<int>(density)];
+const char* name_of(MeanOf mean) {
+  constexpr const char* names[] = {"outputs", "sigmoid", "positive", "softmax"};
+  return names[static_cast<int>(mean)];
 }
 
 // One network's array, transposed as PyTorch has weights.
@@ -170,8 +174,11 @@ std::string npz_of(const RunToUse& run, const ExportedModel& model) {
           },
           array.values);
   const DataFacts& data = *run.checkpoint.data;
-  const std::int64_t sizes[] = {2}, pixels[] = {static_cast<std::int64_t>(data.mean.size())};
-  file.add("data.shape", npy_of("<i8", sizes, std::vector<std::int64_t>{data.shape.rows, data.shape.cols}));
+  std::vector<std::int64_t> shape = {data.shape.rows, data.shape.cols};
+  if (data.shape.channels > 1) shape.push_back(data.shape.channels);
+  const std::int64_t sizes[] = {static_cast<std::int64_t>(shape.size())},
+                     pixels[] = {static_cast<std::int64_t>(data.mean.size())};
+  file.add("data.shape", npy_of("<i8", sizes, shape));
   if (!data.mean.empty()) file.add("data.mean", npy_of("<f8", pixels, data.mean));
   for (const auto& [key, text] : model.notes)
     file.add(key, npy_header(fmt::format("|S{}", std::max<std::size_t>(1, text.size())), {}) +
@@ -208,15 +215,19 @@ ExportedModel exported(const RunToUse& run) {
   const TrainState& state = run.checkpoint.state;
   const ModelConfig& config = run.config.train.model;
   const std::vector<double>& mean = run.checkpoint.data->mean;
+  const LikelihoodFacts facts = facts_of(config.density());
   TrainRunConfig copy = run.config;
   return {.mean = layers_of(state, "mean"),
           .sd = layers_of(state, "sd"),
           .decoder = layers_of(state, "decoder"),
           .activation = config.activation,
-          .density = config.density(),
+          .mean_of = facts.mean,
+          .categories = config.categories,
           .centre = std::vector<float>(mean.begin(), mean.end()),
           .notes = {{"model", train_settings(copy).text("model")},
-                    {"density", name_of(config.density())},
+                    {"density", std::string(facts.name)},
+                    {"mean", name_of(facts.mean)},
+                    {"categories", std::to_string(config.categories)},
                     {"activation", name_of(config.activation)},
                     {"iteration", std::to_string(state.iteration)},
                     {"hone_version", hone_version()}}};

@@ -7,7 +7,7 @@
 #include "app/run/checkpoint.hpp"
 #include "app/run/networks.hpp"
 #include "app/run/safetensors.hpp"
-#include "hone/tensor/layer_kinds.hpp"
+#include "hone/latent/likelihoods.hpp"
 
 namespace hone {
 
@@ -24,8 +24,9 @@ struct ExportedLayer {
 struct ExportedModel {
   std::vector<ExportedLayer> mean, sd, decoder;
   Activation activation = Activation::relu;  // of hidden layers
-  Density density = Density::bernoulli;
-  std::vector<float> centre;  // the mean of the training data; empty unless the density is Gaussian
+  MeanOf mean_of = MeanOf::sigmoid;          // E[x | z] of the decoder's outputs
+  int categories = 0;                        // values per group of a softmax
+  std::vector<float> centre;                 // the mean of the training data; empty unless the model subtracts it
   std::vector<std::pair<std::string, std::string>> notes;
 };
 

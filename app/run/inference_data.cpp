@@ -4,6 +4,8 @@
 #include <netcdf.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <system_error>
@@ -75,6 +77,10 @@ void add_own_dimensions(int group, const std::string& name, const std::vector<st
     dimensions.push_back(add_dimension(group, fmt::format("{}_dim_{}", name, d), dims[d]));
 }
 
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 void put_values(int group, const std::string& name, const std::vector<int>& dimensions,
                 const std::vector<double>& values) {
   int variable = 0;
@@ -92,10 +98,13 @@ ChainDimensions add_chains(int group, int chains, int draws) {
           add_dimension(group, "draw", static_cast<std::size_t>(draws / chains))};
 }
 
-void put_draws(int group, const DrawTable& draws, int chains) {
+// The variables that `wanted` names.
+template <class Wanted>
+void put_draws(int group, const DrawTable& draws, int chains, Wanted&& wanted) {
   const int count = draws.values.cols();
   const ChainDimensions shared = add_chains(group, chains, count);
   for (const NamedVariable& array : group_names(draws.names)) {
+    if (!wanted(array.name)) continue;
     std::vector<int> dimensions = {shared.chain, shared.draw};
     add_own_dimensions(group, array.name, array.dims, dimensions);
     std::vector<double> values;
@@ -110,10 +119,30 @@ void put_statistics(int group, const DrawTable& draws, int chains) {
   const ChainDimensions shared = add_chains(group, chains, draws.values.cols());
   put_values(group, "lp", {shared.chain, shared.draw}, draws.log_p);
   put_values(group, "log_q", {shared.chain, shared.draw}, draws.log_q);
+  if (draws.moves.empty()) return;
+  std::vector<double> acceptance, energy;
+  std::vector<signed char> diverging;
+  for (const StateMove& move : draws.moves) {
+    acceptance.push_back(move.acceptance);
+    energy.push_back(move.energy);
+    diverging.push_back(move.diverged);
+  }
+  put_values(group, "acceptance_rate", {shared.chain, shared.draw}, acceptance);
+  if (!std::isnan(energy.front())) put_values(group, "energy", {shared.chain, shared.draw}, energy);
+  const int dimensions[] = {shared.chain, shared.draw};
+  int variable = 0;
+  ok(nc_def_var(group, "diverging", NC_BYTE, 2, dimensions, &variable), "diverging");
+  ok(nc_put_att_text(group, variable, "dtype", 4, "bool"), "diverging");  // as xarray writes what it reads as bool
+  ok(nc_put_var_schar(group, variable, diverging.data()), "diverging");
 }
 
-void put_data(int group, const std::vector<DataArray>& data) {
-  for (const DataArray& array : data) {
+// Those of the data that are observed, or the others.
+void put_data(int file, const char* name, const InferenceData& data, bool observed) {
+  const auto wanted = [&](const DataArray& array) { return has(data.groups.observed_data, array.name) == observed; };
+  if (std::ranges::none_of(data.data, wanted)) return;
+  const int group = add_group(file, name);
+  for (const DataArray& array : data.data) {
+    if (!wanted(array)) continue;
     std::vector<int> dimensions;
     add_own_dimensions(group, array.name, array.dims, dimensions);
     put_values(group, array.name, dimensions, array.values);
@@ -123,7 +152,7 @@ void put_data(int group, const std::vector<DataArray>& data) {
 void check(const DrawTable& draws, int chains) {
   const std::size_t count = static_cast<std::size_t>(draws.values.cols());
   if (static_cast<std::size_t>(draws.values.rows()) != draws.names.size() || draws.log_p.size() != count ||
-      draws.log_q.size() != count)
+      draws.log_q.size() != count || (!draws.moves.empty() && draws.moves.size() != count))
     throw Error("the table of draws does not match its names");
   if (chains < 1 || draws.values.cols() == 0 || draws.values.cols() % chains != 0)
     throw InputError(fmt::format("{} draws do not divide into {} chains", draws.values.cols(), chains));
@@ -134,11 +163,21 @@ void write(const fs::path& path, const InferenceData& data) {
   put_attributes(file.id(), data.attributes);
   const int posterior = add_group(file.id(), "posterior");
   put_attributes(posterior, data.attributes);
-  put_draws(posterior, data.refined, data.chains);
+  const FitGroups& groups = data.groups;
+  const auto in_posterior = [&](const std::string& name) {
+    return !has(groups.log_likelihood, name) && !has(groups.posterior_predictive, name);
+  };
+  put_draws(posterior, data.refined, data.chains, in_posterior);
+  for (const auto& [name, own] :
+       {std::pair{"log_likelihood", &groups.log_likelihood}, {"posterior_predictive", &groups.posterior_predictive}})
+    if (!own->empty())
+      put_draws(add_group(file.id(), name), data.refined, data.chains,
+                [own = own](const std::string& variable) { return has(*own, variable); });
   put_statistics(add_group(file.id(), "sample_stats"), data.refined, data.chains);
-  put_draws(add_group(file.id(), "q"), data.q, 1);
+  put_draws(add_group(file.id(), "q"), data.q, 1, in_posterior);
   put_statistics(add_group(file.id(), "q_stats"), data.q, 1);
-  if (!data.data.empty()) put_data(add_group(file.id(), "observed_data"), data.data);
+  put_data(file.id(), "observed_data", data, true);
+  put_data(file.id(), "constant_data", data, false);
   file.close();
 }
 
@@ -164,6 +203,7 @@ void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& fi
                         files.draws_q,
                         files.chains,
                         data.empty() ? std::vector<DataArray>() : read_data_arrays(data),
+                        files.groups,
                         {{"verdict", files.verdict}}});
 }
 

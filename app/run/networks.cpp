@@ -31,7 +31,7 @@ TrainedNetworks::TrainedNetworks(TrainRunConfig config, Checkpoint checkpoint, i
     : config_(std::move(config)), state_(std::move(checkpoint.state)), threads_(threads) {
   if (!checkpoint.data) throw InputError("the checkpoint says nothing about its data");
   data_ = std::move(*checkpoint.data);
-  stand_in_ = data_.stand_in();
+  stand_in_ = data_.stand_in(config_.train.model.categories);
   model_ = freeze(config_.train, state_, stand_in_);
 }
 
@@ -122,17 +122,16 @@ std::vector<AnnealedPoint> TrainedNetworks::anneal(const DataSet& data, const An
 }
 
 RunToUse read_run(const fs::path& folder, const fs::path& data_dir, int threads,
-                  const std::function<void(const std::string&)>& say) {
+                  const std::function<void(const std::string&)>& say, WhichModel which) {
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
   RunToUse run{read_train_config(folder / "config.toml", threads, EngineKind::automatic), {}};
-  auto found = find_checkpoint(folder, say);
-  if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
-  run.checkpoint = std::move(found->checkpoint);
+  FoundCheckpoint found = checkpoint_of(folder, which, say);
+  run.checkpoint = std::move(found.checkpoint);
   if (!run.checkpoint.data) run.checkpoint.data = facts_of(run.config, load_run_data(run.config, data_dir));
   std::map<std::string, std::string> wanted = identity_of(run.config), stored = run.checkpoint.identity;
   stored.erase("data.sha256");
-  check_identity(found->path, stored, wanted);
+  check_identity(found.path, stored, wanted);
   return run;
 }
 

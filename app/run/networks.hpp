@@ -36,6 +36,7 @@ class TrainedNetworks {
   const DataFacts& data() const { return data_; }
   int latent() const { return model_->latent(); }
   int pixels() const { return model_->pixels(); }
+  int outputs() const { return model_->outputs(); }
 
   void check(const DataSet& data) const { model_->check(data); }  // throws DataError if they do not suit the model
 
@@ -54,7 +55,7 @@ class TrainedNetworks {
   static std::uint64_t draw_seed(std::uint64_t seed, int draw);
 
   void decode(MatrixView<const double> z, MatrixView<double> x) const;     // E[x | z], (pixels, n)
-  void outputs(MatrixView<const double> z, MatrixView<double> out) const;  // natural parameters of x
+  void outputs(MatrixView<const double> z, MatrixView<double> out) const;  // natural parameters of x, (outputs, n)
 
   // Draws from the model: z ~ N(0, I), and x ~ p(x | z). Column c is draw first + c of the seed.
   void draw_z(std::uint64_t seed, int first, MatrixView<double> z) const;
@@ -80,13 +81,13 @@ class TrainedNetworks {
   std::unique_ptr<Engine> engine_;  // made when it is first needed
 };
 
-// A run folder's configuration (on whichever engine is there) and its newest good checkpoint, with facts about the
+// A run folder's configuration (on whichever engine is there) and a checkpoint, with facts about the
 // data; those of version 0.1.0 have none, and the run's data must be there. Throws InputError.
 struct RunToUse {
   TrainRunConfig config;
   Checkpoint checkpoint;
 };
 RunToUse read_run(const std::filesystem::path& folder, const std::filesystem::path& data_dir, int threads,
-                  const std::function<void(const std::string&)>& say);
+                  const std::function<void(const std::string&)>& say, WhichModel which = WhichModel::newest);
 
 }  // namespace hone

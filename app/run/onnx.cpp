@@ -12,7 +12,7 @@ namespace hone {
 namespace {
 
 constexpr std::uint64_t ir_version = 7, opset = 13;  // of 2020: every runtime of today reads them
-constexpr std::uint64_t float_type = 1;
+constexpr std::uint64_t float_type = 1, int64_type = 7;
 constexpr std::size_t largest = std::size_t{2'000'000'000};  // a protocol buffer ends below 2 GiB
 
 // A protocol buffer under construction.
@@ -66,6 +66,14 @@ class Graph {
     return name;
   }
 
+  std::string integers(const std::string& name, const std::vector<std::int64_t>& values) {
+    Message tensor;
+    tensor.number(1, values.size()).number(2, int64_type).text(8, name);
+    tensor.text(9, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t)});
+    graph_.message(5, tensor);
+    return name;
+  }
+
   // A node with one output; returns its name.
   std::string node(const std::string& kind, const std::vector<std::string>& inputs, const std::string& output) {
     Message node;
@@ -94,6 +102,28 @@ class Graph {
     const std::string constant_name = constant(output + ".shift", {1}, {&shift, 1});
     const std::string shifted = node("Sub", {value, constant_name}, output + ".shifted");
     return node("Add", {node("Softplus", {shifted}, output + ".softplus"), constant_name}, output);
+  }
+
+  // E[x | z] of the decoder's outputs; those after the first `values` are standard deviations or dispersions.
+  void mean(std::string a, int values) {
+    if (model_.decoder.back().outputs != values)
+      a = node("Slice", {a, integers("first", {0}), integers("last", {values}), integers("axis", {1})},
+               "first_outputs");
+    switch (model_.mean_of) {
+      case MeanOf::outputs:
+        node("Add", {a, centre("centre")}, "mean");
+        break;
+      case MeanOf::sigmoid:
+        node("Sigmoid", {a}, "mean");
+        break;
+      case MeanOf::positive:
+        positive(a, "mean");
+        break;
+      case MeanOf::softmax:
+        a = node("Softmax", {node("Reshape", {a, integers("groups", {-1, model_.categories})}, "grouped")}, "softmax");
+        node("Reshape", {a, integers("data", {-1, values})}, "mean");
+        break;
+    }
   }
 
   std::string file(const std::string& name) {
@@ -132,11 +162,10 @@ std::string onnx_decoder(const ExportedModel& model) {
   Graph graph(model);
   graph.input("z", model.decoder.front().inputs);
   const std::string outputs = graph.node("Identity", {graph.network("decoder", model.decoder, "z")}, "outputs");
-  if (model.density == Density::bernoulli) graph.node("Sigmoid", {outputs}, "mean");
-  if (model.density == Density::gaussian) graph.node("Add", {outputs, graph.centre("centre")}, "mean");
-  if (model.density == Density::poisson) graph.positive(outputs, "mean");
+  const int values = model.mean.front().inputs;
+  graph.mean(outputs, values);
   graph.output("outputs", model.decoder.back().outputs);
-  graph.output("mean", model.decoder.back().outputs);
+  graph.output("mean", values);
   return graph.file("decoder");
 }
 

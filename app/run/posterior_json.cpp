@@ -74,7 +74,11 @@ Json json_of(const ChainChecks& c) {
           {"divergences", c.divergences},
           {"stuck", c.stuck},
           {"bfmi", json_number(c.bfmi)},
-          {"super_chains", c.super_chains}};
+          {"super_chains", c.super_chains},
+          {"tail_index", json_number(c.tail_index)},
+          {"tail_coordinate", c.tail_coordinate},
+          {"burn_in", c.burn_in},
+          {"crosses_modes", c.crosses_modes}};
 }
 
 ChainChecks chain_checks(const Json& j) {
@@ -101,6 +105,10 @@ ChainChecks chain_checks(const Json& j) {
   c.stuck = j.at("stuck");
   c.bfmi = number(j.at("bfmi"));
   c.super_chains = j.at("super_chains");
+  c.crosses_modes = j.value("crosses_modes", false);  // runs of earlier versions do not say these
+  c.tail_index = j.contains("tail_index") ? number(j["tail_index"]) : 0;
+  c.tail_coordinate = j.value("tail_coordinate", -1);
+  c.burn_in = j.value("burn_in", c.burn_in);
   return c;
 }
 
@@ -216,6 +224,7 @@ Json json_of(const ParameterSummary& s) {
           {"mcse", json_number(s.mcse)},
           {"ess", json_number(s.effective)},
           {"ess_tail", json_number(s.tail_effective)},
+          {"rhat", json_number(s.rhat)},
           {"q05", json_number(s.q05)},
           {"q50", json_number(s.q50)},
           {"q95", json_number(s.q95)},
@@ -238,7 +247,7 @@ Json stages_of(const PosteriorFit& fit) {
 
 }  // namespace
 
-std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config) {
+std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config, const FitGroups& groups) {
   Json json = {{"model", config.model}, {"data", config.data}, {"dimension", fit.findings.dimension}};
   json["parameter_count"] = fit.parameter_count;
   json["family"] = family_name(fit.fit.q.kind);
@@ -256,6 +265,7 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   json["fit_seconds"] = fit.fit_seconds;
   json["dropped_draws"] = fit.fit.dropped_draws + fit.refined.dropped_draws;
   json["rejected_nonfinite"] = fit.fit.rejected_nonfinite;
+  json["interrupted"] = fit.interrupted;
   json["verdict"] = name_of(fit.judgement.verdict);
   json["reasons"] = fit.judgement.reasons;
   json["notes"] = fit.judgement.notes;
@@ -267,6 +277,9 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   json["p_value"] = fit.findings.q.p_value;
   Json& parameters = json["parameters"] = Json::object();
   for (const ParameterSummary& s : fit.parameters) parameters[s.name] = json_of(s);
+  json["groups"] = {{"log_likelihood", groups.log_likelihood},
+                    {"posterior_predictive", groups.posterior_predictive},
+                    {"observed_data", groups.observed_data}};
   json["tolerances"] = json_of(config.check.tolerances);
   json["checks"] = json_of(fit.findings);
   json["stages"] = stages_of(fit.fit);
@@ -275,7 +288,7 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   return json.dump(2) + "\n";
 }
 
-StoredFindings read_findings(const std::filesystem::path& run) {
+Json read_fit_summary(const std::filesystem::path& run) {
   const std::filesystem::path path = run / "summary.json";
   std::error_code ignored;
   if (!std::filesystem::is_directory(run, ignored))
@@ -283,9 +296,31 @@ StoredFindings read_findings(const std::filesystem::path& run) {
                                  std::filesystem::exists(run, ignored) ? "is a file" : "there is no such folder"));
   if (!std::filesystem::exists(path, ignored))
     throw InputError(fmt::format("{}: no summary.json there; expected the folder of a 'hone fit'", run.string()));
-  const Json json = parse_json(read_file(path));
+  Json json = parse_json(read_file(path));
   if (!json.is_object())
     throw InputError(fmt::format("{}: not a JSON object; expected the summary of a 'hone fit'", path.string()));
+  return json;
+}
+
+Judgement stored_judgement(const Json& summary) {
+  const auto texts = [&](const char* key) {
+    std::vector<std::string> result;
+    if (const auto list = summary.find(key); list != summary.end() && list->is_array())
+      for (const Json& text : *list)
+        if (text.is_string()) result.push_back(text);
+    return result;
+  };
+  const auto verdict = summary.find("verdict");
+  Judgement judgement{Verdict::trust_neither, texts("reasons"), texts("notes")};
+  for (const Verdict known : {Verdict::use_q, Verdict::use_refined})
+    if (verdict != summary.end() && *verdict == name_of(known)) judgement.verdict = known;
+  return judgement;
+}
+
+StoredFindings read_findings(const std::filesystem::path& run) { return findings_in(read_fit_summary(run), run); }
+
+StoredFindings findings_in(const Json& json, const std::filesystem::path& run) {
+  const std::filesystem::path path = run / "summary.json";
   try {
     const Json& t = json.at("tolerances");
     StoredFindings stored{findings_of(json.at("checks")), {t.at("mean"), t.at("sd"), t.at("vcd")}};

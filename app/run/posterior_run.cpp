@@ -104,6 +104,13 @@ DrawTable table_of(const std::vector<std::string>& names, const Matrix<double>& 
   return table;
 }
 
+FitGroups groups_of(const Posterior& posterior, const PosteriorRunConfig& config) {
+  std::vector<std::string> data;
+  if (!config.data.empty())
+    for (const DataArray& array : read_data_arrays(config.data)) data.push_back(array.name);
+  return fit_groups(posterior.names(), data, config.model);
+}
+
 }  // namespace
 
 KeptDraws kept_draws(const CheckedFit& fit, int most) {
@@ -186,15 +193,19 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, Stan
 
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config) {
   const KeptDraws kept = kept_draws(fit, config.check.draws);
+  FitGroups groups = groups_of(posterior, config);
+  DrawTable draws = table_of(posterior.names(), fit.natural_refined, fit, kept);
+  for (const int column : kept.cols) draws.moves.push_back(fit.refined.states.moves[static_cast<std::size_t>(column)]);
   return {.config = config_toml(config),
           .q = q_json(fit.fit.q, posterior),
-          .summary = fit_summary_json(fit, config),
+          .summary = fit_summary_json(fit, config, groups),
           .draws_q = {posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0},
-          .draws = table_of(posterior.names(), fit.natural_refined, fit, kept),
+          .draws = std::move(draws),
           .draws_unconstrained = table_of(posterior.coordinate_names(), unconstrained(fit), fit, kept),
           .verdict = name_of(fit.judgement.verdict),
           .steps = fit.refined.steps,
-          .chains = kept.chains};
+          .chains = kept.chains,
+          .groups = std::move(groups)};
 }
 
 void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files) {
@@ -204,7 +215,8 @@ void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files
   write_stan_csv(folder.path() / "draws_q.csv", files.draws_q, {"independent draws of q", verdict});
   write_stan_csv(
       folder.path() / "draws.csv", files.draws,
-      {fmt::format("states of {} chains up to step {}, chain after chain", files.chains, files.steps), verdict});
+      {fmt::format("refined draws: states of {} chains up to step {}, chain after chain", files.chains, files.steps),
+       verdict});
   write_stan_csv(folder.path() / "draws_unconstrained.csv", files.draws_unconstrained,
                  {"the refined draws over the unconstrained coordinates", verdict});
   folder.write("summary.json", files.summary);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/run/draws.hpp"
+#include "app/run/json.hpp"
 #include "app/run/methods.hpp"
 #include "app/run/run_folder.hpp"
 #include "app/run/settings.hpp"
@@ -41,7 +42,13 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, Stan
 std::string family_name(QKind kind);  // "gaussian-full", …
 
 // summary.json of a fit.
-std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config);
+std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config, const FitGroups& groups);
+
+// summary.json of a folder, read. Throws InputError where there is none of a fit.
+Json read_fit_summary(const std::filesystem::path& run);
+
+// The judgement in it.
+Judgement stored_judgement(const Json& summary);
 
 // What the folder of a fit holds.
 struct PosteriorRunFiles {
@@ -50,6 +57,7 @@ struct PosteriorRunFiles {
   std::string verdict;                            // its name
   int steps = 0;                                  // of the refinement
   int chains = 1;                                 // of draws: chain after chain, all of one length
+  FitGroups groups;                               // what variables are to ArviZ
 };
 
 // Which of the refined states are written: at most `most`, of as many chains as leave each at least four of them.
@@ -79,6 +87,7 @@ struct StoredFindings {
   Tolerances tolerances;  // of the fit
 };
 StoredFindings read_findings(const std::filesystem::path& run);
+StoredFindings findings_in(const Json& summary, const std::filesystem::path& run);
 
 // {"verdict", "reasons", "notes", "checks"}
 std::string judgement_json(const Judgement& judgement, const Findings& findings, const Tolerances& tolerances);

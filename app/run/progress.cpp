@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/run/terminal.hpp"
+
 namespace hone {
 namespace {
 
@@ -60,7 +62,7 @@ void Progress::update(std::int64_t done, const std::string& note) {
   const bool due = style_ == ProgressStyle::live ? now - shown_at_ > 0.1 : fifth > shown_fifth_ || now - shown_at_ > 30;
   if (!due && done != total_) return;
   if (style_ == ProgressStyle::live) {
-    fmt::print(out_, "\r\x1b[K{}", line(done, note));
+    fmt::print(out_, "\r\x1b[K{}", cut_to(line(done, note), terminal_width(out_) - 1));
     line_open_ = true;
   } else {
     fmt::print(out_, "{}\n", line(done, note));
@@ -68,6 +70,11 @@ void Progress::update(std::int64_t done, const std::string& note) {
   std::fflush(out_);
   shown_at_ = now;
   shown_fifth_ = fifth;
+}
+
+void Progress::finish(std::int64_t done) {
+  total_ = std::max<std::int64_t>(1, done);
+  update(total_, "");
 }
 
 void Progress::remark(const std::string& text) {

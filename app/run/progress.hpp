@@ -34,6 +34,9 @@ class Progress {
   // Cheap enough for every report interval. Shows at most ten lines per second, and always the last one.
   void update(std::int64_t done, const std::string& note);
 
+  // The work has ended before its limit: shows `done` as all there was to do.
+  void finish(std::int64_t done);
+
   // A line of its own, such as what is done after the last unit.
   void remark(const std::string& text);
 

@@ -103,7 +103,7 @@ void RowFile::close() {
 
 PictureFile::PictureFile(fs::path path, ImageShape shape, int count) : path_(std::move(path)), shape_(shape) {
   constexpr int most = 10'000;
-  if (shape.rows < 2 || shape.cols < 2)
+  if (!shape.drawable())
     throw InputError(
         fmt::format("--out: {}: the data are no images; expected a name that ends in .npy or .csv", path_.string()));
   if (count > most)

@@ -104,4 +104,20 @@ void CsvFile::row(const std::string& cells) {
 
 void CsvFile::sync() { sync_file(path_); }
 
+std::vector<fs::path> seed_folders(const fs::path& folder) {
+  std::vector<std::pair<unsigned long long, fs::path>> found;
+  std::error_code none;
+  if (fs::exists(folder / "config.toml", none)) return {};
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    unsigned long long seed = 0;
+    if (std::sscanf(entry.path().filename().c_str(), "seed-%llu", &seed) == 1 &&
+        fs::exists(entry.path() / "config.toml", none))
+      found.emplace_back(seed, entry.path());
+  }
+  std::ranges::sort(found);
+  std::vector<fs::path> folders;
+  for (auto& [seed, path] : found) folders.push_back(std::move(path));
+  return folders;
+}
+
 }  // namespace hone

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "hone/base/file.hpp"
 
@@ -48,6 +49,9 @@ class FolderLock {
 
 // parent/name, or parent/name-2, parent/name-3 … : the first that does not exist.
 std::filesystem::path free_folder(const std::filesystem::path& parent, const std::string& name);
+
+// The run folders of hone train --seeds in a folder, seed-N, by N; none if the folder is a run itself.
+std::vector<std::filesystem::path> seed_folders(const std::filesystem::path& folder);
 
 // A CSV file that is flushed row by row.
 class CsvFile {

@@ -139,17 +139,6 @@ std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string
   return result;
 }
 
-// Every draw's values on the natural scale (names, n); NaN where the model refuses.
-Matrix<double> natural_of(const Posterior& posterior, MatrixView<const double> z) {
-  Matrix<double> result(static_cast<int>(posterior.names().size()), z.cols());
-  for (int i = 0; i < z.cols(); ++i) try {
-      posterior.constrain(z.column(i), result.column(i));
-    } catch (const Error&) {
-      std::ranges::fill(result.column(i), std::nan(""));
-    }
-  return result;
-}
-
 std::vector<OpinionRow> rows_of(const std::vector<std::string>& names, MatrixView<const double> given,
                                 MatrixView<const double> refined) {
   std::vector<OpinionRow> rows;
@@ -177,29 +166,6 @@ Tolerances beyond_chance(const Tolerances& tolerances, MatrixView<const double> 
   }
   return {tolerances.mean + 2 * std::sqrt(2.0 / n), tolerances.sd + 2 * std::sqrt(2 * (kurtosis - 1) / (4 * n)),
           tolerances.vcd};
-}
-
-// The words of `judge` are about q; here the draws stand in its place.
-Judgement about_draws(Judgement judgement, const Findings& f) {
-  const auto replace = [](std::string& text, std::string_view from, std::string_view to) {
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-      text.replace(at, from.size(), to);
-  };
-  for (std::string& reason : judgement.reasons) replace(reason, "q's ", "the draws' ");
-  if (judgement.verdict == Verdict::use_q)
-    judgement.reasons = {
-        "the draws agree with the refined ones within the tolerances and chance, in means, sds and every direction"};
-  judgement.notes = {"all of this holds in the region that the draws reach: a mode that none is near goes unnoticed"};
-  if (f.q.p_value < 0.01)
-    judgement.notes.push_back(
-        fmt::format("the draws differ from the posterior beyond chance (p = {:.3g})", f.q.p_value));
-  if (!std::isnan(f.q.k_hat))
-    judgement.notes.push_back(fmt::format("k-hat {:.2f}: importance weights of the draws are {}", f.q.k_hat,
-                                          f.q.k_hat < 0.7 ? "of use" : "of no use"));
-  if (f.capped)
-    judgement.notes.push_back(
-        "the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
-  return judgement;
 }
 
 Matrix<double> thinned(const Matrix<double>& z, std::vector<double>& log_q) {
@@ -296,7 +262,7 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   Findings& f = result.findings;
   f.dimension = z.rows();
   f.starts = 8;
-  f.coordinate_names = f.chain_names = posterior.coordinate_names();
+  f.coordinate_names = f.chain_names = coordinate_words(posterior, z);
   f.chains = r.checks;
   f.capped = r.capped;
   f.steps = r.steps;
@@ -304,12 +270,12 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   const std::vector<double> same(r.log_p0.size());
   f.q = check_q(r, family, whitening, smooth_weights(same), config.fit.seed, config.fit.threads);
   f.q.k_hat = k_hat_of(log_p, log_q);
-  result.judgement = about_draws(judge(f, beyond_chance(config.tolerances, r.zt)), f);
+  result.judgement = judge(f, beyond_chance(config.tolerances, r.zt), Subject::draws);
   result.z = Matrix<double>(z.rows(), r.zt.cols());
   for (int i = 0; i < r.zt.cols(); ++i) whitening.to_z(r.zt.column(i), result.z.column(i));
   result.log_p = r.log_pt;
-  result.natural = natural_of(posterior, result.z);
-  result.rows = rows_of(posterior.names(), natural_of(posterior, z), result.natural);
+  result.natural = natural_values(posterior, result.z);
+  result.rows = rows_of(posterior.names(), natural_values(posterior, z), result.natural);
   result.outside = r.dropped_draws;
   result.gradients = limited.count();
   return result;

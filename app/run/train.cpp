@@ -14,6 +14,7 @@
 #include "hone/base/file.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/engine/lead.hpp"
+#include "hone/latent/likelihoods.hpp"
 
 namespace hone {
 namespace {
@@ -22,19 +23,36 @@ namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // training time between checks of the clock and of `stop`
 
+std::string words_of(const LikelihoodFacts& facts) {
+  return fmt::format("a {}{} likelihood", static_cast<char>(facts.name.front() + 'A' - 'a'), facts.name.substr(1));
+}
+
+// What a likelihood does to data, for the user.
+std::string scaling_of(const ModelConfig& model) {
+  const std::string who = model.kind == ModelKind::gaussian_mf
+                              ? "gaussian-mf"
+                              : fmt::format("the likelihood {}", facts_of(model.density()).name);
+  return who + " subtracts the mean of the training data; the checkpoint keeps it (data.mean). " +
+         (model.density() == Density::gaussian
+              ? "Its variance is 0.01 in the units of the data, which are not scaled"
+              : "Data are not scaled; standard deviations begin near 0.7 and stay above 0.01");
+}
+
 // Refuses numbers beyond what float32 and the likelihood can make sense of.
 void check_scale(const ModelConfig& model, const DataSet& data) {
-  if (model.density() == Density::bernoulli) return;
-  const bool counts = model.density() == Density::poisson;
+  const LikelihoodFacts facts = facts_of(model.density());
+  if (facts.bits) return;
+  const bool counts = facts.counts;
   const double most = counts ? 16777216 : 1e6;  // float32 tells whole numbers apart up to 2^24
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {
     data.expand(std::span<const int>(&n, 1), column.view());
     for (int i = 0; i < data.dimension(); ++i)
       if (std::abs(column(i, 0)) > most)
-        throw DataError(fmt::format(
-            "{} needs numbers up to {} in size, divide them: datum {} has the value {} at position {}",
-            counts ? "a Poisson likelihood" : "a Gaussian likelihood with variance 0.01", most, n, column(i, 0), i));
+        throw DataError(
+            fmt::format("{} needs numbers up to {} in size, divide them: datum {} has the value {} at position {}",
+                        facts.fused && !counts ? "a Gaussian likelihood with variance 0.01" : words_of(facts), most, n,
+                        column(i, 0), i));
   }
 }
 
@@ -107,14 +125,19 @@ class Training {
     if (options.lead)
       say(fmt::format("ranks: {} share the work, with {} thread{} each", options.lead->ranks(), *config_.threads,
                       *config_.threads == 1 ? "" : "s"));
-    if (config_.train.model.kind == ModelKind::gaussian_mf)
-      say("gaussian-mf subtracts the mean of the training data; the checkpoint keeps it (data.mean)");
+    if (facts_of(config_.train.model.density()).centred) say(scaling_of(config_.train.model));
     if (data_->test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
       say("there are no test data, so no test log-likelihood during training (test.every)");
+    if (data_->validation.size() == 0 && *config_.validation.every > 0)
+      throw KeyError(
+          config_.validation.patience > 0 ? "early_stopping" : "validation.every",
+          "there are no validation data; name them by validation.data, or hold some out by validation.split");
     for (const SeedRun& run : runs_) {
       TrainRunConfig own = config_;
       own.train.seed = run.seed;
       records_.emplace_back(own, *data_, run.folder, options);
+      if (!options.tensorboard.empty())
+        records_.back().log_to(runs_.size() > 1 ? options.tensorboard / run.folder.filename() : options.tensorboard);
     }
     failure_.resize(runs_.size());
     choose_squad();
@@ -179,7 +202,7 @@ class Training {
     if (runs_.size() > 1) say(fmt::format("{}: {}", runs_[run].folder.string(), failure_[run]));
   }
 
-  bool under_way(std::size_t run) const { return failure_[run].empty() && !records_[run].finished(); }
+  bool under_way(std::size_t run) const { return failure_[run].empty() && !records_[run].done(); }
 
   void choose_squad() {
     squad_.clear();
@@ -245,7 +268,7 @@ class Training {
   void change_squad() {
     for (const std::size_t i : squad_)
       guarded(i, [&] {
-        if (records_[i].finished())
+        if (records_[i].done())
           records_[i].close(state_of(i));
         else if (auto state = state_of(i))
           records_[i].hold(std::move(*state));
@@ -260,31 +283,48 @@ class Training {
     }
   }
 
-  // Evaluates test data if that is due, as `hone eval` does: with an engine of its own, so that training is not
-  // affected. If it is stopped, it is due again when the run resumes; after the last iteration it is not stopped.
+  // Evaluates validation and test data if that is due, as `hone eval` does: with an engine of its own, so that training
+  // is not affected. If it is stopped, it is due again when the run resumes; after the last iteration it is not
+  // stopped.
   void test(std::size_t run) {
-    const TrainRecord& record = records_[run];
+    TrainRecord& record = records_[run];
+    if (record.validation_due()) {
+      const EvaluationConfig wanted = validation_evaluation(config_, data_->validation);
+      if (const auto found = evaluated(run, data_->validation, wanted, "validation"))
+        record.validated(*found, *state_of(run));
+    }
     if (!record.test_due()) return;
+    if (const auto found = evaluated(run, data_->test, test_evaluation(config_, data_->test), "test"))
+      record.test(*found);
+  }
+
+  // Nothing if it was stopped or failed.
+  std::optional<EvaluationSummary> evaluated(std::size_t run, const DataSet& data, const EvaluationConfig& wanted,
+                                             const std::string& name) {
+    const TrainRecord& record = records_[run];
     const auto watch = [&](int) {
-      if (options_.watch) options_.watch(iterations_made(), count_of_all(), "evaluating test data");
+      if (options_.watch) options_.watch(iterations_made(), count_of_all(), "evaluating " + name + " data");
       if (stopped() && !record.finished()) throw Stopped();
     };
     try {
       const auto engine = engine_of(config_, *data_, {record.seed()}, options_.lead);
       engine->restore(*state_of(run));
-      records_[run].test(summarize(engine->evaluate(data_->test, test_evaluation(config_, data_->test), watch)));
+      return summarize(engine->evaluate(data, wanted, watch));
     } catch (const Stopped&) {
     } catch (const Error& error) {  // no reason to end the training
-      say(fmt::format("{}: test data could not be evaluated at iteration {}: {}", runs_[run].folder.string(),
+      say(fmt::format("{}: {} data could not be evaluated at iteration {}: {}", runs_[run].folder.string(), name,
                       record.iteration(), error.what()));
     }
+    return {};
   }
 
   void train_squad(Progress& progress) {
     const auto sound = [&](std::size_t i) { return failure_[i].empty(); };
     if (engine_->iteration() < goal_)
       for (const std::size_t i : squad_) guarded(i, [&] { test(i); });  // a stop may have left this undone
-    while (std::ranges::any_of(squad_, sound) && engine_->iteration() < goal_ && !stopped()) {
+    const auto done = [&](std::size_t i) { return sound(i) && records_[i].done(); };
+    while (std::ranges::any_of(squad_, sound) && std::ranges::none_of(squad_, done) && engine_->iteration() < goal_ &&
+           !stopped()) {
       advance();
       progress.update(iterations_made(), note());
       if (options_.watch) options_.watch(iterations_made(), count_of_all(), note());
@@ -303,7 +343,8 @@ class Training {
   void advance() {
     const std::uint32_t now = engine_->iteration();
     std::uint32_t count = std::min(stretch_, goal_ - now);
-    for (const std::uint32_t every : {config_.report_every, config_.checkpoint_every, config_.test.every})
+    for (const std::uint32_t every :
+         {config_.report_every, config_.checkpoint_every, config_.test.every, *config_.validation.every})
       if (every > 0) count = std::min(count, every - now % every);
     std::vector<TrainMetrics> metrics;
     for (const std::size_t i : squad_) metrics.push_back(records_[i].interval());
@@ -391,7 +432,8 @@ TrainSummary train(const TrainRunConfig& config, const fs::path& folder, const T
 }
 
 std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads,
-                                         const std::function<void(const std::string&)>& say, Lead* lead) {
+                                         const std::function<void(const std::string&)>& say, Lead* lead,
+                                         WhichModel which) {
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
   const Json summary = fs::exists(folder / "summary.json") ? parse_json(read_file(folder / "summary.json")) : Json();
@@ -401,13 +443,12 @@ std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path&
           fmt::format("{}: this is a folder of hone {}; expected one of hone train", folder.string(), command));
   auto model = std::make_unique<TrainedModel>();
   model->config = read_train_config(folder / "config.toml", threads);
-  const auto found = find_checkpoint(folder, say);
-  if (!found) throw InputError(fmt::format("{}: the run has no checkpoint", folder.string()));
+  const FoundCheckpoint found = checkpoint_of(folder, which, say);
   model->data = load_run_data(model->config, data_dir);
-  check_identity(found->path, found->checkpoint.identity, identity_of(model->config, model->data.train));
+  check_identity(found.path, found.checkpoint.identity, identity_of(model->config, model->data.train));
   if (lead) model->config.engine = EngineKind::cpu;
   model->engine = engine_of(model->config, model->data, {model->config.train.seed}, lead);
-  model->engine->restore(found->checkpoint.state);
+  model->engine->restore(found.checkpoint.state);
   return model;
 }
 

@@ -11,6 +11,7 @@
 
 #include "app/run/checkpoint.hpp"
 #include "app/run/progress.hpp"
+#include "app/run/test_curve.hpp"
 #include "app/run/train_config.hpp"
 #include "app/run/train_health.hpp"
 #include "hone/base/statistics.hpp"
@@ -30,6 +31,7 @@ struct TrainOptions {
   std::function<void(const std::string&)> say = {};   // receives remarks for the user
   std::function<void(const std::string&)> warn = {};  // what the user must know, also if quiet; none: say
   ProgressStyle progress = ProgressStyle::quiet;
+  std::filesystem::path tensorboard = {};       // a folder for event files; empty: none. Several runs: one folder each
   Lead* lead = nullptr;                         // of the ranks that share the work; none: this process is alone
   std::shared_ptr<const DataSplits> data = {};  // in memory; none: what the configuration names
   // Told of iterations made and asked for, and the figures of now, about ten times per second.
@@ -38,16 +40,18 @@ struct TrainOptions {
 
 // The contents of a training run's summary.json.
 struct TrainSummary {
-  std::string model, data, binarization, objective, kernel, precision, engine;
+  std::string model, likelihood, data, binarization, objective, kernel, precision, engine;
   double alpha = 1;
   int latent = 0, steps = 0, leapfrog = 0, batch = 0, threads = 1;
   std::uint64_t seed = 0;
-  std::uint32_t iterations = 0;  // made
-  bool finished = false;         // made as many as the configuration asks for
-  double seconds = 0;            // of training, summed over all stretches of a resumed run
-  double us_per_iteration = 0;   // mean over all iterations; NaN if there are none
-  int runs_side_by_side = 1;     // runs that trained together in the last stretch and share its time
-  Estimate elbo, vcd;            // over the last report interval; vcd is NaN if nothing is refined
+  std::uint32_t iterations = 0;   // made
+  bool finished = false;          // made as many as the configuration asks for, or stopped early
+  bool stopped_early = false;     // because validation data said so
+  std::optional<BestSoFar> best;  // by validation data
+  double seconds = 0;             // of training, summed over all stretches of a resumed run
+  double us_per_iteration = 0;    // mean over all iterations; NaN if there are none
+  int runs_side_by_side = 1;      // runs that trained together in the last stretch and share its time
+  Estimate elbo, vcd;             // over the last report interval; vcd is NaN if nothing is refined
   double acceptance = 0, step_size = 0;
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
   int training_data = 0;           // their number
@@ -96,6 +100,6 @@ struct TrainedModel {
 // no run or no good checkpoint.
 std::unique_ptr<TrainedModel> load_model(const std::filesystem::path& folder, const std::filesystem::path& data_dir,
                                          int threads, const std::function<void(const std::string&)>& say,
-                                         Lead* lead = nullptr);
+                                         Lead* lead = nullptr, WhichModel which = WhichModel::newest);
 
 }  // namespace hone

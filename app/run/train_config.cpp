@@ -7,19 +7,31 @@
 #include "app/run/method_settings.hpp"
 #include "hone/base/ranks.hpp"
 #include "hone/engine/engines.hpp"
+#include "hone/latent/likelihoods.hpp"
 
 namespace hone {
 namespace {
 
 const Choices<ModelKind> models = {{"vae", ModelKind::vae},
+                                   {"mf", ModelKind::mf},
                                    {"logistic-mf", ModelKind::logistic_mf},
                                    {"gaussian-mf", ModelKind::gaussian_mf},
                                    {"poisson-mf", ModelKind::poisson_mf}};
 
+Choices<std::optional<Density>> likelihoods() {
+  Choices<std::optional<Density>> choices = {{"auto", std::nullopt}};
+  Likelihoods::visit([&](auto each) { choices.emplace_back(each.facts.name, each.density); });
+  return choices;
+}
+
 void add_model_settings(Settings& s, TrainRunConfig& config) {
-  s.add("model", config.train.model.kind, models, "the latent-variable model");
-  s.add("data", config.data,
-        "a known data set (see 'hone data list'), or the path of a file or of a folder of PNG images",
+  s.add("model", config.train.model.kind, models,
+        "the latent-variable model: vae, or mf for matrix factorization; the others are mf with that likelihood");
+  s.add("likelihood", config.likelihood, likelihoods(),
+        "p(x | z); auto: the one in the model's name, otherwise bernoulli");
+  s.add("categories", config.categories, Bounds::between(2, 1e5),
+        "categorical likelihood: how many neighbouring values make a group, of which one is 1", "none");
+  s.add("data", config.data, "a known data set (see 'hone data list'), or the path of a file or of a folder of images",
         "what to train on");
   s.add("binarization", config.binarization,
         {{"auto", Binarization::automatic},
@@ -29,10 +41,15 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
         "how grey levels become bits; auto: as is usual for the data set");
   s.add("data_seed", config.data_seed, Bounds::between(0, 1e18),
         "seed of stochastic binarization, of synthetic data and of split");
-  s.add("shape", config.shape, Bounds::between(1, 1e5), "rows and columns of a datum in a file, if it is an image",
-        "as the file says");
+  s.add("shape", config.shape, Bounds::between(1, 1e5),
+        "rows and columns of a datum in a file, if it is an image; [rows, columns, 3] for colour", "as the file says");
   s.add("split", config.split, Bounds{.low = 0, .high = 1, .open_high = true},
         "share of a file's data that is held out as test data, chosen at random by data_seed");
+  s.add("missing", config.train.model.missing, {{"refuse", Missing::refused}, {"ignore", Missing::ignored}},
+        "what a missing value of a file is (NaN, an empty cell): an error, or left out of the likelihood");
+  s.add("labels", config.labels,
+        "the path of a file, the name of a column of the .csv file, or own: those of a known data set",
+        "what each datum is called: colours of the latent plot; training does not use them");
   s.add("latent", config.latent, Bounds::between(1, 1e5), "dimension of z", "10 for vae, else 50");
   s.add("hidden", config.hidden, Bounds::between(1, 1e5), "hidden layers of the decoder",
         "[200, 200] for vae, else []");
@@ -74,6 +91,32 @@ void check_used(const ObjectiveConfig& objective) {
     throw KeyError("score_bound", "estimator large-t has no score at z0 to bound; leave it out");
 }
 
+void add_validation_settings(Settings& s, TrainRunConfig& config) {
+  ValidationConfig& validation = config.validation;
+  s.add("validation.data", validation.data, "the path of a file, or own: the validation part of the data set",
+        "the validation data");
+  s.add("validation.split", validation.split, Bounds{.low = 0, .high = 1, .open_high = true},
+        "share of a file's training data that is held out as validation data, chosen at random by data_seed");
+  s.add("validation.every", validation.every, Bounds::between(0, 1e9),
+        "iterations from one evaluation of validation data to the next; best.safetensors keeps the best model; 0: none",
+        "test.every with early_stopping, else 0");
+  s.add("validation.points", validation.points, Bounds::between(1, 1e9),
+        "how many validation data are evaluated there, from the first on");
+  s.add("validation.samples", validation.samples, Bounds::between(2, 1e9),
+        "importance samples per proposal; there are three");
+  s.add("early_stopping", validation.patience, Bounds::between(0, 1e6),
+        "training stops after this many evaluations of validation data without a new best; 0: never");
+}
+
+void check_used(const ValidationConfig& config) {
+  const ValidationConfig usual;
+  if (*config.every > 0) return;
+  if (config.patience > 0) throw KeyError("early_stopping", "needs evaluations, and validation.every is 0");
+  const bool points = config.points != usual.points;
+  if (points || config.samples != usual.samples)
+    throw KeyError(points ? "validation.points" : "validation.samples", "does nothing where validation.every is 0");
+}
+
 void add_running_settings(Settings& s, TrainRunConfig& config) {
   s.add("report_every", config.report_every, Bounds::between(1, 1e9), "iterations that a row of metrics.csv averages");
   s.add("checkpoint.every", config.checkpoint_every, Bounds::between(0, 1e9),
@@ -111,6 +154,23 @@ std::optional<std::string> absolute_data_path(const std::string& name) {
   return fs::absolute(file).string() + (npz == std::string::npos ? "" : name.substr(npz + 4));
 }
 
+std::vector<std::string*> data_paths(TrainRunConfig& config) {
+  return {&config.data, &config.test.data, &config.validation.data, &config.labels};
+}
+
+void resolve_likelihood(TrainRunConfig& config) {
+  ModelConfig& model = config.train.model;
+  if (model.kind == ModelKind::vae || model.kind == ModelKind::mf)
+    model.likelihood = config.likelihood.value_or(Density::bernoulli);
+  else
+    model.likelihood = model.density();
+  if (config.likelihood.value_or(model.likelihood) != model.likelihood)
+    throw KeyError("likelihood", fmt::format("the model's name says {}; for another likelihood the model is mf",
+                                             facts_of(model.likelihood).name));
+  config.likelihood = model.likelihood;
+  model.categories = config.categories.value_or(0);
+}
+
 }  // namespace
 
 TrainRunConfig paper_run_config() {
@@ -121,7 +181,7 @@ TrainRunConfig paper_run_config() {
 }
 
 void relative_to(const std::filesystem::path& folder, TrainRunConfig& config) {
-  for (std::string* path : {&config.data, &config.test.data}) {
+  for (std::string* path : data_paths(config)) {
     if (!is_data_path(*path) || std::filesystem::path(*path).is_absolute()) continue;
     if (const auto there = absolute_data_path((folder / *path).string())) *path = *there;
   }
@@ -163,6 +223,7 @@ Settings train_settings(TrainRunConfig& config) {
         "hmc, accepted exactly (needs AVX512-BF16)");
   add_schedule_settings(s, config);
   add_seed_setting(s, train.seed);
+  add_validation_settings(s, config);
   add_running_settings(s, config);
   return s;
 }
@@ -170,7 +231,8 @@ Settings train_settings(TrainRunConfig& config) {
 void resolve(TrainRunConfig& config) {
   TrainConfig& train = config.train;
   const bool vae = train.model.kind == ModelKind::vae;
-  for (std::string* path : {&config.data, &config.test.data})
+  resolve_likelihood(config);
+  for (std::string* path : data_paths(config))
     if (is_data_path(*path)) *path = absolute_data_path(*path).value_or(*path);
   if (!config.latent) config.latent = vae ? 10 : 50;
   if (!config.hidden) config.hidden = vae ? std::vector{200, 200} : std::vector<int>{};
@@ -184,7 +246,9 @@ void resolve(TrainRunConfig& config) {
   train.refine.acceptance = *config.acceptance;
   check_used(config.objective, config.kernel);
   check_used(config.objective);
+  if (!config.validation.every) config.validation.every = config.validation.patience > 0 ? config.test.every : 0;
   check_used(config.test);
+  check_used(config.validation);
   train.objective = make_objective(config.objective);
   train.baseline_decay = config.objective.baseline_decay;
   train.kernel = make_kernel(config.kernel);
@@ -209,6 +273,10 @@ EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& te
   return {.samples = config.test.samples, .points = std::min(config.test.points, test.size())};
 }
 
+EvaluationConfig validation_evaluation(const TrainRunConfig& config, const DataSet& validation) {
+  return {.samples = config.validation.samples, .points = std::min(config.validation.points, validation.size())};
+}
+
 DataRequest data_request(const TrainRunConfig& config, const std::filesystem::path& data_dir) {
   return {.name = config.data,
           .binarization = config.binarization,
@@ -216,22 +284,43 @@ DataRequest data_request(const TrainRunConfig& config, const std::filesystem::pa
           .data_dir = data_dir,
           .shape = config.shape.value_or(std::vector<int>()),
           .split = config.split,
-          .test = config.test.data == "own" ? "" : config.test.data};
+          .test = config.test.data == "own" ? "" : config.test.data,
+          .validation_split = config.validation.split,
+          .validation = config.validation.data == "own" ? "" : config.validation.data,
+          .missing = config.train.model.missing,
+          .labels = config.labels == "own" ? "" : config.labels};
 }
 
-std::map<std::string, std::string> identity_of_earlier_versions() {
-  const auto paper = identity_of(paper_run_config());
+std::map<std::string, std::string> identity_of_earlier_versions(const std::map<std::string, std::string>& stored) {
+  TrainRunConfig config = paper_run_config();
+  for (const auto& [name, kind] : models)
+    if (stored.contains("model") && stored.at("model") == '"' + name + '"') config.train.model.kind = kind;
+  config.likelihood = config.train.model.density();
+  const auto paper = identity_of(config);
   std::map<std::string, std::string> identity;
-  for (const char* key :
-       {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup", "shape", "split"})
+  for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup",
+                          "shape", "split", "missing", "validation.split", "likelihood", "categories"})
     identity.emplace(key, paper.at(key));
   return identity;
 }
 
 std::map<std::string, std::string> identity_of(const TrainRunConfig& given) {
-  static const std::set<std::string> free = {"iterations", "report_every", "checkpoint.every", "checkpoint.minutes",
-                                             "test.every", "test.points",  "test.samples",     "test.data",
-                                             "engine",     "threads"};
+  static const std::set<std::string> free = {"iterations",
+                                             "report_every",
+                                             "checkpoint.every",
+                                             "checkpoint.minutes",
+                                             "test.every",
+                                             "test.points",
+                                             "test.samples",
+                                             "test.data",
+                                             "validation.every",
+                                             "validation.points",
+                                             "validation.samples",
+                                             "validation.data",
+                                             "early_stopping",
+                                             "labels",
+                                             "engine",
+                                             "threads"};
   TrainRunConfig config = given;
   std::map<std::string, std::string> identity;
   const Settings settings = train_settings(config);

@@ -1,6 +1,7 @@
 #include "app/run/train_pictures.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/data/picture.hpp"
 #include "app/run/json.hpp"
@@ -23,6 +24,12 @@ std::pair<std::string, const DataSet*> shown_split(const DataSplits& data) {
   return {"train", &data.train};
 }
 
+// Missing values are drawn grey.
+void fill_missing(Matrix<double>& columns) {
+  for (double& x : columns.view().flat())
+    if (std::isnan(x)) x = 0.5;
+}
+
 bool between_0_and_1(const Matrix<double>& columns) {
   return std::ranges::all_of(columns.view().flat(), [](double x) { return x >= 0 && x <= 1; });
 }
@@ -33,9 +40,10 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
                     const TrainState& state) {
   const auto [name, split] = shown_split(data);
   const ImageShape shape = split->shape();
-  if (shape.rows < 2 || shape.cols < 2) return;
+  if (!shape.drawable()) return;
   const int count = std::min(images, split->size());
-  const Reconstructions made = reconstruct(config.train, state, data.train, *split, count);
+  Reconstructions made = reconstruct(config.train, state, data.train, *split, count);
+  fill_missing(made.data);
   if (!between_0_and_1(made.data)) return;
   const std::filesystem::path figures = folder.figures();
   write_row(figures / "images_data.png", made.data, shape);
@@ -46,6 +54,7 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
                      {"count", count},
                      {"rows", shape.rows},
                      {"cols", shape.cols},
+                     {"channels", shape.channels},
                      {"steps", config.train.refine.steps},
                      {"acceptance", made.acceptance},
                      {"iteration", state.iteration}};

@@ -6,9 +6,11 @@
 
 #include "app/data/fingerprint.hpp"
 #include "app/run/json.hpp"
+#include "app/run/latent_plot.hpp"
 #include "app/run/test_curve.hpp"
 #include "app/run/train_pictures.hpp"
 #include "hone/base/error.hpp"
+#include "hone/latent/likelihoods.hpp"
 #include "hone/latent/model.hpp"
 
 namespace hone {
@@ -21,7 +23,7 @@ std::map<std::string, std::string> identity_of(const TrainRunConfig& config, con
 }
 
 DataFacts facts_of(const TrainRunConfig& config, const DataSplits& data) {
-  const bool centred = config.train.model.density() == Density::gaussian;
+  const bool centred = facts_of(config.train.model.density()).centred;
   return {.shape = data.train.shape(),
           .mean = centred ? mean_of(data.train) : std::vector<double>(),
           .threshold = data.threshold};
@@ -70,6 +72,7 @@ void TrainRecord::restore() {
   checkpoint_ = found->checkpoint;
   if (!checkpoint_.data) checkpoint_.data = facts_of(config_, data_);
   started_at_ = saved_at_ = made;
+  look_at_validation();
   damaged_ = found->path.filename() == previous_checkpoint_name;
   good_ = fmt::format("{}, iteration {}", found->path.string(), saved_at_);
   say(fmt::format("continuing from {}", good_));
@@ -94,6 +97,17 @@ void TrainRecord::open() {
   clock_.emplace(path_ / "clock.csv", started_at_);
   side_by_side_ = clock_->runs();
   cut_test_rows(path_, started_at_);
+  if (!tensorboard_.empty()) events_.emplace(tensorboard_, started_at_);
+}
+
+void TrainRecord::look_at_validation() {
+  if (data_.validation.size() == 0 || *config_.validation.every == 0) return;
+  const EvaluationConfig wanted = validation_evaluation(config_, data_.validation);
+  best_ = best_so_far(path_, iteration(), *wanted.points, wanted.samples);
+}
+
+bool TrainRecord::stopped_early() const {
+  return config_.validation.patience > 0 && best_ && best_->since >= config_.validation.patience;
 }
 
 void TrainRecord::advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side) {
@@ -106,6 +120,13 @@ void TrainRecord::advance(std::uint32_t iteration, double step_size, double seco
 void TrainRecord::report() {
   RunCounters& c = counters();
   metrics_->row(iteration(), seconds(), c.interval, checkpoint_.state.step_size);
+  if (events_) {
+    events_->scalar("train/elbo", iteration(), c.interval.elbo.mean());
+    if (c.interval.vcd.count() > 0) events_->scalar("train/vcd", iteration(), c.interval.vcd.mean());
+    if (c.interval.acceptance.count() > 0)
+      events_->scalar("train/acceptance", iteration(), c.interval.acceptance.mean());
+    events_->scalar("train/step_size", iteration(), checkpoint_.state.step_size);
+  }
   watch(health_);
   if (health_.worth_a_word())
     say(fmt::format("{}: iteration {}: {}. {}", path_.string(), iteration(), health_.trouble()->text(),
@@ -126,6 +147,30 @@ bool TrainRecord::test_due() const {
 
 void TrainRecord::test(const EvaluationSummary& summary) {
   add_test_row(path_, iteration(), test_evaluation(config_, data_.test), summary);
+  if (events_) events_->scalar("test/log_likelihood", iteration(), summary.mixture.mean);
+}
+
+bool TrainRecord::validation_due() const {
+  const std::uint32_t every = *config_.validation.every;
+  if (every == 0 || iteration() == 0 || iteration() % every != 0 || data_.validation.size() == 0) return false;
+  const EvaluationConfig wanted = validation_evaluation(config_, data_.validation);
+  return !has_test_row(path_, iteration(), *wanted.points, wanted.samples, CurveOf::validation);
+}
+
+void TrainRecord::validated(const EvaluationSummary& summary, TrainState state) {
+  if (!best_ || summary.mixture.mean > best_->value) {  // before the row, which implies that it exists
+    Checkpoint best = checkpoint_;
+    best.state = std::move(state);
+    write_file(path_ / best_checkpoint_name, encode(best));
+  }
+  add_test_row(path_, iteration(), validation_evaluation(config_, data_.validation), summary, CurveOf::validation);
+  if (events_) events_->scalar("validation/log_likelihood", iteration(), summary.mixture.mean);
+  look_at_validation();
+  if (stopped_early())
+    say(
+        fmt::format("{}: stopped early at iteration {}: the best validation log-likelihood, {:.3f}, was {} evaluations "
+                    "ago, at iteration {} ({})",
+                    path_.string(), iteration(), best_->value, best_->since, best_->iteration, best_checkpoint_name));
 }
 
 void TrainRecord::save(TrainState state) {
@@ -146,8 +191,10 @@ void TrainRecord::close(std::optional<TrainState> state) {
   if (iteration() > started_at_ || !fs::exists(path_ / "summary.json") ||
       !parse_json(read_file(path_ / "summary.json")).is_object())  // otherwise it is up to date
     folder_->write("summary.json", with_evaluation(summary()));
-  if (state && (iteration() > started_at_ || !fs::exists(path_ / "figures" / "images.json")))
+  if (state && (iteration() > started_at_ || !fs::exists(path_ / "figures" / "images.json"))) {
     write_pictures(*folder_, config_, data_, *state);
+    write_latent_plot(*folder_, config_, data_, *state);
+  }
   closed_ = true;
 }
 
@@ -166,6 +213,7 @@ TrainSummary TrainRecord::summary() const {
   const Estimate unknown{std::nan(""), std::nan("")};
   TrainSummary s;
   s.model = settings.text("model");
+  s.likelihood = settings.text("likelihood");
   s.data = data_.name;
   s.binarization = data_.binarization;
   s.objective = settings.text("objective");
@@ -180,7 +228,9 @@ TrainSummary TrainRecord::summary() const {
   s.threads = *config_.threads;
   s.seed = config_.train.seed;
   s.iterations = iteration();
-  s.finished = finished();
+  s.finished = done();
+  s.stopped_early = stopped_early() && !finished();
+  s.best = best_;
   s.seconds = seconds();
   s.us_per_iteration = s.iterations > 0 ? 1e6 * s.seconds / s.iterations : std::nan("");
   s.runs_side_by_side = side_by_side_;

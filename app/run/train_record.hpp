@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/run/checkpoint.hpp"
+#include "app/run/event_file.hpp"
 #include "app/run/metrics_file.hpp"
 #include "app/run/run_folder.hpp"
 #include "app/run/train.hpp"
@@ -32,11 +33,13 @@ class TrainRecord {
   std::uint64_t seed() const { return config_.train.seed; }
   std::uint32_t iteration() const { return checkpoint_.state.iteration; }
   bool finished() const { return iteration() == config_.iterations; }
+  bool done() const { return finished() || stopped_early(); }
   const TrainState& state() const { return checkpoint_.state; }                   // that an engine continues from
   const std::string& checkpoint() const { return good_; }                         // the last good one, in words
   const TrainMetrics& interval() const { return checkpoint_.counters.interval; }  // since the last report
   TrainMetrics& interval() { return checkpoint_.counters.interval; }
 
+  void log_to(std::filesystem::path folder) { tensorboard_ = std::move(folder); }  // event files, from open() on
   void open();  // the folder, config.toml and the CSV files; once, before the functions below
   bool is_open() const { return folder_.has_value(); }
 
@@ -47,6 +50,8 @@ class TrainRecord {
   void save(TrainState state);                  // writes a checkpoint
   bool test_due() const;                        // test data should be evaluated at this iteration and have not been
   void test(const EvaluationSummary& summary);  // writes a row of test_log_likelihood.csv
+  bool validation_due() const;                  // the same for validation data
+  void validated(const EvaluationSummary& summary, TrainState state);    // writes a row, and best.safetensors
   void hold(TrainState state) { checkpoint_.state = std::move(state); }  // until an engine continues from it
 
   // Writes the last row, the checkpoint, the pictures (if there is a state) and summary.json. Does nothing the second
@@ -60,6 +65,8 @@ class TrainRecord {
   double seconds() const { return (clock_ ? clock_->seconds() : 0) + trained_seconds_; }
   void say(const std::string& text) const;
   void watch(TrainHealth& health) const;
+  bool stopped_early() const;
+  void look_at_validation();
   void restore();
   void start_anew() const;
   std::string with_evaluation(const TrainSummary& summary) const;
@@ -73,6 +80,9 @@ class TrainRecord {
   std::optional<RunFolder> folder_;
   std::optional<MetricsFile> metrics_;
   std::optional<ClockFile> clock_;
+  std::filesystem::path tensorboard_;
+  std::optional<EventFile> events_;
+  std::optional<BestSoFar> best_;
   TrainHealth health_;
   std::uint32_t started_at_ = 0, saved_at_ = 0;
   double trained_seconds_ = 0;

@@ -6,6 +6,7 @@ namespace hone {
 
 std::string TrainSummary::to_json() const {
   Json json = {{"model", model},
+               {"likelihood", likelihood},
                {"data", data},
                {"binarization", binarization},
                {"objective", objective},
@@ -31,6 +32,10 @@ std::string TrainSummary::to_json() const {
                {"rejected_nonfinite", rejected_nonfinite},
                {"dropped_draws", dropped_draws},
                {"training_data", training_data}};
+  if (best) {
+    json["best"] = {{"iteration", best->iteration}, {"validation_log_likelihood", best->value}};
+    json["stopped_early"] = stopped_early;
+  }
   if (!device.empty()) json["device"] = device;
   if (trouble) json["trouble"] = {{"since", trouble->since}, {"what", trouble->text()}, {"advice", advice}};
   json["machine"] = host_text();

@@ -24,7 +24,7 @@ constexpr int at_once = 16 * TrainedNetworks::block;  // data that are computed 
 class Use {
  public:
   explicit Use(const UseOptions& options) : options_(options) {
-    RunToUse run = read_run(options.run, options.data_dir, options.threads, say());
+    RunToUse run = read_run(options.run, options.data_dir, options.threads, say(), options.which);
     networks_ = std::make_unique<TrainedNetworks>(run.config, std::move(run.checkpoint), options.threads);
   }
 
@@ -91,7 +91,9 @@ class Use {
     return {.name = options_.data,
             .binarization = binarization,
             .seed = config.data_seed,
-            .shape = config.shape.value_or(std::vector<int>())};
+            .shape = config.shape.value_or(std::vector<int>()),
+            .missing = config.train.model.missing,
+            .labels = config.labels == "own" ? "" : config.labels};
   }
 
   const UseOptions& options_;
@@ -116,7 +118,8 @@ std::unique_ptr<Rows> rows_of_data(const UseOptions& options, Use& use, int coun
   const ImageShape shape = use.networks().data().shape;
   if (options.out.extension() == ".png") return std::make_unique<PictureFile>(options.out, shape, count);
   std::vector<int> sizes = {shape.rows, shape.cols};
-  if (shape.rows == 1) sizes = {shape.cols};
+  if (shape.channels > 1) sizes.push_back(shape.channels);
+  if (shape.rows == 1 && shape.channels == 1) sizes = {shape.cols};
   return std::make_unique<RowFile>(
       options.out, options.otherwise,
       RowFile::Layout{
@@ -257,8 +260,7 @@ int sample_model(const UseOptions& options, const SampleOptions& wanted) {
 std::vector<Score> score_data(const UseOptions& options, const ScoreOptions& wanted) {
   Use use(options);
   use.load_data();
-  const bool exact =
-      use.networks().config().train.model.density() == Density::gaussian && wanted.method == ScoreMethod::importance;
+  const bool exact = use.networks().config().train.model.exact_evidence() && wanted.method == ScoreMethod::importance;
   std::vector<std::string> columns = {"datum", "log_likelihood", "error", "effective_samples"};
   if (exact) columns.push_back("exact");
   RowFile out(options.out, options.otherwise,

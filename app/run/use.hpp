@@ -18,6 +18,7 @@ namespace hone {
 
 struct UseOptions {
   std::filesystem::path run;  // the run folder
+  WhichModel which = WhichModel::newest;
   std::string data = "test";  // a file, or train, validation or test: the run's own
   std::string binarization;   // of a file; empty: as in training
   std::optional<int> points;  // only the first of the data

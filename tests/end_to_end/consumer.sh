@@ -40,11 +40,26 @@ done
 echo "== library and program"
 cmake --install "$build" --prefix "$work/all" >/dev/null
 "$work/all/bin/hone" --version
+share=$work/all/share
+[[ -f $share/hone/configs/best/vae-mnist.toml ]] || fail "configs/ is not installed"
+for page in hone hone-train hone-data-show; do
+  grep -q '^\.SH OPTIONS' "$share/man/man1/$page.1" || fail "$page.1 is not installed, or has no options"
+done
+grep -q -e '\\-\\-tensorboard' "$share/man/man1/hone-train.1" || fail "hone-train.1 does not know --tensorboard"
+complete_words() {  # what bash offers for the last word
+  bash -c 'source "$0/bash-completion/completions/hone"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hone; echo "${COMPREPLY[*]}"' \
+    "$share" "$@"
+}
+[[ $(complete_words hone tra) == train ]] || fail "bash: hone tra"
+[[ $(complete_words hone train x.toml --tens) == --tensorboard ]] || fail "bash: hone train --tens"
+[[ $(complete_words hone data ver) == verify ]] || fail "bash: hone data ver"
+head -1 "$share/zsh/site-functions/_hone" | grep -qx '#compdef hone' || fail "zsh: no completion"
+if command -v zsh >/dev/null; then zsh -n "$share/zsh/site-functions/_hone"; fi
 by_cmake "$work/all" own_density
 
 echo "== the library configures without the program's packages"
 without=()
-for package in CLI11 CURL PNG ZLIB fmt nlohmann_json tomlplusplus GTest; do
+for package in CLI11 CURL JPEG PNG ZLIB fmt nlohmann_json tomlplusplus GTest; do
   without+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON")
 done
 for shared in OFF ON; do

@@ -42,7 +42,7 @@ TEST_F(FitProgram, FitsWritesAndJudges) {
   EXPECT_NEAR(s["parameters"]["mu"]["mean"], 0, 4 / std::sqrt(200.0));
   EXPECT_NEAR(s["parameters"]["tau"]["mean"], 1, 4 / std::sqrt(200.0));
   EXPECT_NE(fit.out.find("verdict: "), std::string::npos);
-  EXPECT_NE(fit.out.find("in the region that 8 starts reached"), std::string::npos);
+  EXPECT_NE(fit.out.find("in the region that 16 starts reached"), std::string::npos);
 
   const Outcome check = hone("check run --json");
   const Json judged = Json::parse(check.out);
@@ -55,6 +55,80 @@ TEST_F(FitProgram, FitsWritesAndJudges) {
     EXPECT_EQ(hone("check run --tolerance-vcd 1e-9").code, 10);
     EXPECT_EQ(hone("check run --tolerance-mean 1e9 --tolerance-sd 1e9 --tolerance-vcd 1e9").code, 0);
   }
+}
+
+TEST_F(FitProgram, ShowsWhatIsAskedForNowAndLater) {
+  const std::string fast = " --budget 20000 --draws 100 --objective kl --quiet ";
+  expect_refused("fit " + model + fast + "--show mu,tao --out run",
+                 "--show tao: the model has no value of this name; did you mean 'tau'?");
+  expect_refused("fit " + model + fast + "--show mu,,tau", "--show 'mu,,tau': expected names with commas between them");
+  const Outcome fit = hone("fit " + model + fast + "--show twice_tau,mu --out run");
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  EXPECT_NE(fit.out.find("\ntwice_tau "), std::string::npos) << fit.out;
+  EXPECT_EQ(fit.out.find("\ntau "), std::string::npos) << fit.out;
+  const Outcome again = hone("summary run --show twice_tau,mu");
+  EXPECT_EQ(again.out, fit.out);
+  for (std::size_t at = 0, end; at < fit.out.size(); at = end + 1)
+    EXPECT_LE((end = fit.out.find('\n', at)) - at, 82u) << fit.out.substr(at, end - at);  // bytes; ± has two
+  const Json all = Json::parse(hone("summary run --json").out),
+             one = Json::parse(hone("summary run --json --show mu").out);
+  EXPECT_EQ(all["parameters"], summary("run")["parameters"]);
+  EXPECT_EQ(one["parameters"].size(), 1u);
+  EXPECT_GT(one["parameters"]["mu"]["rhat"], 0.99);
+  EXPECT_EQ(hone("summary nowhere").code, 2);
+  EXPECT_EQ(hone("summary run --show nothing").code, 2);
+}
+
+TEST_F(FitProgram, ComparesRunsByTheirLogLikelihoods) {
+  const auto write_run = [this](const std::string& name, double shift, int data) {
+    std::string csv = "lp__,log_p__,log_q__,mu";
+    for (int i = 1; i <= data; ++i) csv += ",log_lik." + std::to_string(i);
+    csv += "\n";
+    for (int s = 0; s < 200; ++s) {
+      csv += "0,0,0,1";
+      for (int i = 0; i < data; ++i) csv += "," + std::to_string(shift * i - 0.001 * ((s * 37 + i * 11) % 101));
+      csv += "\n";
+    }
+    std::filesystem::create_directory(folder.path() / name);
+    write_file(folder.path() / name / "draws.csv", csv);
+    write_file(folder.path() / name / "summary.json", "{}");
+  };
+  write_run("worse", -0.5, 4);
+  write_run("better", -0.25, 4);
+  write_run("other", -0.5, 5);
+  const Outcome outcome = hone("compare worse better");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LT(outcome.out.find("\nbetter "), outcome.out.find("\nworse ")) << outcome.out;
+  const Json found = Json::parse(hone("compare worse better --json").out);
+  EXPECT_EQ(found[0]["run"], "better");
+  EXPECT_NEAR(found[1]["elpd_diff"], 1.5, 1e-6);  // 0.25 · (0 + 1 + 2 + 3)
+  EXPECT_NEAR(found[1]["dse"], 0.25 * std::sqrt(4 * 5.0 / 3), 1e-6);
+  EXPECT_NE(hone("compare worse other").err.find("only models of the same data can be compared"), std::string::npos);
+  EXPECT_NE(hone("compare worse --log-lik ll").err.find("worse: the model has no variable 'll'"), std::string::npos);
+  EXPECT_EQ(hone("compare nowhere").code, 2);
+}
+
+// Ctrl-C: before the searches end there is nothing, after them q and a verdict, with a first table on the way.
+TEST_F(FitProgram, AnInterruptedFitKeepsWhatThereIs) {
+  const std::string slow = "\"$HONE\" fit " HONE_FAKES "/libfake_slow.so --threads 2 --out run 2>err & pid=$!\n";
+  const std::string wait = "until grep -q {} err; do sleep 0.02; done; kill -INT $pid; wait $pid";
+  const auto until = [&](const std::string& text) {
+    std::string script = wait;
+    return slow + script.replace(script.find("{}"), 2, text);
+  };
+  const Outcome later = shell(until("preliminary"));
+  const std::string told = read_file(folder.path() / "err");
+  EXPECT_EQ(later.code, 130) << told;
+  EXPECT_NE(later.out.find("verdict: trust-neither\n  - the fit was interrupted before its chains had run"),
+            std::string::npos)
+      << later.out;
+  EXPECT_NE(told.find("run folder: run"), std::string::npos) << told;
+  EXPECT_NE(told.find("100 %"), std::string::npos) << told;
+  const Json s = summary("run");
+  EXPECT_EQ(s["interrupted"], true);
+  EXPECT_EQ(s["verdict"], "trust-neither");
+  EXPECT_NEAR(s["parameters"]["mu"]["q_mean"], 0, 0.5);
+  EXPECT_EQ(hone("report run").code, 0);
 }
 
 TEST_F(FitProgram, SameBitsForOneAndTwoThreads) {

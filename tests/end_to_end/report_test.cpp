@@ -51,13 +51,14 @@ TEST_F(ReportProgram, EveryKindOfRunInABrowser) {
   EXPECT_EQ(outcome.err, "");
 
   const std::string fit = page("fit/report.html");
-  for (const char* part :
-       {"Marginals of q", "narrowest direction", "The VCD against the number t", "verdict", "twice_tau"})
+  for (const char* part : {"Marginals of q", "narrowest direction", "The VCD against the number t", "verdict",
+                           "twice_tau", "class=\"badge good", "Ranks of the refined draws", "How far chains moved",
+                           "nested R-hat", "BFMI", "trajectories"})
     EXPECT_NE(fit.find(part), std::string::npos) << part;
   // contours; ELBO, VCD, acceptance, step size of both kinds; test log-likelihood; four rows of images
   outcome = shell(check + std::string("--figures 14 several.html"));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  outcome = shell(check + std::string("--figures 3 fit/report.html"));
+  outcome = shell(check + std::string("--figures 5 fit/report.html"));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 

@@ -61,6 +61,17 @@ ranks 3 "$hone" eval vae-2-2 $evaluation | grep -v seconds >eval-3 || fail "eval
 cmp eval-1 eval-3 || fail "evaluations differ"
 echo "same evaluation"
 
+# A fit: ranks share the evaluations of the posterior.
+if [ -n "${HONE_FAKES:-}" ]; then
+  fitted() { (cd "$1" && sha256sum <draws.csv && sha256sum <draws_q.csv && sha256sum <q.json && grep -v seconds summary.json | sha256sum); }
+  "$hone" fit "$HONE_FAKES/libfake_threads.so" --quiet --threads 1 --out fit-1 >/dev/null || fail "a fit on one process"
+  for n in $counts; do
+    ranks $n "$hone" fit "$HONE_FAKES/libfake_threads.so" --quiet --threads 2 --out fit-$n >/dev/null || fail "a fit on $n ranks"
+    [ "$(fitted fit-1)" = "$(fitted fit-$n)" ] || fail "fit-1 and fit-$n differ"
+  done
+  echo "same fit on 1 $counts ranks"
+fi
+
 # Whole cells: some processes share a folder, and one of them dies.
 "$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-1 >table-1
 "$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-2 >/dev/null 2>&1 &
@@ -88,6 +99,7 @@ refused() { # refused TEXT ARGUMENTS…
 refused "there is no key 'latnet'" train vae.toml --set latnet=3
 refused "there is a run in this folder already" train vae.toml --out vae-1
 refused "several ranks need the cpu engine" train vae.toml --engine cuda --out cuda
+refused "there is no such file" fit nothing.so
 refused "does not share its work with other ranks" report vae-1
 code=0
 HONE_MPI_MODULE=$here/nothing.so ranks 2 "$hone" train vae.toml --out none >/dev/null || code=$?

@@ -7,7 +7,8 @@
 
 namespace hone {
 
-// The recipe of configs/best: the paper's models and data, trained better. One row per model and data set.
+// The recipe of configs/best: the paper's models and data, trained better. One row per model, data set and number t of
+// steps.
 struct BestRow {
   std::string model, data;  // "lmf", "mnist"
   double paper;             // the paper's best test log-likelihood for them, over its objectives

@@ -188,7 +188,7 @@ std::vector<SecondsPoint> seconds_points(Scale scale, const std::string& data, c
       config.engine = EngineKind::cpu;
       config.threads = 1;
       resolve(config);
-      text += "# " + objective + "\n" + train_settings(config).to_toml();
+      text += text.empty() ? train_settings(config).to_toml() : "# and the same with objective = '" + objective + "'\n";
       if (options.pace) seconds += options.pace->seconds_per_iteration(config, 1) * iterations;
       configs.push_back(config);
     }

@@ -10,6 +10,7 @@
 #include "app/report/fit_figures.hpp"
 #include "app/report/page.hpp"
 #include "app/report/paper_table.hpp"
+#include "app/report/terminal_text.hpp"
 #include "app/report/text.hpp"
 #include "app/report/words.hpp"
 #include "hone/base/error.hpp"
@@ -18,6 +19,13 @@
 
 namespace hone {
 namespace {
+
+TEST(TerminalText, TablesAreAlignedAndBrokenAtTheWidth) {
+  EXPECT_EQ(terminal_text("# T\n\n| a | long one |\n|---|---|\n| −1 | x |\nafter it\n", 40),
+            "# T\n\na   long one\n------------\n−1  x\nafter it\n");
+  EXPECT_EQ(terminal_text("| a | b |\n|---|---|\n| 1 | two words |\n", 8), "a  b\n--------\n1  two\n   words\n");
+  EXPECT_EQ(terminal_text("one two three\n", 8), "one two\nthree\n");
+}
 
 namespace fs = std::filesystem;
 

@@ -99,7 +99,7 @@ TEST_F(Report, OfATrainingRunWithImagesAndEvaluations) {
   for (const char* word : {"reconstructed from draws of q", "refined by 2 steps", "samples from the model"})
     EXPECT_HAS(page, word);
   EXPECT_EQ(count(page, "data:image/png"), 4u);
-  EXPECT_EQ(count(page, "data:image/svg"), 5u);
+  EXPECT_EQ(count(page, "data:image/svg"), 6u);  // five curves and the latent space
   EXPECT_HAS(page, "href=\"./run/config.toml\"");
   EXPECT_EQ(page.find("Table 1"), page.npos);  // synthetic data are in no cell of it
   EXPECT_EQ(count(read_file(run / "figures" / "test_log_likelihood.csv"), "\n60,"), 1u);
@@ -291,6 +291,26 @@ TEST_F(Report, WhereNothingCanBeReportedNothingIsWritten) {
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
   EXPECT_THROW(write_report({{toy("run", ObjectiveKind::kl)}, at("no/such/folder.html")}), InputError);
+}
+
+TEST_F(Report, OfTheSeedsOfATrainingAndOfAnExperiment) {
+  for (const char* seed : {"seed-1", "seed-2"}) training(std::string("group/") + seed, ObjectiveKind::kl);
+  const std::string group = page_of({at("group")}, at("group.html"));
+  EXPECT_TRUE(last.faults.empty());
+  EXPECT_EQ(last.runs, 2);
+  EXPECT_HAS(group, "class=\"badge good\"");
+  EXPECT_HAS(group, "2 of 2: finished");
+  EXPECT_HAS(group, "Over 2 seeds the test log-likelihood is");
+  EXPECT_HAS(group, "Latent space");
+  fs::create_directories(at("paper") / "cells" / "claim-seconds-vae");  // a cell that is no run
+  write_file(at("paper") / "cells" / "claim-seconds-vae" / "summary.json", "{}");
+  fs::copy(at("group") / "seed-1", at("paper") / "cells" / "one", fs::copy_options::recursive);
+  write_file(at("paper") / "table1.md", "# Table 1: results\n\n| model | paper |\n|---|---|\n| vae | −98.46 |\n");
+  const std::string paper = page_of({at("paper")}, at("paper.html"));
+  EXPECT_TRUE(last.faults.empty());
+  EXPECT_EQ(last.runs, 1);
+  EXPECT_HAS(paper, "<td class=\"n\">−98.46</td>");
+  EXPECT_LT(paper.find("Table 1: results"), paper.find("Verdict"));
 }
 
 }  // namespace

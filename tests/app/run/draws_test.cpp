@@ -90,10 +90,10 @@ TEST(InferenceData, HasTheSameBitsEachTimeAndLeavesNothingHalfWritten) {
   const test::TemporaryFolder folder;
   const DrawTable refined = some_draws(3), q = some_draws(4);
   for (const char* name : {"a.nc", "b.nc"})
-    write_inference_data(folder.path() / name, {refined, q, 2, {{"y", {2}, {1, 2}}}, {{"model", "test"}}});
+    write_inference_data(folder.path() / name, {refined, q, 2, {{"y", {2}, {1, 2}}}, {}, {{"model", "test"}}});
   EXPECT_EQ(read_file(folder.path() / "a.nc"), read_file(folder.path() / "b.nc"));
-  EXPECT_THROW(write_inference_data(folder.path() / "c.nc", {refined, q, 5, {}, {}}), InputError);
-  EXPECT_THROW(write_inference_data(folder.path() / "no" / "c.nc", {refined, q, 2, {}, {}}), Error);
+  EXPECT_THROW(write_inference_data(folder.path() / "c.nc", {refined, q, 5, {}, {}, {}}), InputError);
+  EXPECT_THROW(write_inference_data(folder.path() / "no" / "c.nc", {refined, q, 2, {}, {}, {}}), Error);
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) files += entry.is_regular_file();
   EXPECT_EQ(files, 2);
@@ -109,9 +109,14 @@ std::string python() {
 // Third-party readers: xarray and netCDF4 for the NetCDF file; ArviZ and CmdStanPy if installed.
 TEST(InferenceData, OtherReadersSeeTheSameNumbers) {
   const test::TemporaryFolder folder;
-  const DrawTable refined = some_draws(5), q = some_draws(6);
+  DrawTable refined = some_draws(5);
+  const DrawTable q = some_draws(6);
+  for (int i = 0; i < 12; ++i) refined.moves.push_back({0.05 * i, 1.5 * i, i == 7});
+  FitGroups groups;
+  groups.log_likelihood = {"theta"};
+  groups.observed_data = {"y"};
   write_inference_data(folder.path() / "fit.nc",
-                       {refined, q, 3, {{"y", {2, 2}, {1, 2, 3, 4}}, {"N", {}, {7}}}, {{"model", "test"}}});
+                       {refined, q, 3, {{"y", {2, 2}, {1, 2, 3, 4}}, {"N", {}, {7}}}, groups, {{"model", "test"}}});
   write_stan_csv(folder.path() / "draws.csv", refined);
   write_stan_csv(folder.path() / "draws_q.csv", q);
   const Finished finished =

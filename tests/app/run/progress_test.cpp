@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 
 namespace hone {
@@ -35,6 +37,31 @@ TEST(Progress, ALiveLineIsRewrittenAndEnded) {
   EXPECT_EQ(text.back(), '\n');
   EXPECT_NE(text.find("100 %"), std::string::npos);
   EXPECT_NE(text.find("█"), std::string::npos);
+}
+
+TEST(Progress, AFinishIsAllThereWas) {
+  std::FILE* file = std::tmpfile();
+  {
+    Progress progress(file, ProgressStyle::plain, "fit", "gradients", 4'000'000);
+    progress.update(70'000, "refining");
+    progress.finish(84'207);
+  }
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
+  std::fclose(file);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_EQ(text.rfind("fit  100 %  84207/84207 gradients", 0), 0u) << text;
+}
+
+TEST(Progress, ALiveLineFitsTheTerminal) {
+  ::setenv("COLUMNS", "40", 1);
+  const std::string text = shown(ProgressStyle::live);
+  ::unsetenv("COLUMNS");
+  const std::string last = text.substr(text.rfind("\x1b[K") + 3);
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+  EXPECT_LE(std::count_if(last.begin(), last.end() - 1, begins), 39) << last;
+  EXPECT_NE(last.find("100 %"), std::string::npos);
 }
 
 TEST(Progress, QuietIsSilent) { EXPECT_EQ(shown(ProgressStyle::quiet), ""); }

@@ -42,7 +42,12 @@ def compare(what, columns, values, statistics, rename, chains):
 def main(folder):
     tables = {"posterior": read_csv(folder / "draws.csv"), "q": read_csv(folder / "draws_q.csv")}
     statistics = {"posterior": "sample_stats", "q": "q_stats"}
-    rename = {"lp__": "lp", "log_q__": "log_q"}
+    rename = {"lp__": "lp", "log_q__": "log_q", "accept_stat__": "acceptance_rate", "divergent__": "diverging",
+              "energy__": "energy"}
+    likelihood = {name: column for name, column in tables["posterior"].items() if name.startswith("theta.")}
+    for columns in tables.values():  # theta is in log_likelihood
+        for name in likelihood:
+            del columns[name]
 
     import netCDF4
     import xarray
@@ -51,14 +56,20 @@ def main(folder):
             compare("netCDF4", columns, file[group].variables, file[statistics[group]].variables, rename,
                     CHAINS[group])
         assert file.model == "test" and file["posterior"].inference_library == "hone"
-        assert file["observed_data"]["y"][1, 0] == 3 and file["observed_data"]["N"][...] == 7
+        assert file["observed_data"]["y"][1, 0] == 3 and file["constant_data"]["N"][...] == 7
+        assert set(file["observed_data"].variables) == {"y", "y_dim_0", "y_dim_1"}
+        for name, column in likelihood.items():
+            found = [element(file["log_likelihood"].variables, name, i // 4, i % 4) for i in range(12)]
+            assert found == column, name
+        assert "theta" not in file["posterior"].variables and "theta" not in file["q"].variables
     for group, columns in tables.items():
         with xarray.open_dataset(folder / "fit.nc", group=group) as values, \
                 xarray.open_dataset(folder / "fit.nc", group=statistics[group]) as more:
             compare("xarray", columns, {name: values[name].values for name in values},
                     {name: more[name].values for name in more}, rename, CHAINS[group])
             assert values["K"].dims == ("chain", "draw", "K_dim_0", "K_dim_1"), values["K"].dims
-            assert list(values["theta_dim_0"].values) == [0, 1] and len(values["chain"]) == CHAINS[group]
+            assert list(values["K_dim_0"].values) == [0, 1] and len(values["chain"]) == CHAINS[group]
+            assert group == "q" or more["diverging"].dtype == bool
     print("netCDF4 and xarray read the file")
 
     if importlib.util.find_spec("arviz"):

@@ -104,6 +104,8 @@ TEST_F(DrawFiles, LogQIsThatOfTheDrawsOrNone) {
   EXPECT_EQ(read("lp_approx__,lp__,mu\n1,2,3\n").log_q, std::vector<double>{1});
   EXPECT_TRUE(read("# psis_resample = 1 (Default)\nlp_approx__,lp__,mu\n1,2,3\n").log_q.empty());
   EXPECT_TRUE(read("# draws of q refined by 8 HMC steps each\nlog_q__,mu\n1,2\n").log_q.empty());
+  const std::string own = "# refined draws: states of 256 chains up to step 32, chain after chain\n";  // hone fit's
+  EXPECT_TRUE(read(own + "log_q__,mu\n1,2\n").log_q.empty());
 }
 
 TEST_F(DrawFiles, DamageIsNamedByLine) {

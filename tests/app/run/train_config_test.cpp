@@ -48,6 +48,53 @@ TEST(TrainConfig, ResolvingWritesWhatWasDerivedOrChosenIntoTheTraining) {
   EXPECT_EQ(config.train.refine.acceptance, 0.6);
 }
 
+TEST(TrainConfig, TheLikelihoodIsAKeyOrPartOfTheModelsName) {
+  const auto density_of = [](const std::string& text) {
+    TrainRunConfig config;
+    train_settings(config).read_text(text, "test");
+    resolve(config);
+    EXPECT_EQ(config.likelihood, config.train.model.density());
+    return config.train.model.density();
+  };
+  const auto key_of = [&](const std::string& text) -> std::string {
+    try {
+      density_of(text);
+    } catch (const KeyError& error) {
+      return error.key();
+    }
+    return {};
+  };
+  EXPECT_EQ(density_of("model = 'vae'"), Density::bernoulli);
+  EXPECT_EQ(density_of("model = 'mf'"), Density::bernoulli);
+  EXPECT_EQ(density_of("model = 'logistic-mf'"), Density::bernoulli);
+  EXPECT_EQ(density_of("model = 'gaussian-mf'"), Density::gaussian);
+  EXPECT_EQ(density_of("model = 'poisson-mf'\nlikelihood = 'poisson'"), Density::poisson);
+  EXPECT_EQ(density_of("model = 'mf'\nlikelihood = 'gaussian-learned'"), Density::gaussian_learned);
+  EXPECT_EQ(density_of("likelihood = 'categorical'\ncategories = 4"), Density::categorical);
+  EXPECT_EQ(density_of("likelihood = 'negative-binomial'"), Density::negative_binomial);
+  EXPECT_EQ(key_of("model = 'gaussian-mf'\nlikelihood = 'bernoulli'"), "likelihood");
+  EXPECT_EQ(key_of("likelihood = 'categorical'"), "categories");
+  EXPECT_EQ(key_of("likelihood = 'poisson'\ncategories = 4"), "categories");
+  EXPECT_EQ(key_of("likelihood = 'categorical'\ncategories = 4\nprecision = 'bf16-trajectory'\nengine = 'cpu'"),
+            "precision");
+}
+
+TEST(TrainConfig, CheckpointsOfEarlierVersionsHaveTheLikelihoodOfTheirModel) {
+  for (const ModelKind kind : {ModelKind::vae, ModelKind::gaussian_mf, ModelKind::poisson_mf}) {
+    TrainRunConfig config = paper_run_config();
+    config.train.model.kind = kind;
+    resolve(config);
+    auto before = identity_of(config);
+    before.erase("likelihood");
+    before.erase("categories");
+    EXPECT_NO_THROW(check_identity("run", before, identity_of(config)));
+    if (kind != ModelKind::vae) continue;
+    config.likelihood = Density::poisson;
+    resolve(config);
+    EXPECT_THROW(check_identity("run", before, identity_of(config)), KeyError);
+  }
+}
+
 TEST(TrainConfig, AKeyOfAFileReachesTheTraining) {
   TrainRunConfig config;
   train_settings(config).read_text("local_from = 7\nsteps = 5\nseed = 9\nrate_model = 0.25\n", "test");

@@ -49,7 +49,7 @@ TEST(TrainPictures, NoneOfDataThatAreNoImages) {
   TrainRunConfig config = small();
   config.data = (folder.path() / "rows.amat").string();
   run(config, folder.path() / "run");
-  EXPECT_FALSE(fs::exists(folder.path() / "run" / "figures"));
+  EXPECT_FALSE(fs::exists(folder.path() / "run" / "figures" / "images.json"));
 }
 
 TEST(TrainSummary, KnowsALostRun) {  // numbers of good trainings and of failed ones

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace hone {
+
+// Help without the parser's own marks: after an option's name stands what it takes, and nothing else.
+class PlainFormatter : public CLI::Formatter {
+ public:
+  PlainFormatter() { column_width(34); }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string takes = option->get_option_text();
+    if (takes.empty() && option->get_type_size() != 0) takes = option->get_type_name();
+    if (takes.empty()) return "";
+    return " " + takes +
+           (option->get_expected_max() > 1 && !takes.ends_with("...") && option->get_option_text().empty() ? " ..."
+                                                                                                           : "");
+  }
+};
+
+}  // namespace hone

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace hone {
+
+// How wide lines may be: the width of the terminal, COLUMNS where that is set and it is none, or 80. At least 40.
+int terminal_width(std::FILE* out);
+
+// Characters of a UTF-8 text.
+int width_of(const std::string& text);
+
+// As many of its characters as fit into a width; the last is … where that is not all.
+std::string cut_to(const std::string& text, int width);
+
+// The text in lines of at most `width` characters, broken at spaces. The first begins with `first`, the others with as
+// many blanks. Ends with a line break.
+std::string wrapped(const std::string& first, const std::string& text, int width);
+
+}  // namespace hone
