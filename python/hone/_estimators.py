@@ -33,6 +33,10 @@ TABLES = {"checkpoint_every": "checkpoint.every", "checkpoint_minutes": "checkpo
           "alpha_from": "schedule.alpha_from", "alpha_until": "schedule.alpha_until", "warmup": "schedule.warmup"}
 OURS = {"folder", "warm_start", "progress", "likelihood"}  # parameters that are no settings of `hone train`
 IN_MEMORY = "<memory>"
+MODELS, LIKELIHOODS = (
+    next(row["takes"] for row in _hone.train_settings() if row["key"] == key).removeprefix("one of ").split(", ")
+    for key in ("model", "likelihood"))
+LIKELIHOODS.remove("auto")
 ESTIMATES = ("mixture", "best", "pilot")  # of `hone eval`
 
 
@@ -46,7 +50,8 @@ def _keep(model: Any, given: dict[str, Any]) -> None:
 class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What both kinds of model share. A parameter that is None has the default of `hone train`."""
 
-    def _model_name(self) -> str:
+    def _kind(self, stored: str | None = None) -> dict[str, str]:
+        """The settings `model` and `likelihood`; `stored`: the model of the run that goes on."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None, *, X_test: Any = None) -> Any:
@@ -114,7 +119,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             text = (folder / "config.toml").read_text() if folder else self._files["config.toml"].decode()
             stored = tomllib.loads(text)
             named = {"data": stored["data"], "test.data": stored.get("test", {}).get("data", "own")}
-        settings = {"model": self._model_name(), **named, **given}
+        settings = {**self._kind(stored.get("model") if resume else None), **named, **given}
         settings.setdefault("batch", min(100, size))
         return [(key, self._text(key, value)) for key, value in settings.items()]
 
@@ -214,7 +219,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         model = self._model()
         if method not in ("importance", "ais"):
             raise ValueError(f"method: '{method}' is not known; expected importance or ais")
-        known = [*ESTIMATES, *(["exact"] if self._model_name() == "gaussian-mf" else [])]  # of the Gaussian model it is known
+        exact = isinstance(self, MatrixFactorization) and self.likelihood == "gaussian"  # of this model it is known
+        known = [*ESTIMATES, *(["exact"] if exact else [])]
         if estimate not in known:
             raise ValueError(f"estimate: '{estimate}' is not known here; expected one of {', '.join(known)}")
         samples, steps, chains = (0 if value is None else count_of(value, name) for name, value in
@@ -318,14 +324,17 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 class VAE(_LatentModel):
-    """A variational autoencoder of binary data: x | z Bernoulli by a network, z standard normal, q(z | x) by networks.
+    """A variational autoencoder: x | z by a network, z standard normal, q(z | x) by networks.
 
+    likelihood: "bernoulli" (bits), "gaussian" (variance 0.01), "gaussian-learned", "categorical" (one-hot groups of
+    `categories` neighbours), "poisson" or "negative-binomial" (counts); None: bernoulli.
     A parameter that is None has the default of `hone train` (docs/keys.md); batch is at most the number of data.
     folder: a run folder to train in; None: in memory. warm_start: fit continues the training of before. progress: True,
     False, or None for a bar in terminals and notebooks.
     """
 
     def __init__(self, latent: int | None = None, hidden: Sequence[int] | None = None, *,
+                 likelihood: str | None = None, categories: int | None = None,
                  encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
                  init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
                  alpha_until: int | None = None, warmup: int | None = None,
@@ -345,17 +354,17 @@ class VAE(_LatentModel):
                  progress: bool | None = None) -> None:
         _keep(self, locals())
 
-    def _model_name(self) -> str:
-        return "vae"
+    def _kind(self, stored: str | None = None) -> dict[str, str]:
+        return {"model": "vae", **({} if self.likelihood is None else {"likelihood": self.likelihood})}
 
 
 class MatrixFactorization(_LatentModel):
-    """x | z by a linear map of z: likelihood "logistic" (binary data), "gaussian" or "poisson" (counts).
+    """x | z by a linear map of z; the likelihoods are those of VAE, and "logistic" is another name of "bernoulli".
 
     The other parameters are those of VAE, but for `hidden`, which matrix factorization does not have.
     """
 
-    def __init__(self, latent: int | None = None, likelihood: str = "logistic", *,
+    def __init__(self, latent: int | None = None, likelihood: str = "logistic", *, categories: int | None = None,
                  encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
                  init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
                  alpha_until: int | None = None, warmup: int | None = None,
@@ -375,10 +384,14 @@ class MatrixFactorization(_LatentModel):
                  progress: bool | None = None) -> None:
         _keep(self, locals())
 
-    def _model_name(self) -> str:
-        if self.likelihood not in ("logistic", "gaussian", "poisson"):
-            raise ValueError(f"likelihood: '{self.likelihood}' is not known; expected logistic, gaussian or poisson")
-        return f"{self.likelihood}-mf"
+    def _kind(self, stored: str | None = None) -> dict[str, str]:
+        named = [name.removesuffix("-mf") for name in MODELS if name.endswith("-mf")]  # that have names of their own
+        if self.likelihood not in (*named, *LIKELIHOODS):
+            known = ", ".join(dict.fromkeys((*named, *LIKELIHOODS)))
+            raise ValueError(f"likelihood: '{self.likelihood}' is not known; expected one of {known}")
+        if self.likelihood in named and stored != "mf":
+            return {"model": f"{self.likelihood}-mf"}
+        return {"model": "mf", "likelihood": "bernoulli" if self.likelihood == "logistic" else self.likelihood}
 
 
 def load_estimator(folder: Path) -> _LatentModel:
@@ -387,7 +400,9 @@ def load_estimator(folder: Path) -> _LatentModel:
     if not (folder / "checkpoint.safetensors").exists():
         raise _hone.InputError(f"{folder}: no checkpoint.safetensors there; expected a run of 'hone train'")
     name = settings["model"]
-    model: _LatentModel = VAE() if name == "vae" else MatrixFactorization(likelihood=name.removesuffix("-mf"))
+    model: _LatentModel = VAE() if name == "vae" else MatrixFactorization()
+    if name.endswith("-mf"):
+        settings["likelihood"] = name.removesuffix("-mf")
     keys = {key: parameter for parameter, key in TABLES.items()}
     known = model.get_params(deep=False)
     model.set_params(**{keys.get(key, key): value for key, value in settings.items() if keys.get(key, key) in known})

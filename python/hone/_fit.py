@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -255,7 +256,10 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         for text in ("config", "summary"):
             parts[text] = parts[text].replace(str(Path(made.aside.name) / "data.json"), "data.json")
     groups = {} if made.pymc is None else made.pymc.groups(parts["draws_unconstrained"])
-    return Result(parts, data=made.data, groups=groups, **named)
+    result = Result(parts, data=made.data, groups=groups, **named)
+    if result.interrupted:
+        warnings.warn(f"the fit was interrupted: this is what there was by then, verdict {result.verdict}", stacklevel=2)
+    return result
 
 
 @dataclass

@@ -58,10 +58,15 @@ def _fit(folder: Path) -> Any:
     names, refined = _table(folder / "draws.csv")
     _, q = _table(folder / "draws_q.csv")
     coordinates, over_z = _table(folder / "draws_unconstrained.csv")
-    own = 3  # lp__, log_p__, log_q__ come first
-    parts["names"], parts["coordinates"] = names[own:], coordinates[own:]
-    for table, draws, log_p, log_q in ((refined, "draws", "log_p", "log_q"), (q, "draws_q", "log_p_q", "log_q_q")):
-        parts[draws] = np.ascontiguousarray(table[:, own:])
+    own = 3  # lp__, log_p__, log_q__ come first, then what the steps of the chains were
+    moves = {"accept_stat__": "acceptance_rate", "divergent__": "diverging", "energy__": "energy"}
+    first = own + sum(name in moves for name in names)
+    for column in range(own, first):
+        parts[moves[names[column]]] = refined[:, column].copy()
+    parts["names"], parts["coordinates"] = names[first:], coordinates[own:]
+    for table, draws, log_p, log_q, begin in ((refined, "draws", "log_p", "log_q", first),
+                                              (q, "draws_q", "log_p_q", "log_q_q", own)):
+        parts[draws] = np.ascontiguousarray(table[:, begin:])
         parts[log_p], parts[log_q] = table[:, 1].copy(), table[:, 2].copy()
     parts["draws_unconstrained"] = np.ascontiguousarray(over_z[:, own:])
     extra = folder / "dims.json"

@@ -6,6 +6,8 @@ import html
 import io
 import json
 import math
+import shutil
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +17,9 @@ import numpy as np
 
 from . import _hone
 
-MOST_ROWS = 40
-COLUMNS = {"q_mean": "q mean", "q_sd": "q sd", "mean": "mean", "sd": "sd", "mcse": "mcse", "q05": "5%", "q50": "50%",
-           "q95": "95%"}
+MOST_ROWS = 40  # of a second opinion
+MOVES = ("acceptance_rate", "diverging", "energy")  # of the steps that led to the draws
 COLOURS = {"use-q": "#2a7d2a", "use-refined": "#8a6d00", "trust-neither": "#a02020"}
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)  # JSON has no NaN; infinities are texts
 
 
 def cell(value: float) -> str:
@@ -197,12 +194,17 @@ class Result:
         return self.summary["verdict"]
 
     @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the fit before it was finished."""
+        return self.summary.get("interrupted", False)
+
+    @property
     def reasons(self) -> list[str]:
-        return self.summary["reasons"]
+        return [_hone.in_python(reason) for reason in self.summary["reasons"]]
 
     @property
     def notes(self) -> list[str]:
-        return self.summary["notes"]
+        return [_hone.in_python(note) for note in self.summary["notes"]]
 
     @property
     def names(self) -> list[str]:
@@ -256,13 +258,13 @@ class Result:
             (Path(folder) / "summary.json").write_text(self._parts["summary"])
             return _hone.judge_again(folder, *(math.nan if x is None else float(x) for x in (mean, sd, vcd)))
 
-    def _rows(self) -> list[tuple[str, list[str]]]:
-        rows = list(self.summary["parameters"].items())[:MOST_ROWS]
-        return [(name, [cell(_number(values[key])) for key in COLUMNS]) for name, values in rows]
+    def table(self, show: str | Sequence[str] = (), *, width: int | None = None) -> str:
+        """The table as a text: parameters first, long vectors as one line, unless `show` names variables or values.
 
-    def _more(self) -> str:
-        left = len(self.summary["parameters"]) - MOST_ROWS
-        return f"… {left} more in summary['parameters']" if left > 0 else ""
+        Lines are no wider than `width`, by default the terminal (80 where there is none).
+        """
+        names = [show] if isinstance(show, str) else list(show)
+        return _hone.table_text(self._parts["summary"], names, shutil.get_terminal_size((80, 24)).columns if width is None else width)
 
     def _told(self) -> str:
         s = self.summary
@@ -270,26 +272,21 @@ class Result:
                 f"{s['chains_run']} chains of {s['steps']} HMC steps; {s['gradient_evaluations']} gradients in {s['seconds']:.1f} s")
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        width = max([9, *(len(name) for name, _ in rows)])
-
-        def line(name: str, cells: Sequence[str]) -> str:
-            padded = [f"{cell:>11}" for cell in cells]
-            return f"{name:<{width}} {''.join(padded[:2])}  |{''.join(padded[2:])}"
-
-        lines = [line("", list(COLUMNS.values())), *(line(name, cells) for name, cells in rows)]
-        lines += [*filter(None, [self._more()]), "", self._told(), "", f"verdict: {self.verdict}"]
-        lines += [f"  - {reason}" for reason in self.reasons]
+        width = shutil.get_terminal_size((80, 24)).columns
+        lines = [self.table(), *textwrap.wrap(self._told(), width), "", f"verdict: {self.verdict}"]
+        for reason in self.reasons:
+            lines += textwrap.wrap(reason, width, initial_indent="  - ", subsequent_indent="    ")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{title}</th>" for title in COLUMNS.values())
-        body = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-                       + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for name, cells in self._rows())
+        titles, lines = _hone.table_of(self._parts["summary"], [])
+        head = "".join(f"<th>{title}</th>" for title in titles)
+        body = "".join(f"<tr><th style='text-align:left'{'' if cells else f' colspan={1 + len(titles)}'}>{html.escape(name)}</th>"
+                       + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for name, cells, _ in lines)
         reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons)
         return (f"<div><p><b style='color:{COLOURS[self.verdict]}'>verdict: {self.verdict}</b></p><ul>{reasons}</ul>"
                 f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
-                f"<p>{html.escape(self._more())}</p><p>{html.escape(self._told())}</p></div>")
+                f"<p>{html.escape(self._told())}</p></div>")
 
     def plot(self, names: Sequence[str] | None = None) -> Any:
         """Marginals of q and of the refined draws, one panel per value; returns matplotlib's figure."""
@@ -371,23 +368,30 @@ class Result:
                 values[name] = (["chain", "draw", *own_dims(name, shape)], table[:, columns].reshape(chains, -1, *shape))
             return values
 
-        def statistics(log_p: str, log_q: str, chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
-            return {name: (["chain", "draw"], self._parts[key].reshape(chains, -1))
-                    for name, key in (("lp", log_p), ("log_q", log_q))}
+        def statistics(keys: dict[str, str], chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
+            found = {name: self._parts[key].reshape(chains, -1) for name, key in keys.items() if key in self._parts}
+            if "diverging" in found:
+                found["diverging"] = found["diverging"].astype(bool)
+            return {name: (["chain", "draw"], values) for name, values in found.items() if not np.isnan(values).all()}
 
+        own = self.summary.get("groups", {})  # which variables are no parameters
         posterior, q = variables(self.draws, chains), variables(self.draws_q, 1)  # draws of q are independent
-        groups = {"posterior": dataset({k: v for k, v in posterior.items() if k != "log_lik"}),
-                  "sample_stats": dataset(statistics("log_p", "log_q", chains)),
-                  "q": dataset({k: v for k, v in q.items() if k != "log_lik"}),
-                  "q_stats": dataset(statistics("log_p_q", "log_q_q", 1))}
-        if "log_lik" in posterior:
-            groups["log_likelihood"] = dataset({"log_lik": posterior["log_lik"]})
+        aside = {name for group in ("log_likelihood", "posterior_predictive") for name in own.get(group, [])}
+        groups = {"posterior": dataset({k: v for k, v in posterior.items() if k not in aside}),
+                  "sample_stats": dataset(statistics({"lp": "log_p", "log_q": "log_q", **{k: k for k in MOVES}}, chains)),
+                  "q": dataset({k: v for k, v in q.items() if k not in aside}),
+                  "q_stats": dataset(statistics({"lp": "log_p_q", "log_q": "log_q_q"}, 1))}
+        for group in ("log_likelihood", "posterior_predictive"):
+            if own.get(group):
+                groups[group] = dataset({name: posterior[name] for name in own[group]})
         if self.data:
             arrays = {key: np.asarray(value, dtype=object if isinstance(value, dict) else None)
                       for key, value in self.data.items() if not _ragged(value)}
-            groups["observed_data"] = dataset({
-                key: ([f"{key}_dim_{k}" for k in range(array.ndim)], array) for key, array in arrays.items()
-                if array.dtype.kind in "iuf"})
+            for group, observed in (("observed_data", True), ("constant_data", False)):
+                chosen = {key: ([f"{key}_dim_{k}" for k in range(array.ndim)], array) for key, array in arrays.items()
+                          if array.dtype.kind in "iuf" and (key in own.get("observed_data", [])) == observed}
+                if chosen:
+                    groups[group] = dataset(chosen)
         for group, arrays in self.groups.items():
             drawn = group == "log_likelihood"
             groups[group] = dataset({

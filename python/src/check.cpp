@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "app/run/watched_posterior.hpp"
 #include "python/src/fit.hpp"
 
 namespace hone::python {
@@ -22,7 +23,7 @@ nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, cons
   {
     const nb::gil_scoped_release released;
     posterior = &parts.open(watch, &stop);
-    const WatchedPosterior watched(*posterior, watch);
+    const WatchedPosterior watched(*posterior, [&](std::int64_t done) { watch.tick(done); });
     opinion = second_opinion(watched, coordinates_of(*posterior, draws.draws, draws.scale, "draws"), draws.draws.log_q,
                              config.check,
                              {[&] { return stop.set.load(); },

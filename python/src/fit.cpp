@@ -6,9 +6,11 @@
 #include <cmath>
 #include <thread>
 
+#include "app/run/fit_table.hpp"
 #include "app/run/json.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/progress.hpp"
+#include "app/run/watched_posterior.hpp"
 #include "hone/fit/checked_fit.hpp"
 #include "hone/target/stan.hpp"
 
@@ -30,6 +32,15 @@ nb::dict dict_of(PosteriorRunFiles files) {
   result["log_q_q"] = array_of(std::move(files.draws_q.log_q));
   result["log_p"] = array_of(std::move(files.draws.log_p));
   result["log_q"] = array_of(std::move(files.draws.log_q));
+  std::vector<double> acceptance, diverging, energy;
+  for (const StateMove& move : files.draws.moves) {
+    acceptance.push_back(move.acceptance);
+    diverging.push_back(move.diverged);
+    energy.push_back(move.energy);
+  }
+  result["acceptance_rate"] = array_of(std::move(acceptance));
+  result["diverging"] = array_of(std::move(diverging));
+  result["energy"] = array_of(std::move(energy));
   return result;
 }
 
@@ -39,6 +50,16 @@ std::vector<double> numbers(const nb::handle& array) {
 }
 
 Matrix<double> matrix(const nb::handle& array) { return matrix_of(nb::cast<Points>(array)); }
+
+// The steps to the draws; folders of older versions have none.
+std::vector<StateMove> moves_of(const nb::dict& parts) {
+  std::vector<StateMove> moves;
+  if (!parts.contains("energy")) return moves;
+  const std::vector<double> acceptance = numbers(parts["acceptance_rate"]), diverging = numbers(parts["diverging"]),
+                            energy = numbers(parts["energy"]);
+  for (std::size_t i = 0; i < energy.size(); ++i) moves.push_back({acceptance.at(i), energy[i], diverging.at(i) != 0});
+  return moves;
+}
 
 }  // namespace
 
@@ -105,11 +126,9 @@ nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optiona
   {
     const nb::gil_scoped_release released;
     const Posterior& posterior = parts.open(watch, &stop);
-    const WatchedPosterior watched(posterior, watch);
-    CheckedFit result = fit_and_check(
+    const WatchedPosterior watched(posterior, [&](std::int64_t done) { watch.tick(done); });
+    const CheckedFit result = fit_and_check(
         watched, config.check, [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); });
-    if (stop.set)
-      result.judgement.notes.push_back("the fit was stopped early: all of this rests on what there was by then");
     files = posterior_run_files(posterior, result, config);
   }
   return dict_of(std::move(files));
@@ -122,7 +141,7 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
       .q = nb::cast<std::string>(parts["q"]),
       .summary = nb::cast<std::string>(parts["summary"]),
       .draws_q = {names, matrix(parts["draws_q"]), numbers(parts["log_p_q"]), numbers(parts["log_q_q"])},
-      .draws = {names, matrix(parts["draws"]), numbers(parts["log_p"]), numbers(parts["log_q"])},
+      .draws = {names, matrix(parts["draws"]), numbers(parts["log_p"]), numbers(parts["log_q"]), moves_of(parts)},
       .draws_unconstrained = {nb::cast<std::vector<std::string>>(parts["coordinates"]),
                               matrix(parts["draws_unconstrained"]), numbers(parts["log_p"]), numbers(parts["log_q"])},
       .verdict = verdict,
@@ -148,6 +167,18 @@ double time_evaluations(const ModelParts& parts, const Points& z, int calls, boo
   const Want want = gradients_alone ? Want::gradient : Want::both;
   for (int i = 0; i < calls; ++i) posterior.evaluate(points, want, value, gradient);
   return stopwatch.seconds();
+}
+
+nb::tuple table_of(const std::string& summary, const std::vector<std::string>& show) {
+  const FitTable table = fit_table(parse_json(summary), {.names = show, .hint = "table(\"{}\")"});
+  nb::list titles, lines;
+  for (const auto& column : table.columns) titles.append(column.title);
+  for (const auto& line : table.lines) lines.append(nb::make_tuple(line.name, line.cells, line.parameter));
+  return nb::make_tuple(titles, lines);
+}
+
+std::string table_text(const std::string& summary, const std::vector<std::string>& show, int width) {
+  return text_of(fit_table(parse_json(summary), {.names = show, .hint = "table(\"{}\")"}), width);
 }
 
 nb::dict judge_again(const std::string& folder, double mean, double sd, double vcd) {

@@ -61,6 +61,11 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
 void save_warm_start(const std::string& folder, const std::vector<std::string>& names, const Points& inits,
                      const Points& inverse_metric, double step_size);
 
+// The table of a fit, from the text of its summary.json: titles, and lines (name, cells, whether it is a parameter); or
+// as a text of lines no wider than `width`.
+nb::tuple table_of(const std::string& summary, const std::vector<std::string>& show);
+std::string table_text(const std::string& summary, const std::vector<std::string>& show, int width);
+
 // The judgement again, from the text of a summary.json, with other tolerances (NaN: those of the fit).
 nb::dict judge_again(const std::string& folder, double mean, double sd, double vcd);
 

@@ -182,7 +182,7 @@ nb::object Networks::decode(const Points& z) const {
 }
 
 nb::object Networks::outputs(const Points& z) const {
-  Matrix<double> x(networks_.pixels(), static_cast<int>(z.shape(0)));
+  Matrix<double> x(networks_.outputs(), static_cast<int>(z.shape(0)));
   {
     const nb::gil_scoped_release released;
     networks_.outputs(view_of(z), x);

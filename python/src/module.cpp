@@ -3,6 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <regex>
+
 #include "app/run/draws_file.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
@@ -19,7 +22,6 @@ using namespace nb::literals;
 // The library's message, with arguments of Python's in place of the program's flags.
 std::string in_python(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
-      {"--budget ", "budget "},
       {"continue it with --resume, or choose another folder with --out",
        "continue it with warm_start=True, or choose another folder"},
       {" (--data FILE.json)", " (data=…)"},
@@ -29,6 +31,13 @@ std::string in_python(std::string text) {
   for (const auto& [from, to] : words)
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
       text.replace(at, from.size(), to);
+  static const std::regex value("--([a-z][a-z-]*) (?=[0-9])"), flag("--([a-z][a-z-]*)");
+  for (const auto& [pattern, after] : {std::pair{&value, "="}, {&flag, ""}})
+    for (std::smatch found; std::regex_search(text, found, *pattern);) {
+      std::string name = found[1];
+      std::ranges::replace(name, '-', '_');
+      text = found.prefix().str() + name + after + found.suffix().str();
+    }
   return text;
 }
 
@@ -94,6 +103,9 @@ void add_fit(nb::module_& module) {
   module.def("check_draws", &check_draws, "model"_a, "settings"_a, "draws"_a, "stop"_a, "tell"_a.none());
   module.def("save_fit", &save_fit, "path"_a, "parts"_a, "verdict"_a, "steps"_a);
   module.def("save_warm_start", &save_warm_start, "folder"_a, "names"_a, "inits"_a, "inverse_metric"_a, "step_size"_a);
+  module.def("table_of", &table_of, "summary"_a, "show"_a);
+  module.def("table_text", &table_text, "summary"_a, "show"_a, "width"_a);
+  module.def("in_python", &in_python, "text"_a);
   module.def("judge_again", &judge_again, "folder"_a, "mean"_a, "sd"_a, "vcd"_a);
   module.def("time_evaluations", &time_evaluations, "model"_a, "z"_a, "calls"_a, "gradients_alone"_a = false);
   module.def("fit_settings", [] {

@@ -193,7 +193,7 @@ def test_stan(schools):
     pytest.importorskip("xarray")
     r, model, data = schools
     try:
-        told = hone.check(r.to_datatree(), model, data, progress=False, budget=1_000_000)
+        told = hone.check(r.to_datatree(), model, data, progress=False)
     except ValueError as error:
         if "bs_param_unconstrain" in str(error):
             pytest.skip("the compiled Stan model lacks bs_param_unconstrain")

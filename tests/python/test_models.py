@@ -179,6 +179,30 @@ def test_matrix_factorization_has_the_programs_bits(tmp_path, likelihood):
     assert program.sample(3).shape == (3, 6)
 
 
+@pytest.mark.parametrize("model", ["vae", "mf"])
+@pytest.mark.parametrize("likelihood", ["gaussian-learned", "categorical", "negative-binomial"])
+def test_every_likelihood_has_the_programs_bits(tmp_path, model, likelihood):
+    random = np.random.default_rng(1)
+    data = {"gaussian-learned": random.standard_normal((200, 6)), "negative-binomial": random.poisson(2, (200, 6)).astype(np.uint8),
+            "categorical": np.eye(3, dtype=np.uint8)[random.integers(0, 3, (200, 2))].reshape(200, 6)}[likelihood]
+    keys = dict(likelihood=likelihood, iterations=60, **({"categories": 3} if likelihood == "categorical" else {}))
+    if model == "vae":
+        ours = hone.VAE(hidden=(7,), test_every=0, **keys, **SMALL).fit(data)
+        keys["hidden"] = (7,)
+    else:
+        ours = hone.MatrixFactorization(test_every=0, **keys, **SMALL).fit(data)
+    file = config(tmp_path / "c", model, data, **keys)
+    file.write_text(file.read_text().replace("every = 100\npoints = 20\nsamples = 50\n", "every = 0\n"))
+    run("train", file, "--out", tmp_path / "run", "--quiet")
+    program = hone.load(tmp_path / "run")
+    assert type(program) is type(ours) and program.likelihood == likelihood
+    for name, value in ours.parameters_.items():
+        assert np.array_equal(value, program.parameters_[name]), name
+    assert np.array_equal(program.score_samples(data[:5], samples=50), ours.score_samples(data[:5], samples=50))
+    program.iterations, program.warm_start, program.folder = 70, True, tmp_path / "run"
+    assert program.fit(data).n_iter_ == 70
+
+
 def test_kinds_of_data(tmp_path):
     sparse = pytest.importorskip("scipy.sparse")
     counts = np.random.default_rng(1).poisson(0.7, (200, 12))

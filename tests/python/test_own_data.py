@@ -73,7 +73,56 @@ def test_images_in_every_format(tmp_path):
     image.fromarray(np.zeros((5, 7, 3), np.uint8)).save(tmp_path / "photos" / "red.png")
     (tmp_path / "c.toml").write_text(f'model = "vae"\ndata = "./photos"\n{SETTINGS}')
     done = run("train", tmp_path / "c.toml", "--out", tmp_path / "bad", check=False)
-    assert done.returncode == 2 and "red.png: expected a grey image of 8 bits" in done.stderr
+    assert done.returncode == 2 and "red.png is a colour image, but" in done.stderr
+
+
+def test_colour_images(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(3).integers(0, 256, (20, 6, 5, 3)).astype(np.uint8)
+    np.save(tmp_path / "four.npy", pixels)
+    np.save(tmp_path / "flat.npy", pixels.reshape(20, 90))
+    for name in ("png", "jpg", "decoded"):
+        (tmp_path / name).mkdir()
+    for i, picture in enumerate(pixels):
+        image.fromarray(picture).save(tmp_path / "png" / f"{i:02}.png")
+        image.fromarray(picture).save(tmp_path / "jpg" / f"{i:02}.JPG", quality=95)
+    decoded = np.stack([np.asarray(image.open(tmp_path / "jpg" / f"{i:02}.JPG")) for i in range(20)])
+    np.save(tmp_path / "decoded.npy", decoded)
+    keys = dict(model="vae", hidden="[4]", binarization='"threshold"')
+    wanted = checksum(tmp_path, "four.npy", **keys)
+    assert checksum(tmp_path, "flat.npy", shape="[6, 5, 3]", **keys) == wanted == checksum(tmp_path, "./png", **keys)
+    assert checksum(tmp_path, "./jpg", **keys) == checksum(tmp_path, "decoded.npy", **keys)  # libjpeg, as Pillow has it
+    folder = sorted(tmp_path.glob("run-*"))[0]
+    assert image.open(folder / "figures/images_samples.png").mode == "RGB"
+    (tmp_path / "four.npy").unlink()  # the checkpoint knows the shape
+    run("sample", folder, "-n", 4, "--mean", "--out", tmp_path / "s.png")
+    run("sample", folder, "-n", 4, "--mean", "--out", tmp_path / "s.npy")
+    grid, values = np.asarray(image.open(tmp_path / "s.png")), np.load(tmp_path / "s.npy")
+    assert values.shape == (4, 6, 5, 3) and grid.shape == (13, 11, 3)
+    assert np.abs(grid[:6, :5] / 255 - values[0]).max() < 0.003
+
+
+def test_missing_values_and_labels(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    random = np.random.default_rng(4)
+    kind = random.choice(["cat", "dog"], 60)
+    values = np.where(kind == "cat", 1.0, -1.0)[:, None] + 0.3 * random.standard_normal((60, 5))
+    values[random.random(values.shape) < 0.1] = np.nan
+    np.save(tmp_path / "x.npy", values)
+    frame = pandas.DataFrame(values, columns=list("abcde"))
+    frame.insert(2, "kind", kind)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    done = None
+    for name, where in (("x.npy", "datum"), ("x.csv", "column")):
+        (tmp_path / "c.toml").write_text(f'model = "gaussian-mf"\ndata = "{name}"\nlabels = "kind"\n{SETTINGS}')
+        done = run("train", tmp_path / "c.toml", "--out", tmp_path / "no", check=False)
+        assert done.returncode == 2 and where in done.stderr and 'missing = "ignore"' in done.stderr
+    keys = dict(model="gaussian-mf", missing='"ignore"')
+    assert checksum(tmp_path, "x.npy", **keys) == checksum(tmp_path, "x.csv", labels='"kind"', **keys)
+    np.save(tmp_path / "kind.npy", (kind == "cat").astype(int))
+    checksum(tmp_path, "x.npy", labels='"kind.npy"', **keys)
+    labels = [pandas.read_csv(f)["label"].tolist() for f in sorted(tmp_path.glob("run-*/figures/latent.csv"))]
+    assert list(kind) in labels and list((kind == "cat").astype(int)) in labels
 
 
 def test_a_share_is_held_out(tmp_path):

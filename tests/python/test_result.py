@@ -1,8 +1,10 @@
 """Results: the program's numbers to the bit, ArviZ, files, pickles, pictures."""
 
 import copy
+import html
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,14 +78,21 @@ def test_load_says_what_is_wrong(tmp_path, result):
 def test_table(schools):
     r = schools[0]
     text, page = repr(r), r._repr_html_()
-    assert text.splitlines()[0].split() == ["q", "mean", "q", "sd", "|", "mean", "sd", "mcse", "5%", "50%", "95%"]
-    assert f"verdict: {r.verdict}" in text and all(reason in text for reason in r.reasons)
+    columns = "q mean q sd | mean sd mcse 5% 50% 95% ESS R-hat"
+    assert r.table(width=120).splitlines()[0].split() == columns.split()
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert f"verdict: {r.verdict}" in text and all(reason[:50] in text for reason in r.reasons)
     assert r.verdict in page and page.count("<tr>") == 1 + len(r.names) and "theta.8" in page
+    assert len(r.table("theta").splitlines()) == 9 and len(r.table(["mu", "theta[2]"]).splitlines()) == 4
+    with pytest.raises(hone.InputError, match="'mu'"):
+        r.table("mew")
     from html.parser import HTMLParser
 
     HTMLParser().feed(page)
     many = hone.fit(lambda z: (-0.5 * (z * z).sum(-1), -z), dim=60, budget=1, draws=200, progress=False)
-    assert "… 20 more" in repr(many) and "… 20 more" in many._repr_html_()
+    count = 'z[1..60]: 60 values, table("z")'
+    assert count in repr(many) and html.escape(count) in many._repr_html_()
+    assert len(many.table("z").splitlines()) == 61
 
 
 def test_judge_again(result):
@@ -100,7 +109,15 @@ def test_arviz(schools):
     assert np.array_equal(data.posterior["theta"].values.reshape(-1, 8), r["theta"])
     assert np.array_equal(data.q["mu"].values.ravel(), r.draws_q[:, r.names.index("mu")])
     assert np.array_equal(data.sample_stats["lp"].values.ravel(), r.log_p)
-    assert data.observed_data["y"].shape == (8,)
+    assert data.observed_data["y"].shape == (8,) and list(data.observed_data) == ["y"]
+    assert set(data.constant_data) == {"J", "sigma"}
+    for name, kind in {"acceptance_rate": "f", "energy": "f", "diverging": "b", "lp": "f"}.items():
+        assert data.sample_stats[name].shape == data.posterior["mu"].shape and data.sample_stats[name].dtype.kind == kind
+    assert 0.7 < float(data.sample_stats["acceptance_rate"].mean()) < 1
+    # Energy is −log p before the step plus a momentum's ½|p|², which is a χ² of 10 degrees of freedom over 2.
+    kinetic = float((data.sample_stats["energy"] + data.sample_stats["lp"]).mean())
+    assert abs(kinetic - 5) < 4 * np.sqrt((5 + 2 * r.log_p.var()) / len(r.log_p))
+    assert az.plot_energy(data) is not None
     table = az.summary(r.to_inference_data(chains=4), var_names=["mu", "tau"])  # R-hat of many short chains says little
     assert abs(table.loc["mu", "mean"] - r["mu"].mean()) < 1e-3 and table.loc["mu", "r_hat"] < 1.01
     axes = az.plot_trace(data, var_names=["mu"])
@@ -136,9 +153,73 @@ def test_loo():
     assert data.log_likelihood["log_lik"].shape[2] == 30 and "log_lik" not in data.posterior
     assert data.log_likelihood["log_lik"].shape[:2] == data.posterior["b"].shape
     loo = az.loo(data)
+    if az.__version__ < "1":
+        assert az.bfmi(data).shape == (data.posterior.sizes["chain"],)
     within = data.log_likelihood["log_lik"].values.reshape(-1, 30)
     elpd, effective = (loo.elpd_loo, loo.p_loo) if az.__version__ < "1" else (loo.elpd, loo.p)
     assert float(elpd) < np.log(np.exp(within).mean(axis=0)).sum() and float(effective) < 3
+
+
+def line(x, y, power, rep):
+    """A regression y = b x^power with log_lik and predictions, fitted."""
+    curve = x**power
+
+    def density(z):
+        off = y - z[0] * curve
+        return -0.5 * off @ off - 0.5 * z @ z / 100, np.array([off @ curve]) - z / 100
+
+    def values(z):
+        return {"b": z[0], "log_lik": -0.5 * (y - z[0] * curve) ** 2 - 0.5 * np.log(2 * np.pi), "y_rep": z[0] * curve + rep}
+
+    return hone.fit(density, names=["b"], constrain=values, progress=False, draws=400, budget=50_000)
+
+
+def test_compare_agrees_with_arviz(tmp_path):
+    az = pytest.importorskip("arviz")
+    random = np.random.default_rng(7)
+    x, rep = random.standard_normal(25), random.standard_normal(25)
+    y = 1.5 * x + random.standard_normal(25)
+    fits = {"straight": line(x, y, 1, rep), "bent": line(x, y, 2, rep)}
+    loos = {}
+    for name, r in fits.items():
+        r.save(tmp_path / name)
+        loos[name] = az.loo(r.to_inference_data(), reff=1.0, pointwise=True)
+    found = json.loads(run("compare", tmp_path / "bent", tmp_path / "straight", "--json").stdout)
+    assert [Path(row["run"]).name for row in found] == ["straight", "bent"]
+    spread = np.sqrt(25 / 24) if az.__version__ < "1" else 1  # ArviZ 1.x and R's loo divide by N - 1
+    for row in found:
+        theirs = loos[Path(row["run"]).name]
+        elpd, p = (theirs.elpd_loo, theirs.p_loo) if az.__version__ < "1" else (theirs.elpd, theirs.p)
+        assert abs(row["elpd_loo"] - float(elpd)) < 1e-6 and abs(row["se"] - spread * float(theirs.se)) < 1e-6
+        assert abs(row["p_loo"] - float(p)) < 1e-6 and row["data"] == 25
+    table = az.compare(loos, **({} if az.__version__ < "1" else {"round_to": "none"}))
+    assert abs(found[1]["elpd_diff"] - abs(table.loc["bent", "elpd_diff"])) < 1e-6  # 1.x changed the sign
+    assert abs(found[1]["dse"] - np.sqrt(25 / 24) * table.loc["bent", "dse"]) < 1e-6  # here 1.x divides by N, too
+
+
+def test_predictive_checks(tmp_path):
+    az = pytest.importorskip("arviz")
+    random = np.random.default_rng(8)
+    x, rep = random.standard_normal(20), random.standard_normal(20)
+    y = x + random.standard_normal(20)
+    r = line(x, y, 1, rep)
+    r.data = {"y": y.tolist(), "x": x.tolist()}  # as a Stan model's
+    r.summary["groups"]["observed_data"] = ["y"]
+    data = r.to_inference_data()
+    assert "y_rep" not in data.posterior and data.posterior_predictive["y_rep"].shape[2] == 20
+    assert list(data.observed_data) == ["y"] and list(data.constant_data) == ["x"]
+    if az.__version__ < "1":
+        assert az.plot_ppc(data, data_pairs={"y": "y_rep"}, num_pp_samples=10) is not None
+    assert 'y_rep[1..20]: 20 values, table("y_rep")' in r.table()
+
+
+def test_messages_have_no_flags():
+    with pytest.raises(hone.InputError) as error:
+        hone.fit(lambda z: (-0.5 * (z * z).sum(-1), -z), dim=2, budget="much", progress=False)
+    assert "--" not in str(error.value) and "budget" in str(error.value)
+    from hone import _hone
+
+    assert _hone.in_python("Try --target-accept 0.95, or --effort thorough") == "Try target_accept=0.95, or effort thorough"
 
 
 def test_netcdf_of_both_doors(tmp_path):

@@ -10,19 +10,28 @@ from conftest import SMALL, run, stripes
 import hone
 
 TEST = stripes(60, 2)
-MODELS = ["vae", "gaussian", "poisson", "logistic"]
+MODELS = ["vae", "gaussian", "poisson", "logistic", "categorical", "negative-binomial", "vae gaussian",
+          "vae gaussian-learned", "vae categorical"]
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def used(request, tmp_path_factory):
     """An estimator, its run folder and data for it."""
     random = np.random.default_rng(4)
-    data = {"vae": stripes(300, 1), "gaussian": random.standard_normal((200, 2)) @ random.standard_normal((2, 6)) + 7,
-            "poisson": random.poisson(3, (200, 6)), "logistic": (random.random((200, 9)) < 0.4).astype(np.uint8)}[request.param]
+    numbers, counts = random.standard_normal((200, 2)) @ random.standard_normal((2, 6)) + 7, random.poisson(3, (200, 6))
+    codes = np.eye(3, dtype=np.uint8)[random.integers(0, 3, (200, 2))].reshape(200, 6)  # two groups of three
+    kind = request.param.split()[-1]
+    data = {"vae": stripes(300, 1), "gaussian": numbers, "gaussian-learned": numbers, "poisson": counts,
+            "negative-binomial": counts, "categorical": codes,
+            "logistic": (random.random((200, 9)) < 0.4).astype(np.uint8)}[kind]
     settings = dict(iterations=150, activation=random.choice(["relu", "tanh", "softplus"]).item(), **SMALL)
-    model = (hone.VAE(hidden=(16, 12), **settings) if request.param == "vae" else
-             hone.MatrixFactorization(likelihood=request.param, **settings)).fit(data)
-    folder = tmp_path_factory.mktemp(request.param)
+    if kind == "categorical":
+        settings["categories"] = 3
+    if request.param.startswith("vae"):
+        model = hone.VAE(hidden=(16, 12), likelihood=None if kind == "vae" else kind, **settings).fit(data)
+    else:
+        model = hone.MatrixFactorization(likelihood=kind, **settings).fit(data)
+    folder = tmp_path_factory.mktemp(request.param.replace(" ", "-"))
     model.save(folder / "run")
     np.save(folder / "new.npy", data[:70].astype(np.uint8 if data.dtype.kind in "iu" else np.float64))
     return model, folder / "run", folder / "new.npy", data[:70]
@@ -140,5 +149,12 @@ def test_rebuilt_by_hand_as_the_documentation_says(used, tmp_path):
     assert np.abs(positive(network("sd", data - centre)) - wanted[1]).max() < 1e-5
     z = np.random.default_rng(0).standard_normal((33, 3))
     a = network("decoder", z)
-    x = {"bernoulli": 1 / (1 + np.exp(-a)), "gaussian": a + centre, "poisson": positive(a)}[text["density"]]
+    assert np.abs(a - model.decision_logits(z)).max() < 1e-5 * np.abs(a).max()
+    a = a[:, :data.shape[1]]  # then come standard deviations or dispersions
+    if text["density"] == "categorical":
+        e = np.exp(a).reshape(33, -1, int(file["categories"].item()))
+        x = (e / e.sum(axis=2, keepdims=True)).reshape(33, -1)
+    else:
+        x = {"bernoulli": 1 / (1 + np.exp(-a)), "gaussian": a + centre, "gaussian-learned": a + centre,
+             "poisson": positive(a), "negative-binomial": positive(a)}[text["density"]]
     assert np.abs(x - model.inverse_transform(z)).max() < 1e-5 * np.abs(x).max() and file["data.shape"].prod() == x.shape[1]
