@@ -92,7 +92,8 @@ Case autoregression(const std::string& name, std::size_t dimension) {
 std::vector<Case> gaussians() {
   return {reflected("gaussian_2_ridge", 2, 1e6, 1),           reflected("gaussian_10", 10, 100, 2),
           reflected("gaussian_20_condition_1e6", 20, 1e6, 3), reflected("gaussian_50_condition_1e8", 50, 1e8, 4),
-          autoregression("autoregression_500", 500),          autoregression("autoregression_1000", 1000)};
+          autoregression("autoregression_500", 500),          autoregression("autoregression_1000", 1000),
+          autoregression("autoregression_5000", 5000)};
 }
 
 }  // namespace hone::calibration

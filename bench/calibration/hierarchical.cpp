@@ -50,10 +50,9 @@ Maker random_intercepts(Centring centring) {
   };
 }
 
-// mu, tau and 500 log odds theta_j = mu + tau z_j, each with y_j successes of six.
-constexpr std::size_t many = 500;
+// mu, tau and many log odds theta_j = mu + tau z_j, each with y_j successes of six.
 constexpr double trials = 6;
-Values successes() {
+Values successes(std::size_t many) {
   Simulation simulation(12);
   Values y(many);
   for (double& count : y) {
@@ -63,8 +62,8 @@ Values successes() {
   return y;
 }
 
-std::unique_ptr<Posterior> hierarchical_logistic() {
-  const Values y = successes();
+std::unique_ptr<Posterior> hierarchical_logistic(std::size_t many) {
+  const Values y = successes(many);
   const auto scales = positive_at(many + 2, {1});
   const auto coordinates = list({"mu", "tau"}, numbered("z", many));
   const auto natural = [=](At x, Slope slope) {
@@ -98,8 +97,8 @@ std::array<double, 3> integrals(double mu, double tau, double y) {
 }
 
 // Sums over a grid of mu and tau; the theta_j of equal y share their moments.
-Truth hierarchical_logistic_truth() {
-  const Values y = successes();
+Truth hierarchical_logistic_truth(std::size_t many) {
+  const Values y = successes(many);
   Values count(static_cast<std::size_t>(trials) + 1);
   for (const double value : y) ++count[static_cast<std::size_t>(value)];
   constexpr int points = 120;
@@ -131,17 +130,26 @@ Truth hierarchical_logistic_truth() {
   return truth;
 }
 
+Case hierarchical_logistic_case(std::size_t many) {
+  return {.name = "hierarchical_logistic_" + std::to_string(many + 2),
+          .kind = "hierarchical",
+          .make = [=] { return hierarchical_logistic(many); },
+          .how = "quadrature",
+          .truth = [=] { return hierarchical_logistic_truth(many); }};
+}
+
 }  // namespace
 
 std::vector<Case> hierarchical() {
   const Maker noncentred = random_intercepts(Centring::noncentred);
   const LongRun run{.acceptance = 0.98};
-  return {
-      {"random_intercepts_centred", "hierarchical", random_intercepts(Centring::centred), "long NUTS run, non-centred",
-       [=] { return by_nuts(noncentred, run); }, Kept::yes},
-      {"random_intercepts_noncentred", "hierarchical", noncentred, "long NUTS run",
-       [=] { return by_nuts(noncentred, run); }, Kept::yes},
-      {"hierarchical_logistic_502", "hierarchical", hierarchical_logistic, "quadrature", hierarchical_logistic_truth}};
+  return {{"random_intercepts_centred", "hierarchical", random_intercepts(Centring::centred),
+           "long NUTS run, non-centred", [=] { return by_nuts(noncentred, run); }, Kept::yes},
+          {"random_intercepts_noncentred", "hierarchical", noncentred, "long NUTS run",
+           [=] { return by_nuts(noncentred, run); }, Kept::yes},
+          hierarchical_logistic_case(500),
+          hierarchical_logistic_case(1000),
+          hierarchical_logistic_case(5000)};
 }
 
 }  // namespace hone::calibration

@@ -25,7 +25,7 @@ struct Row {
   std::uint64_t seed = 1;
   std::string verdict;  // hone's words, or "refused" where the fit ends with an error
   std::int64_t gradients = 0;
-  double seconds = 0;  // of the processor
+  double seconds = 0;   // of the processor
   Distance q, refined;  // of q's draws, of the refined draws
   double k_hat = 0, nested_rhat = 0;
   double plain_rhat = 0;  // split R-hat over all chains; NaN where a fit keeps only the last state of its chains
