@@ -1,5 +1,5 @@
 # The two commands of the README, and those of CONTRIBUTING.md. CMake does the work.
-.PHONY: help setup build demo test test-mpi wheel dev asan tsan bench bench-posteriors docs format install clean
+.PHONY: help setup build demo test test-mpi wheel dev asan tsan bench bench-posteriors docs fuzz format install clean
 .DEFAULT_GOAL := help
 
 PRESET ?= release
@@ -20,6 +20,7 @@ help:
 	@echo "make docs     the library's API page: build/docs/html/index.html"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
 	@echo "make bench-posteriors  errors and gradients on the posteriors with known answers"
+	@echo "make fuzz     run every fuzzer for RUNS=100000000 inputs, as many at a time as there are cores"
 	@echo "make dev      check layout and lint, build with warnings as errors, test"
 	@echo "make asan     build and test under the address and undefined-behaviour sanitizers"
 	@echo "make tsan     build and run the tests that use threads under the thread sanitizer"
@@ -83,6 +84,11 @@ bench-posteriors:
 docs:
 	@scripts/setup docs
 	@scripts/api_docs build/docs
+
+fuzz:
+	@scripts/setup test
+	@$(CONFIGURE) -DHONE_BUILD_TESTS=ON >/dev/null
+	@scripts/fuzz build/$(PRESET) $(RUNS)
 
 format:
 	@git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
