@@ -44,19 +44,19 @@ Psis smooth_weights(std::span<const double> log_ratio) {
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return weight[a] < weight[b]; });
   const auto tail = static_cast<std::size_t>(
       std::ceil(std::min(0.2 * static_cast<double>(n), 3 * std::sqrt(static_cast<double>(n)))));
-  // None is more than a tenth above the mean. What their differences are like then means nothing.
+  // None is more than a tenth above the mean: no tail can do harm, whatever the shape of their differences.
   const bool even = std::exp(log_sum_exp(weight)) * 1.1 > static_cast<double>(n);
   if (tail >= 5 && tail < n) {
     const double cutoff = weight[order[n - tail - 1]];
     std::vector<double> excess;
     for (std::size_t i = n - tail; i < n; ++i) excess.push_back(std::exp(weight[order[i]]) - std::exp(cutoff));
-    if (cutoff == -infinity || even || excess.back() <= 0) {
-      // Either there are fewer finite weights than the tail needs, or all weights are nearly equal: q = p.
+    if (cutoff == -infinity || excess.back() <= 0) {
+      // Either there are fewer finite weights than the tail needs, or the largest are equal: q = p.
       if (cutoff != -infinity) result.k_hat = -infinity;
     } else {
       for (double& x : excess) x = std::max(x, 1e-300);
       const Pareto fit = fit_pareto(excess);
-      result.k_hat = fit.k;
+      result.k_hat = even ? -infinity : fit.k;
       for (std::size_t i = 0; i < tail; ++i) {
         const double p = (static_cast<double>(i) + 0.5) / static_cast<double>(tail);
         const double quantile = std::abs(fit.k) < 1e-12 ? -fit.sigma * std::log1p(-p)

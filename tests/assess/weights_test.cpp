@@ -65,7 +65,6 @@ TEST(SmoothWeights, EqualAndMissingWeights) {
   EXPECT_NEAR(std::exp(smooth_weights(few).log_weight[3]), 0.5, 1e-12);
 }
 
-// By hand: two super-chains of two chains of two values.
 // Rounding of a q that is p may have any tail: it says nothing.
 TEST(SmoothWeights, NearlyEqualWeightsHaveNoTail) {
   std::vector<double> noise(3 * 2000), log_ratio;
@@ -77,6 +76,7 @@ TEST(SmoothWeights, NearlyEqualWeightsHaveNoTail) {
   EXPECT_NEAR(psis.effective_draws, 2000, 1e-3);
 }
 
+// By hand: two super-chains of two chains of two values.
 TEST(NestedRhat, AgreesWithAnExampleByHand) {
   std::vector<Moments> chain(4);
   const double values[4][2] = {{0, 2}, {2, 4}, {5, 7}, {3, 5}};
