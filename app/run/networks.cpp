@@ -58,8 +58,8 @@ double TrainedNetworks::refine(const DataSet& data, Range range, const Refinemen
   for_blocks(range.size(), [&](int k, Range part) {
     if (done) done(finished);
     const std::vector<int> indices = indices_of({range.begin + part.begin, range.begin + part.end});
-    const auto whole = static_cast<std::uint64_t>(range.begin / block + k);  // the block's place in all data
-    const PhiloxSource random(derived_seed(refinement.seed, whole));
+    const int whole = range.begin / block + k;  // the block's place in all data
+    const PhiloxSource random(derived_seed(refinement.seed, static_cast<std::uint64_t>(whole)));
     const MatrixView<double> moved = z.columns(part.begin, part.end);
     Matrix<double> mean(latent(), part.size()), sd(latent(), part.size());
     model_->encode(data, indices, mean, sd);

@@ -1,6 +1,8 @@
 // ONNX files. The format is a protocol buffer; the few messages that a fully connected network needs are written here
 // field by field, by the numbers of onnx.proto (docs/decisions.md says why).
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
 
@@ -86,7 +88,7 @@ class Graph {
     constexpr const char* kinds[] = {"Identity", "Relu", "Tanh", "Softplus"};
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const ExportedLayer& layer = layers[l];
-      const std::string label = name + "." + std::to_string(l);
+      const std::string label = fmt::format("{}.{}", name, l);
       std::vector<std::string> inputs = {value,
                                          constant(label + ".weight", {layer.inputs, layer.outputs}, layer.weight)};
       if (!layer.bias.empty()) inputs.push_back(constant(label + ".bias", {layer.outputs}, layer.bias));

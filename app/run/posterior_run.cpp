@@ -196,9 +196,10 @@ PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedF
   FitGroups groups = groups_of(posterior, config);
   DrawTable draws = table_of(posterior.names(), fit.natural_refined, fit, kept);
   for (const int column : kept.cols) draws.moves.push_back(fit.refined.states.moves[static_cast<std::size_t>(column)]);
+  std::string summary = fit_summary_json(fit, config, groups);
   return {.config = config_toml(config),
           .q = q_json(fit.fit.q, posterior),
-          .summary = fit_summary_json(fit, config, groups),
+          .summary = std::move(summary),
           .draws_q = {posterior.names(), fit.natural_q, fit.log_p0, fit.log_q0},
           .draws = std::move(draws),
           .draws_unconstrained = table_of(posterior.coordinate_names(), unconstrained(fit), fit, kept),

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <ranges>
 
 #include "app/run/drawn_law.hpp"
 #include "app/run/json.hpp"
@@ -131,9 +130,10 @@ std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string
   for (const std::string& name : wanted) {
     const auto found = columns.find(name);
     if (found == columns.end())
-      throw InputError(fmt::format("{}: '{}' is missing; expected every parameter of the model, found {}{}", what, name,
-                                   fmt::join(draws.names | std::views::take(8), ", "),
-                                   draws.names.size() > 8 ? ", …" : ""));
+      throw InputError(
+          fmt::format("{}: '{}' is missing; expected every parameter of the model, found {}{}", what, name,
+                      fmt::join(std::span(draws.names).first(std::min<std::size_t>(8, draws.names.size())), ", "),
+                      draws.names.size() > 8 ? ", …" : ""));
     result.push_back(found->second);
   }
   return result;

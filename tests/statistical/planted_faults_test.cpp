@@ -9,54 +9,52 @@
 namespace hone::test {
 namespace {
 
-struct Verdict {
-  double invariance = 0, gradient = 0;  // the worst deviation in standard errors
-};
-
 enum class Shape { gaussian, mixture };
 
-Verdict examine(Fault fault, Shape shape = Shape::gaussian) {
+// The worst deviation of each check with a fault planted, in standard errors.
+double invariance(Fault fault) {
   planted_fault = fault;
-  Verdict verdict;
-  InvarianceCheck invariance;
-  verdict.invariance = worst(check_invariance(Toy::gaussian, invariance).deviations);
+  const double result = worst(check_invariance(Toy::gaussian, {}).deviations);
+  planted_fault = Fault::none;
+  return result;
+}
 
+double gradient(Fault fault, Shape shape = Shape::gaussian) {
   const World world = bimodal_world();
   const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
   const Approximation q = shape == Shape::gaussian ? gaussian_q() : mixture_q();
-  GradientCheck gradient;  // one draw per iteration shows best that a control variate has seen its own draw
-  gradient.draws = 1;
-  gradient.iterations = 1'500'000;
-  const auto deviations = gradient_deviations(world, q, oracle, gradient);
-  verdict.gradient = worst(deviations);
+  GradientCheck check;  // one draw per iteration shows best that a control variate has seen its own draw
+  check.draws = 1;
+  check.iterations = 1'500'000;
+  planted_fault = fault;
+  const auto deviations = gradient_deviations(world, q, oracle, check);
   planted_fault = Fault::none;
   EXPECT_LT(largest_relative_se(deviations), 0.01);
-  return verdict;
+  return worst(deviations);
 }
 
 constexpr double seen = 6;  // a fault must deviate more than the limit for a correct run (4)
 
 TEST(PlantedFaults, NoneIsSeenWhereThereIsNone) {
-  const Verdict verdict = examine(Fault::none);
-  EXPECT_LT(verdict.invariance, 4);
-  EXPECT_LT(verdict.gradient, 4);
+  EXPECT_LT(invariance(Fault::none), 4);
+  EXPECT_LT(gradient(Fault::none), 4);
 }
 
-TEST(PlantedFaults, NoMetropolisStep) { EXPECT_GT(examine(Fault::no_metropolis).invariance, seen); }
-TEST(PlantedFaults, MissingHalfKick) { EXPECT_GT(examine(Fault::missing_half_kick).invariance, seen); }
-TEST(PlantedFaults, MomentumNotRefreshed) { EXPECT_GT(examine(Fault::stale_momentum).invariance, seen); }
-TEST(PlantedFaults, ScoreTermDropped) { EXPECT_GT(examine(Fault::score_term_dropped).gradient, seen); }
-TEST(PlantedFaults, ScoreTermOfTheWrongSign) { EXPECT_GT(examine(Fault::score_term_sign).gradient, seen); }
-TEST(PlantedFaults, RefinedScoreOfTheWrongSign) { EXPECT_GT(examine(Fault::refined_score_sign).gradient, seen); }
-TEST(PlantedFaults, BaselineUpdatedBeforeUse) { EXPECT_GT(examine(Fault::baseline_after_update).gradient, seen); }
+TEST(PlantedFaults, NoMetropolisStep) { EXPECT_GT(invariance(Fault::no_metropolis), seen); }
+TEST(PlantedFaults, MissingHalfKick) { EXPECT_GT(invariance(Fault::missing_half_kick), seen); }
+TEST(PlantedFaults, MomentumNotRefreshed) { EXPECT_GT(invariance(Fault::stale_momentum), seen); }
+TEST(PlantedFaults, ScoreTermDropped) { EXPECT_GT(gradient(Fault::score_term_dropped), seen); }
+TEST(PlantedFaults, ScoreTermOfTheWrongSign) { EXPECT_GT(gradient(Fault::score_term_sign), seen); }
+TEST(PlantedFaults, RefinedScoreOfTheWrongSign) { EXPECT_GT(gradient(Fault::refined_score_sign), seen); }
+TEST(PlantedFaults, BaselineUpdatedBeforeUse) { EXPECT_GT(gradient(Fault::baseline_after_update), seen); }
 
 // the same in a mixture's stratified terms
 TEST(PlantedFaults, ScoreTermsOfAMixture) {
-  EXPECT_LT(examine(Fault::none, Shape::mixture).gradient, 4);
-  EXPECT_GT(examine(Fault::score_term_dropped, Shape::mixture).gradient, seen);
-  EXPECT_GT(examine(Fault::score_term_sign, Shape::mixture).gradient, seen);
-  EXPECT_GT(examine(Fault::refined_score_sign, Shape::mixture).gradient, seen);
-  EXPECT_GT(examine(Fault::baseline_after_update, Shape::mixture).gradient, seen);
+  EXPECT_LT(gradient(Fault::none, Shape::mixture), 4);
+  EXPECT_GT(gradient(Fault::score_term_dropped, Shape::mixture), seen);
+  EXPECT_GT(gradient(Fault::score_term_sign, Shape::mixture), seen);
+  EXPECT_GT(gradient(Fault::refined_score_sign, Shape::mixture), seen);
+  EXPECT_GT(gradient(Fault::baseline_after_update, Shape::mixture), seen);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ constexpr int noise_nodes = 1401;  // of p
 constexpr double noise_reach = 8.5;
 constexpr double noise_width = 2 * noise_reach / (noise_nodes - 1);
 
+double noise_at(int m) { return -noise_reach + m * noise_width; }
+
 double standard_normal(double p) { return std::exp(-0.5 * p * p) / std::sqrt(2 * std::numbers::pi); }
 
 struct Moved {
@@ -24,11 +26,12 @@ double metropolis(double log_ratio) { return std::isfinite(log_ratio) ? std::exp
 
 Moved hmc(const Density& p, double z, double momentum, double epsilon, int leapfrog) {
   const double start = p.log_p(z) - 0.5 * momentum * momentum;
-  double x = z, y = momentum;
+  double x = z, y = momentum, kick = 0.5 * epsilon * p.slope(x);
   for (int l = 0; l < leapfrog; ++l) {
-    y += 0.5 * epsilon * p.slope(x);
+    y += kick;
     x += epsilon * y;
-    y += 0.5 * epsilon * p.slope(x);
+    kick = 0.5 * epsilon * p.slope(x);
+    y += kick;
   }
   return {x, metropolis(p.log_p(x) - 0.5 * y * y - start)};
 }
@@ -57,11 +60,9 @@ KernelOracle::KernelOracle(const Density& target, Move1d move, double step_size,
       spacing_(2 * reach / (nodes - 1)),
       operator_(static_cast<std::size_t>(nodes) * nodes) {
   for (int i = 0; i < nodes; ++i) grid_.push_back(-reach + i * spacing_);
+  for (int m = 0; m < noise_nodes; ++m) noise_mass_.push_back(noise_width * standard_normal(noise_at(m)));
   for (int i = 0; i < nodes; ++i)
-    for (int m = 0; m < noise_nodes; ++m) {
-      const double p = -noise_reach + m * noise_width;
-      add_proposal(i, noise_width * standard_normal(p), propose(grid_[i], p));
-    }
+    for (int m = 0; m < noise_nodes; ++m) add_proposal(i, noise_mass_[m], propose(grid_[i], noise_at(m)));
 }
 
 KernelOracle::Proposal KernelOracle::propose(double z, double p) const {
@@ -94,11 +95,14 @@ std::vector<double> KernelOracle::apply(std::vector<double> g, int t) const {
   return g;
 }
 
-std::vector<double> KernelOracle::propagate(const std::vector<double>& density, int t) const {
+std::vector<std::vector<double>> KernelOracle::propagate(const std::vector<double>& density,
+                                                         const std::vector<int>& times) const {
   // Between grid points the density is linear; mass is carried from finer points and shared by the two nearest nodes.
   constexpr int finer = 4;
+  std::vector<std::vector<Proposal>> proposals((nodes - 1) * finer);  // from each finer point, made when first needed
+  std::vector<std::vector<double>> result;
   std::vector<double> q = density;
-  for (; t > 0; --t) {
+  for (int t = 1; t <= times.back(); ++t) {
     std::vector<double> mass(nodes);
     const auto put = [&](double z, double amount) {
       const double position = (z + reach) / spacing_;
@@ -114,17 +118,19 @@ std::vector<double> KernelOracle::propagate(const std::vector<double>& density, 
         put(z, there);
         continue;
       }
+      if (proposals[i].empty())
+        for (int m = 0; m < noise_nodes; m += 2) proposals[i].push_back(propose(z, noise_at(m)));
       for (int m = 0; m < noise_nodes; m += 2) {
-        const double p = -noise_reach + m * noise_width;
-        const double amount = there * 2 * noise_width * standard_normal(p);
-        const Proposal proposal = propose(z, p);
+        const Proposal& proposal = proposals[i][m / 2];
+        const double amount = there * 2 * noise_mass_[m];
         put(proposal.point, amount * proposal.accept);
         put(z, amount * (1 - proposal.accept));
       }
     }
     for (int i = 0; i < nodes; ++i) q[i] = mass[i] / spacing_;
+    if (std::ranges::find(times, t) != times.end()) result.push_back(q);
   }
-  return q;
+  return result;
 }
 
 double KernelOracle::integrate(const std::vector<double>& g) const {

@@ -27,9 +27,10 @@ class KernelOracle {
 
   // Kᵗ g for a function, or grid values
   std::vector<double> apply(std::vector<double> g, int t) const;
-  // The density q⁽ᵗ⁾ (eq. def_improved_q) from the density q, both on the grid, by carrying mass: that of q(z) N(p) dz
-  // dp goes to z' with the acceptance probability and otherwise stays at z. It does not use the operator above.
-  std::vector<double> propagate(const std::vector<double>& density, int t) const;
+  // The densities q⁽ᵗ⁾ (eq. def_improved_q) at ascending times t from the density q, all on the grid, by carrying mass:
+  // that of q(z) N(p) dz dp goes to z' with the acceptance probability and otherwise stays at z. It does not use the
+  // operator above.
+  std::vector<std::vector<double>> propagate(const std::vector<double>& density, const std::vector<int>& times) const;
 
   double integrate(const std::vector<double>& g) const;  // ∫ g dz over the grid
   std::vector<double> on_grid(const Function& g) const;
@@ -49,7 +50,8 @@ class KernelOracle {
 
   std::vector<double> grid_;
   double spacing_;
-  std::vector<double> operator_;  // (n, n), row by row
+  std::vector<double> noise_mass_;  // N(p) dp
+  std::vector<double> operator_;    // (n, n), row by row
 };
 
 // The exact E_q[f], E_q(t)[f] for q given by log q: f = log p − log q.

@@ -46,7 +46,7 @@ struct GradientCheck {
   SomeKernel kernel = hmc();
   int steps = 3;
   double step_size = 0.3;
-  int iterations = 20000;
+  int iterations = 6000;
   int draws = 64;
   std::uint64_t seed = 1;
 };

@@ -37,7 +37,7 @@ struct Groups {
 template <class MakeWorker>
 void for_own_groups(const Workers& workers, const Groups& groups, const std::function<void(int)>& progress,
                     MakeWorker&& make_worker) {
-  const auto [size, data, wanted] = groups;
+  const int size = groups.size, data = groups.data, wanted = groups.wanted;
   const ItemRange own = share_of((wanted + size - 1) / size, workers.ranks);
   const int ranks = workers.ranks ? workers.ranks->size() : 1;
   Team& team = workers.team;
