@@ -152,7 +152,7 @@ DataSet data_of(ModelKind model) {
   return DataSet(std::move(values), {28, 28});
 }
 
-// `time(n)`: seconds of each of so many iterations, which are those of so many runs.
+// `time(n)` makes n iterations of all runs and returns the seconds per iteration.
 template <class F>
 Times measured(F time, int graph, int runs) {
   time(graph);
