@@ -10,6 +10,7 @@
 #include "app/report/contours.hpp"
 #include "app/report/experiment_page.hpp"
 #include "app/report/facts.hpp"
+#include "app/report/file_list.hpp"
 #include "app/report/fit_figures.hpp"
 #include "app/report/latent_figure.hpp"
 #include "app/report/learning_curves.hpp"
@@ -45,7 +46,8 @@ class Report {
     std::vector<Section> sections = sections_of(runs_);
     Page body("");  // written first, because the faults it finds come before it on the page
     for (Section& section : sections) write_section(section, sections.size() > 1 ? &section.problem : nullptr, body);
-    write_files(body);
+    body.heading(2, "Files");
+    body.html(file_list(runs_, page_file_, most_listed));
     Page page(title());
     collect_faults();
     if (!gnuplot_)
@@ -71,10 +73,12 @@ class Report {
   void write_curves(const Section& section, Page& page);
   void write_contours(const Section& section, Page& page);
   void write_latent(const RunGroup& group, Page& page);
+  void write_verdict(Section& section, Page& page);
+  void write_pictures(Section& section, Page& page);
+  void write_fits(Section& section, Page& page);
   void write_images(const RunRecord& run, Page& page);
   void write_fit(RunRecord& run, Page& page);
   void write_settings(const Section& section, Page& page);
-  void write_files(Page& page);
   fs::path figures_folder() const;
   fs::path figures_of(const RunRecord& run) const;
   std::string suffix() const { return section_ == 1 ? "" : fmt::format("_{}", section_); }  // for a section's figures
@@ -318,10 +322,7 @@ void Report::write_latent(const RunGroup& group, Page& page) {
   });
 }
 
-void Report::write_section(Section& section, const std::string* heading, Page& page) {
-  ++section_;
-  if (heading) page.heading(2, fmt::format("{}: {}", kind_text(section.kind), *heading));
-  level_ = heading ? 3 : 2;
+void Report::write_verdict(Section& section, Page& page) {
   page.heading(level_, "Verdict");
   page.html("<div class=\"verdict\">\n");
   write_badges(section, page);
@@ -340,6 +341,48 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
     page.list(items);
   }
   page.html("</div>\n");
+}
+
+// Latent space and images of trainings.
+void Report::write_pictures(Section& section, Page& page) {
+  const auto has_latent = [](const RunGroup& group) {
+    std::error_code ignored;
+    return fs::exists(group.first().folder / "figures" / "latent.json", ignored);
+  };
+  if (std::ranges::any_of(section.groups, has_latent)) {
+    page.heading(level_, "Latent space");
+    page.open_figures();
+    std::size_t drawn = 0;
+    for (const RunGroup& group : section.groups)
+      if (has_latent(group) && drawn++ < most_listed) write_latent(group, page);
+    page.close_figures();
+  }
+  page.heading(level_, "Images");
+  page.open_figures();
+  std::size_t shown = 0;
+  for (const RunGroup& group : section.groups)
+    if (shown++ < most_listed) write_images(group.first(), page);
+  page.close_figures();
+  if (shown > most_listed)
+    page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));
+}
+
+void Report::write_fits(Section& section, Page& page) {
+  const bool one = section.runs().size() == 1;
+  for (const RunGroup& group : section.groups)
+    for (RunRecord* run : group.runs) {
+      if (!one) page.heading(level_++, run->name());
+      if (!one) page.badge(standing_of(*run).badge, standing_of(*run).text);
+      write_fit(*run, page);
+      if (!one) --level_;
+    }
+}
+
+void Report::write_section(Section& section, const std::string* heading, Page& page) {
+  ++section_;
+  if (heading) page.heading(2, fmt::format("{}: {}", kind_text(section.kind), *heading));
+  level_ = heading ? 3 : 2;
+  write_verdict(section, page);
   if (const auto rows = paper_rows(section); !rows.empty()) {
     page.heading(level_, "Comparison with the paper's Table 1");
     page.table(
@@ -354,61 +397,9 @@ void Report::write_section(Section& section, const std::string* heading, Page& p
                                        : "");
   if (section.kind == RunKind::toy) write_contours(section, page);
   if (section.kind != RunKind::fit) write_curves(section, page);
-  if (section.kind == RunKind::train) {
-    const auto has_latent = [](const RunGroup& group) {
-      std::error_code ignored;
-      return fs::exists(group.first().folder / "figures" / "latent.json", ignored);
-    };
-    if (std::ranges::any_of(section.groups, has_latent)) {
-      page.heading(level_, "Latent space");
-      page.open_figures();
-      std::size_t drawn = 0;
-      for (const RunGroup& group : section.groups)
-        if (has_latent(group) && drawn++ < most_listed) write_latent(group, page);
-      page.close_figures();
-    }
-    page.heading(level_, "Images");
-    page.open_figures();
-    std::size_t shown = 0;
-    for (const RunGroup& group : section.groups)
-      if (shown++ < most_listed) write_images(group.first(), page);
-    page.close_figures();
-    if (shown > most_listed)
-      page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));
-  }
-  if (section.kind == RunKind::fit)
-    for (const RunGroup& group : section.groups)
-      for (RunRecord* run : group.runs) {
-        const bool one = section.runs().size() == 1;
-        if (!one) page.heading(level_++, run->name());
-        if (!one) page.badge(standing_of(*run).badge, standing_of(*run).text);
-        write_fit(*run, page);
-        if (!one) --level_;
-      }
+  if (section.kind == RunKind::train) write_pictures(section, page);
+  if (section.kind == RunKind::fit) write_fits(section, page);
   write_settings(section, page);
-}
-
-void Report::write_files(Page& page) {
-  page.heading(2, "Files");
-  for (const RunRecord& run : runs_) {
-    page.html(fmt::format("<p>{}</p>\n", link_html(run.folder / "", page_folder_, run.name())));
-    if (runs_.size() > most_listed) continue;
-    std::vector<fs::path> files;
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(run.folder, ignored))
-      if (!is_unfinished(entry.path()) && fs::absolute(entry.path()) != fs::absolute(page_file_))
-        files.push_back(entry.path());
-    std::ranges::sort(files);
-    std::string html;
-    for (const fs::path& file : files) {
-      const std::string name = file.filename().string();
-      const bool folder = fs::is_directory(file, ignored);
-      html += fmt::format("<li>{} <small>{}</small></li>\n",
-                          link_html(folder ? file / "" : file, page_folder_, name + (folder ? "/" : "")),
-                          folder ? "folder" : size_text(fs::file_size(file, ignored)));
-    }
-    page.html("<ul class=\"files\">\n" + html + "</ul>\n");
-  }
 }
 
 }  // namespace
