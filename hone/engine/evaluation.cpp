@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "hone/base/error.hpp"
-#include "hone/base/scalar.hpp"
+#include "hone/engine/evaluation_parts.hpp"
 
 namespace hone {
 namespace {
@@ -50,24 +50,40 @@ void check(const AnnealingTask& task, int data) {
     throw std::logic_error("backward annealing needs one draw per datum");
 }
 
-PointEvaluation combine(const std::array<ProposalDraws, proposal_count>& draws,
-                        const std::array<bool, proposal_count>& used) {
+ImportanceEstimate WeightSums::estimate(double draws) const {
+  if (sum == 0) return {-infinity, 0};
+  return {top + std::log(sum / draws), sum * sum / squares};
+}
+
+PointEvaluation combine(const std::array<std::optional<ProposalEstimates>, proposal_count>& proposals,
+                        const ImportanceEstimate& mixture) {
   PointEvaluation point;
   point.best = -infinity;
+  point.mixture = mixture;
   double best_pilot = -infinity;
+  for (int j = 0; j < proposal_count; ++j) {
+    if (!proposals[j]) continue;
+    point.proposal[j] = proposals[j]->all;
+    point.best = std::max(point.best, proposals[j]->all.log_likelihood);
+    if (proposals[j]->pilot < best_pilot) continue;
+    best_pilot = proposals[j]->pilot;
+    point.pilot = proposals[j]->rest;
+  }
+  return point;
+}
+
+PointEvaluation combine(const std::array<ProposalDraws, proposal_count>& draws,
+                        const std::array<bool, proposal_count>& used) {
+  std::array<std::optional<ProposalEstimates>, proposal_count> proposals;
   for (int j = 0; j < proposal_count; ++j) {
     if (!used[j]) continue;
     const std::vector<double> weights = log_weights(draws[j], j);
-    point.proposal[j] = importance_estimate(weights);
-    point.best = std::max(point.best, point.proposal[j].log_likelihood);
-    const auto pilot = std::span(weights).first(std::max<std::size_t>(1, weights.size() / 10));
-    const double seen = importance_estimate(pilot).log_likelihood;
-    if (seen < best_pilot) continue;
-    best_pilot = seen;
-    point.pilot = importance_estimate(std::span(weights).subspan(pilot.size())).log_likelihood;
+    const auto pilot = std::span(weights).first(pilot_draws(static_cast<int>(weights.size())));
+    proposals[j] = {.all = importance_estimate(weights),
+                    .pilot = importance_estimate(pilot).log_likelihood,
+                    .rest = importance_estimate(std::span(weights).subspan(pilot.size())).log_likelihood};
   }
-  point.mixture = importance_estimate(mixture_weights(draws, used));
-  return point;
+  return combine(proposals, importance_estimate(mixture_weights(draws, used)));
 }
 
 EvaluationSummary summarize(std::span<const PointEvaluation> points) {

@@ -129,12 +129,9 @@ class CudaDecoder : public CudaTest {
         x{std::span<const float>(x_)}, answer(z_.size());
     const BatchDecoder decoder({net_, parameters.data(), shape_.density, math}, shape_.rows, gradient, queue);
     const Memory<float> partial(static_cast<std::size_t>(shape_.rows) * decoder.parts());
-    decoder.run({.rows = shape_.rows,
-                 .rows_per_datum = shape_.rows_per_datum,
-                 .z = z.data(),
-                 .x = x.data(),
-                 .partial = partial.data(),
-                 .gradient = gradient ? answer.data() : nullptr});
+    decoder.run(shape_.rows, z.data(),
+                {.x = x.data(), .rows_per_datum = shape_.rows_per_datum, .partial = partial.data()},
+                gradient ? answer.data() : nullptr);
     queue.wait();
     const std::vector<float> sums = partial.download(), slopes = answer.download();
     values.assign(shape_.rows, 0);

@@ -37,16 +37,6 @@ struct Launch {
   Launch& operator=(const Launch&) = delete;
 };
 
-// How many clusters of a kernel the device (or the part of it that is ours) holds at a time.
-template <class Kernel>
-int resident_clusters(Kernel kernel, int cluster, int block, int bytes) {
-  const Launch launch(cluster, cluster, block, bytes, nullptr, false);
-  int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch.config) == cudaSuccess) return clusters;
-  cudaGetLastError();
-  return 0;
-}
-
 class Queue {
  public:
   Queue() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }

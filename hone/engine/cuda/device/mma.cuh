@@ -33,18 +33,28 @@ __device__ __forceinline__ float rounded(float x) {
 // Fragments of one warp, lane = 4 g + t:
 //   a (16, 8): (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4);  b (8, 8): (t, g), (t + 4, g);
 //   c (16, 8): (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
-__device__ __forceinline__ void mma(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+using Sums = float4;  // a lane's four sums
+__device__ __forceinline__ void mma(Sums& c, const float (&a)[4], const float (&b)[2]) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "+f"(c.x), "+f"(c.y), "+f"(c.z), "+f"(c.w)
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
         "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
-using Sums = float4;  // a lane's four sums
-__device__ __forceinline__ void mma(Sums& c, const float (&a)[4], const float (&b)[2]) {
-  float sums[4] = {c.x, c.y, c.z, c.w};
-  mma(sums, a, b);
-  c = {sums[0], sums[1], sums[2], sums[3]};
+// Four matrices of 8 rows of 16 bytes in shared memory; lane 8 i + r knows where row r of matrix i begins. A lane
+// 4 g + t has of each the word t of row g; transposed, the halves g of rows 2 t and 2 t + 1.
+template <bool transposed = false>
+__device__ __forceinline__ void load_matrices(unsigned (&words)[4], unsigned row) {
+  if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(row)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(row)
+                 : "memory");
 }
 
 // Two numbers as halves, which have tf32's ten bits of mantissa; beyond 65504 they stay there.
@@ -98,8 +108,8 @@ struct Operand {
   }
 };
 
-template <Math math, class C>
-__device__ __forceinline__ void multiply_add(C& c, const Operand<math, 4>& a, const Operand<math, 2>& b) {
+template <Math math>
+__device__ __forceinline__ void multiply_add(Sums& c, const Operand<math, 4>& a, const Operand<math, 2>& b) {
   if constexpr (math == Math::fp32) {
     mma(c, a.low, b.high);
     mma(c, a.high, b.low);

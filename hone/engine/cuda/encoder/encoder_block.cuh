@@ -54,7 +54,7 @@ static __device__ __noinline__ void multiply_parts(int tiles, int all_k, int shi
     const int first = 8 * (task & ((1 << shift) - 1));
     const float* w = weights + ((task >> shift) * unit_tile + g) * by_unit + (first + t) * by_k;
     const float* b = x + g * stride + first + t;
-    float c[4] = {};
+    Sums c = {};
 #pragma unroll 2
     for (int k = first; k < all_k; k += 8 << shift) {
       const Operand<Math::tf32, 4> left(to_tf32(w[0]), to_tf32(w[8 * by_unit]), to_tf32(w[4 * by_k]),
@@ -63,8 +63,7 @@ static __device__ __noinline__ void multiply_parts(int tiles, int all_k, int shi
       w += (8 << shift) * by_k;
       b += 8 << shift;
     }
-    reinterpret_cast<float4*>(sums)[((task & ((1 << shift) - 1)) * tiles + (task >> shift)) * 32 + lane] =
-        make_float4(c[0], c[1], c[2], c[3]);
+    reinterpret_cast<Sums*>(sums)[((task & ((1 << shift) - 1)) * tiles + (task >> shift)) * 32 + lane] = c;
   }
   __syncthreads();
 }
@@ -108,27 +107,22 @@ class EncoderBlock : EncoderSplit {
   // (rows, D), then the block's own DrawnDatum. `encode` calls later(0) when the thread's own copies have arrived, and
   // later(1) when registers are free again.
   __device__ FirstSums begin_encode(const EncodeShape& at) const {
-    const Net& net = encoder_.net;
-    const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
+    const Layer &top = layer(2), &inner = layer(1);
     const int begin = index_ * at.most, own = min(at.most, top.inputs - begin);  // may be < 0
     const float* weights = parameters(net_);
-    const Input input = input_of(at);
-    if (net.depth == 3)
-      copy_rows<4>(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
-                   min(at.most, inner.ld - begin), inner.inputs);
+    copy_rows<4>(shared_ + at.weight.at, at.weight.stride, weights + inner.weight + begin, inner.ld,
+                 min(at.most, inner.ld - begin), inner.inputs);
     if (threadIdx.x == copier) {
       Copies copy(box(encode_box));
-      if (net.depth == 3 && inner.has_bias) copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
+      copy(shared_ + at.bias, weights + inner.bias + begin, round_up(own, 4));
       copy(shared_ + at.top_weight.at, weights + top.weight + static_cast<std::size_t>(begin) * top.ld, own * top.ld);
-      if (top.has_bias)
-        for (int of_net = 0; of_net < nets; ++of_net)
-          copy(shared_ + at.top_bias.at + of_net * at.top_bias.stride, parameters(of_net) + top.bias,
-               at.top_bias.stride);
+      for (int of_net = 0; of_net < nets; ++of_net)
+        copy(shared_ + at.top_bias.at + of_net * at.top_bias.stride, parameters(of_net) + top.bias, at.top_bias.stride);
       const double* noise = space_.of(space_.noise, run_) + static_cast<std::size_t>(row0_) * space_.latent;
       copy(shared_ + at.noise, reinterpret_cast<const float*>(noise), round_up(2 * count_ * space_.latent, 4));
       box(encode_box).expect(copy.bytes());
     }
-    return first_sums(input, 4 * input.column, 0);
+    return first_sums(4 * FirstRow().column, 0);
   }
   // A block sums its own units' part of the last layer and sends it to all blocks; then all draw.
   template <class Later>
@@ -141,7 +135,7 @@ class EncoderBlock : EncoderSplit {
     box(encode_box).wait(0);
     later(std::integral_constant<int, 0>());
     __syncthreads();
-    if (encoder_.net.depth == 3) encode_inner(at);
+    encode_inner(at);
     multiply_parts(at.top.tiles, at.top.k, at.top.shift, shared_ + at.h.at, at.h.stride, shared_ + at.top_weight.at, 1,
                    at.top_weight.stride, shared_ + at.sums);
     end_meeting();  // the others are there
@@ -162,32 +156,28 @@ class EncoderBlock : EncoderSplit {
   // datum and sends the result to the others. Between `begin_ascend` and `ascend` all blocks must have met, and what
   // they wrote must be visible.
   __device__ void begin_ascend(const AscendShape& at) const {
-    const Net& net = encoder_.net;
-    const Layer &top = net.layer[net.depth - 1], &first = net.layer[0], &inner = net.layer[1];
+    const Layer &top = layer(2), &first = layer(0), &inner = layer(1);
     const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);  // may be < 0
     const float* weights = parameters(net_);
     if (threadIdx.x == copier) {
       Copies copy(box(ascend_box));
       copy(shared_ + at.top_weight.at, weights + top.weight, top.inputs * top.ld);
-      if (net.depth == 3)
-        copy(shared_ + at.weight.at, weights + inner.weight + static_cast<std::size_t>(begin) * inner.ld,
-             own * inner.ld);
+      copy(shared_ + at.weight.at, weights + inner.weight + static_cast<std::size_t>(begin) * inner.ld, own * inner.ld);
       box(ascend_box).expect(copy.bytes());
     }
-    if (net.depth == 3)
-      copy_rows<6>(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin,
-                   first.ld, min(at.most, first.ld - begin), count_);
+    copy_rows<6>(shared_ + at.first_value.at, at.first_value.stride, of(encoder_.tape.value, 0, net_) + begin, first.ld,
+                 min(at.most, first.ld - begin), count_);
     clear(at.deltas, rows * at.deltas_stride);
     clear(at.top_weight.at + top.inputs * top.ld, pad);
-    if (net.depth == 3) clear(at.weight.at + max(own, 0) * inner.ld, pad);
+    clear(at.weight.at + max(own, 0) * inner.ld, pad);
   }
   // The layer below the last is small: every block computes all of its deltas.
   template <class Source>
   __device__ void ascend(const AscendShape& at, const ObjectiveSpec& objective, Source datum) const {
-    const Net& net = encoder_.net;
-    const int last = net.depth - 1, latent = space_.latent, stride = at.deltas_stride;
-    const Layer &top = net.layer[last], &below = net.layer[last - 1], &first = net.layer[0];
-    const float* values = of(encoder_.tape.value, last - 1, net_);  // neighbours, as (rows, ld)
+    const int latent = space_.latent, stride = at.deltas_stride;
+    const Layer &top = layer(2), &below = layer(1), &first = layer(0);
+    const Activation activation = encoder_.net.activation;
+    const float* values = of(encoder_.tape.value, 1, net_);  // neighbours, as (rows, ld)
 #pragma unroll 1
     for (int i = 4 * static_cast<int>(threadIdx.x); i < count_ * below.ld; i += 4 * threads)
       copy_async(shared_ + at.value.at + i, values + i, true);
@@ -203,29 +193,28 @@ class EncoderBlock : EncoderSplit {
     box(deltas_box).wait(0);
     __syncthreads();
     if (index_ == 0 && warp_ < count_) {
-      float* to = of(encoder_.tape.delta, last, net_) + warp_ * top.ld;
+      float* to = of(encoder_.tape.delta, 2, net_) + warp_ * top.ld;
 #pragma unroll 1
       for (int d = lane_; d < latent; d += 32) to[d] = shared_[at.deltas + warp_ * stride + d];
     }
     const int units = top.inputs, wide = at.delta.stride;
-    float* deltas = of(encoder_.tape.delta, last - 1, net_);
+    float* deltas = of(encoder_.tape.delta, 1, net_);
     multiply_rows(at.top, {at.deltas, stride}, at.top_weight, at.top_weight.stride, 1, at.sums,
                   [&](int unit, int row, float sum) {
                     if (unit >= wide) return;
                     const bool there = unit < units && row < count_;
                     const float value = there ? shared_[at.value.at + row * at.value.stride + unit] : 0.0f;
-                    const float delta = there ? sum * slope<Math::tf32>(net.activation, value) : 0.0f;
+                    const float delta = there ? sum * slope<Math::tf32>(activation, value) : 0.0f;
                     shared_[at.delta.at + row * wide + unit] = delta;
                     if (there && unit / unit_tile % parts == index_) deltas[row * below.ld + unit] = delta;
                   });
-    if (net.depth < 3) return;
     __syncthreads();
     const int begin = index_ * at.most, own = min(at.most, first.outputs - begin);
     deltas = of(encoder_.tape.delta, 0, net_) + begin;
     multiply_rows(at.inner, at.delta, at.weight, at.weight.stride, 1, at.sums, [&](int unit, int row, float sum) {
       if (unit >= own || row >= count_) return;
       const float value = shared_[at.first_value.at + row * at.first_value.stride + unit];
-      deltas[row * first.ld + unit] = sum * slope<Math::tf32>(net.activation, value);
+      deltas[row * first.ld + unit] = sum * slope<Math::tf32>(activation, value);
     });
   }
 
@@ -255,87 +244,69 @@ class EncoderBlock : EncoderSplit {
     const int g = unit % 8, half = unit / 8 % 2;
     return (unit / unit_tile * 32 + 4 * g + row / 2) * 4 + 2 * half + row % 2;
   }
-  // Values of the first layer that this block needs: all where another hidden layer follows, else its own.
-  struct Input {
+  __device__ const Layer& layer(int l) const { return encoder_.net.layer[l]; }
+  // The row and the first column of the first layer's values that a thread copies.
+  struct FirstRow {
     static constexpr int together = threads / rows;  // that copy a row
-    Block to;
-    int begin, width;
     const int row = static_cast<int>(threadIdx.x) / together, column = static_cast<int>(threadIdx.x) % together;
   };
-  __device__ Input input_of(const EncodeShape& at) const {
-    const int ld = encoder_.net.layer[0].ld, begin = index_ * at.most;
-    if (encoder_.net.depth == 3) return {at.x, 0, ld};
-    return {at.h, begin, max(min(at.most, ld - begin), 0)};
-  }
   // Clears what products read and no copy fills.
   __device__ void clear_beyond(const EncodeShape& at) const {
-    const Net& net = encoder_.net;
-    const Layer &top = net.layer[net.depth - 1], &inner = net.layer[1];
+    const Layer& top = layer(2);
     const int units = max(min(at.most, top.inputs - index_ * at.most), 0);
-    if (!top.has_bias) clear(at.top_bias.at, nets * at.top_bias.stride);
-    if (net.depth == 3) {
-      const int k = inner.inputs, by_k = at.weight.stride;
-      clear(at.weight.at + k * by_k, (round_up(k, 8) - k) * by_k);
-      if (!inner.has_bias) clear(at.bias, at.most);
-    }
-    const Input input = input_of(at);
+    const int k = layer(1).inputs, by_k = at.weight.stride;
+    clear(at.weight.at + k * by_k, (round_up(k, 8) - k) * by_k);
+    const FirstRow my;
 #pragma unroll 1
-    for (int c = (input.row < count_ ? input.width : 0) + input.column; c < input.to.stride; c += input.together)
-      shared_[input.to.at + input.row * input.to.stride + c] = 0;
+    for (int c = (my.row < count_ ? layer(0).ld : 0) + my.column; c < at.x.stride; c += my.together)
+      shared_[at.x.at + my.row * at.x.stride + c] = 0;
     clear(at.top_weight.at + units * top.ld, (round_up(at.most, 8) - units) * top.ld + pad);
   }
   // parts from `part` on, 0 beyond
-  __device__ FirstSums first_sums(const Input& input, int c, int part) const {
+  __device__ FirstSums first_sums(int c, int part) const {
     FirstSums sums = {};
-    if (input.row >= count_ || c >= input.width) return sums;
+    const int ld = layer(0).ld, row = FirstRow().row;
+    if (row >= count_ || c >= ld) return sums;
     const auto four = [](const float* from) { return *reinterpret_cast<const float4*>(from); };
-    const Layer& layer = encoder_.net.layer[0];
     const FirstLayerSums& first = encoder_.first;
-    const std::size_t of_part = static_cast<std::size_t>(nets) * space_.batch * layer.ld;
-    const float* from = first.sums + run_ * space_.stride +
-                        (static_cast<std::size_t>(net_) * space_.batch + row0_ + input.row) * layer.ld + input.begin +
-                        c;
+    const float* from =
+        first.sums + run_ * space_.stride + (static_cast<std::size_t>(net_) * space_.batch + row0_ + row) * ld + c;
     for (int i = 0; i < 4; ++i)
-      if (part + i < first.parts) sums.part[i] = four(from + (part + i) * of_part);
-    if (part == 0 && layer.has_bias) sums.bias = four(parameters(net_) + layer.bias + input.begin + c);
+      if (part + i < first.parts) sums.part[i] = four(from + (part + i) * first.of_part);
+    if (part == 0) sums.bias = four(parameters(net_) + layer(0).bias + c);
     return sums;
   }
   // The first layer's values that the block needs. Those of the units whose deltas it will compute also go to the tape.
   __device__ void take_first(const EncodeShape& at, const FirstSums& begun) const {
-    const Layer& layer = encoder_.net.layer[0];
-    const Input input = input_of(at);
-    const int most = owned(layer.outputs);
-    float* values = of(encoder_.tape.value, 0, net_) + input.row * layer.ld + input.begin;
+    const FirstRow my;
+    const int ld = layer(0).ld, most = owned(layer(0).outputs);
+    float* values = of(encoder_.tape.value, 0, net_) + my.row * ld;
 #pragma unroll 1
-    for (int c = 4 * input.column; c < input.width && input.row < count_; c += 4 * input.together) {
+    for (int c = 4 * my.column; c < ld && my.row < count_; c += 4 * my.together) {
       float4 value;
 #pragma unroll 1
       for (int part = 0; part < encoder_.first.parts; part += 4) {
-        const FirstSums sums = part == 0 && c == 4 * input.column ? begun : first_sums(input, c, part);
+        const FirstSums sums = part == 0 && c == 4 * my.column ? begun : first_sums(c, part);
         if (part == 0) value = sums.bias;
         value = value + (sums.part[0] + sums.part[1]) + (sums.part[2] + sums.part[3]);
       }
-      const int unit = input.begin + c;
       const auto finished = [&](int i, float sum) {
-        return unit + i < layer.outputs ? activate<Math::tf32>(encoder_.net.activation, sum) : 0.0f;
+        return c + i < layer(0).outputs ? activate<Math::tf32>(encoder_.net.activation, sum) : 0.0f;
       };
       value = {finished(0, value.x), finished(1, value.y), finished(2, value.z), finished(3, value.w)};
-      if (unit >= index_ * most && unit < (index_ + 1) * most) *reinterpret_cast<float4*>(values + c) = value;
-      *reinterpret_cast<float4*>(shared_ + input.to.at + input.row * input.to.stride + c) = value;
+      if (c >= index_ * most && c < (index_ + 1) * most) *reinterpret_cast<float4*>(values + c) = value;
+      *reinterpret_cast<float4*>(shared_ + at.x.at + my.row * at.x.stride + c) = value;
     }
   }
-  // The layer between the first and the last, if any: a block computes its own units.
+  // The layer between the first and the last: a block computes its own units.
   __device__ __forceinline__ void encode_inner(const EncodeShape& at) const {
-    const Net& net = encoder_.net;
-    const Layer& inner = net.layer[1];
-    const int begin = index_ * at.most, own = min(at.most, net.layer[net.depth - 1].inputs - begin),
-              stride = at.h.stride;
+    const int begin = index_ * at.most, own = min(at.most, layer(2).inputs - begin), stride = at.h.stride;
     float* value = of(encoder_.tape.value, 1, net_) + begin;
     multiply_rows(at.inner, at.x, at.weight, 1, at.weight.stride, at.sums, [&](int unit, int row, float sum) {
       const bool there = unit < own && row < count_;
-      const float y = there ? activate<Math::tf32>(net.activation, sum + shared_[at.bias + unit]) : 0.0f;
+      const float y = there ? activate<Math::tf32>(encoder_.net.activation, sum + shared_[at.bias + unit]) : 0.0f;
       if (unit < stride) shared_[at.h.at + row * stride + unit] = y;
-      if (there) value[row * inner.ld + unit] = y;
+      if (there) value[row * layer(1).ld + unit] = y;
     });
     __syncthreads();
   }
@@ -355,7 +326,7 @@ class EncoderBlock : EncoderSplit {
   // q's draws of all rows, from the last layer's sums.
   __device__ __forceinline__ void draw_rows(const EncodeShape& at, double* draws) const {
     constexpr int sharing = warps / rows;  // warps of a row
-    const int row = warp_ % rows, last = encoder_.net.depth - 1, latent = space_.latent;
+    const int row = warp_ % rows, latent = space_.latent;
     if (row >= count_) return;
 #pragma unroll 1
     for (int d = lane_ + warp_ / rows * 32; d < latent; d += 32 * sharing) {
@@ -364,7 +335,7 @@ class EncoderBlock : EncoderSplit {
         raw[of_net] = shared_[at.top_bias.at + of_net * at.top_bias.stride + d];
         for (int p = 0; p < parts; ++p)
           raw[of_net] += shared_[at.received + (of_net * parts + p) * at.received_size + sum_place(d, row)];
-        if (rank_ == 0) of(encoder_.tape.value, last, of_net)[row * encoder_.net.layer[last].ld + d] = raw[of_net];
+        if (rank_ == 0) of(encoder_.tape.value, 2, of_net)[row * layer(2).ld + d] = raw[of_net];
       }
       const double noise = reinterpret_cast<const double*>(shared_ + at.noise)[row * latent + d];
       const Draw draw(raw[0], raw[1], noise);

@@ -4,7 +4,6 @@
 
 #include "hone/engine/cuda/device/cluster.cuh"
 #include "hone/engine/cuda/product/network.cuh"
-#include "hone/engine/cuda/train/device_layout.hpp"
 
 namespace hone::cuda {
 
@@ -15,6 +14,7 @@ struct FirstLayerSums {
   static constexpr int words = 4;  // of 64 bits, of a part at most
   int parts = 0;                   // 0: it goes by products
   float* sums = nullptr;           // (part, network, batch, ld)
+  std::size_t of_part = 0;         // floats from a part to the next
 };
 
 // The encoder's networks for means and for deviations, of one shape. The second's parameters lie `net_parameters`
@@ -48,12 +48,12 @@ struct FloatPlaces : PlacesOf<long long, 16> {
   }
 };
 
-// A cluster carries eight rows of the batch through the layers above the first. Half of its blocks have the means'
+// A cluster carries eight rows of the batch through the two layers above the first. Half of its blocks have the means'
 // network and half the deviations'; each block owns a range of a layer's units. A product is units × rows, so that few
 // rows waste nothing. Weights keep their layout, with rows of `ld` floats; what a product reads beyond their ends is
 // cleared, or is a weight that is multiplied by 0.
 struct EncoderSplit {
-  static constexpr int rows = 8, nets = 2, parts = 4, blocks = nets * parts, unit_tile = 16, pad = 16;
+  static constexpr int depth = 3, rows = 8, nets = 2, parts = 4, blocks = nets * parts, unit_tile = 16, pad = 16;
   static_assert(blocks == rows);  // a block has a datum of its own
   enum Box { received_box, encode_box, ascend_box, deltas_box, stage_box, box_count };  // at the beginning
   static constexpr int tiles_of(int units) { return ceil_div(units, unit_tile); }
@@ -84,17 +84,15 @@ struct EncodeShape : EncoderSplit {
 
   EncodeShape() = default;
   EncodeShape(const Net& net, int latent) {
-    const Layer& last = net.layer[net.depth - 1];
+    const Layer& last = net.layer[depth - 1];
+    const int k = net.layer[1].inputs;
     most = owned(last.inputs);
+    inner = RowProduct(most, k);
     top = RowProduct(latent, most);
     FloatPlaces places;
     take_boxes(places);
-    if (net.depth == 3) {
-      const int k = net.layer[1].inputs;
-      inner = RowProduct(most, k);
-      x = places.take(rows, stride_along(k));
-      weight = places.take(round_up(k, 8), stride_across(most));
-    }
+    x = places.take(rows, stride_along(k));
+    weight = places.take(round_up(k, 8), stride_across(most));
     bias = places.take(most);
     h = places.take(rows, stride_along(most));
     top_weight = places.take(round_up(most, 8), last.ld);
@@ -117,22 +115,20 @@ struct AscendShape : EncoderSplit {
 
   AscendShape() = default;
   AscendShape(const Net& net, int latent) {
-    const Layer& last = net.layer[net.depth - 1];
+    const Layer& last = net.layer[depth - 1];
     const int units = last.inputs;
     most = owned(net.layer[0].outputs);
+    inner = RowProduct(most, units);
     top = RowProduct(units, latent);
     FloatPlaces places;
     take_boxes(places);
     top_weight = places.take(units, last.ld);
     places.take(pad);
-    if (net.depth == 3) {
-      inner = RowProduct(most, units);
-      weight = places.take(most, padded_width(units));
-      places.take(pad);
-    }
+    weight = places.take(most, padded_width(units));
+    places.take(pad);
     value = places.take(rows, padded_width(units));
     delta = places.take(rows, stride_along(units));
-    if (net.depth == 3) first_value = places.take(rows, most);
+    first_value = places.take(rows, most);
     deltas_stride = stride_along(latent);
     deltas = places.take(rows * deltas_stride);  // of the block's network
     sums = places.take(std::max(inner.sums(), top.sums()));

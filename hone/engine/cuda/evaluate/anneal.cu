@@ -49,27 +49,16 @@ class DeviceAnnealer {
   std::vector<AnnealedPoint> anneal(int wanted, const std::function<void(double)>& progress) {
     tune();
     const int each = task_.config.chains, steps = task_.config.steps, count = wanted * each;
-    Memory<double> log_weight(count);
+    const bool backward = task_.backward();
+    const Memory<double> log_weight(count);
     ChainWalk walk(target(each), count, shape(), queue_);
     const Numbers numbers = numbers_of(task_.pass(), each);
-    if (task_.backward())
-      walk.place(draws(wanted, each));
-    else
-      draw(walk, numbers);
-    walk.begin();
-    double beta = 1;
-    for (int i = 1; i <= steps; ++i) {
-      const int from = task_.backward() ? steps - i + 1 : i - 1, to = task_.backward() ? steps - i : i;
-      const bool last = i == steps;
-      const double next = last ? beta : schedule_[to];
-      reweigh(walk, {beta, next}, std::abs(schedule_[to] - schedule_[from]), log_weight);
-      if (last) break;
-      beta = next;
-      walk.set_temperature(beta);
-      walk.step(numbers, {level(to), {}, annealing_group * each, 0}, static_cast<std::uint32_t>(to), false);
-      if (progress && i % std::max(1, steps / 50) == 0) queue_.wait(), progress(static_cast<double>(i) / steps);
-    }
-    queue_.wait();
+    backward ? walk.place(draws(wanted, each)) : draw(walk, numbers);
+    pass(walk, backward, log_weight, [&](int k) {
+      walk.step(numbers, {level(k), {}, annealing_group * each, 0}, static_cast<std::uint32_t>(k), false);
+      const int done = backward ? steps - k : k;
+      if (progress && done % std::max(1, steps / 50) == 0) queue_.wait(), progress(static_cast<double>(done) / steps);
+    });
     return annealed_points({.log_weight = log_weight.download(),
                             .acceptance = copy_of(walk.chains().acceptance, count, "reading acceptances"),
                             .nonfinite = copy_of(walk.chains().nonfinite, count, "reading counts"),
@@ -82,19 +71,31 @@ class DeviceAnnealer {
   // ε_1 … ε_(K−1) of every group, by one chain per point.
   void tune() {
     const StepSizeRule rule = annealing_step_sizes(decoder_.net.inputs(), task_.config.steps);
-    Memory<double> now(std::vector<double>(groups_, rule.start)), log_weight(points_);
+    const Memory<double> now(std::vector<double>(groups_, rule.start)), log_weight(points_);
     ChainWalk walk(target(1), points_, shape(), queue_);
     const Numbers numbers = numbers_of(AnnealingPass::pilot, 1);
     draw(walk, numbers);
-    walk.begin();
-    double beta = 1;
-    for (int k = 1; k < task_.config.steps; ++k) {
-      reweigh(walk, {beta, schedule_[k]}, 0, log_weight);
-      beta = schedule_[k];
-      walk.set_temperature(beta);
+    pass(walk, false, log_weight, [&](int k) {
       check(cudaMemcpyAsync(level(k), now.data(), groups_ * sizeof(double), cudaMemcpyDeviceToDevice, queue_),
             "keeping step sizes");
       walk.step(numbers, {now.data(), rule, annealing_group, 0}, static_cast<std::uint32_t>(k), true);
+    });
+  }
+  // Takes chains through the temperatures and weighs them; step(k) moves them at β_k.
+  template <class Step>
+  void pass(ChainWalk& walk, bool backward, const Memory<double>& log_weight, Step step) {
+    const ChainArrays& c = walk.chains();
+    double beta = 1;
+    walk.begin();
+    for (int i = 1, steps = task_.config.steps; i <= steps; ++i) {
+      const int from = backward ? steps - i + 1 : i - 1, to = backward ? steps - i : i;
+      const Retemper change{beta, i == steps ? beta : schedule_[to]};
+      launch(weigh, warps_for(c.count), queue_, "weighing chains", c, change, std::abs(schedule_[to] - schedule_[from]),
+             log_weight.data());
+      if (i == steps) break;
+      beta = change.to;
+      walk.set_temperature(beta);
+      step(to);
     }
     queue_.wait();
   }
@@ -116,10 +117,6 @@ class DeviceAnnealer {
   void draw(const ChainWalk& walk, const Numbers& numbers) {
     const ChainArrays& c = walk.chains();
     launch(draw_prior, warps_for(c.count), queue_, "drawing from the prior", c, numbers);
-  }
-  void reweigh(const ChainWalk& walk, const Retemper& change, double share, const Memory<double>& log_weight) {
-    const ChainArrays& c = walk.chains();
-    launch(weigh, warps_for(c.count), queue_, "weighing chains", c, change, share, log_weight.data());
   }
 
   FixedDecoder decoder_;
@@ -143,17 +140,14 @@ std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, co
   const int wanted = std::min(data.size(), task.points.value_or(data.size()));
   const int at_once = std::max(1, chains_at_once / task.config.chains / annealing_group) * annealing_group;
   std::vector<AnnealedPoint> result;
-  for (int begin = 0; begin < wanted; begin += at_once) {
-    const int sampled = std::min(at_once, wanted - begin);
-    const int points = std::min(data.size() - begin, round_up(sampled, annealing_group));  // all of a group tune
-    const PointData loaded = load_points(run.model, data, begin, points, padded_width(data.dimension()));
+  for_parts(run, data, wanted, {at_once, annealing_group}, [&](const PointData& points, int begin, int sampled) {
     const auto hear = [&](double part) {
       if (progress) progress(begin + static_cast<int>(part * sampled));
     };
-    const auto some = DeviceAnnealer(run, task, loaded, static_cast<std::uint32_t>(begin)).anneal(sampled, hear);
+    const auto some = DeviceAnnealer(run, task, points, static_cast<std::uint32_t>(begin)).anneal(sampled, hear);
     result.insert(result.end(), some.begin(), some.end());
-    if (progress) progress(begin + sampled);
-  }
+    hear(1);
+  });
   return result;
 }
 

@@ -2,7 +2,6 @@
 
 #include "hone/engine/cuda/product/network_products.cuh"
 #include "hone/engine/cuda/refinement/products/chains.cuh"
-#include "hone/engine/cuda/train/device_layout.hpp"
 #include "hone/latent/likelihoods.hpp"
 
 namespace hone::cuda {
@@ -14,17 +13,6 @@ struct FixedDecoder {
   Density density;
   Math math;
   int categories = 0;
-
-  int pixels() const { return net.outputs() / facts_of(density).outputs; }
-};
-
-// Rows that a decoder evaluates at once, and what is wanted of them. Row m belongs to datum m / rows_per_datum. Arrays
-// of z and x have rows of `padded_width`.
-struct DecoderRows {
-  int rows, rows_per_datum;
-  const float *z, *x;
-  float* partial;   // sums of log p(x | z), (parts, rows); null: not wanted
-  float* gradient;  // ∇ log p(x | z); null: not wanted
 };
 
 // log p(x | z) of up to `most` rows at once and, if wanted, its gradients: one kernel per product.
@@ -41,22 +29,18 @@ class BatchDecoder {
     with_products({}, [](const auto& products) { products.prepare(); });
   }
 
-  int parts() const { return Comparison::parts(decoder_.net.outputs()); }  // of DecoderRows::partial
+  int parts() const { return Comparison::parts(decoder_.net.outputs()); }  // of sums of log p(x | z)
 
-  void run(const DecoderRows& rows) const {
-    const Comparison data{.density = decoder_.density,
-                          .x = rows.x,
-                          .ldx = padded_width(decoder_.pixels()),
-                          .rows_per_datum = rows.rows_per_datum,
-                          .partial = rows.partial,
-                          .residuals = rows.gradient != nullptr,
-                          .categories = decoder_.categories};
+  // Rows of z, with `padded_width` floats from one to the next as in data.x, compared with the data. `gradient`:
+  // ∇ log p(x | z); null: not wanted.
+  void run(int rows, const float* z, Comparison data, float* gradient) const {
+    data.density = decoder_.density;
+    data.ldx = padded_width(decoder_.net.outputs() / facts_of(decoder_.density).outputs);
+    data.residuals = gradient != nullptr;
+    data.categories = decoder_.categories;
     const int ld = padded_width(decoder_.net.inputs());
-    with_products({rows.z, ld, {}, {}}, [&](const auto& products) {
-      if (rows.gradient)
-        products.compute_gradient(rows.rows, data, rows.gradient, ld);
-      else
-        products.compare(rows.rows, data);
+    with_products({z, ld, {}, {}}, [&](const auto& products) {
+      gradient ? products.compute_gradient(rows, data, gradient, ld) : products.compare(rows, data);
     });
   }
 
@@ -83,7 +67,7 @@ struct ChainTarget {
 class ChainWalk {
  public:
   ChainWalk(const ChainTarget& target, int count, const HmcShape& shape, cudaStream_t stream)
-      : target_(target), shape_(shape), stream_(stream), decoder_(target.decoder, count, true, stream) {
+      : x_(target.x), shape_(shape), stream_(stream), decoder_(target.decoder, count, true, stream) {
     const int latent = target.decoder.net.inputs();
     const auto place = [&](Arena arena) {
       chains_.place(arena, count, latent, padded_width(latent), decoder_.parts());
@@ -114,15 +98,12 @@ class ChainWalk {
 
  private:
   void gradient(bool value) {
-    decoder_.run({.rows = chains_.count,
-                  .rows_per_datum = target_.chains_of_datum,
-                  .z = chains_.input,
-                  .x = target_.x,
-                  .partial = value ? chains_.partial : nullptr,
-                  .gradient = chains_.likelihood_gradient});
+    float* const partial = value ? chains_.partial : nullptr;
+    decoder_.run(chains_.count, chains_.input, {.x = x_, .rows_per_datum = chains_.chains_of_datum, .partial = partial},
+                 chains_.likelihood_gradient);
   }
 
-  ChainTarget target_;
+  const float* x_;
   HmcShape shape_;
   cudaStream_t stream_;
   BatchDecoder decoder_;

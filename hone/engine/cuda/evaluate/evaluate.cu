@@ -1,12 +1,9 @@
 #include "hone/engine/cuda/evaluate/evaluate.cuh"
 
-#include <math.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "hone/mcmc/step_size.hpp"
+#include "hone/engine/evaluation_parts.hpp"
 
 namespace hone::cuda {
 namespace {
@@ -16,24 +13,7 @@ static_assert(points_at_once % evaluation_group == 0);
 // Points whose draws go through the decoder together: 32,768 rows fill the device, and the values of the paper's layers
 // fit its cache.
 constexpr int drawn_at_once = 64;
-constexpr int accumulators = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
-
-// Σ exp(w) and Σ exp(2 w) of log weights, relative to the largest.
-struct Accumulator {
-  double top, sum, squares;
-
-  HONE_INLINE void add(const Accumulator& other) {
-    if (other.sum == 0) return;
-    const double higher = fmax(top, other.top), mine = sum == 0 ? 0 : exp(top - higher),
-                 theirs = exp(other.top - higher);
-    sum = sum * mine + other.sum * theirs;
-    squares = squares * mine * mine + other.squares * theirs * theirs;
-    top = higher;
-  }
-};
-HONE_INLINE Accumulator single(double log_weight) {
-  return log_weight == -infinity ? Accumulator{-infinity, 0, 0} : Accumulator{log_weight, 1, 1};
-}
+constexpr int sums_of_point = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
 
 // Diagonal Gaussians' deviations after widening, and what their densities need of them: (points, D), and one per point.
 struct Scales {
@@ -102,12 +82,13 @@ __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, Draw
   for (int j = 0; j < proposal_count; ++j) t.density[j] = -0.5 * squares[j] - p.scales(j).log_normalizer[point];
 }
 
-// One block per point: adds its draws' weights to its accumulators, in an order that is always the same.
+// One block per point: adds its draws' weights to its sums, in an order that is always the same.
 __global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int parts,
-                      const double* constant, int begin, int pilot, Accumulator* all) {
-  __shared__ Accumulator shared[3][128];
+                      const double* constant, int begin, int pilot, WeightSums* all) {
+  __shared__ WeightSums shared[3][128];
   const int point = shape.first + static_cast<int>(blockIdx.x), rows = shape.points * shape.size;
-  Accumulator mine[3] = {single(-infinity), single(-infinity), single(-infinity)};  // pilot, rest, mixture
+  WeightSums mine[3] = {WeightSums::of(-infinity), WeightSums::of(-infinity),
+                        WeightSums::of(-infinity)};  // pilot, rest, mixture
   for (int draw = threadIdx.x; draw < shape.size; draw += blockDim.x) {
     const int row = static_cast<int>(blockIdx.x) * shape.size + draw;
     double joint = terms[row].prior + constant[point];
@@ -119,8 +100,8 @@ __global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms,
       if (p.used[i]) top = fmax(top, terms[row].density[i]);
     for (int i = 0; i < proposal_count; ++i)
       if (p.used[i]) sum += exp(terms[row].density[i] - top), ++used;
-    mine[begin + draw < pilot ? 0 : 1].add(single(joint - terms[row].density[shape.proposal]));
-    mine[2].add(single(joint - top - log(sum / used)));
+    mine[begin + draw < pilot ? 0 : 1].add(WeightSums::of(joint - terms[row].density[shape.proposal]));
+    mine[2].add(WeightSums::of(joint - top - log(sum / used)));
   }
   for (int i = 0; i < 3; ++i) shared[i][threadIdx.x] = mine[i];
   __syncthreads();
@@ -130,10 +111,10 @@ __global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms,
     __syncthreads();
   }
   if (threadIdx.x != 0) return;
-  Accumulator* to = all + static_cast<std::size_t>(point) * accumulators;
+  WeightSums* to = all + static_cast<std::size_t>(point) * sums_of_point;
   to[2 * shape.proposal].add(shared[0][0]);
   to[2 * shape.proposal + 1].add(shared[1][0]);
-  to[accumulators - 1].add(shared[2][0]);
+  to[sums_of_point - 1].add(shared[2][0]);
 }
 
 // Running moments of the chains, by Welford's formula.
@@ -166,32 +147,20 @@ class ScaleMemory {
   Memory<double> sd_, inverse_, log_normalizer_;
 };
 
-double log_total(const Accumulator& a, double draws) {
-  return a.sum == 0 ? -infinity : a.top + std::log(a.sum / draws);
-}
-double effective(const Accumulator& a) { return a.sum == 0 ? 0 : a.sum * a.sum / a.squares; }
-
-PointEvaluation combined(const Accumulator* a, const EvaluationConfig& config) {
-  PointEvaluation point;
-  point.best = -infinity;
-  const int pilot = std::max(1, config.samples / 10);
-  double best_pilot = -infinity;
+PointEvaluation combined(const WeightSums* sums, const EvaluationConfig& config) {
+  std::array<std::optional<ProposalEstimates>, proposal_count> proposals;
+  const int pilot = pilot_draws(config.samples);
   int used = 0;
   for (int j = 0; j < proposal_count; ++j) {
     if (!config.proposals[j]) continue;
     ++used;
-    Accumulator all = a[2 * j];
-    all.add(a[2 * j + 1]);
-    point.proposal[j] = {log_total(all, config.samples), effective(all)};
-    point.best = std::max(point.best, point.proposal[j].log_likelihood);
-    const double seen = log_total(a[2 * j], pilot);
-    if (seen < best_pilot) continue;
-    best_pilot = seen;
-    point.pilot = log_total(a[2 * j + 1], config.samples - pilot);
+    WeightSums all = sums[2 * j];
+    all.add(sums[2 * j + 1]);
+    proposals[j] = {.all = all.estimate(config.samples),
+                    .pilot = sums[2 * j].estimate(pilot).log_likelihood,
+                    .rest = sums[2 * j + 1].estimate(config.samples - pilot).log_likelihood};
   }
-  const Accumulator& mixture = a[accumulators - 1];
-  point.mixture = {log_total(mixture, static_cast<double>(used) * config.samples), effective(mixture)};
-  return point;
+  return combine(proposals, sums[sums_of_point - 1].estimate(static_cast<double>(used) * config.samples));
 }
 
 // Points that are evaluated together: their data on the device, and the means and deviations of their proposals.
@@ -213,10 +182,10 @@ class Evaluator {
 
   // The first `sampled` of the points. `progress` is told how many data are done.
   std::vector<PointEvaluation> evaluate(int sampled, const std::function<void(int)>& progress) {
-    const std::vector<Accumulator> all = sample(sampled, progress).download();
+    const std::vector<WeightSums> all = sample(sampled, progress).download();
     std::vector<PointEvaluation> result;
     for (int i = 0; i < sampled; ++i)
-      result.push_back(combined(&all[static_cast<std::size_t>(i) * accumulators], evaluation_));
+      result.push_back(combined(&all[static_cast<std::size_t>(i) * sums_of_point], evaluation_));
     return result;
   }
 
@@ -275,9 +244,9 @@ class Evaluator {
     chain_scales_ = ScaleMemory(std::move(sd), latent_, evaluation_.widening);
   }
 
-  Memory<Accumulator> sample(int sampled, const std::function<void(int)>& progress) {
-    const std::size_t size = static_cast<std::size_t>(sampled) * accumulators;
-    Memory<Accumulator> sums(std::vector<Accumulator>(size, single(-infinity)));
+  Memory<WeightSums> sample(int sampled, const std::function<void(int)>& progress) {
+    const std::size_t size = static_cast<std::size_t>(sampled) * sums_of_point;
+    Memory<WeightSums> sums(std::vector<WeightSums>(size, WeightSums::of(-infinity)));
     constexpr int rows = drawn_at_once * evaluation_block;
     const int lanes = lanes_of_draw(latent_);
     const BatchDecoder decoder(run_.decoder(), rows, false, queue_);
@@ -300,14 +269,10 @@ class Evaluator {
           const DrawShape shape{first, points, size, ld_, lanes, sequence, run_.seed, j, first_datum_};
           launch(make_draws, {ceil_div(count * lanes, 128), 128}, queue_, "drawing from proposals", proposals, shape,
                  input.data(), terms.data());
-          decoder.run({.rows = count,
-                       .rows_per_datum = size,
-                       .z = input.data(),
-                       .x = x_.data() + static_cast<std::size_t>(first) * ld_pixels(),
-                       .partial = partial.data(),
-                       .gradient = nullptr});
+          const float* x = x_.data() + static_cast<std::size_t>(first) * ld_pixels();
+          decoder.run(count, input.data(), {.x = x, .rows_per_datum = size, .partial = partial.data()}, nullptr);
           launch(weigh, {points, 128}, queue_, "weighing draws", proposals, shape, terms.data(), partial.data(),
-                 decoder.parts(), constant_.data(), begin, std::max(1, evaluation_.samples / 10), sums.data());
+                 decoder.parts(), constant_.data(), begin, pilot_draws(evaluation_.samples), sums.data());
         }
       if (!progress) continue;
       queue_.wait();
@@ -339,19 +304,17 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
   const bool exact = run.plan.config.model.exact_evidence();
   Minibatch<float> one = run.model.minibatch(1);
   const int wanted = std::min(data.size(), config.points.value_or(data.size()));
-  for (int begin = 0; begin < wanted; begin += points_at_once) {
-    const int moved = std::min(points_at_once, data.size() - begin), sampled = std::min(moved, wanted - begin);
-    const int points = std::min(moved, round_up(sampled, evaluation_group));  // chains move in whole groups
-    const PointData loaded = load_points(run.model, data, begin, points, padded_width(data.dimension()));
-    std::vector<PointEvaluation> some =
-        Evaluator(run, config, loaded, static_cast<std::uint32_t>(begin)).evaluate(sampled, progress);
-    for (int i = 0; exact && i < sampled; ++i) {
-      const int n = begin + i;
-      run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);
-      some[i].exact = run.model.exact_log_likelihood(one, 0);
-    }
-    result.insert(result.end(), some.begin(), some.end());
-  }
+  for_parts(run, data, wanted, {points_at_once, evaluation_group},
+            [&](const PointData& points, int begin, int sampled) {
+              std::vector<PointEvaluation> some =
+                  Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(sampled, progress);
+              for (int i = 0; exact && i < sampled; ++i) {
+                const int n = begin + i;
+                run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);
+                some[i].exact = run.model.exact_log_likelihood(one, 0);
+              }
+              result.insert(result.end(), some.begin(), some.end());
+            });
   return result;
 }
 

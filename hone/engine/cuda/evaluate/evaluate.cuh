@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hone/engine/cuda/evaluate/chain_walk.cuh"
-#include "hone/engine/cuda/train/plan.cuh"
+#include "hone/engine/cuda/train/run_memory.cuh"
 #include "hone/engine/evaluation.hpp"
 
 namespace hone::cuda {
@@ -22,6 +22,19 @@ struct TrainedRun {
     return {plan.decoder, parameters, model.density(), plan.math, model.categories};
   }
 };
+
+// f(points, begin, how many of them are wanted) for parts of the first `wanted` data; whole groups, except at the end.
+struct PartSize {
+  int most, group;  // most: a multiple of the group
+};
+template <class F>
+void for_parts(const TrainedRun& run, const DataSet& data, int wanted, const PartSize& part, F f) {
+  for (int begin = 0; begin < wanted; begin += part.most) {
+    const int some = std::min(part.most, wanted - begin);
+    const int points = std::min(data.size() - begin, round_up(some, part.group));
+    f(load_points(run.model, data, begin, points, padded_width(data.dimension())), begin, some);
+  }
+}
 
 // As Engine's functions of the same names.
 std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data, const EvaluationConfig& config,

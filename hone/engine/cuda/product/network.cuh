@@ -4,6 +4,8 @@
 
 namespace hone::cuda {
 
+constexpr int padded_width(int units) { return round_up(units, 4); }  // of a row, in floats: copies are of 16 bytes
+
 // A layer's place in the parameters (floats). Weights are (inputs, ld), one row per input unit, ld ≥ outputs.
 struct Layer {
   int inputs, outputs, ld;

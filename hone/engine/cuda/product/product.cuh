@@ -43,9 +43,9 @@ inline constexpr int row_sum_columns = 32;  // of a row, in one sum of log p
 // Compares a batch with data: row m belongs to datum m / rows_per_datum. Residuals are wanted, or sums of log p, or
 // both; `alive` is for residuals alone.
 struct Comparison {
-  Density density;
-  const float* x;  // (data, ldx)
-  int ldx;
+  Density density = Density::bernoulli;
+  const float* x = nullptr;  // (data, ldx)
+  int ldx = 0;
   int rows_per_datum = 1;
   const int* alive = nullptr;  // null: all; else rows that are not have residuals of zero
   float* partial = nullptr;    // (parts, rows): sums of log p over 32 pixels; null: not wanted
@@ -89,65 +89,47 @@ __device__ __forceinline__ void put_pair(__half* to, int n, float x, float y) {
 // `load` perhaps long before the epilogue. Padding of rows stays 0. If an epilogue `sums_rows`, it returns what it adds
 // to the sum of row_sum_columns neighbours (0 if not inside), and row_sum(m, part, sum) is called once. `chosen` calls
 // f with an epilogue whose Choice the compiler knows: only those have elements.
-template <Math math, class E, class Choice = Activation>
-struct Activated {
+
+// Forward act(c + bias); back c ⊙ act'(·) for values h = act(·).
+template <Math math, class E, bool back, class Choice = Activation>
+struct Layered {
   static constexpr bool sums_rows = false;
   E* y;
-  const float* bias;  // null: none
+  const std::conditional_t<back, E, float>* with;  // h or biases; null: none
   int ld;
-  Choice activation;
+  Choice activation;  // linear where h is null
 
   __device__ void shift(const Distances& distances) {
     y = at(y, distances.c);
-    if (bias) bias += distances.bias;
+    if (with) with = at(with, back ? distances.c : distances.bias);
   }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
     with_activation<are_halves<E>>(activation, [&](auto choice) {
-      f(Activated<math, E, decltype(choice)>{y, bias, ld, choice});
+      f(Layered<math, E, back, decltype(choice)>{y, with, ld, choice});
     });
   }
-  __device__ float2 column(int n) const { return bias ? *reinterpret_cast<const float2*>(bias + n) : float2{0, 0}; }
-  __device__ float2 load(int, int) const { return {}; }
-  __device__ __forceinline__ void operator()(int m, int n, const float2& bias_here, const float2&, const float2& c,
-                                             int inside) const {
-    E* const to = y + static_cast<std::size_t>(m) * ld;
-    const float first = activate<math>(activation, c.x + bias_here.x),
-                second = activate<math>(activation, c.y + bias_here.y);
-    if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
+  __device__ float2 column(int n) const {
+    return !back && with ? *reinterpret_cast<const float2*>(with + n) : float2{0, 0};
   }
-};
-
-// dx = (dy Wᵀ) ⊙ act'(·)
-template <Math math, class E, class Choice = Activation>
-struct Sloped {
-  static constexpr bool sums_rows = false;
-  E* y;
-  const E* h;  // null: no activation below
-  int ld;
-  Choice activation;  // linear if there is none below
-
-  __device__ void shift(const Distances& distances) {
-    y = at(y, distances.c);
-    if (h) h = at(h, distances.c);
-  }
-  template <class F>
-  __device__ __forceinline__ void chosen(F f) const {
-    with_activation<are_halves<E>>(activation, [&](auto choice) {
-      f(Sloped<math, E, decltype(choice)>{y, h, ld, choice});
-    });
-  }
-  __device__ float2 column(int) const { return {}; }
   __device__ __forceinline__ float2 load(int m, int n) const {
-    return activation == Activation::linear ? float2{0, 0} : pair_at(h + static_cast<std::size_t>(m) * ld, n);
+    if (!back || activation == Activation::linear) return {};
+    return pair_at(with + static_cast<std::size_t>(m) * ld, n);
   }
-  __device__ __forceinline__ void operator()(int m, int n, const float2&, const float2& value, const float2& c,
+  __device__ __forceinline__ void operator()(int m, int n, const float2& bias, const float2& h, const float2& c,
                                              int inside) const {
     E* const to = y + static_cast<std::size_t>(m) * ld;
-    const float first = c.x * slope<math>(activation, value.x), second = c.y * slope<math>(activation, value.y);
+    const auto finished = [&](float sum, float bias_here, float value) {
+      return back ? sum * slope<math>(activation, value) : activate<math>(activation, sum + bias_here);
+    };
+    const float first = finished(c.x, bias.x, h.x), second = finished(c.y, bias.y, h.y);
     if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
   }
 };
+template <Math math, class E>
+using Activated = Layered<math, E, false>;
+template <Math math, class E>
+using Sloped = Layered<math, E, true>;
 
 struct Wanted {  // of a comparison
   bool residuals, sums, alive;

@@ -28,15 +28,6 @@ using TallTile = Tile<128, 64, 64, 32, 3>;
 using MediumTile = Tile<64, 64, 32, 32, 4>;
 using LittleTile = Tile<32, 32, 16, 16, 4>;
 
-// Four matrices of 8 rows of 16 bytes; lane 8 i + r knows where row r of matrix i begins. A lane 4 g + t has of each
-// the word t of row g.
-__device__ __forceinline__ void load_matrices(unsigned (&words)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "r"(row)
-               : "memory");
-}
-
 // A fragment's words as the tensor cores take them.
 template <class E, Math math, int count>
 struct TileOperand {

@@ -9,14 +9,10 @@
 namespace hone::cuda {
 namespace {
 
-RefinementKernel kernel_of(const RefinementPlan& plan) {
-  return plan.kind == PathKind::registers ? register_kernel(plan) : streamed_kernel(plan);
-}
-
 // Asks for all shared memory: runs of different shapes share the kernels.
 bool allows(const RefinementPlan& plan, int most) {
   if (plan.bytes > most) return false;
-  const cudaError_t status = cudaFuncSetAttribute(kernel_of(plan), cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  const cudaError_t status = cudaFuncSetAttribute(plan.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
   if (status != cudaSuccess) cudaGetLastError();
   return status == cudaSuccess;
 }
@@ -24,7 +20,11 @@ bool allows(const RefinementPlan& plan, int most) {
 }  // namespace
 
 int resident_clusters(const RefinementPlan& plan) {
-  return resident_clusters(kernel_of(plan), plan.cluster, plan.threads, plan.bytes);
+  const Launch launch(plan.cluster, plan.cluster, plan.threads, plan.bytes, nullptr, false);
+  int clusters = 0;
+  if (cudaOccupancyMaxActiveClusters(&clusters, plan.kernel, &launch.config) == cudaSuccess) return clusters;
+  cudaGetLastError();
+  return 0;
 }
 
 std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathKind kind, int batch, int chains) {
@@ -38,7 +38,7 @@ std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathK
 
 Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent) {
   if (plan.kind != PathKind::registers || plan.chains != EncoderSplit::rows) return {};
-  if (encoder.depth < 2 || encoder.depth > 3) return {};
+  if (encoder.depth != EncoderSplit::depth) return {};
   Surroundings around{true, {}, {}, EncodeShape(encoder, latent), AscendShape(encoder, latent)};
   const long long most = cluster_shared_memory(), draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);
   long long end = plan.bytes + std::max(around.encode.bytes, around.ascend.bytes);
@@ -58,7 +58,7 @@ Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, i
 void launch_refinement(const Space& space, const RefinementSpec& spec, int first_run, int runs, cudaStream_t stream) {
   const Launch launch(runs * spec.clusters * spec.plan.cluster, spec.plan.cluster, spec.plan.threads,
                       spec.around.there ? spec.around.bytes : spec.plan.bytes, stream);
-  check(cudaLaunchKernelEx(&launch.config, kernel_of(spec.plan), space, spec, first_run), "starting a refinement");
+  check(cudaLaunchKernelEx(&launch.config, spec.plan.kernel, space, spec, first_run), "starting a refinement");
 }
 
 }  // namespace hone::cuda

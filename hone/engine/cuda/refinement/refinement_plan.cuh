@@ -42,11 +42,15 @@ struct ChainPlaces {
 // NoHiddenLayers and StreamedShape holds it; otherwise one kernel per product.
 enum class PathKind { chosen, registers, streamed, products };
 
+struct RefinementSpec;
+using RefinementKernel = void (*)(Space, RefinementSpec, int);
+
 struct RefinementPlan {
   PathKind kind = PathKind::registers;     // or streamed
+  RefinementKernel kernel = nullptr;       // of space, spec and the first run
   int depth = 0, cluster = 0, chains = 0;  // layers; blocks and chains of a cluster
   int threads = 0, bytes = 0;              // of a block; bytes of its shared memory
-  bool refines = true;                     // there are steps to make
+  int packed = 0;                          // 16 bytes each, of all of a decoder's weights
   int own = 0;                             // fragments in a thread's registers
 };
 
@@ -73,13 +77,12 @@ struct RefinementSpec {
   int clusters;  // of a run
   Surroundings around;
 };
-using RefinementKernel = void (*)(Space, RefinementSpec, int);
 
 struct DecoderShape {
   Net net;
   Density density;
   Math math;
-  bool refines;
+  bool refines;  // there are steps to make
 };
 // A plan with 8 or 16 chains per cluster; none if the decoder does not fit, if the device does not hold all chains of a
 // batch at once, or if it has no clusters.
@@ -89,7 +92,7 @@ std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathK
 // fills in the arrays.
 Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent);
 
-// How many clusters of a plan the device holds at a time.
+// How many clusters of a plan the device (or the part of it that is ours) holds at a time.
 int resident_clusters(const RefinementPlan& plan);
 
 // If step sizes adapt inside, all clusters of a launch must be resident at once: the caller launches waves of runs, and

@@ -84,12 +84,13 @@ Launches::Launches(const TrainPlan& plan, const RunMemory& memory) : plan_(plan)
 std::vector<UpdateTask> Launches::tasks() const {
   const TrainConfig& config = plan_.config;
   const RunPlaces& places = memory_.places();
-  const bool strips = plan_.first_parts > 0;
   std::vector<UpdateTask> tasks;
   const auto add = [&](const std::vector<UpdateTask>& more) { tasks.insert(tasks.end(), more.begin(), more.end()); };
   for (int net = 0; net < EncoderSplit::nets; ++net) {
     Net one = plan_.encoder;
     Tape tape = places.encoder_tape;
+    FirstLayerSums strips = places.first_sums;
+    strips.sums += static_cast<std::size_t>(net) * config.batch * one.layer[0].ld;
     for (int l = 0; l < one.depth; ++l) {
       one.layer[l].weight += net * plan_.net_parameters;
       one.layer[l].bias += net * plan_.net_parameters;
@@ -97,12 +98,11 @@ std::vector<UpdateTask> Launches::tasks() const {
       tape.delta[l] += static_cast<std::size_t>(net) * config.batch * one.layer[l].ld;
     }
     const double rate = net == 0 ? config.rate_mean : config.rate_scale;
-    if (strips) add(strip_tasks(one, tape, rate, places.first_sums, net, config.batch));
-    for (int l = 0; l < one.depth; ++l) add(update_tasks(one, tape, l, rate, l > 0 || !strips));
+    for (int l = 0; l < one.depth; ++l) add(update_tasks(one, tape, l, rate, l == 0 ? strips : FirstLayerSums()));
   }
   for (int l = 0; l < plan_.decoder.depth; ++l) {
-    std::vector<UpdateTask> of_layer = update_tasks(plan_.decoder, places.decoder_tape, l, config.rate_model, true);
-    if (plan_.packing() != Packing::none)
+    std::vector<UpdateTask> of_layer = update_tasks(plan_.decoder, places.decoder_tape, l, config.rate_model);
+    if (plan_.refinement && plan_.refinement->kind == PathKind::registers)
       for (UpdateTask& task : of_layer) task.packed_layer = task.rows > 0 ? l : -1;
     add(of_layer);
   }
@@ -138,11 +138,13 @@ UpdateSpec Launches::update() const {
           .math = plan_.math,
           .objective = objective(),
           .preparation = {.data = memory_.data(),
-                          .rates = {config.rate_decay, config.decay_every, config.warmup},
+                          .rate_decay = config.rate_decay,
+                          .decay_every = config.decay_every,
+                          .warmup = config.warmup,
                           .seed = memory_.seeds(),
                           .steps = plan_.refinement && plan_.refines() ? config.refine.steps : 0,
                           .shape = plan_.hmc()},
-          .packing = plan_.packing()};
+          .one_layer = plan_.decoder.depth == 1};
 }
 
 void Launches::prepare(const Space& space) const { launch_prepare(space, update(), plan_.runs, queue_); }
@@ -184,7 +186,8 @@ void Launches::refine(const Space& space, const Surroundings& around) const {
     return places.decoder_path.with(plan_.decoder, space.parameters, places.decoder_tape, sides, queue_,
                                     [&](const auto& decoder) { refine_by(decoder, space); });
   }
-  if (plan_.refinement->kind == PathKind::streamed) launch_pack_streamed(space, plan_.decoder, runs, queue_);
+  if (plan_.refinement->kind == PathKind::streamed)
+    launch_pack_streamed(space, plan_.decoder, *plan_.refinement, runs, queue_);
   const RefineConfig& config = plan_.config.refine;
   const RefinementSpec spec{.decoder = plan_.decoder,
                             .tape = memory_.places().decoder_tape,

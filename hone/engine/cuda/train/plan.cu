@@ -1,5 +1,7 @@
 #include "hone/engine/cuda/train/plan.cuh"
 
+#include <algorithm>
+
 #include "hone/latent/likelihoods.hpp"
 
 namespace hone::cuda {
@@ -39,7 +41,7 @@ Choice choose_refinement(const DecoderShape& decoder, int batch, int runs, const
   return choice;
 }
 
-Net net_of(const PaddedParameters& padded, const std::string& name, int inputs, const std::vector<int>& hidden,
+Net net_of(const PaddedTensors& padded, const std::string& name, int inputs, const std::vector<int>& hidden,
            int outputs, Activation activation) {
   Net net;
   net.activation = activation;
@@ -49,13 +51,13 @@ Net net_of(const PaddedParameters& padded, const std::string& name, int inputs, 
   for (int l = 0; l < net.depth; ++l) {
     const int units = l + 1 < net.depth ? hidden[l] : outputs;
     const std::string index = "[" + std::to_string(l) + "]";
-    const std::size_t bias = padded.offset(name + ".bias" + index);
+    const PaddedTensor* bias = padded.find(name + ".bias" + index);
     net.layer[l] = {.inputs = inputs,
                     .outputs = units,
                     .ld = padded_width(units),
-                    .weight = padded.offset(name + ".weight" + index),
-                    .bias = bias == PaddedParameters::npos ? 0 : bias,
-                    .has_bias = bias != PaddedParameters::npos};
+                    .weight = padded.find(name + ".weight" + index)->begin,
+                    .bias = bias ? bias->begin : 0,
+                    .has_bias = bias != nullptr};
     inputs = units;
   }
   return net;
@@ -80,9 +82,16 @@ std::string words_of(const TrainPlan& plan) {
 
 }  // namespace
 
-Packing TrainPlan::packing() const {
-  if (!refinement || refinement->kind != PathKind::registers) return Packing::none;
-  return decoder.depth == 1 ? Packing::one_layer : Packing::hidden_layers;
+PaddedTensors::PaddedTensors(std::span<const Tensor> tensors) {
+  for (const Tensor& tensor : tensors) {
+    all.push_back({tensor, size});
+    size += static_cast<std::size_t>(tensor.rows) * padded_width(tensor.cols);
+  }
+}
+
+const PaddedTensor* PaddedTensors::find(const std::string& name) const {
+  const auto found = std::ranges::find(all, name, &Tensor::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
 TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::span<const Tensor> tensors, int runs,
@@ -90,7 +99,7 @@ TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::
   const ModelConfig& model = config.model;
   const int pixels = train.dimension();
   const Math math = config.precision == Precision::float32 ? Math::fp32 : Math::tf32;
-  const PaddedParameters padded(tensors);
+  const PaddedTensors padded(tensors);
   const int outputs = outputs_of(model.density(), {pixels, model.categories});
   const Net decoder = net_of(padded, "decoder", model.latent, model.hidden, outputs, model.activation);
   const Net encoder = net_of(padded, "mean", pixels, model.encoder_hidden, model.latent, model.activation);
@@ -105,7 +114,7 @@ TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::
                  .math = math,
                  .decoder = decoder,
                  .encoder = encoder,
-                 .net_parameters = padded.offset("sd.weight[0]") - padded.offset("mean.weight[0]"),
+                 .net_parameters = padded.find("sd.weight[0]")->begin - padded.find("mean.weight[0]")->begin,
                  .refinement = choice.plan,
                  .wave = choice.wave,
                  .around = around,

@@ -5,9 +5,8 @@
 
 #include "hone/engine/config.hpp"
 #include "hone/engine/cuda/refinement/refinement_plan.cuh"
-#include "hone/engine/cuda/train/device_layout.hpp"
 #include "hone/engine/cuda/update/update.cuh"
-#include "hone/latent/data_set.hpp"
+#include "hone/latent/model.hpp"
 
 namespace hone::cuda {
 
@@ -16,12 +15,24 @@ struct PathOptions {
   int chains = 0;  // of a cluster with weights in registers: 8, 16; 0: chosen
 };
 
+// The model's tensors as the device holds them: `padded_width` floats from a row to the next.
+struct PaddedTensor : Tensor {
+  std::size_t begin;
+};
+struct PaddedTensors {
+  std::vector<PaddedTensor> all = {};
+  std::size_t size = 0;
+
+  explicit PaddedTensors(std::span<const Tensor> tensors);
+  const PaddedTensor* find(const std::string& name) const;  // null: there is none
+};
+
 // How runs of one configuration are executed: which kernels, and how their work is shared out. It holds no addresses
 // and never changes.
 struct TrainPlan {
   TrainConfig config;
   int runs, data, pixels;  // data: how many there are to train on
-  PaddedParameters padded;
+  PaddedTensors padded;
   Math math;
   Net decoder, encoder;        // encoder: the network of q's means; that of the deviations has the same shape
   std::size_t net_parameters;  // floats from the means' network to the deviations'
@@ -34,7 +45,6 @@ struct TrainPlan {
   bool refines() const { return config.objective->refines(); }
   HmcShape hmc() const { return {config.kernel->as_hmc()->leapfrog, config.kernel->as_hmc()->jitter}; }
   bool halves() const { return suits_halves(decoder, config.model.density(), math); }  // of the decoder's products
-  Packing packing() const;
 };
 
 // `tensors`: the model's. Throws InputError if a network has too many layers.

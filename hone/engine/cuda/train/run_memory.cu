@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "hone/engine/cuda/refinement/registers/register_refinement.cuh"
-#include "hone/engine/cuda/refinement/streamed/streamed_refinement.cuh"
 #include "hone/latent/likelihoods.hpp"
 
 namespace hone::cuda {
@@ -22,7 +20,7 @@ class Placing {
     Space& s = places.space;
     place_state(s);
     place_iteration(s);
-    s.packed = arena_.take<uint4>(std::max(packed_size(plan_.decoder), streamed_size(plan_.decoder)));
+    s.packed = arena_.take<uint4>(plan_.refinement ? plan_.refinement->packed : 0);
     place_baselines(s);
     s.chains.place(arena_, s.batch, s.latent, s.ld_latent, Comparison::parts(plan_.decoder.outputs()));
     s.chains.constant = s.constant;
@@ -48,7 +46,7 @@ class Placing {
     s.state = arena_.take<RunState>(1);
     s.indices = arena_.take<int>((chunk + 1) * batch_);
     s.metrics = arena_.take<MetricsRow>(chunk);
-    const std::size_t size = plan_.padded.size();
+    const std::size_t size = plan_.padded.size;
     s.parameters = arena_.take<float>(size);
     s.second = arena_.take<float>(size);
     s.first = plan_.config.optimizer == OptimizerKind::adam ? arena_.take<float>(size) : nullptr;
@@ -87,9 +85,8 @@ class Placing {
     Space& s = places.space;
     places.decoder_tape = tape_of(plan_.decoder, s.chains.input, s.ld_latent, 1);
     places.encoder_tape = tape_of(plan_.encoder, nullptr, s.ld_pixels, EncoderSplit::nets);
-    places.first_sums.parts = plan_.first_parts;
-    places.first_sums.sums =
-        arena_.take<float>(plan_.first_parts * EncoderSplit::nets * batch_ * plan_.encoder.layer[0].ld);
+    const std::size_t of_part = EncoderSplit::nets * batch_ * plan_.encoder.layer[0].ld;
+    places.first_sums = {plan_.first_parts, arena_.take<float>(plan_.first_parts * of_part), of_part};
     const int last = plan_.encoder.depth - 1;
     s.raw_mean = places.encoder_tape.value[last];
     s.raw_sd = s.raw_mean + batch_ * s.ld_latent;
@@ -113,6 +110,18 @@ class Placing {
 };
 
 }  // namespace
+
+PointData load_points(const Model<float>& model, const DataSet& data, int begin, int count, int ld) {
+  PointData points{std::vector<float>(static_cast<std::size_t>(count) * ld), std::vector<double>(count)};
+  Minibatch<float> one = model.minibatch(1);
+  for (int i = 0; i < count; ++i) {
+    const int n = begin + i;
+    model.expand(data, std::span<const int>(&n, 1), 0, 1, one);
+    std::copy_n(one.view().column(0), data.dimension(), &points.x[static_cast<std::size_t>(i) * ld]);
+    points.constant[i] = one.constant(0);
+  }
+  return points;
+}
 
 RunMemory::RunMemory(const TrainPlan& plan, const Model<float>& model, const DataSet& train,
                      const std::vector<std::uint64_t>& seeds)
@@ -153,11 +162,19 @@ void RunMemory::set_state(int run, const RunState& state) {
 }
 
 void RunMemory::upload(float* to, int run, std::span<const float> values) {
-  copy_to(of(to, run), plan_.padded.padded(values), "copying parameters");
+  check(cudaMemset(of(to, run), 0, 4 * plan_.padded.size), "clearing parameters");
+  for (const PaddedTensor& t : plan_.padded.all)
+    check(cudaMemcpy2D(of(to, run) + t.begin, 4 * padded_width(t.cols), &values[t.offset], 4 * t.cols, 4 * t.cols,
+                       t.rows, cudaMemcpyHostToDevice),
+          "copying parameters");
+  check(cudaStreamSynchronize(nullptr), "copying parameters");  // as `copy_to`
 }
 
 void RunMemory::download(const float* from, int run, std::span<float> values) const {
-  plan_.padded.unpad(copy_of(of(from, run), plan_.padded.size(), "reading parameters"), values);
+  for (const PaddedTensor& t : plan_.padded.all)
+    check(cudaMemcpy2D(&values[t.offset], 4 * t.cols, of(from, run) + t.begin, 4 * padded_width(t.cols), 4 * t.cols,
+                       t.rows, cudaMemcpyDeviceToHost),
+          "reading parameters");
 }
 
 }  // namespace hone::cuda

@@ -17,6 +17,13 @@ struct RunPlaces {
   ProductPath encoder_path, decoder_path;  // with their rooms, where there are products
 };
 
+struct PointData {
+  std::vector<float> x;          // (points, ld)
+  std::vector<double> constant;  // of log p(x | z), one per point
+};
+// data[begin, begin + count), with rows of `ld` floats.
+PointData load_points(const Model<float>& model, const DataSet& data, int begin, int count, int ld);
+
 // What runs hold on the device, and what they have in common: training data and seeds.
 class RunMemory {
  public:

@@ -75,7 +75,7 @@ class Strip {
   // Σ over the batch of bits times deltas → tile().gradient; the first bits are on their way. Ends with a barrier.
   __device__ void sum_gradient(const int* minibatch) const {
     const float* dy = task_.dy + run_ * space_.stride;
-    float c[2][2][4] = {};  // k 16 i + g (+ 8) of the warp's 32, units 8 j + 2 t (+ 1)
+    Sums c[2][2] = {};  // k 16 i + g (+ 8) of the warp's 32, units 8 j + 2 t (+ 1)
 #pragma unroll 1
     for (int row0 = 0; row0 < space_.batch; row0 += rows_at_once) {
       const int rows = min(round_up(space_.batch - row0, 8), rows_at_once);
@@ -104,8 +104,8 @@ class Strip {
       for (int i = 0; i < 2; ++i)
         for (int j = 0; j < 2; ++j) {
           float* to = gradient_ + (32 * warp_ + 16 * i + g_) * gradient_stride + 8 * j + 2 * t_;
-          *reinterpret_cast<float2*>(to) = make_float2(0.5f * c[i][j][0], 0.5f * c[i][j][1]);
-          *reinterpret_cast<float2*>(to + 8 * gradient_stride) = make_float2(0.5f * c[i][j][2], 0.5f * c[i][j][3]);
+          *reinterpret_cast<float2*>(to) = make_float2(0.5f * c[i][j].x, 0.5f * c[i][j].y);
+          *reinterpret_cast<float2*>(to + 8 * gradient_stride) = make_float2(0.5f * c[i][j].z, 0.5f * c[i][j].w);
         }
     __syncthreads();
   }
@@ -136,7 +136,7 @@ class Strip {
 #pragma unroll 1
       for (int row = 16 * warp_ + g_; row - g_ < min(space_.batch - row0, rows_at_once); row += 16 * update_warps) {
         const unsigned* word = half_words(1) + 2 * bits_stride * row;
-        float c[2][4] = {};  // rows, rows + 8, units 8 j + 2 t (+ 1)
+        Sums c[2] = {};  // rows, rows + 8, units 8 j + 2 t (+ 1)
 #pragma unroll 1
         for (int w = 0; w < 2 * task_.words; ++w) {
           const unsigned both[2] = {word[w], word[16 * bits_stride + w]};  // of rows
@@ -155,7 +155,7 @@ class Strip {
             const int unit = 8 * j + 2 * t_, r = row0 + row + 8 * h;
             if (r < space_.batch && row + 8 * h < rows_at_once && task_.col0 + unit < task_.ld)
               *reinterpret_cast<float2*>(sums + static_cast<std::size_t>(r) * task_.ld + unit) =
-                  make_float2(0.5f * c[j][2 * h], 0.5f * c[j][2 * h + 1]);
+                  h == 0 ? make_float2(0.5f * c[j].x, 0.5f * c[j].y) : make_float2(0.5f * c[j].z, 0.5f * c[j].w);
           }
       }
     }

@@ -35,7 +35,7 @@ __device__ inline void begin_iteration(const Space& space, const Preparation& p,
   for (int step = threadIdx.x; step < space.steps; step += blockDim.x) space.of(space.meeting, run)[step] = 0;
   if (threadIdx.x == 0) {
     now.iteration = iteration;
-    now.rate_factor = p.rates.warmup.at(iteration) * decay_factor(p.rates.decay, p.rates.every, iteration);
+    now.rate_factor = p.warmup.at(iteration) * decay_factor(p.rate_decay, p.decay_every, iteration);
   } else if (threadIdx.x == 32) {  // another warp: powers take long
     const AdamCorrection correction(iteration);
     now.adam[0] = correction.first;

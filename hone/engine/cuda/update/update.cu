@@ -30,7 +30,7 @@ __device__ __forceinline__ void sum_gradient(const UpdateTask& task, const Space
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, t = lane % 4, m0 = warp / 2 * warp_m, n0 = warp % 2 * warp_n;
   constexpr int tiles = warp_n / 8;
-  float c[tiles][4] = {};
+  Sums c[tiles] = {};
 #pragma unroll 1
   for (int row0 = 0; row0 < batch; row0 += rows_at_once) {
     const int rows = min(round_up(batch - row0, 8), rows_at_once);
@@ -52,8 +52,8 @@ __device__ __forceinline__ void sum_gradient(const UpdateTask& task, const Space
   }
   float* to = shared + (m0 + g) * stride + n0 + 2 * t;
   for (int j = 0; j < tiles; ++j) {
-    *reinterpret_cast<float2*>(to + 8 * j) = make_float2(c[j][0], c[j][1]);
-    *reinterpret_cast<float2*>(to + 8 * stride + 8 * j) = make_float2(c[j][2], c[j][3]);
+    *reinterpret_cast<float2*>(to + 8 * j) = make_float2(c[j].x, c[j].y);
+    *reinterpret_cast<float2*>(to + 8 * stride + 8 * j) = make_float2(c[j].z, c[j].w);
   }
   __syncthreads();
 }
@@ -81,10 +81,10 @@ __device__ void update_biases(const UpdateTask& task, const Space& space, int ru
 }
 
 // A tile's weights as a refinement's kernel wants them.
-__device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& task, Packing packing, int run,
+__device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& task, bool one_layer, int run,
                                           const float* theta) {
   auto* to = reinterpret_cast<Fragment*>(space.of(space.packed, run));
-  if (packing == Packing::one_layer)
+  if (one_layer)
     pack_fragments<NoHiddenLayers>(to, task, theta, kept_stride, side / 16);
   else
     pack_fragments<TwoHiddenLayers>(to, task, theta, kept_stride, side / 16);
@@ -145,7 +145,7 @@ __device__ __forceinline__ void update_weights(const Context& at, const UpdateTa
   }
   if (!at.prepares || task.packed_layer < 0) return;
   __syncthreads();
-  pack_tile(space, task, at.spec.packing, at.run, tile.theta);
+  pack_tile(space, task, at.spec.one_layer, at.run, tile.theta);
 }
 
 // `moves`: all tensors move, and the next iteration is prepared where the grid has `rows` for it. Else parameters stay,
@@ -207,7 +207,8 @@ void launch_as(const Space& space, const Space* next, const UpdateSpec& spec, in
 
 }  // namespace
 
-std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, double rate, bool weights) {
+std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, double rate,
+                                     const FirstLayerSums& strips) {
   std::vector<UpdateTask> tasks;
   const Layer& layer = net.layer[l];
   UpdateTask task{.x = l == 0 ? tape.input : tape.value[l - 1],
@@ -219,36 +220,21 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, do
                   .rows = layer.inputs,
                   .cols = layer.outputs,
                   .rate = rate};
-  for (task.row0 = 0; weights && task.row0 < layer.inputs; task.row0 += side)
-    for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += side) tasks.push_back(task);
-  if (!layer.has_bias) return tasks;
-  task.rows = task.row0 = 0;
-  task.parameter = layer.bias;
-  for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += bias_columns) tasks.push_back(task);
-  return tasks;
-}
-
-std::vector<UpdateTask> strip_tasks(const Net& net, const Tape& tape, double rate, const FirstLayerSums& first,
-                                    int index, int batch) {
-  std::vector<UpdateTask> tasks;
-  const Layer& layer = net.layer[0];
-  const int words = ceil_div(layer.inputs, 64);
-  for (int part = 0; part < first.parts; ++part) {
-    const int begin = words * part / first.parts, end = words * (part + 1) / first.parts;
-    UpdateTask task{
-        .x = nullptr,
-        .dy = tape.delta[0],
-        .parameter = layer.weight,
-        .lddy = layer.ld,
-        .ld = layer.ld,
-        .rows = layer.inputs,
-        .cols = layer.outputs,
-        .row0 = 64 * begin,
-        .rate = rate,
-        .words = end - begin,
-        .sums = first.sums + static_cast<std::size_t>(part * EncoderSplit::nets + index) * batch * layer.ld};
-    for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += Strip::units) tasks.push_back(task);
+  const auto add = [&](int width) {
+    for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += width) tasks.push_back(task);
+  };
+  const auto begin = [&](int part) { return ceil_div(layer.inputs, 64) * part / strips.parts; };  // in words
+  for (int part = 0; part < strips.parts; ++part) {
+    task.row0 = 64 * begin(part);
+    task.words = begin(part + 1) - begin(part);
+    task.sums = strips.sums + part * strips.of_part;
+    add(Strip::units);
   }
+  for (task.row0 = 0; strips.parts == 0 && task.row0 < layer.inputs; task.row0 += side) add(side);
+  if (!layer.has_bias) return tasks;
+  task.rows = task.row0 = task.words = 0;
+  task.parameter = layer.bias;
+  add(bias_columns);
   return tasks;
 }
 

@@ -15,16 +15,13 @@ struct DataView {
   int words, pixels;
 };
 
-struct RateSpec {
-  double decay;
-  std::uint32_t every;
-  Ramp warmup;
-};
 // What an iteration needs before it begins: x, datum and constant of its minibatch, noise of q's draws; for the
 // refinement's kernel the random numbers of `steps` HMC steps.
 struct Preparation {
   DataView data;
-  RateSpec rates;
+  double rate_decay;
+  std::uint32_t decay_every;
+  Ramp warmup;
   const std::uint64_t* seed;  // (runs)
   int steps;
   HmcShape shape;
@@ -42,7 +39,6 @@ struct UpdateTask {
   int words = 0;          // of a strip, of 64 bits, from row0 on
   float* sums = nullptr;  // of a strip: the product with the next minibatch, (batch, ld)
 };
-enum class Packing { none, one_layer, hidden_layers };
 struct UpdateSpec {
   const UpdateTask* tasks;
   int count, strips;  // strips come first
@@ -50,13 +46,11 @@ struct UpdateSpec {
   Math math;
   ObjectiveSpec objective;
   Preparation preparation;
-  Packing packing;
+  bool one_layer;  // the decoder, where its weights are packed
 };
-// Those of a layer: of its weights, if wanted, and of its biases.
-std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int layer, double rate, bool weights);
-// Of the weights of network `index`'s first layer, as strips.
-std::vector<UpdateTask> strip_tasks(const Net& net, const Tape& tape, double rate, const FirstLayerSums& first,
-                                    int index, int batch);
+// Those of a layer: of its weights, by tiles or, if there are any, by strips; and of its biases.
+std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int layer, double rate,
+                                     const FirstLayerSums& strips = {});
 
 // The first of some iterations is prepared: in `space`, after the run's last one.
 void launch_prepare(const Space& space, const UpdateSpec& spec, int runs, cudaStream_t stream);

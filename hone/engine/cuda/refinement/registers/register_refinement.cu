@@ -1,6 +1,5 @@
 #include "hone/engine/cuda/refinement/registers/register_refinement.cuh"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "hone/engine/cuda/encoder/encoder_block.cuh"
@@ -88,20 +87,18 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 template <class Shape>
-RefinementKernel kernel_of(const RefinementPlan& plan) {
-  if (plan.chains == 16) return refine<Shape, 2, false>;
-  return plan.refines ? refine<Shape, 1, false> : refine<Shape, 1, true>;
-}
-
-template <class Shape>
 RefinementPlan plan_of(const DecoderShape& decoder, int chains) {
+  const bool few = chains == 8;
   return {.kind = PathKind::registers,
+          .kernel = !few              ? refine<Shape, 2, false>
+                    : decoder.refines ? refine<Shape, 1, false>
+                                      : refine<Shape, 1, true>,
           .depth = decoder.net.depth,
           .cluster = Shape::blocks,
           .chains = chains,
           .threads = threads,
-          .bytes = chains == 8 ? BlockPlaces<Shape, 1>().chains().bytes : BlockPlaces<Shape, 2>().chains().bytes,
-          .refines = decoder.refines,
+          .bytes = few ? BlockPlaces<Shape, 1>().chains().bytes : BlockPlaces<Shape, 2>().chains().bytes,
+          .packed = Shape::packed_blocks * Shape::fragments * threads,
           .own = Shape::own};
 }
 
@@ -111,17 +108,6 @@ std::optional<RefinementPlan> plan_registers(const DecoderShape& decoder, int ch
   if (TwoHiddenLayers::holds(decoder.net)) return plan_of<TwoHiddenLayers>(decoder, chains);
   if (NoHiddenLayers::holds(decoder.net)) return plan_of<NoHiddenLayers>(decoder, chains);
   return {};
-}
-
-std::size_t packed_size(const Net& net) {
-  const auto size = [&]<class Shape>(Shape) {
-    return Shape::holds(net) ? static_cast<std::size_t>(Shape::packed_blocks) * Shape::fragments * threads : 0;
-  };
-  return std::max(size(TwoHiddenLayers()), size(NoHiddenLayers()));
-}
-
-RefinementKernel register_kernel(const RefinementPlan& plan) {
-  return plan.depth == 1 ? kernel_of<NoHiddenLayers>(plan) : kernel_of<TwoHiddenLayers>(plan);
 }
 
 }  // namespace hone::cuda

@@ -39,15 +39,7 @@ struct Matrices {
 template <bool transposed = false>
 __device__ __forceinline__ Matrices load_tile(const uint4* tile) {
   Matrices r;
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x % 32));
-  if constexpr (transposed)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
-                 : "r"(at));
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r.m[0]), "=r"(r.m[1]), "=r"(r.m[2]), "=r"(r.m[3])
-                 : "r"(at));
+  load_matrices<transposed>(r.m, static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x % 32)));
   return r;
 }
 

@@ -1,7 +1,5 @@
 #include "hone/engine/cuda/refinement/streamed/streamed_refinement.cuh"
 
-#include <algorithm>
-
 #include "hone/engine/cuda/refinement/streamed/streamed_decoder.cuh"
 
 namespace hone::cuda {
@@ -57,11 +55,13 @@ __global__ void pack(Space space, Net net, int lines) {
 template <class Shape>
 RefinementPlan plan_of(const Net& net) {
   return {.kind = PathKind::streamed,
+          .kernel = refine<Shape>,
           .depth = net.depth,
           .cluster = 1,
           .chains = Shape::chains,
           .threads = 32 * Shape::warps,
-          .bytes = StreamedPlaces<Shape>().chains().bytes};
+          .bytes = StreamedPlaces<Shape>().chains().bytes,
+          .packed = Shape::lines(net)};
 }
 
 }  // namespace
@@ -72,21 +72,10 @@ std::optional<RefinementPlan> plan_streamed(const DecoderShape& decoder) {
   return {};
 }
 
-std::size_t streamed_size(const Net& net) {
-  const auto size = [&]<class Shape>(Shape) {
-    return Shape::holds(net) ? static_cast<std::size_t>(Shape::lines(net)) : 0;
-  };
-  return std::max(size(WithHiddenLayers()), size(WithoutHiddenLayers()));
-}
-
-void launch_pack_streamed(const Space& space, const Net& net, int runs, cudaStream_t stream) {
-  const int lines = static_cast<int>(streamed_size(net));
+void launch_pack_streamed(const Space& space, const Net& net, const RefinementPlan& plan, int runs,
+                          cudaStream_t stream) {
   const auto kernel = net.depth == 1 ? pack<WithoutHiddenLayers> : pack<WithHiddenLayers>;
-  launch(kernel, threads_for(lines, runs), stream, "packing weights", space, net, lines);
-}
-
-RefinementKernel streamed_kernel(const RefinementPlan& plan) {
-  return plan.depth == 1 ? refine<WithoutHiddenLayers> : refine<WithHiddenLayers>;
+  launch(kernel, threads_for(plan.packed, runs), stream, "packing weights", space, net, plan.packed);
 }
 
 }  // namespace hone::cuda

@@ -4,12 +4,10 @@
 
 namespace hone::cuda {
 
-// Refinements by single blocks that stream the decoder's weights: the plan, if the decoder fits, and its kernel.
+// Refinements by single blocks that stream the decoder's weights, packed by tiles: the plan, if the decoder fits.
 std::optional<RefinementPlan> plan_streamed(const DecoderShape& decoder);
-RefinementKernel streamed_kernel(const RefinementPlan& plan);
-
-// Packs of 16 bytes for a decoder's weights, by tiles; 0: they do not fit.
-std::size_t streamed_size(const Net& net);
-void launch_pack_streamed(const Space& space, const Net& net, int runs, cudaStream_t stream);
+// Packs the weights anew.
+void launch_pack_streamed(const Space& space, const Net& net, const RefinementPlan& plan, int runs,
+                          cudaStream_t stream);
 
 }  // namespace hone::cuda
