@@ -12,7 +12,7 @@ BUILD = cmake --build --preset $(PRESET) -j $(JOBS)
 help:
 	@echo "make demo     install what is missing, build the program, reproduce Figure 1, train briefly on Fashion-MNIST, report"
 	@echo "make test     install what is missing, build everything, run every test"
-	@echo "make test-mpi the long tests of several ranks, with Open MPI and MPICH: 40 minutes"
+	@echo "make test-mpi the long tests of several ranks, with Open MPI and MPICH: about 15 minutes"
 	@echo "make build    build the program: build/release/bin/hone (installs nothing)"
 	@echo "make install  install program, library and headers (PREFIX=$(PREFIX))"
 	@echo "make wheel    the Python package in dist/: an sdist, and a wheel for this Python (needs PyPI)"
@@ -49,8 +49,8 @@ test:
 
 test-mpi:
 	@scripts/setup mpi
-	@$(CONFIGURE) >/dev/null
-	@$(BUILD) --target hone_program
+	@$(CONFIGURE) -DHONE_BUILD_TESTS=ON >/dev/null
+	@$(BUILD) --target hone_program fake_threads
 	@tests/mpi/both.sh build/$(PRESET)
 
 wheel:

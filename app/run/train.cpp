@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/run/json.hpp"
+#include "app/run/rank_pace.hpp"
 #include "app/run/recipe.hpp"
 #include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
@@ -73,37 +74,6 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
   }
 }
 
-// Milliseconds per iteration of a fresh engine, and those of them that ranks exchange numbers or wait. The first
-// iteration, which touches the memory for the first time, counts only if it takes long.
-struct Pace {
-  double all, exchange;
-};
-Pace pace_of(Engine& engine, const Lead& lead) {
-  TrainMetrics ignored;
-  const auto timed = [&](std::uint32_t iterations) {
-    const double before = lead.exchange_seconds();
-    const Stopwatch watch;
-    engine.train(iterations, ignored);
-    const double factor = 1e3 / iterations;
-    return Pace{factor * watch.seconds(), factor * (lead.exchange_seconds() - before)};
-  };
-  const Pace first = timed(1);
-  return first.all > 500 ? first : timed(3);
-}
-
-// Times some iterations in this process alone and on all ranks, with engines of their own.
-std::string what_ranks_bring(const TrainRunConfig& config, const DataSplits& data, Lead& lead) {
-  const Pace alone = pace_of(*engine_of(config, data, {config.train.seed}, nullptr), lead);
-  const Pace shared = pace_of(*engine_of(config, data, {config.train.seed}, &lead), lead);
-  std::string text = fmt::format(
-      "ranks: an iteration takes about {:.3g} ms on one rank and {:.3g} ms on {}: {:.3g} ms to compute, {:.3g} ms to "
-      "exchange and wait",
-      alone.all, shared.all, lead.ranks(), shared.all - shared.exchange, shared.exchange);
-  if (shared.all > alone.all)
-    text += "\nwarning: these ranks are slower than one; start fewer, or take a larger batch (docs/cluster.md)";
-  return text;
-}
-
 // Ranks share the work of the cpu engine only.
 void use_cpu(TrainRunConfig& config) {
   if (config.engine == EngineKind::cuda) throw KeyError("engine", "several ranks need the cpu engine; expected cpu");
@@ -140,10 +110,10 @@ class Training {
         records_.back().log_to(runs_.size() > 1 ? options.tensorboard / run.folder.filename() : options.tensorboard);
     }
     failure_.resize(runs_.size());
+    if (options.lead && (options.say || runs_.size() > 1)) see_what_ranks_bring();
     choose_squad();
     if (squad_.empty()) squad_.push_back(0);  // all runs are finished: still check that an engine can be made
     make_squad();
-    if (options.lead && options.say) say(what_ranks_bring(config_, *data_, *options.lead));
     for (TrainRecord& record : records_)
       if (record.iteration() > 0) record.open();
     open_squad();
@@ -213,8 +183,7 @@ class Training {
     for (std::size_t i = 0; i < records_.size(); ++i)
       if (under_way(i) && records_[i].iteration() == least) squad_.push_back(i);
     if (squad_.empty()) return;
-    const int all = static_cast<int>(records_.size());
-    const int most = options_.side_by_side > 0 ? options_.side_by_side : side_by_side(config_.engine, all);
+    const int most = most_at_once(static_cast<int>(squad_.size()));
     if (static_cast<int>(squad_.size()) >= most) return squad_.resize(most);  // no other can join
     for (std::size_t i = 0; i < records_.size(); ++i)
       if (under_way(i) && records_[i].iteration() > least) goal_ = std::min(goal_, records_[i].iteration());
@@ -224,7 +193,7 @@ class Training {
     std::vector<std::uint64_t> seeds;
     for (const std::size_t i : squad_) seeds.push_back(records_[i].seed());
     engine_.reset();  // frees its memory before the next one allocates
-    engine_ = engine_of(config_, *data_, seeds, options_.lead);
+    engine_ = engine_of(config_, *data_, seeds, trains_alone() ? nullptr : options_.lead);
     if (const std::string device = engine_->device(); device_ != device) say("engine: " + device);
     device_ = engine_->device();
     for (std::size_t k = 0; k < squad_.size(); ++k) {
@@ -246,6 +215,26 @@ class Training {
         if (!records_[i].is_open()) records_[i].open();
       });
   }
+
+  void see_what_ranks_bring() {
+    int left = 0;
+    for (std::size_t run = 0; run < runs_.size(); ++run) left += under_way(run);
+    if (left == 0) return;
+    Lead& lead = *options_.lead;
+    paces_ = time_ranks(lead, [&](Lead* by) { return engine_of(config_, *data_, {config_.train.seed}, by); });
+    say(paces_.words(left, lead.ranks()));
+  }
+
+  // How many of the runs that are furthest behind, `behind` of them, train as one group.
+  int most_at_once(int behind) const {
+    if (options_.side_by_side > 0) return options_.side_by_side;
+    if (!options_.lead || config_.engine == EngineKind::cuda)
+      return side_by_side(config_.engine, static_cast<int>(records_.size()));
+    return paces_.whole(behind, options_.lead->ranks()) ? options_.lead->ranks() : 1;
+  }
+
+  // Whether the last of several runs trains in this process, because all ranks together would be slower.
+  bool trains_alone() const { return runs_.size() > 1 && squad_.size() == 1 && paces_.alone.all < paces_.shared.all; }
 
   // The state of a sound run of the squad; nothing for others.
   std::optional<TrainState> state_of(std::size_t run) const {
@@ -403,6 +392,7 @@ class Training {
   std::uint32_t goal_ = 0;            // the iteration at which other runs join the squad, or the last
   std::unique_ptr<Engine> engine_;    // of the squad
   std::string device_;
+  RankPaces paces_;  // if ranks share the work of several runs, or the user hears of it
   std::uint32_t stretch_ = 1;
   Stopwatch since_checkpoint_;
 };

@@ -16,9 +16,17 @@ namespace {
 
 int bound(int items, int rank, int size) { return static_cast<int>(static_cast<std::int64_t>(items) * rank / size); }
 
-bool above_one(const char* variable) {
+int number_in(const char* variable) {
   const char* text = std::getenv(variable);
-  return text && std::atoi(text) > 1;
+  return text ? std::atoi(text) : 0;
+}
+
+// The processes of this job, by what its launcher writes into the environment: Open MPI; MPICH, Intel MPI and
+// srun --mpi=pmi2. srun --mpi=pmix gives the number of tasks of the step separately.
+int started_ranks() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const int count = number_in(variable); count > 0) return count;
+  return std::getenv("PMIX_RANK") ? std::max(1, number_in("SLURM_STEP_NUM_TASKS")) : 1;
 }
 
 }  // namespace
@@ -46,11 +54,7 @@ std::string first_failure(Ranks& ranks, const std::string& own) {
   return {};
 }
 
-bool started_as_rank() {
-  // Open MPI; MPICH, Intel MPI and srun --mpi=pmi2. srun --mpi=pmix gives the number of tasks of the step separately.
-  if (above_one("OMPI_COMM_WORLD_SIZE") || above_one("PMI_SIZE")) return true;
-  return std::getenv("PMIX_RANK") && above_one("SLURM_STEP_NUM_TASKS");
-}
+bool started_as_rank() { return started_ranks() > 1; }
 
 int default_threads() {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -74,7 +78,12 @@ std::unique_ptr<Ranks> join_ranks(const std::vector<std::string>& modules) {
     if (!handle) throw Error(module + ": cannot load the MPI module: " + dlerror());
     const auto join = reinterpret_cast<Ranks* (*)()>(dlsym(handle, "hone_join_ranks"));
     if (!join) throw Error(module + ": is not an MPI module of hone");
-    return std::unique_ptr<Ranks>(join());
+    std::unique_ptr<Ranks> ranks(join());
+    if (ranks->size() == 1)  // every process would take itself for the only one
+      throw InputError(module + ": the MPI of this module is not the one that started " +
+                       std::to_string(started_ranks()) +
+                       " ranks; use the mpirun that belongs to it, or name another module in HONE_MPI_MODULE");
+    return ranks;
   }
   throw InputError(
       "started as one of several ranks, but there is no MPI module (looked for " + tried +

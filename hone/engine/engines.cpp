@@ -4,6 +4,7 @@
 #include "hone/base/given.hpp"
 #include "hone/engine/cpu/cpu_engine.hpp"
 #include "hone/engine/cuda/cuda_engine.hpp"
+#include "hone/engine/whole_runs.hpp"
 
 namespace hone {
 
@@ -20,6 +21,11 @@ EngineKind chosen_engine(EngineKind kind, const TrainConfig& config) {
 
 std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train,
                                     EngineOptions options) {
+  if (options.ranks && options.seeds.size() > 1 && !options.replays())
+    return make_whole_runs(options.seeds, config.refine.step_size, *options.ranks,
+                           [&, threads = options.threads](std::vector<std::uint64_t> seeds) {
+                             return make_engine(kind, config, train, {.seeds = std::move(seeds), .threads = threads});
+                           });
   if (kind == EngineKind::automatic && (options.replays() || options.ranks)) kind = EngineKind::cpu;
   if (chosen_engine(kind, config) == EngineKind::cpu) return make_cpu_engine(config, train, std::move(options));
   if (options.ranks) throw KeyError("engine", "several ranks need the cpu engine");

@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-enum class Order : std::uint32_t { make, drop, train, evaluate, anneal, restore, end };
+enum class Order : std::uint32_t { make, drop, train, evaluate, anneal, simulate, save, restore, end };
 
 struct Header {
   Order order;
@@ -90,8 +90,20 @@ class Lead::LedEngine final : public Engine {
   std::uint32_t iteration() const override { return engine_->iteration(); }
   double step_size(int run) const override { return engine_->step_size(run); }
   const std::string& failure(int run) const override { return engine_->failure(run); }
-  SimulatedData simulate(int count, int run) const override { return engine_->simulate(count, run); }
-  TrainState save(int run) const override { return engine_->save(run); }
+  // What one run consists of, every rank has. Of several runs each is on a rank of its own.
+  SimulatedData simulate(int count, int run) const override {
+    if (runs() == 1) return engine_->simulate(count, run);
+    Message message;
+    message.put(run);
+    message.put(count);
+    return together(Order::simulate, std::move(message), [&] { return engine_->simulate(count, run); });
+  }
+  TrainState save(int run) const override {
+    if (runs() == 1) return engine_->save(run);
+    Message message;
+    message.put(run);
+    return together(Order::save, std::move(message), [&] { return engine_->save(run); });
+  }
 
   void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) override {
     Message message;
@@ -132,7 +144,7 @@ class Lead::LedEngine final : public Engine {
   // What is wrong with the input is found on all ranks before they depend on each other, and a stop reaches all of
   // them; after anything else they are out of step.
   template <class Call>
-  auto together(Order order, Message message, Call call) -> decltype(call()) {
+  auto together(Order order, Message message, Call call) const -> decltype(call()) {
     give(*lead_.ranks_, order, number_, std::move(message));
     try {
       return call();
@@ -213,6 +225,8 @@ class Follower {
     }
     const int run = message.take<int>();
     if (header.order == Order::restore) return engine.restore(message.take_state(), run);
+    if (header.order == Order::save) return (void)engine.save(run);
+    if (header.order == Order::simulate) return (void)engine.simulate(message.take<int>(), run);
     if (header.order == Order::evaluate) {
       const auto config = message.take<EvaluationConfig>();
       engine.evaluate(message.take_data(), config, {}, run);

@@ -170,6 +170,80 @@ TEST(EngineRanks, FollowRankZero) {
   }
 }
 
+// Several runs: each is trained whole by one rank, with the bits that it has alone, and rank 0 hears of all.
+TEST(EngineRanks, TrainWholeRuns) {
+  const DataSet data = made_up_data();
+  const TrainConfig config = small();
+  const std::vector<std::uint64_t> seeds = {3, 1, 7, 9, 12};
+  const auto alone = make_engine(EngineKind::cpu, config, data, {.seeds = seeds});
+  std::vector<TrainMetrics> expected(seeds.size());
+  alone->train(4, expected);
+  const TrainState after_four = alone->save(1);
+  alone->train(3, expected);
+  const EvaluationConfig evaluation{.samples = 30, .burn_in = 3, .kept = 3, .points = 60};
+  const auto evaluated = alone->evaluate(data, evaluation, {}, 3);
+  const SimulatedData simulated = alone->simulate(6, 2);
+  const AnnealingTask task{.config = {.steps = 5, .chains = 2}, .points = {}, .posterior_draws = simulated.z};
+  const auto annealed = alone->anneal(simulated.data, task, {}, 4);
+  for (const int size : {2, 3, 5, 7})
+    ThreadRanks::run(size, [&](Ranks& ranks) {
+      const MakeEngine make = [&](const std::string&, const DataSet& train, Ranks& given) {
+        return make_engine(EngineKind::cpu, config, train, {.seeds = seeds, .ranks = &given});
+      };
+      if (ranks.rank() > 0) return follow(ranks, make);
+      Lead lead(ranks, make);
+      {
+        const auto engine = lead.engine("", data);
+        ASSERT_EQ(engine->runs(), 5);
+        EXPECT_EQ(engine->step_size(4), config.refine.step_size);
+        std::vector<TrainMetrics> metrics(seeds.size());
+        engine->train(4, metrics);
+        expect_same(after_four, engine->save(1));
+        engine->train(3, metrics);
+        for (int run = 0; run < 5; ++run) {
+          expect_equal(expected[run].elbo.raw(), metrics[run].elbo.raw());
+          expect_equal(expected[run].vcd.raw(), metrics[run].vcd.raw());
+          EXPECT_EQ(engine->step_size(run), alone->step_size(run));
+          EXPECT_EQ(engine->failure(run), "");
+          expect_same(alone->save(run), engine->save(run));
+        }
+        EXPECT_EQ(engine->evaluate(data, evaluation, {}, 3).at(59).mixture.log_likelihood,
+                  evaluated.at(59).mixture.log_likelihood);
+        EXPECT_TRUE(std::ranges::equal(engine->simulate(6, 2).z.view().flat(), simulated.z.view().flat()));
+        EXPECT_EQ(engine->anneal(simulated.data, task, {}, 4).at(5).estimate.log_likelihood,
+                  annealed.at(5).estimate.log_likelihood);
+        for (int run = 0; run < 5; ++run) EXPECT_THROW(engine->restore({}, run), InputError);
+        EXPECT_THROW(engine->save(5), InputError);
+        const auto other = lead.engine("", data);
+        for (int run = 0; run < 5; ++run) other->restore(run == 1 ? after_four : engine->save(run), run);
+        expect_same(after_four, other->save(1));
+      }
+      EXPECT_TRUE(lead.in_step());
+      lead.end();
+    });
+}
+
+// One run ends, the others go on.
+TEST(EngineRanks, AFailureConcernsOneOfTheWholeRuns) {
+  const DataSet data = made_up_data();
+  const TrainConfig config = small();
+  const auto alone = make_engine(EngineKind::cpu, config, data, {.seeds = {1, 2, 3}});
+  TrainState broken = alone->save(1);
+  for (NamedArray& array : broken.arrays)
+    if (array.name.starts_with("decoder."))
+      std::visit([](auto& values) { std::ranges::fill(values, std::numeric_limits<float>::max()); }, array.values);
+  ThreadRanks::run(3, [&](Ranks& ranks) {
+    const auto engine = make_engine(EngineKind::cpu, config, data, {.seeds = {1, 2, 3}, .ranks = &ranks});
+    engine->restore(broken, 1);
+    std::vector<TrainMetrics> metrics(3);
+    engine->train(2, metrics);
+    EXPECT_EQ(engine->failure(0), "");
+    EXPECT_NE(engine->failure(1).find("finite"), std::string::npos) << engine->failure(1);
+    EXPECT_EQ(engine->failure(2), "");
+    EXPECT_EQ(metrics[2].elbo.count(), 2);
+  });
+}
+
 TEST(Message, KeepsDataInTheFormInWhichTheyAreStored) {
   const std::vector<std::uint8_t> bytes = {0, 1, 7, 255, 128, 3};
   const std::vector<float> numbers = {0.1F, 2, -3};

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# ranks.sh PROGRAM [short|long]: hone on several ranks has the bits of one process. MPIRUN is the launcher (mpirun);
-# without one the test is skipped (77). The long form has more ranks, more kills and a slow network.
+# ranks.sh PROGRAM [short|long] [PART…]: hone on several ranks has the bits of one process. MPIRUN is the launcher (mpirun); without one the test is skipped
+# (77). The long form has more ranks and more kills. The parts are the functions below; all of them if none is named.
 set -euo pipefail
 
 hone=$(realpath "$1")
+docs=$(realpath "$(dirname "$0")/../../docs/cluster.md")
 form=${2:-short}
+parts=${*:3}
 mpirun=${MPIRUN:-mpirun}
 command -v "$mpirun" >/dev/null || { echo "skipped: no $mpirun"; exit 77; }
 [ -n "${HONE_MPI_MODULE:-}" ] || [ -e "$(dirname "$hone")/libhone_mpi.so" ] || { echo "skipped: built without MPI"; exit 77; }
@@ -25,44 +27,63 @@ ranks() { timeout 120 $mpirun -n "$@" 2>last.err; } # ranks N PROGRAM …
 # Everything that a run computes: checkpoint, metrics without the column of seconds, test log-likelihoods.
 sums() { (cd "$1" && sha256sum <checkpoint.safetensors && cut -d, -f1,3- metrics.csv | sha256sum && sha256sum <test_log_likelihood.csv); }
 same() { [ "$(sums "$1")" = "$(sums "$2")" ] || fail "$1 and $2 differ"; }
+train() { "$hone" train "$@" --quiet >/dev/null || fail "one process: $*"; }
+train_on() { ranks "$1" "$hone" train "${@:2}" --quiet >/dev/null || fail "$1 ranks: ${*:2}"; }
 
 common='data = "synthetic"\nlatent = 3\nencoder_hidden = [6]\nsteps = 2\niterations = 30\nreport_every = 10\n'
 common+='[test]\nevery = 15\npoints = 120\nsamples = 5\n[checkpoint]\nevery = 10\n'
 printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n$common" >vae.toml
 printf "model = \"logistic-mf\"\nbatch = 3\nadapt = \"between\"\nprecision = \"float64\"\n$common" >mf.toml
-
 counts="2 3 4"
-[ "$form" = long ] && counts="2 3 4 5 8"
-for model in vae mf; do
-  "$hone" train $model.toml --quiet --threads 1 --out $model-1 >/dev/null || fail "$model on one process"
-  for n in $counts; do
-    for threads in 1 2; do
-      ranks $n "$hone" train $model.toml --quiet --threads $threads --out $model-$n-$threads >/dev/null || fail "$model on $n ranks"
-      same $model-1 $model-$n-$threads
+[ "$form" = long ] && counts="2 3 4 8"
+train vae.toml --threads 1 --out vae-1
+
+bits() {
+  train mf.toml --threads 1 --out mf-1
+  for model in vae mf; do
+    for n in $counts; do
+      for threads in 1 2; do
+        train_on $n $model.toml --threads $threads --out $model-$n-$threads
+        same $model-1 $model-$n-$threads
+      done
     done
   done
-done
-echo "same bits on 1 $counts ranks"
+  echo "same bits on 1 $counts ranks"
+}
 
-# Stopped and resumed with other numbers of ranks.
-ranks 2 "$hone" train vae.toml --quiet --threads 1 --iterations 7 --out parts >/dev/null || fail "first part"
-ranks 3 "$hone" train vae.toml --quiet --threads 2 --iterations 22 --resume --out parts >/dev/null || fail "second part"
-"$hone" train vae.toml --quiet --resume --out parts >/dev/null || fail "third part"
-"$hone" train vae.toml --quiet --iterations 7 --out alone >/dev/null
-"$hone" train vae.toml --quiet --iterations 22 --resume --out alone >/dev/null
-"$hone" train vae.toml --quiet --resume --out alone >/dev/null
-same alone parts
-echo "same bits when resumed on other numbers of ranks"
+resumed() { # stopped and resumed with other numbers of ranks
+  train_on 2 vae.toml --threads 1 --iterations 7 --out parts
+  train_on 3 vae.toml --threads 2 --iterations 22 --resume --out parts
+  train vae.toml --resume --out parts
+  train vae.toml --iterations 7 --out alone
+  train vae.toml --iterations 22 --resume --out alone
+  train vae.toml --resume --out alone
+  same alone parts
+  echo "same bits when resumed on other numbers of ranks"
+}
 
-# Evaluation and annealing. The lines with times differ.
-evaluation="--samples 10 --points 130 --ais --ais-steps 5 --ais-chains 2 --ais-check 60 --quiet --json"
-"$hone" eval vae-1 $evaluation | grep -v seconds >eval-1
-ranks 3 "$hone" eval vae-2-2 $evaluation | grep -v seconds >eval-3 || fail "eval on ranks"
-cmp eval-1 eval-3 || fail "evaluations differ"
-echo "same evaluation"
+seeds() { # ranks train whole runs, and the last one together or on one rank
+  for n in 1 $counts; do
+    local on="train_on $n" then="train_on $((n == 2 ? 3 : 2))"
+    [ $n = 1 ] && on=train then=train
+    $on vae.toml --threads 1 --iterations 17 --seeds 1,5,9 --out seeds-$n
+    $then vae.toml --threads 2 --seeds 1,5,9 --resume --out seeds-$n
+    for seed in 1 5 9; do same seeds-1/seed-$seed seeds-$n/seed-$seed; done
+  done
+  echo "same bits of several seeds"
+}
 
-# A fit: ranks share the evaluations of the posterior.
-if [ -n "${HONE_FAKES:-}" ]; then
+evaluated() { # and annealed; the lines with times differ
+  local options="--samples 10 --points 130 --ais --ais-steps 5 --ais-chains 2 --ais-check 60 --quiet --json"
+  cp -r vae-1 vae-again
+  "$hone" eval vae-1 $options | grep -v seconds >eval-1
+  ranks 3 "$hone" eval vae-again $options | grep -v seconds >eval-3 || fail "eval on ranks"
+  cmp eval-1 eval-3 || fail "evaluations differ"
+  echo "same evaluation"
+}
+
+fits() { # ranks share the evaluations of the posterior
+  [ -n "${HONE_FAKES:-}" ] || { echo "no fit: HONE_FAKES names no folder with models"; return; }
   fitted() { (cd "$1" && sha256sum <draws.csv && sha256sum <draws_q.csv && sha256sum <q.json && grep -v seconds summary.json | sha256sum); }
   "$hone" fit "$HONE_FAKES/libfake_threads.so" --quiet --threads 1 --out fit-1 >/dev/null || fail "a fit on one process"
   for n in $counts; do
@@ -70,76 +91,105 @@ if [ -n "${HONE_FAKES:-}" ]; then
     [ "$(fitted fit-1)" = "$(fitted fit-$n)" ] || fail "fit-1 and fit-$n differ"
   done
   echo "same fit on 1 $counts ranks"
-fi
-
-# Whole cells: some processes share a folder, and one of them dies.
-"$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-1 >table-1
-"$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-2 >/dev/null 2>&1 &
-victim=$!
-"$hone" reproduce fig1 --scale smoke --quiet --threads 1 --out cells-2 >/dev/null 2>&1 &
-other=$!
-sleep 1
-kill -KILL $victim 2>/dev/null || true
-wait $other || fail "one of several processes"
-ranks 3 "$hone" reproduce fig1 --scale smoke --threads 1 --out cells-2 >table-2 || fail "cells on ranks"
-sed -i s/cells-1/cells-2/ table-1
-cmp table-1 table-2 || fail "tables differ"
-for cell in cells-1/cells/*; do cmp $cell/config.toml ${cell/cells-1/cells-2}/config.toml || fail "cells differ"; done
-[ -z "$(ls cells-2/locks)" ] || fail "locks are left"
-echo "same table from several processes"
-
-# Errors: in words, with the exit code of a single process, and no hang.
-refused() { # refused TEXT ARGUMENTS…
-  local text=$1 code=0
-  shift
-  ranks 2 "$hone" "$@" >/dev/null || code=$?
-  [ $code = 2 ] || fail "$*: exit code $code, expected 2"
-  [ "$(grep -c -- "$text" last.err)" = 1 ] || fail "$*: expected once: $text"
 }
-refused "there is no key 'latnet'" train vae.toml --set latnet=3
-refused "there is a run in this folder already" train vae.toml --out vae-1
-refused "several ranks need the cpu engine" train vae.toml --engine cuda --out cuda
-refused "there is no such file" fit nothing.so
-refused "does not share its work with other ranks" report vae-1
-code=0
-HONE_MPI_MODULE=$here/nothing.so ranks 2 "$hone" train vae.toml --out none >/dev/null || code=$?
-[ $code = 2 ] && grep -q "there is no MPI module" last.err || fail "a missing module: exit code $code"
-code=0
-ranks 2 "$hone" train vae.toml --quiet --set rate_model=3e38 --out diverges >/dev/null || code=$?
-[ $code = 1 ] && grep -q "no longer finite" last.err || fail "a non-finite parameter: exit code $code"
-echo "errors in words"
 
-# A rank is killed: the job ends within ten seconds, names the rank, and the last checkpoint is good.
-kills=2
-[ "$form" = long ] && kills=100
-for i in $(seq $kills); do
-  rm -rf killed
-  $mpirun -n 3 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out killed >/dev/null 2>last.err &
-  job=$!
-  for _ in $(seq 300); do [ -e killed/checkpoint.safetensors ] && break; sleep 0.1; done
-  sleep 0.$((RANDOM % 10))
-  victim=$(pgrep -f "^$hone train vae.toml .*--out killed" | sed -n "$((i % 3 + 1))p")
-  begin=$(date +%s)
-  kill -KILL "$victim" || fail "no rank to kill"
-  code=0
+cells() { # some processes share a folder, and one of them dies
+  local cells="$hone reproduce fig1 --scale smoke --threads 1"
+  $cells --quiet --out cells-1 >table-1
+  $cells --quiet --out cells-2 >/dev/null 2>&1 &
+  local victim=$!
+  $cells --quiet --out cells-2 >/dev/null 2>&1 &
+  local other=$!
+  sleep 1
+  kill -KILL $victim 2>/dev/null || true
+  wait $other || fail "one of several processes"
+  ranks 3 $cells --out cells-2 >table-2 || fail "cells on ranks"
+  sed -i s/cells-1/cells-2/ table-1
+  cmp table-1 table-2 || fail "tables differ"
+  for cell in cells-1/cells/*; do cmp $cell/config.toml ${cell/cells-1/cells-2}/config.toml || fail "cells differ"; done
+  [ -z "$(ls cells-2/locks)" ] || fail "locks are left"
+  echo "same table from several processes"
+}
+
+errors() { # in words, with the exit code of a single process, and no hang
+  refused() { # refused CODE TEXT ARGUMENTS…
+    local code=0
+    local count=2
+    [[ " $* " == *" : "* ]] && count=1 # another rank follows
+    ranks $count "$hone" "${@:3}" >/dev/null || code=$?
+    [ $code = $1 ] || fail "${*:3}: exit code $code, expected $1"
+    [ "$(grep -c -- "$2" last.err)" = 1 ] || fail "${*:3}: expected once: $2"
+  }
+  refused 2 "there is no key 'latnet'" train vae.toml --set latnet=3
+  refused 2 "there is a run in this folder already" train vae.toml --out vae-1
+  refused 2 "several ranks need the cpu engine" train vae.toml --engine cuda --out cuda
+  refused 2 "there is no such file" fit nothing.so
+  refused 2 "does not share its work with other ranks" report vae-1
+  HONE_MPI_MODULE=$here/nothing.so refused_by_all "there is no MPI module"
+  refused 1 "rank 1 on host $(hostname): this machine computes at instruction level portable" train vae.toml --quiet --out levels \
+    : -n 1 env HONE_SIMD=portable "$hone" train vae.toml --quiet --out levels
+  refused 1 "no longer finite" train vae.toml --quiet --set rate_model=3e38 --out diverges
+  if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+    # On a full disk.
+    mkdir disk
+    local code=0
+    unshare -m sh -c "mount -t tmpfs -o size=16k none disk && timeout 120 $mpirun -n 2 $hone train vae.toml --quiet --out disk/run" >/dev/null 2>last.err || code=$?
+    [ $code = 1 ] && [ "$(grep -c "No space left on device" last.err)" = 1 ] || fail "a full disk: exit code $code"
+  fi
+  echo "errors in words"
+}
+refused_by_all() {
+  local code=0
+  ranks 2 "$hone" train vae.toml --out none >/dev/null || code=$?
+  [ $code = 2 ] && grep -q "$1" last.err || fail "exit code $code, expected 2: $1"
+}
+
+# A rank is killed at a random moment: the job ends within ten seconds and says which, and the last checkpoint is good.
+kills() {
+  local times=2
+  [ "$form" = long ] && times=50
+  for i in $(seq $times); do
+    rm -rf killed
+    $mpirun -n 3 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out killed >last.err 2>&1 & # MPICH speaks on standard output
+    local job=$! pids= code=0
+    for _ in $(seq 300); do
+      pids=$(pgrep -f "^$hone train vae.toml .*--out killed" || true)
+      [ "$(wc -w <<<"$pids")" = 3 ] && break
+      sleep 0.02
+    done
+    sleep $((RANDOM % 2)).$((RANDOM % 10))
+    local victim=$(sed -n "$((i % 3 + 1))p" <<<"$pids") begin=$(date +%s)
+    kill -KILL "$victim" || fail "no rank to kill"
+    wait $job || code=$?
+    [ $(($(date +%s) - begin)) -le 10 ] || fail "the job went on for more than ten seconds"
+    [ $code != 0 ] || fail "a killed rank is no success"
+    grep -qiE "rank [0-9]+|PID [0-9]+" last.err || fail "nobody named the rank" # MPICH names a process
+    grep -q "$(hostname)" last.err || fail "nobody named the host"
+    pgrep -f "^$hone train vae.toml .*--out killed" >/dev/null && fail "a rank is left"
+    local made=0
+    [ ! -e killed/metrics.csv ] || made=$(tail -n 1 killed/metrics.csv | cut -d, -f1 | grep -x '[0-9]*' || echo 0)
+    train vae.toml --threads 1 --iterations $((made + 10)) --resume --out killed
+  done
+  echo "$times kills survived"
+}
+
+stopped() { # a signal to the ranks: a checkpoint, then the end
+  local code=0
+  $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out stopped >/dev/null 2>last.err &
+  local job=$!
+  for _ in $(seq 300); do [ -e stopped/checkpoint.safetensors ] && break; sleep 0.1; done
+  for rank in $(pgrep -f "^$hone train vae.toml .*--out stopped"); do kill -TERM "$rank"; done
   wait $job || code=$?
-  [ $(($(date +%s) - begin)) -le 10 ] || fail "the job went on for more than ten seconds"
-  [ $code != 0 ] || fail "a killed rank is no success"
-  grep -qiE "rank [0-9]+|PID $victim" last.err || fail "nobody named the rank"
-  grep -q "$(hostname)" last.err || fail "nobody named the host"
-  pgrep -f "^$hone train vae.toml .*--out killed" >/dev/null && fail "a rank is left"
-  made=$(cut -d, -f1 killed/metrics.csv | tail -n 1)
-  ranks 2 "$hone" train vae.toml --quiet --threads 1 --iterations $((made + 40)) --resume --out killed >/dev/null || fail "resuming after a kill"
-done
-echo "$kills kills survived"
+  [ $code = 143 ] || fail "stopped by a signal: exit code $code, expected 143"
+  grep -q '"finished": false' stopped/summary.json || fail "a stopped run has a summary"
+  echo "stopped by a signal"
+}
 
-# A stop signal to the launcher or to rank 0: a checkpoint, then the end.
-$mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out stopped >/dev/null 2>last.err &
-job=$!
-for _ in $(seq 300); do [ -e stopped/checkpoint.safetensors ] && break; sleep 0.1; done
-for rank in $(pgrep -f "^$hone train vae.toml .*--out stopped"); do kill -TERM "$rank"; done
-code=0
-wait $job || code=$?
-[ $code = 143 ] || fail "stopped by a signal: exit code $code, expected 143"
-grep -q '"finished": false' stopped/summary.json || fail "a stopped run has a summary"
-echo "stopped by a signal"
+slurm() { # the scripts of docs/cluster.md are scripts
+  awk '/^```bash/ {on = 1; ++n; next} /^```/ {on = 0} on {print > ("slurm-" n ".sh")}' "$docs"
+  [ "$(ls slurm-*.sh | wc -l)" -ge 3 ] || fail "docs/cluster.md has fewer than three scripts"
+  for script in slurm-*.sh; do bash -n $script || fail "$script of docs/cluster.md"; done
+  echo "scripts for Slurm can be read"
+}
+
+for part in ${parts:-slurm bits resumed seeds evaluated fits cells errors kills stopped}; do $part; done
