@@ -12,10 +12,10 @@
 namespace hone {
 
 // A text from which every rank makes the same engine: the resolved configuration, a run per seed, and the instruction
-// level, by which the bits differ.
+// level, or the device of the cuda engine, by which the bits differ.
 std::string recipe_of(const TrainRunConfig& config, const std::vector<std::uint64_t>& seeds);
 
-// Throws InputError if this machine's instruction level is another one.
+// Throws InputError if this rank's instruction level or device is another one.
 std::unique_ptr<Engine> engine_of(const std::string& recipe, const DataSet& train, Ranks& ranks);
 
 }  // namespace hone

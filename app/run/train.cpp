@@ -74,10 +74,9 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
   }
 }
 
-// Ranks share the work of the cpu engine only.
+// Ranks use the cpu engine unless the user asks for the other one.
 void use_cpu(TrainRunConfig& config) {
-  if (config.engine == EngineKind::cuda) throw KeyError("engine", "several ranks need the cpu engine; expected cpu");
-  config.engine = EngineKind::cpu;
+  if (config.engine == EngineKind::automatic) config.engine = EngineKind::cpu;
 }
 
 // Trains runs of one configuration. The squad is the group that the engine trains at the moment: of the unfinished
@@ -92,7 +91,11 @@ class Training {
     data_ = options.data;
     if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
     say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
-    if (options.lead)
+    const bool cuda = config_.engine == EngineKind::cuda;
+    if (options.lead && cuda)
+      say(fmt::format("ranks: {} share runs and evaluations, but not the iterations of a run (docs/cluster.md)",
+                      options.lead->ranks()));
+    else if (options.lead)
       say(fmt::format("ranks: {} share the work, with {} thread{} each", options.lead->ranks(), *config_.threads,
                       *config_.threads == 1 ? "" : "s"));
     if (facts_of(config_.train.model.density()).centred) say(scaling_of(config_.train.model));
@@ -110,7 +113,7 @@ class Training {
         records_.back().log_to(runs_.size() > 1 ? options.tensorboard / run.folder.filename() : options.tensorboard);
     }
     failure_.resize(runs_.size());
-    if (options.lead && (options.say || runs_.size() > 1)) see_what_ranks_bring();
+    if (options.lead && !cuda && (options.say || runs_.size() > 1)) see_what_ranks_bring();
     choose_squad();
     if (squad_.empty()) squad_.push_back(0);  // all runs are finished: still check that an engine can be made
     make_squad();
@@ -436,7 +439,8 @@ std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path&
   const FoundCheckpoint found = checkpoint_of(folder, which, say);
   model->data = load_run_data(model->config, data_dir);
   check_identity(found.path, found.checkpoint.identity, identity_of(model->config, model->data.train));
-  if (lead) model->config.engine = EngineKind::cpu;
+  if (lead && (model->config.engine != EngineKind::cuda || !cuda_support().missing.empty()))
+    model->config.engine = EngineKind::cpu;
   model->engine = engine_of(model->config, model->data, {model->config.train.seed}, lead);
   model->engine->restore(found.checkpoint.state);
   return model;

@@ -56,6 +56,13 @@ std::string first_failure(Ranks& ranks, const std::string& own) {
 
 bool started_as_rank() { return started_ranks() > 1; }
 
+int local_rank() {
+  // Open MPI; MPICH; Slurm
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+    if (const char* text = std::getenv(variable)) return std::max(0, std::atoi(text));
+  return 0;
+}
+
 int default_threads() {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (!started_as_rank()) return cores;

@@ -63,6 +63,10 @@ std::string first_failure(Ranks& ranks, const std::string& own);
 // Whether this process was started as one of several, by what mpirun and Slurm write into the environment.
 bool started_as_rank();
 
+// This process's number among those of its job on this machine, by what mpirun and Slurm write into the environment; 0
+// if they say nothing.
+int local_rank();
+
 // Threads for a process: the cores that it may use. Ranks on one machine that are not bound to cores share them.
 int default_threads();
 

@@ -28,11 +28,10 @@ std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, 
                            });
   if (kind == EngineKind::automatic && (options.replays() || options.ranks)) kind = EngineKind::cpu;
   if (chosen_engine(kind, config) == EngineKind::cpu) return make_cpu_engine(config, train, std::move(options));
-  if (options.ranks) throw KeyError("engine", "several ranks need the cpu engine");
   if (options.replays()) throw InputError("replaying and observing a run needs the cpu engine");
   TrainConfig resolved = config;  // on the cpu the Refiner asks the kernel
   resolved.refine.acceptance = config.refine.aim(given(config.kernel, "kernel"));
-  return make_cuda_engine(resolved, train, options.seeds);
+  return make_cuda_engine(resolved, train, options.seeds, options.ranks);
 }
 
 int side_by_side(EngineKind kind, int runs) { return kind == EngineKind::cuda ? runs : 1; }

@@ -70,6 +70,7 @@ struct CudaDevice {
 struct CudaSupport {
   std::vector<CudaDevice> devices;  ///< the usable devices
   std::string missing;              ///< why the engine is not available; empty if it is
+  std::size_t own = 0;              ///< the device of this process: those of one job on a machine take them in turn
 };
 /// Asks the driver for the devices.
 CudaSupport cuda_support();

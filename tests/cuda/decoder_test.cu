@@ -1,7 +1,7 @@
 // Decoders of thousands of rows: log p(x | z) and its gradient against double precision, for tf32 with operands rounded
 // to the ten bits of mantissa that the products have.
 
-#include "hone/engine/cuda/evaluate/chain_walk.cuh"
+#include "hone/engine/cuda/evaluate/evaluate.cuh"
 #include "tests/cuda/support.cuh"
 
 namespace hone::test {

@@ -1,10 +1,12 @@
 // The cuda engine as a whole: the same bits again, checkpoints for either engine, evaluation, many iterations.
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 
 #include "tests/cuda/support.cuh"
 #include "tests/engine/support.hpp"
+#include "tests/support/thread_ranks.hpp"
 
 namespace hone::test {
 namespace {
@@ -32,6 +34,48 @@ TEST_F(CudaEngineTest, TwoRunsGiveTheSameBits) {
       Runs a(config(objective), data_, {1}, {path}), b(config(objective), data_, {1}, {path});
       expect_same(trained(a, 40), trained(b, 40));
     }
+}
+
+// All ranks train the same run, and share the data of evaluations. Here they are threads that take turns where a
+// refinement in one kernel may need the whole device; tests/mpi has processes.
+TEST_F(CudaEngineTest, RanksHaveTheBitsOfOne) {
+  struct Found {
+    TrainState state;
+    std::vector<double> evaluated, annealed;
+  };
+  std::mutex device;
+  const auto found_by = [&](Engine& engine) {
+    Found found;
+    {
+      const std::lock_guard turn(device);
+      TrainMetrics metrics;
+      engine.train(40, metrics);
+      found.state = engine.save();
+    }
+    for (const PointEvaluation& point :
+         engine.evaluate(data_, {.samples = 600, .burn_in = 4, .kept = 4, .points = 130}, {}, 0)) {
+      found.evaluated.push_back(point.best);
+      found.evaluated.push_back(point.pilot);
+      found.evaluated.push_back(point.mixture.log_likelihood);
+    }
+    for (const AnnealedPoint& point : engine.anneal(data_, {.config = {.steps = 6, .chains = 2}}, {}, 0))
+      found.annealed.push_back(point.estimate.log_likelihood);
+    return found;
+  };
+  const Found alone = found_by(*make_engine(EngineKind::cuda, config(), data_));
+  EXPECT_EQ(alone.evaluated.size(), 3u * 130);
+  for (const int size : {2, 3, 5})  // of five ranks some have no group
+    ThreadRanks::run(size, [&](Ranks& ranks) {
+      std::unique_ptr<Engine> engine;
+      {
+        const std::lock_guard turn(device);
+        engine = make_engine(EngineKind::cuda, config(), data_, {.ranks = &ranks});
+      }
+      const Found found = found_by(*engine);
+      expect_same(alone.state, found.state);
+      EXPECT_EQ(alone.evaluated, found.evaluated);
+      EXPECT_EQ(alone.annealed, found.annealed);
+    });
 }
 
 // Within a graph of many iterations each prepares the next; alone, every one is prepared for itself: the same bits.

@@ -26,16 +26,19 @@ CudaSupport cuda_support() {
                                .multiprocessors = p.multiProcessorCount,
                                .memory = p.totalGlobalMem});
   }
-  if (support.devices.front().major < 8) support.missing = "the first device is of compute capability below 8.0";
+  support.own = static_cast<std::size_t>(local_rank() % count);
+  if (support.devices[support.own].major < 8) support.missing = "the device is of compute capability below 8.0";
   return support;
 }
 
 std::unique_ptr<Engine> make_cuda_engine(const TrainConfig& config, const DataSet& train,
-                                         const std::vector<std::uint64_t>& seeds) {
-  if (const CudaSupport support = cuda_support(); !support.missing.empty())
-    throw KeyError("engine", "cuda: " + support.missing);
+                                         const std::vector<std::uint64_t>& seeds, Ranks* ranks) {
+  const CudaSupport support = cuda_support();
+  if (!support.missing.empty()) throw KeyError("engine", "cuda: " + support.missing);
   check(config, EngineKind::cuda);
-  return std::make_unique<cuda::Runs>(config, train, seeds.empty() ? std::vector{config.seed} : seeds);
+  cuda::check(cudaSetDevice(static_cast<int>(support.own)), "choosing the device");
+  return std::make_unique<cuda::Runs>(config, train, seeds.empty() ? std::vector{config.seed} : seeds,
+                                      cuda::PathOptions(), ranks);
 }
 
 }  // namespace hone

@@ -9,8 +9,10 @@ constexpr Term terms[2] = {Term::first, Term::second};  // each may have a contr
 
 }  // namespace
 
-Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path)
-    : seeds_(std::move(seeds)),
+Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path,
+           Ranks* ranks)
+    : ranks_(ranks),
+      seeds_(std::move(seeds)),
       model_(config.model, train),
       plan_(make_train_plan(config, train, model_.parameters().tensors(), static_cast<int>(seeds_.size()), path)),
       memory_(plan_, model_, train, seeds_),
@@ -24,7 +26,10 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
   }
 }
 
-std::string Runs::device() const { return cuda_support().devices.front().name + ", " + path(); }
+std::string Runs::device() const {
+  const CudaSupport support = cuda_support();
+  return support.devices[support.own].name + ", " + path();
+}
 
 void Runs::download_parameters(int run) const {
   memory_.download(memory_.space().parameters, run, model_.parameters().values());
@@ -77,7 +82,8 @@ TrainedRun Runs::trained(int run) const {
           .model = model_,
           .parameters = memory_.of(memory_.space().parameters, run),
           .seed = seeds_[run],
-          .step_size = step_size(run)};
+          .step_size = step_size(run),
+          .ranks = ranks_};
 }
 
 std::vector<PointEvaluation> Runs::evaluate(const DataSet& data, const EvaluationConfig& config,

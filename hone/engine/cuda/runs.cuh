@@ -9,7 +9,9 @@ namespace hone::cuda {
 // iterations at the same time.
 class Runs final : public Engine {
  public:
-  Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path = {});
+  // `ranks` have the same runs, and share the data of evaluations; null: there are none.
+  Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path = {},
+       Ranks* ranks = nullptr);
 
   const std::string& path() const { return plan_.words; }
   int runs() const override { return plan_.runs; }
@@ -34,6 +36,7 @@ class Runs final : public Engine {
   void download_parameters(int run) const;  // into the model
   TrainedRun trained(int run) const;
 
+  Ranks* ranks_;
   std::vector<std::uint64_t> seeds_;
   mutable Model<float> model_;  // names, shapes, the start, exact likelihoods
   const TrainPlan plan_;

@@ -11,8 +11,15 @@ inline int device_attribute(cudaDeviceAttr which) {
   return value;
 }
 
+template <class = void>
+__global__ void any_kernel() {}  // compiled for the same architectures as all others
+
 // Whether the device knows clusters and launches ahead, and this program has code for such: compute capability 9.0.
-bool has_clusters();
+inline bool has_clusters() {
+  cudaFuncAttributes code;
+  check(cudaFuncGetAttributes(&code, any_kernel<>), "asking for the code of a kernel");
+  return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && code.ptxVersion >= 90;
+}
 
 // A launch of blocks of `block` threads in clusters of `cluster` blocks. `ahead`: it may begin before the previous
 // kernel ends, where the device can do that (`wait_for_previous`).
@@ -79,9 +86,6 @@ class Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-// Bytes of shared memory that a block of a cluster may have; 0 where `has_clusters` says no.
-int cluster_shared_memory();
-
 // A plain launch: blocks, threads per block, bytes of dynamic shared memory.
 struct Grid {
   dim3 blocks, threads;
@@ -101,6 +105,46 @@ void allow_shared_memory() {  // asks once per kernel
   if constexpr (bytes > 48 * 1024) {
     static const cudaError_t raised = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     check(raised, "asking for shared memory");
+  }
+}
+
+// Of a block of one dimension
+__device__ __forceinline__ int this_thread() { return static_cast<int>(threadIdx.x); }
+__device__ __forceinline__ int this_warp() { return this_thread() / 32; }
+__device__ __forceinline__ int this_lane() { return this_thread() % 32; }
+
+// One warp per row (a chain, a datum) of each run, several warps per block.
+inline constexpr int rows_per_block = 4;
+struct WarpRow {
+  int run, row, lane;
+};
+__device__ __forceinline__ WarpRow this_row() {
+  return {static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.x) * rows_per_block + this_warp(), this_lane()};
+}
+inline Grid warps_for(int rows, int runs = 1) {
+  return {dim3(ceil_div(rows, rows_per_block), runs), 32 * rows_per_block};
+}
+
+__device__ __forceinline__ double warp_sum(double x) {
+  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, offset);
+  return x;
+}
+
+// Several sums at a time, in little code.
+template <int count>
+__device__ __forceinline__ void warp_sums(double (&x)[count]) {
+#pragma unroll 1
+  for (int offset = 16; offset > 0; offset /= 2)
+    for (double& s : x) s += __shfl_xor_sync(0xFFFFFFFFu, s, offset);
+}
+
+// Two sums at a time, for the first lanes alone where the others have 0.
+template <int lanes>
+__device__ __forceinline__ void sum_lanes(double& a, double& b) {
+  for (int offset = lanes <= 16 ? 8 : 16; offset > 0; offset /= 2) {
+    const double c = __shfl_xor_sync(0xFFFFFFFFu, a, offset), d = __shfl_xor_sync(0xFFFFFFFFu, b, offset);
+    a += c;
+    b += d;
   }
 }
 

@@ -19,9 +19,9 @@ static __device__ __noinline__ void clear_floats(float* from, int count) {
 // arrived after `wait_for_copies` and a barrier.
 template <int log_sharing>
 static __device__ __noinline__ void copy_rows(float* to, int stride, const float* from, int ld, int width, int count) {
-  const int col = 4 * (static_cast<int>(threadIdx.x) & ((1 << log_sharing) - 1));
+  const int col = 4 * (this_thread() & ((1 << log_sharing) - 1));
 #pragma unroll 1
-  for (int r = static_cast<int>(threadIdx.x) >> log_sharing; r < count; r += threads >> log_sharing)
+  for (int r = this_thread() >> log_sharing; r < count; r += threads >> log_sharing)
 #pragma unroll 1
     for (int c = col; c < width; c += 4 << log_sharing)
       copy_async(to + r * stride + c, from + static_cast<std::size_t>(r) * ld + c, true);
@@ -48,9 +48,9 @@ class Copies {
 static __device__ __noinline__ void multiply_parts(int tiles, int all_k, int shift, const float* x, int stride,
                                                    const float* weights, int by_unit, int by_k, float* sums) {
   constexpr int unit_tile = EncoderSplit::unit_tile;
-  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+  const int lane = this_lane(), g = lane / 4, t = lane % 4;
 #pragma unroll 1
-  for (int task = static_cast<int>(threadIdx.x) / 32; task < tiles << shift; task += warps) {
+  for (int task = this_warp(); task < tiles << shift; task += warps) {
     const int first = 8 * (task & ((1 << shift) - 1));
     const float* w = weights + ((task >> shift) * unit_tile + g) * by_unit + (first + t) * by_k;
     const float* b = x + g * stride + first + t;
@@ -179,7 +179,7 @@ class EncoderBlock : EncoderSplit {
     const Activation activation = encoder_.net.activation;
     const float* values = of(encoder_.tape.value, 1, net_);  // neighbours, as (rows, ld)
 #pragma unroll 1
-    for (int i = 4 * static_cast<int>(threadIdx.x); i < count_ * below.ld; i += 4 * threads)
+    for (int i = 4 * this_thread(); i < count_ * below.ld; i += 4 * threads)
       copy_async(shared_ + at.value.at + i, values + i, true);
     if (warp_ == 0 && rank_ < count_)
       ascend_datum(space_, objective, run_, own_column(), datum(own_column()), lane_, [&](int d, float mean, float sd) {
@@ -248,7 +248,7 @@ class EncoderBlock : EncoderSplit {
   // The row and the first column of the first layer's values that a thread copies.
   struct FirstRow {
     static constexpr int together = threads / rows;  // that copy a row
-    const int row = static_cast<int>(threadIdx.x) / together, column = static_cast<int>(threadIdx.x) % together;
+    const int row = this_thread() / together, column = this_thread() % together;
   };
   // Clears what products read and no copy fills.
   __device__ void clear_beyond(const EncodeShape& at) const {
@@ -363,7 +363,7 @@ class EncoderBlock : EncoderSplit {
   const EncoderSpec& encoder_;
   float* shared_;
   int rank_, net_, index_, row0_, run_, count_;  // index: among the blocks of the network; count: its rows
-  const int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+  const int warp_ = this_warp(), lane_ = this_lane();
 };
 
 }  // namespace hone::cuda

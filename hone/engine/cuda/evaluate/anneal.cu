@@ -137,17 +137,17 @@ std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, co
                                   const std::function<void(int)>& progress) {
   run.model.check(data);
   hone::check(task, data.size());
-  const int wanted = std::min(data.size(), task.points.value_or(data.size()));
-  const int at_once = std::max(1, chains_at_once / task.config.chains / annealing_group) * annealing_group;
-  std::vector<AnnealedPoint> result;
-  for_parts(run, data, wanted, {at_once, annealing_group}, [&](const PointData& points, int begin, int sampled) {
-    const auto hear = [&](double part) {
-      if (progress) progress(begin + static_cast<int>(part * sampled));
-    };
-    const auto some = DeviceAnnealer(run, task, points, static_cast<std::uint32_t>(begin)).anneal(sampled, hear);
-    result.insert(result.end(), some.begin(), some.end());
-    hear(1);
-  });
+  std::vector<AnnealedPoint> result(std::min(data.size(), task.points.value_or(data.size())));
+  const int at_once = std::max(annealing_group, chains_at_once / task.config.chains);
+  for_parts(
+      run, data, at_once, annealing_group, std::span(result), [&](const PointData& points, int begin, int wanted) {
+        const auto hear = [&](double part) {
+          if (progress) progress(begin + static_cast<int>(part * wanted));
+        };
+        const auto some = DeviceAnnealer(run, task, points, static_cast<std::uint32_t>(begin)).anneal(wanted, hear);
+        hear(1);
+        return some;
+      });
   return result;
 }
 

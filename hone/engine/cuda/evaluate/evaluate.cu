@@ -9,26 +9,22 @@ namespace hone::cuda {
 namespace {
 
 constexpr int points_at_once = 10000;  // chains that move together
-static_assert(points_at_once % evaluation_group == 0);
 // Points whose draws go through the decoder together: 32,768 rows fill the device, and the values of the paper's layers
 // fit its cache.
 constexpr int drawn_at_once = 64;
 constexpr int sums_of_point = 2 * proposal_count + 1;  // (proposal, pilot or rest), the mixture of all
 
-// Diagonal Gaussians' deviations after widening, and what their densities need of them: (points, D), and one per point.
-struct Scales {
-  const double *sd, *inverse, *log_normalizer;
+// A proposal: a diagonal Gaussian per point. Deviations after widening and what a density needs of them, (points, D),
+// and one per point.
+struct Gaussians {
+  const double *mean, *sd, *inverse, *log_normalizer;
 };
 
 // The three proposals: q; q's deviations around the chain's mean; the chain's moments.
-struct ProposalArrays {
-  const double *q_mean, *chain_mean;
-  Scales q, chain;
-  int latent;
+struct Proposals {
+  Gaussians of[proposal_count];
   bool used[proposal_count];
-
-  __device__ const double* mean(int j) const { return j == 0 ? q_mean : chain_mean; }
-  __device__ const Scales& scales(int j) const { return j == 2 ? chain : q; }
+  int latent;
 };
 
 // The sums of log p(z) and log r_i(z) of a draw.
@@ -51,14 +47,14 @@ int lanes_of_draw(int latent) {
   while (lanes < 32 && 2 * lanes < latent) lanes *= 2;
   return lanes;
 }
-__global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, DrawTerms* terms) {
+__global__ void make_draws(Proposals p, DrawShape shape, float* input, DrawTerms* terms) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int row = min(thread / shape.lanes, shape.points * shape.size - 1), lane = thread % shape.lanes;
   const int point = shape.first + row / shape.size, draw = row % shape.size, begin = draw * p.latent;
   const std::size_t at = static_cast<std::size_t>(point) * p.latent;
   const Stream stream{Purpose::proposal, assessment_iteration, shape.first_datum + static_cast<std::uint32_t>(point),
                       shape.sequence};
-  const double *mean = p.mean(shape.proposal), *sd = p.scales(shape.proposal).sd;
+  const double *mean = p.of[shape.proposal].mean, *sd = p.of[shape.proposal].sd;
   double prior = 0, squares[proposal_count] = {};
   for (int pair = begin / 2 + lane; 2 * pair < begin + p.latent; pair += shape.lanes) {
     const auto noise = random_pair(shape.seed, stream, static_cast<std::uint32_t>(pair), true);
@@ -69,7 +65,7 @@ __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, Draw
       input[static_cast<std::size_t>(row) * shape.ld + d] = static_cast<float>(z);
       prior += log_standard_normal(z);
       for (int j = 0; j < proposal_count; ++j)
-        squares[j] += square((z - p.mean(j)[at + d]) * p.scales(j).inverse[at + d]);
+        squares[j] += square((z - p.of[j].mean[at + d]) * p.of[j].inverse[at + d]);
     }
   }
   for (int offset = shape.lanes / 2; offset > 0; offset /= 2) {
@@ -79,16 +75,16 @@ __global__ void make_draws(ProposalArrays p, DrawShape shape, float* input, Draw
   if (lane != 0) return;
   DrawTerms& t = terms[row];
   t.prior = prior;
-  for (int j = 0; j < proposal_count; ++j) t.density[j] = -0.5 * squares[j] - p.scales(j).log_normalizer[point];
+  for (int j = 0; j < proposal_count; ++j) t.density[j] = -0.5 * squares[j] - p.of[j].log_normalizer[point];
 }
 
 // One block per point: adds its draws' weights to its sums, in an order that is always the same.
-__global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms, const float* partial, int parts,
+__global__ void weigh(Proposals p, DrawShape shape, const DrawTerms* terms, const float* partial, int parts,
                       const double* constant, int begin, int pilot, WeightSums* all) {
   __shared__ WeightSums shared[3][128];
   const int point = shape.first + static_cast<int>(blockIdx.x), rows = shape.points * shape.size;
-  WeightSums mine[3] = {WeightSums::of(-infinity), WeightSums::of(-infinity),
-                        WeightSums::of(-infinity)};  // pilot, rest, mixture
+  const WeightSums none = WeightSums::of(-infinity);
+  WeightSums mine[3] = {none, none, none};  // pilot, rest, mixture
   for (int draw = threadIdx.x; draw < shape.size; draw += blockDim.x) {
     const int row = static_cast<int>(blockIdx.x) * shape.size + draw;
     double joint = terms[row].prior + constant[point];
@@ -106,7 +102,7 @@ __global__ void weigh(ProposalArrays p, DrawShape shape, const DrawTerms* terms,
   for (int i = 0; i < 3; ++i) shared[i][threadIdx.x] = mine[i];
   __syncthreads();
   for (int width = 64; width > 0; width /= 2) {
-    if (static_cast<int>(threadIdx.x) < width)
+    if (this_thread() < width)
       for (int i = 0; i < 3; ++i) shared[i][threadIdx.x].add(shared[i][threadIdx.x + width]);
     __syncthreads();
   }
@@ -126,11 +122,13 @@ __global__ void add_moments(const double* z, int size, int count, double* mean, 
   squares[i] += shift * (z[i] - mean[i]);
 }
 
-// The same for all draws of a point: on the host, once.
-class ScaleMemory {
+// What is the same for all draws of a point is computed on the host, once.
+struct PointMoments {
+  std::vector<double> mean, sd;  // (points, D)
+};
+class GaussianMemory {
  public:
-  ScaleMemory() = default;
-  ScaleMemory(std::vector<double> sd, int latent, double widening) {
+  GaussianMemory(const std::vector<double>& mean, std::vector<double> sd, int latent, double widening) : mean_(mean) {
     std::vector<double> inverse(sd.size()), log_normalizer(sd.size() / latent, 0.5 * log_two_pi * latent);
     for (std::size_t i = 0; i < sd.size(); ++i) {
       sd[i] *= widening;
@@ -141,10 +139,10 @@ class ScaleMemory {
     inverse_ = Memory<double>(inverse);
     log_normalizer_ = Memory<double>(log_normalizer);
   }
-  operator Scales() const { return {sd_.data(), inverse_.data(), log_normalizer_.data()}; }
+  operator Gaussians() const { return {mean_.data(), sd_.data(), inverse_.data(), log_normalizer_.data()}; }
 
  private:
-  Memory<double> sd_, inverse_, log_normalizer_;
+  Memory<double> mean_, sd_, inverse_, log_normalizer_;
 };
 
 PointEvaluation combined(const WeightSums* sums, const EvaluationConfig& config) {
@@ -176,8 +174,10 @@ class Evaluator {
         seed_(std::span<const std::uint64_t>(&run.seed, 1)),
         x_(data.x),
         constant_(data.constant) {
-    encode();
-    if (evaluation_.proposals[1] || evaluation_.proposals[2]) run_chains();
+    const PointMoments q = encoded();
+    const PointMoments chain = evaluation.proposals[1] || evaluation.proposals[2] ? chain_moments(q.mean) : q;
+    for (int j = 0; j < proposal_count; ++j)
+      proposals_.emplace_back(j == 0 ? q.mean : chain.mean, j == 2 ? chain.sd : q.sd, latent_, evaluation.widening);
   }
 
   // The first `sampled` of the points. `progress` is told how many data are done.
@@ -192,7 +192,7 @@ class Evaluator {
  private:
   int ld_pixels() const { return padded_width(run_.plan.encoder.inputs()); }
 
-  void encode() {
+  PointMoments encoded() const {
     const auto rows = static_cast<std::size_t>(points_), half = rows * ld_;
     Memory<float> outputs(2 * half);
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
@@ -206,21 +206,18 @@ class Evaluator {
     });
     queue_.wait();
     const std::vector<float> raw = outputs.download();
-    std::vector<double> sd;
+    PointMoments q;
     for (std::size_t i = 0; i < rows; ++i)
       for (int d = 0; d < latent_; ++d) {
-        q_mean_.push_back(static_cast<double>(raw[i * ld_ + d]));
-        sd.push_back(modified_softplus(static_cast<double>(raw[half + i * ld_ + d])));
+        q.mean.push_back(static_cast<double>(raw[i * ld_ + d]));
+        q.sd.push_back(modified_softplus(static_cast<double>(raw[half + i * ld_ + d])));
       }
-    q_mean_memory_ = Memory<double>(q_mean_);
-    chain_mean_ = Memory<double>(q_mean_);
-    q_scales_ = ScaleMemory(sd, latent_, evaluation_.widening);
-    chain_scales_ = ScaleMemory(std::move(sd), latent_, evaluation_.widening);
+    return q;
   }
 
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
-  void run_chains() {
-    const std::size_t size = q_mean_.size();
+  PointMoments chain_moments(const std::vector<double>& start) const {
+    const std::size_t size = start.size();
     ChainWalk walk({run_.decoder(), x_.data(), constant_.data()}, points_, run_.plan.hmc(), queue_);
     Memory<double> step_sizes(std::vector<double>(ceil_div(points_, evaluation_group), run_.step_size));
     const StepSizeRule rule{run_.step_size, run_.plan.config.refine.acceptance, run_.plan.config.refine.gain};
@@ -228,7 +225,7 @@ class Evaluator {
     const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
       walk.step({seed_.data(), nullptr, iteration, first_datum_}, sizes, index, adapt);
     };
-    walk.place(q_mean_);
+    walk.place(start);
     walk.begin();
     for (int i = 0; i < evaluation_.burn_in; ++i) step(assessment_iteration, static_cast<std::uint32_t>(i), true);
     Memory<double> mean(size), squares(size);
@@ -238,10 +235,9 @@ class Evaluator {
              static_cast<int>(size), i, mean.data(), squares.data());
     }
     queue_.wait();
-    std::vector<double> sd = squares.download();
-    for (double& s : sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_chain_sd);
-    chain_mean_ = std::move(mean);
-    chain_scales_ = ScaleMemory(std::move(sd), latent_, evaluation_.widening);
+    PointMoments moments{mean.download(), squares.download()};
+    for (double& s : moments.sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_chain_sd);
+    return moments;
   }
 
   Memory<WeightSums> sample(int sampled, const std::function<void(int)>& progress) {
@@ -253,17 +249,13 @@ class Evaluator {
     Memory<float> input(static_cast<std::size_t>(rows) * ld_);
     Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
     Memory<DrawTerms> terms(rows);
-    const ProposalArrays proposals{q_mean_memory_.data(),
-                                   chain_mean_.data(),
-                                   q_scales_,
-                                   chain_scales_,
-                                   latent_,
-                                   {evaluation_.proposals[0], evaluation_.proposals[1], evaluation_.proposals[2]}};
+    const auto& used = evaluation_.proposals;
+    const Proposals proposals{{proposals_[0], proposals_[1], proposals_[2]}, {used[0], used[1], used[2]}, latent_};
     for (int first = 0; first < sampled; first += drawn_at_once) {
       const int points = std::min(drawn_at_once, sampled - first);
       for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
         for (int j = 0; j < proposal_count; ++j) {
-          if (!evaluation_.proposals[j]) continue;
+          if (!used[j]) continue;
           const int size = std::min(evaluation_block, evaluation_.samples - begin), count = points * size;
           const auto sequence = static_cast<std::uint32_t>(begin / evaluation_block * proposal_count + j);
           const DrawShape shape{first, points, size, ld_, lanes, sequence, run_.seed, j, first_datum_};
@@ -289,9 +281,8 @@ class Evaluator {
   Queue queue_;
   Memory<std::uint64_t> seed_;
   Memory<float> x_;
-  Memory<double> constant_, q_mean_memory_, chain_mean_;
-  ScaleMemory q_scales_, chain_scales_;
-  std::vector<double> q_mean_;
+  Memory<double> constant_;
+  std::vector<GaussianMemory> proposals_;
 };
 
 }  // namespace
@@ -300,20 +291,18 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
                                       const std::function<void(int)>& progress) {
   run.model.check(data);
   hone::check(config);
-  std::vector<PointEvaluation> result;
+  std::vector<PointEvaluation> result(std::min(data.size(), config.points.value_or(data.size())));
   const bool exact = run.plan.config.model.exact_evidence();
   Minibatch<float> one = run.model.minibatch(1);
-  const int wanted = std::min(data.size(), config.points.value_or(data.size()));
-  for_parts(run, data, wanted, {points_at_once, evaluation_group},
-            [&](const PointData& points, int begin, int sampled) {
-              std::vector<PointEvaluation> some =
-                  Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(sampled, progress);
-              for (int i = 0; exact && i < sampled; ++i) {
+  for_parts(run, data, points_at_once, evaluation_group, std::span(result),
+            [&](const PointData& points, int begin, int wanted) {
+              auto some = Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(wanted, progress);
+              for (int i = 0; exact && i < wanted; ++i) {
                 const int n = begin + i;
                 run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);
                 some[i].exact = run.model.exact_log_likelihood(one, 0);
               }
-              result.insert(result.end(), some.begin(), some.end());
+              return some;
             });
   return result;
 }

@@ -3,11 +3,118 @@
 #include <functional>
 #include <vector>
 
-#include "hone/engine/cuda/evaluate/chain_walk.cuh"
+#include "hone/engine/cuda/refinement/products/chains.cuh"
 #include "hone/engine/cuda/train/run_memory.cuh"
 #include "hone/engine/evaluation.hpp"
+#include "hone/engine/shared_groups.hpp"
+#include "hone/latent/likelihoods.hpp"
 
 namespace hone::cuda {
+
+// A decoder whose parameters do not change.
+struct FixedDecoder {
+  const Net& net;
+  const float* parameters;
+  Density density;
+  Math math;
+  int categories = 0;
+};
+
+// log p(x | z) of up to `most` rows at once and, if wanted, its gradients: one kernel per product.
+class BatchDecoder {
+ public:
+  BatchDecoder(const FixedDecoder& decoder, int most, bool gradients, cudaStream_t stream)
+      : decoder_(decoder),
+        stream_(stream),
+        path_(decoder.math, suits_halves(decoder.net, decoder.density, decoder.math)) {
+    path_.allocate_room(decoder.net, {.rows = static_cast<std::size_t>(most),
+                                      .compares = true,
+                                      .gradients = gradients,
+                                      .outputs = !facts_of(decoder.density).fused});
+    with_products({}, [](const auto& products) { products.prepare(); });
+  }
+
+  int parts() const { return Comparison::parts(decoder_.net.outputs()); }  // of sums of log p(x | z)
+
+  // Rows of z, with `padded_width` floats from one to the next as in data.x, compared with the data. `gradient`:
+  // ∇ log p(x | z); null: not wanted.
+  void run(int rows, const float* z, Comparison data, float* gradient) const {
+    data.density = decoder_.density;
+    data.ldx = padded_width(decoder_.net.outputs() / facts_of(decoder_.density).outputs);
+    data.residuals = gradient != nullptr;
+    data.categories = decoder_.categories;
+    const int ld = padded_width(decoder_.net.inputs());
+    with_products({z, ld, {}, {}}, [&](const auto& products) {
+      gradient ? products.compute_gradient(rows, data, gradient, ld) : products.compare(rows, data);
+    });
+  }
+
+ private:
+  template <class F>
+  void with_products(const Tape& tape, F f) const {
+    path_.with(decoder_.net, decoder_.parameters, tape, {}, stream_, f);
+  }
+
+  FixedDecoder decoder_;
+  cudaStream_t stream_;
+  ProductPath path_;
+};
+
+// The target of chains: p(x | z) of data on the device, which must outlive them.
+struct ChainTarget {
+  FixedDecoder decoder;
+  const float* x;           // (data, padded pixels)
+  const double* constant;   // of log p(x | z), one per datum
+  int chains_of_datum = 1;  // one after the other
+};
+
+// Thousands of HMC chains that move together on a device.
+class ChainWalk {
+ public:
+  ChainWalk(const ChainTarget& target, int count, const HmcShape& shape, cudaStream_t stream)
+      : x_(target.x), shape_(shape), stream_(stream), decoder_(target.decoder, count, true, stream) {
+    const int latent = target.decoder.net.inputs();
+    const auto place = [&](Arena arena) {
+      chains_.place(arena, count, latent, padded_width(latent), decoder_.parts());
+      return arena.used();
+    };
+    memory_ = Memory<char>(place(Arena()));
+    place(Arena(memory_.data()));
+    chains_.constant = target.constant;
+    chains_.chains_of_datum = target.chains_of_datum;
+    check(cudaStreamSynchronize(cudaStreamLegacy), "clearing memory");  // or it would follow what `stream` does first
+  }
+
+  const ChainArrays& chains() const { return chains_; }
+  void set_temperature(double beta) { chains_.beta = beta; }  // of the steps to come
+  void place(std::span<const double> z) { copy_to(chains_.z, z, "placing chains"); }
+
+  // Value and gradient at z; counts restart at 0.
+  void begin() {
+    launch_place(chains_, nullptr, 1, stream_);
+    gradient(true);
+    launch_begin(chains_, 1, stream_);
+  }
+
+  // One HMC step of every chain; `index` is that of its random numbers.
+  void step(const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t index, bool adapts) {
+    launch_step(chains_, {numbers, sizes, shape_, index, adapts}, 1, stream_, [&](bool value) { gradient(value); });
+  }
+
+ private:
+  void gradient(bool value) {
+    float* const partial = value ? chains_.partial : nullptr;
+    decoder_.run(chains_.count, chains_.input, {.x = x_, .rows_per_datum = chains_.chains_of_datum, .partial = partial},
+                 chains_.likelihood_gradient);
+  }
+
+  const float* x_;
+  HmcShape shape_;
+  cudaStream_t stream_;
+  BatchDecoder decoder_;
+  Memory<char> memory_;
+  ChainArrays chains_ = {};
+};
 
 // A run as an evaluation needs it.
 struct TrainedRun {
@@ -16,6 +123,7 @@ struct TrainedRun {
   const float* parameters;    // the same on the device
   std::uint64_t seed;
   double step_size;
+  Ranks* ranks;  // that share the data of an evaluation; null: none
 
   FixedDecoder decoder() const {
     const ModelConfig& model = plan.config.model;
@@ -23,17 +131,21 @@ struct TrainedRun {
   }
 };
 
-// f(points, begin, how many of them are wanted) for parts of the first `wanted` data; whole groups, except at the end.
-struct PartSize {
-  int most, group;  // most: a multiple of the group
-};
-template <class F>
-void for_parts(const TrainedRun& run, const DataSet& data, int wanted, const PartSize& part, F f) {
-  for (int begin = 0; begin < wanted; begin += part.most) {
-    const int some = std::min(part.most, wanted - begin);
-    const int points = std::min(data.size() - begin, round_up(some, part.group));
-    f(load_points(run.model, data, begin, points, padded_width(data.dimension())), begin, some);
-  }
+// Ranks share the first data in groups, and points[i] becomes what is found for datum i: f(data of some groups, begin,
+// how many of them are wanted) for at most `most` data at a time.
+template <class Point, class F>
+void for_parts(const TrainedRun& run, const DataSet& data, int most, int group, std::span<Point> points, F f) {
+  const Groups groups{group, data.size(), static_cast<int>(points.size())};
+  share_groups(run.ranks, groups, points, [&](const ItemRange& own) {
+    const int end = std::min(own.end * group, groups.wanted);
+    for (int begin = own.begin * group; begin < end; begin += most / group * group) {
+      const int wanted = std::min(most / group * group, end - begin);
+      const int count = std::min(data.size() - begin, round_up(wanted, group));
+      const std::vector<Point> some =
+          f(load_points(run.model, data, begin, count, padded_width(data.dimension())), begin, wanted);
+      std::ranges::copy(some, points.begin() + begin);
+    }
+  });
 }
 
 // As Engine's functions of the same names.

@@ -20,7 +20,7 @@ struct NarrowTile {
 template <class E, Math math>
 __device__ __forceinline__ void multiply_narrow(Sums (&c)[NarrowTile::tiles_n], const Product<E>& p, int m0) {
   using T = NarrowTile;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = this_lane(), warp = this_warp();
   const int g = lane / 4, t = lane % 4;
   constexpr int chunk = 16 / sizeof(E), step = T::step_bytes / sizeof(E);
   const auto load = [&](const E* from, int ld, int row, int rows, int k) {
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(NarrowTile::threads)
   const int m0 = static_cast<int>(blockIdx.x) * T::m;
   Sums c[T::tiles_n] = {};
   multiply_narrow<E, math>(c, p, m0);
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = this_lane(), warp = this_warp();
 #pragma unroll
   for (int j = 0; j < T::tiles_n; ++j) {
     float* to = &sums[warp][lane / 4][8 * j + 2 * (lane % 4)];
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(NarrowTile::threads)
   }
   __syncthreads();
   static_assert(T::m * T::columns == T::threads);
-  const int row = static_cast<int>(threadIdx.x) / T::columns, column = static_cast<int>(threadIdx.x) % T::columns;
+  const int row = this_thread() / T::columns, column = this_thread() % T::columns;
   float sum = 0;
 #pragma unroll
   for (int other = 0; other < T::warps; ++other) sum += sums[other][row][column];

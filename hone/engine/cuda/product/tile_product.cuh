@@ -61,7 +61,7 @@ class RowCopies {
   static_assert(outer % rows_a_turn == 0);
 
   __device__ __forceinline__ RowCopies(const E* from, int ld, int row, int rows, int k) {
-    const int c = static_cast<int>(threadIdx.x) % 8, first = static_cast<int>(threadIdx.x) / 8;
+    const int c = this_thread() % 8, first = this_thread() / 8;
     at_ = reinterpret_cast<const uint4*>(from) + c;
     left_ = k - c * per_chunk;
     to_ = first * 128 + (c ^ first % 8) * 16;
@@ -106,8 +106,8 @@ __device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n
   constexpr int rows_a_warp = 32 / pairs, step = T::warps * rows_a_warp, turns = T::m / step;
   constexpr int together = std::min(turns, 8);
   static_assert(turns % together == 0);
-  const int lane = static_cast<int>(threadIdx.x) % 32, column = 2 * (lane % pairs);
-  const int first = static_cast<int>(threadIdx.x) / 32 * rows_a_warp + lane / pairs;
+  const int lane = this_lane(), column = 2 * (lane % pairs);
+  const int first = this_warp() * rows_a_warp + lane / pairs;
 #pragma unroll
   for (int group = 0; group < T::n; group += width) {
     const float2 of_column = epilogue.column(PairPlace(0, n0 + group + column, rows, columns).n);
@@ -140,8 +140,8 @@ __device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n
 template <class T>
 struct LaneRows {
   __device__ LaneRows() {}
-  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  static __device__ __forceinline__ int lane() { return this_lane(); }
+  const int warp = this_warp();
   const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
   const unsigned a = (warp_m + lane() % 16) * T::row_bytes + ((lane() / 16 ^ lane() % 8) * 16);
   const unsigned b =

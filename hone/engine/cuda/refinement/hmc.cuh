@@ -4,7 +4,7 @@
 
 #include "hone/base/philox.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/engine/cuda/device/warp.cuh"
+#include "hone/engine/cuda/device/launch.cuh"
 #include "hone/mcmc/hmc.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "hone/mcmc/step_size.hpp"

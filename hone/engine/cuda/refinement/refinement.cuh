@@ -24,6 +24,10 @@ class ChainBlock {
   __device__ __forceinline__ T* shared(int place) const {
     return reinterpret_cast<T*>(shared_ + place);
   }
+  // Where the tape has a chain's numbers of a layer.
+  __device__ float* recorded(float* const (&arrays)[max_layers], int l, int chain) const {
+    return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld;
+  }
   __device__ int g() const { return lane_ / 4; }  // of a product's fragments
   __device__ int t() const { return lane_ % 4; }
 
@@ -31,7 +35,7 @@ class ChainBlock {
   const RefinementSpec& spec_;
   char* shared_;
   int run_, first_;
-  int warp_ = static_cast<int>(threadIdx.x) / 32, lane_ = static_cast<int>(threadIdx.x) % 32;
+  int warp_ = this_warp(), lane_ = this_lane();
 };
 
 // Carries the chains of a cluster, or of each of its blocks, through a whole refinement. A block moves all chains that
@@ -52,9 +56,7 @@ class Refinement : ChainBlock {
  public:
   static constexpr int NC = Decoder::NC, warps = Decoder::block_warps;
 
-  __device__ Refinement(Decoder& decoder, const Space& space, const RefinementSpec& spec, char* shared, int run,
-                        int first)
-      : ChainBlock(space, spec, shared, run, first), decoder_(decoder) {}
+  explicit __device__ Refinement(Decoder& decoder) : ChainBlock(decoder), decoder_(decoder) {}
 
   // Starts from the draws (chain, D). `stay`: makes no step. At the end all blocks of a cluster have met, and what they
   // wrote before the last pass (`stay`: the first) is visible.

@@ -9,6 +9,9 @@
 namespace hone::cuda {
 namespace {
 
+// Bytes of shared memory that a block of a cluster may have; 0 where `has_clusters` says no.
+int cluster_shared_memory() { return has_clusters() ? device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) : 0; }
+
 // Asks for all shared memory: runs of different shapes share the kernels.
 bool allows(const RefinementPlan& plan, int most) {
   if (plan.bytes > most) return false;

@@ -49,12 +49,12 @@ class Strip {
    private:
     friend Strip;
     static constexpr int together = update_threads / words, times = (bits_rows + together - 1) / together;
-    static __device__ int first() { return static_cast<int>(threadIdx.x) / words; }
+    static __device__ int first() { return this_thread() / words; }
     const int* lists_[2];
     int datum_[2][times];
   };
   __device__ __forceinline__ void begin_bits(const Rows& rows) const {
-    const int word = static_cast<int>(threadIdx.x) % words;
+    const int word = this_thread() % words;
     for (int which = 0; which < 2; ++which)
       for (int i = 0; i < Rows::times; ++i) {
         const int row = Rows::first() + i * Rows::together, datum = rows.datum_[which][i];
@@ -69,7 +69,7 @@ class Strip {
   __device__ void clear_beyond() const {  // kept weights beyond the layer's k
     const int first = min(task_.rows - task_.row0, 64 * task_.words);
 #pragma unroll 1
-    for (int i = units * first + static_cast<int>(threadIdx.x); i < units * 64 * task_.words; i += update_threads)
+    for (int i = units * first + this_thread(); i < units * 64 * task_.words; i += update_threads)
       by_unit_[i % units * unit_stride + place_of(i / units)] = 0;
   }
   // Σ over the batch of bits times deltas → tile().gradient; the first bits are on their way. Ends with a barrier.
@@ -183,8 +183,7 @@ class Strip {
   int run_;
   float *theta_, *gradient_, *by_unit_, *dy_;
   std::uint64_t* bits_[2];  // (row, word)
-  const int warp_ = static_cast<int>(threadIdx.x) / 32, g_ = static_cast<int>(threadIdx.x) % 32 / 4,
-            t_ = static_cast<int>(threadIdx.x) % 4;
+  const int warp_ = this_warp(), g_ = this_lane() / 4, t_ = this_thread() % 4;
 };
 
 }  // namespace hone::cuda

@@ -109,8 +109,7 @@ __device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int 
   }
   __syncthreads();
   wait_for_previous();
-  if (const int lane = static_cast<int>(threadIdx.x) - learners(); lane >= 0)
-    return write_figures(space, spec, run, figures, lane);
+  if (const int lane = this_thread() - learners(); lane >= 0) return write_figures(space, spec, run, figures, lane);
 #pragma unroll 1
   for (int term = 0; term < 2; ++term)
     if (space.baseline[term]) learn_baseline(space, spec, run, term, figures.terms + term * space.batch, datum);

@@ -52,7 +52,7 @@ __device__ inline void draw_numbers(const Space& space, const Preparation& p, in
   const int pairs = (space.latent + 1) / 2;
   Stream stream{Purpose::draw, iteration, static_cast<std::uint32_t>(column), static_cast<std::uint32_t>(max(step, 0))};
 #pragma unroll 1
-  for (int task = static_cast<int>(threadIdx.x) % 32; task < (step < 0 ? pairs : pairs + 2); task += 32) {
+  for (int task = this_lane(); task < (step < 0 ? pairs : pairs + 2); task += 32) {
     const bool normal = task < pairs;
     if (step >= 0) stream.purpose = normal ? Purpose::momentum : task == pairs ? Purpose::accept : Purpose::leapfrog;
     const auto pair = random_pair(p.seed[run], stream, normal ? static_cast<std::uint32_t>(task) : 0, normal);
@@ -73,7 +73,7 @@ __device__ inline void prepare_datum(const Space& space, const Preparation& p, i
   if (column == 0) begin_iteration(space, p, run, iteration);
   gather(space, p, run, iteration, column);
 #pragma unroll 1
-  for (int step = static_cast<int>(threadIdx.x) / 32 - 1; step < p.steps; step += static_cast<int>(blockDim.x) / 32)
+  for (int step = this_warp() - 1; step < p.steps; step += static_cast<int>(blockDim.x) / 32)
     draw_numbers(space, p, run, iteration, step, column);
 }
 

@@ -27,7 +27,7 @@ __device__ __forceinline__ void sum_gradient(const UpdateTask& task, const Space
               *deltas = task.dy + run * space.stride;
   const int batch = space.batch;
   float *x = shared, *dy = shared + rows_at_once * stride;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = this_warp(), lane = this_lane();
   const int g = lane / 4, t = lane % 4, m0 = warp / 2 * warp_m, n0 = warp % 2 * warp_n;
   constexpr int tiles = warp_n / 8;
   Sums c[tiles] = {};
@@ -64,7 +64,7 @@ __device__ void update_biases(const UpdateTask& task, const Space& space, int ru
   const Step step(space, task, run);
   wait_for_previous();
   const float* dy = task.dy + run * space.stride;
-  const int column = static_cast<int>(threadIdx.x) % bias_columns, part = static_cast<int>(threadIdx.x) / bias_columns;
+  const int column = this_thread() % bias_columns, part = this_thread() / bias_columns;
   const int n = task.col0 + column;
   float sum = 0;
   if (n < task.cols)

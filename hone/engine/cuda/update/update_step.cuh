@@ -56,9 +56,9 @@ struct WeightTile {
 // there after `wait_for_copies`. Outside there is 0.
 __device__ __forceinline__ void copy_tile(float* to, int stride, const float* from, int ld, int row0, int count,
                                           int rows, int col, int log_quads) {
-  const int chunk = 4 * (static_cast<int>(threadIdx.x) & ((1 << log_quads) - 1));
+  const int chunk = 4 * (this_thread() & ((1 << log_quads) - 1));
 #pragma unroll 1
-  for (int r = static_cast<int>(threadIdx.x) >> log_quads; r < rows; r += update_threads >> log_quads) {
+  for (int r = this_thread() >> log_quads; r < rows; r += update_threads >> log_quads) {
     const bool inside = row0 + r < count && col + chunk < ld;
     copy_async(to + r * stride + chunk, inside ? from + static_cast<std::size_t>(row0 + r) * ld + col + chunk : from,
                inside);
@@ -67,9 +67,9 @@ __device__ __forceinline__ void copy_tile(float* to, int stride, const float* fr
 
 // Rounds what this thread copied to tf32, once for all warps.
 __device__ __forceinline__ void round_tile(float* tile, int stride, int rows, int log_quads) {
-  float* four = tile + 4 * (static_cast<int>(threadIdx.x) & ((1 << log_quads) - 1));
+  float* four = tile + 4 * (this_thread() & ((1 << log_quads) - 1));
 #pragma unroll 1
-  for (int r = static_cast<int>(threadIdx.x) >> log_quads; r < rows; r += update_threads >> log_quads) {
+  for (int r = this_thread() >> log_quads; r < rows; r += update_threads >> log_quads) {
     auto& x = *reinterpret_cast<float4*>(four + r * stride);
     x = {to_tf32(x.x), to_tf32(x.y), to_tf32(x.z), to_tf32(x.w)};
   }
@@ -96,11 +96,11 @@ __device__ __forceinline__ void store(float* to, const float4& four) {
 template <OptimizerKind optimizer, class Keep>
 __device__ __forceinline__ void update_tile(const UpdateTask& task, const WeightTile& tile, const Step& step,
                                             Keep keep) {
-  const int col = 4 * (static_cast<int>(threadIdx.x) & ((1 << tile.log_quads) - 1));
+  const int col = 4 * (this_thread() & ((1 << tile.log_quads) - 1));
   if (task.col0 + col >= task.ld) return;
   float finite = 0;  // 0 · θ; not a number where one is not finite
 #pragma unroll 1
-  for (int row = static_cast<int>(threadIdx.x) >> tile.log_quads; row < tile.rows && task.row0 + row < task.rows;
+  for (int row = this_thread() >> tile.log_quads; row < tile.rows && task.row0 + row < task.rows;
        row += update_threads >> tile.log_quads) {
     const auto four = [&](const float* from, int stride) {
       return *reinterpret_cast<const float4*>(from + row * stride + col);

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(adapt_threads) adapt(ChainArrays all, StepSize
   const int* outcome = all.of(run).outcome;
   int accepted = 0, proposals = 0;
   for (int first = begin; first < end; first += adapt_threads) {
-    const int chain = first + static_cast<int>(threadIdx.x);
+    const int chain = first + this_thread();
     const Outcome mine = chain < end ? static_cast<Outcome>(outcome[chain]) : Outcome::outside;
     accepted += __syncthreads_count(mine == Outcome::accepted);
     proposals += __syncthreads_count(mine != Outcome::outside);

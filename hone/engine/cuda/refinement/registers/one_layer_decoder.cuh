@@ -207,8 +207,7 @@ class OneLayerDecoder : public ChainBlock {
         const int pixel = 16 * lane_tile() + 2 * g();
         if (!counts || !real(chain) || pixel >= layer.outputs) continue;
         const bool lost = value && value[chain] == -infinity;
-        *reinterpret_cast<float2*>(spec_.tape.delta[0] + run_ * space_.stride +
-                                   static_cast<std::size_t>(first_ + chain) * layer.ld + pixel) =
+        *reinterpret_cast<float2*>(recorded(spec_.tape.delta, 0, chain) + pixel) =
             lost ? float2{} : make_float2(r[0], r[1]);
       }
     }

@@ -163,23 +163,17 @@ class RegisterDecoder : public ChainBlock {
   }
   __device__ int pixel(int local) const { return Slice(spec_.decoder.layer[last].outputs, blocks, rank_).unit(local); }
   __device__ int owned(int m) const { return blocks * m + rank_; }  // a tile of the second layer
-  __device__ float* recorded(float* const (&arrays)[max_layers], int l, int chain, int unit) const {  // of the tape
-    return arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain) * spec_.decoder.layer[l].ld +
-           unit;
-  }
   __device__ void record(float* const (&arrays)[max_layers], int l, int n, int tile, const Sums& c) const {
     const int unit = 16 * tile + 2 * g(), chain = 8 * n + 2 * t();
     const Layer& layer = spec_.decoder.layer[l];
-    float* to = recorded(arrays, l, chain, unit);
-    const bool there[2] = {unit < layer.outputs, unit + 1 < layer.outputs};
-    if (real(chain)) {
-      if (there[0]) to[0] = c.x;
-      if (there[1]) to[1] = c.z;
-    }
-    if (real(chain + 1)) {
-      if (there[0]) to[layer.ld] = c.y;
-      if (there[1]) to[layer.ld + 1] = c.w;
-    }
+    float* to = recorded(arrays, l, chain) + unit;
+    const auto put = [&](int other, int e, float number) {
+      if (real(chain + other) && unit + e < layer.outputs) to[other * layer.ld + e] = number;
+    };
+    put(0, 0, c.x);
+    put(0, 1, c.z);
+    put(1, 0, c.y);
+    put(1, 1, c.w);
   }
   __device__ const Fragment* packed_weights() const {
     return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_)) + rank_ * Shape::fragments * threads;
@@ -273,7 +267,7 @@ class RegisterDecoder : public ChainBlock {
       if (wants_value && to >= 0) sum += log_probability<Math::tf32>(Density::bernoulli, a[e], x);
       if constexpr (records) {
         if (value && value[8 * n + chain] == -infinity) r[e] = 0;
-        if (to >= 0 && real(8 * n + chain)) *recorded(spec_.tape.delta, last, 8 * n + chain, to) = r[e];
+        if (to >= 0 && real(8 * n + chain)) recorded(spec_.tape.delta, last, 8 * n + chain)[to] = r[e];
       }
     }
     shared<unsigned>(at().residual)[residual_word_ + tile_word(n * pixel_tiles, 0, other)] = packed(r[0], r[1]);

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(threads, 1)
   const int cluster = static_cast<int>(blockIdx.x) / Shape::blocks;
   const int run = first_run + cluster / spec.clusters, first = cluster % spec.clusters * 8 * NT;
   DecoderOf<Shape, NT> decoder(space, spec, shared, run, first);
-  Refinement refinement(decoder, space, spec, shared, run, decoder.first());
+  Refinement refinement(decoder);
   const Surroundings& around = spec.around;
   const auto encodes = [&] { return NT == 1 && around.there; };
   static_assert(Shape::blocks == EncoderSplit::blocks);

@@ -105,7 +105,7 @@ struct alignas(16) Fragment {
 
 // Weights `weight[row · by_row + k · by_k]` of a tile as a lane's fragment.
 __device__ __forceinline__ Fragment fragment_of(const float* weight, int by_row, int by_k, bool by_parity) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, next = by_parity ? 2 : 1, second = by_parity ? 1 : 8;
+  const int lane = this_lane(), next = by_parity ? 2 : 1, second = by_parity ? 1 : 8;
   weight += lane / 4 * 2 * by_row + lane % 4 * 2 * next * by_k;
   const auto pair = [&](int row, int k) {
     const float* w = weight + row * by_row + k * by_k;
@@ -119,9 +119,9 @@ __device__ __forceinline__ Fragment fragment_of(const float* weight, int by_row,
 template <class Shape>
 __device__ __forceinline__ void pack_fragments(Fragment* to, const UpdateTask& task, const float* theta, int stride,
                                                int tiles) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = this_lane();
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x) / 32; i < tiles * tiles; i += static_cast<int>(blockDim.x) / 32) {
+  for (int i = this_warp(); i < tiles * tiles; i += static_cast<int>(blockDim.x) / 32) {
     const int row = i / tiles * 16, col = i % tiles * 16, in = (task.row0 + row) / 16, out = (task.col0 + col) / 16;
     if (16 * in >= task.rows || 16 * out >= task.cols) continue;
     const float* weight = theta + row * stride + col;

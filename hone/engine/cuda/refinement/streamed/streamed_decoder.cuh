@@ -62,9 +62,9 @@ class StreamedDecoder : public ChainBlock {
     const uint4* from = space_.of(space_.packed, run_);
     const int resident = Shape::hidden ? Shape::below * tile_lines : pairs_ * Shape::pair_lines;
     uint4* to = Shape::hidden ? tiles(0) : pixels(0);
-    for (int i = static_cast<int>(threadIdx.x); i < resident; i += 32 * block_warps) to[i] = from[i];
+    for (int i = this_thread(); i < resident; i += 32 * block_warps) to[i] = from[i];
     load_bits();
-    for (int i = static_cast<int>(threadIdx.x); i < tile_lines * in_steps; i += 32 * block_warps)
+    for (int i = this_thread(); i < tile_lines * in_steps; i += 32 * block_warps)
       shared<uint4>(at().input)[i] = make_uint4(0, 0, 0, 0);
     if constexpr (Shape::hidden) {
       if (lane_ < Shape::stages) box(lane_).set_up();
@@ -158,7 +158,7 @@ class StreamedDecoder : public ChainBlock {
   // 16 pixels of a chain per word
   __device__ void load_bits() const {
     auto* bits = shared<unsigned short>(at().bits);
-    for (int i = static_cast<int>(threadIdx.x); i < NC * pairs_; i += 32 * block_warps) {
+    for (int i = this_thread(); i < NC * pairs_; i += 32 * block_warps) {
       const int chain = i % NC, pixel = i / NC * 16, row = min(first_ + chain, space_.batch - 1);
       const float* x = space_.of(space_.x, run_) + static_cast<std::size_t>(row) * space_.ld_pixels + pixel;
       unsigned word = 0;
@@ -188,7 +188,7 @@ class StreamedDecoder : public ChainBlock {
       const int unit = 16 * pair + 8 * j + 2 * t();
       if (unit >= layer.outputs) continue;
       for (int half = 0; half < 2; ++half) {
-        float* to = arrays[l] + run_ * space_.stride + static_cast<std::size_t>(first_ + chain(half)) * layer.ld + unit;
+        float* to = recorded(arrays, l, chain(half)) + unit;
         if (real(chain(half)))
           *reinterpret_cast<float2*>(to) = half == 0 ? make_float2(c[j].x, c[j].y) : make_float2(c[j].z, c[j].w);
       }

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
   const int block = static_cast<int>(blockIdx.x), run = first_run + block / spec.clusters,
             first = block % spec.clusters * Shape::chains;
   StreamedDecoder<Shape> decoder(space, spec, shared, run, first);
-  Refinement refinement(decoder, space, spec, shared, run, decoder.first());
+  Refinement refinement(decoder);
   decoder.load();
   refinement.run(draws_of(space, run, first));
 #endif
