@@ -89,7 +89,13 @@ IterationBench bench_iteration(IterationBenchConfig config) {
     if (!on_cpu) return std::pair(0.0, 0.0);
     return std::pair(measure_fma_peak(), flops.bf16 > 0 ? measure_bf16_peak() : 0.0);
   };
+  const auto together = [&] {
+    if (!on_cpu) return 0.0;
+    Team team(*config.run.threads);
+    return measure_fma_peak_together(team);
+  };
   const auto before = peaks();
+  const double together_before = together();
   std::vector<TrainMetrics> ignored(config.runs);
   const auto time = [&](std::uint32_t iterations) {
     const Stopwatch watch;
@@ -123,6 +129,7 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   const auto after = peaks();
   result.float_peak_gflops = result.threads * std::max(before.first, after.first);
   result.bf16_peak_gflops = result.threads * std::max(before.second, after.second);
+  result.peak_together_gflops = 0.5 * (together_before + together());
   result.bf16_share = flops.bf16 / flops.all();
   const double bf16_time = flops.bf16 > 0 ? flops.bf16 / result.bf16_peak_gflops : 0;
   if (!on_cpu) return result;
@@ -155,6 +162,7 @@ std::string IterationBench::to_json() const {
   }
   json.update({{"peak_gflops", peak_gflops},
                {"fraction_of_peak", fraction_of_peak},
+               {"peak_together_gflops", peak_together_gflops},
                {"peak_is", bf16_share > 0 ? "float32 and bf16 fused multiply-adds, by their shares of the FLOPs"
                                           : "float32 fused multiply-adds"}});
   if (bf16_share > 0) {

@@ -34,6 +34,7 @@ struct IterationBench {
   // What as many threads reach with fused multiply-adds, measured in the same run. The peak of an iteration that has
   // products of both kinds is what it would reach if each kind ran at its own peak.
   double float_peak_gflops = 0, bf16_peak_gflops = 0;  // the latter 0 where no product is of bf16
+  double peak_together_gflops = 0;                     // float32, of all threads at once for 0.1 s; 0 on a device
   double bf16_share = 0;                               // of the iteration's FLOPs
   double peak_gflops = 0;                              // 0 on a device, where no peak is measured
   double fraction_of_peak = 0;

@@ -1,24 +1,29 @@
 #include "hone/base/parallel.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
+
+#include "hone/base/pins.hpp"
 
 namespace hone {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Work arrives in quick succession, so a waiting thread spins this long before it goes to sleep. It does not spin if
-// there are more threads than cores.
+// Work arrives in quick succession, so a waiting thread spins this long before it goes to sleep: to wake up, above all
+// in a virtual machine, takes 50 µs and more. It does not spin if there are more threads than cores.
 Clock::duration look_time(int threads) {
   const bool free = static_cast<unsigned>(threads) <= std::thread::hardware_concurrency();
-  return free ? std::chrono::microseconds(50) : Clock::duration::zero();
+  return free ? std::chrono::milliseconds(1) : Clock::duration::zero();
 }
 
 // The length of a pause instruction differs a lot between CPUs, so the clock decides; it is not read every time.
@@ -39,19 +44,85 @@ bool seen_soon(Clock::duration time, Condition condition) {
   return false;
 }
 
+thread_local bool works_for_team = false;
+
+struct alignas(64) Seconds {  // each in a cache line of its own
+  double value = 0;
+};
+
+// Where the shares of threads begin, and how fast each thread has been of late: 1 if as fast as the others. On a
+// machine with other work, or whose cores differ, a slow thread gets fewer items. Written by the calling thread between
+// rounds.
+class Shares {
+ public:
+  explicit Shares(int threads) : speed_(static_cast<std::size_t>(threads), 1.0), bound_(speed_.size() + 1) {}
+
+  int begin(int thread) const { return bound_[static_cast<std::size_t>(thread)]; }
+
+  // As many items as threads: one each. Fewer: the first threads have one, and so on as evenly as possible.
+  void cut(int items) {
+    const auto threads = static_cast<int>(speed_.size());
+    if (items <= threads) {
+      for (int i = 0; i <= threads; ++i)
+        bound_[static_cast<std::size_t>(i)] = static_cast<int>(std::int64_t{items} * i / threads);
+      return;
+    }
+    const double total = std::accumulate(speed_.begin(), speed_.end(), 0.0);
+    std::vector<int>& count = count_;
+    count.assign(speed_.size(), 0);
+    int left = items;
+    for (std::size_t i = 0; i < count.size(); ++i) left -= count[i] = static_cast<int>(items * speed_[i] / total);
+    for (; left > 0; --left) {  // to the thread that would be done first
+      std::size_t best = 0;
+      for (std::size_t i = 1; i < count.size(); ++i)
+        if ((count[i] + 1) * speed_[best] < (count[best] + 1) * speed_[i]) best = i;
+      ++count[best];
+    }
+    for (std::size_t i = 0; i < count.size(); ++i) bound_[i + 1] = bound_[i] + count[i];
+  }
+
+  // Learns from the seconds that the shares took.
+  void learn(const std::vector<Seconds>& seconds) {
+    constexpr double shortest = 20e-6, weight = 0.2, slowest = 0.2, fastest = 5;
+    const auto items = [&](std::size_t i) { return bound_[i + 1] - bound_[i]; };
+    if (bound_.back() <= static_cast<int>(speed_.size())) return;
+    double sum = 0;
+    int counted = 0;
+    for (std::size_t i = 0; i < speed_.size(); ++i) {
+      if (items(i) == 0) continue;
+      if (seconds[i].value < shortest) return;
+      sum += items(i) / seconds[i].value;
+      ++counted;
+    }
+    for (std::size_t i = 0; i < speed_.size(); ++i) {
+      const double seen =
+          items(i) == 0 ? 1 : items(i) / seconds[i].value * counted / sum;  // one without items tries again
+      speed_[i] += weight * (std::clamp(seen, slowest, fastest) - speed_[i]);
+    }
+  }
+
+ private:
+  std::vector<double> speed_;
+  std::vector<int> bound_, count_;
+};
+
 }  // namespace
 
 struct Team::State {
+  explicit State(int count) : threads(count), shares(count), seconds(static_cast<std::size_t>(count)) {}
+
   std::mutex mutex;
   std::condition_variable wake, done;
   const std::function<void(int, int, int)>* share = nullptr;
-  int items = 0;
-  int threads = 1;
+  int threads;
+  Shares shares;
+  std::vector<Seconds> seconds;  // that the threads' last shares took
   Clock::duration looking = Clock::duration::zero();
   std::atomic<int> running = 0;
   std::atomic<std::uint64_t> round = 0;
   std::atomic<bool> stop = false;
   std::exception_ptr failure;
+  std::optional<Pins> pins;
   std::vector<std::jthread> workers;  // last member, so the threads are joined before anything else is destroyed
 
   ~State() {  // tells the threads to end; also if not all could be started
@@ -63,16 +134,19 @@ struct Team::State {
   }
 
   void execute(int thread) {
-    const auto bound = [&](int i) { return static_cast<int>(static_cast<std::int64_t>(items) * i / threads); };
+    const int begin = shares.begin(thread), end = shares.begin(thread + 1);
+    const auto start = Clock::now();
     try {
-      if (bound(thread) < bound(thread + 1)) (*share)(bound(thread), bound(thread + 1), thread);
+      if (begin < end) (*share)(begin, end, thread);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
     }
+    seconds[static_cast<std::size_t>(thread)].value = std::chrono::duration<double>(Clock::now() - start).count();
   }
 
   void work(int thread) {
+    works_for_team = true;
     for (std::uint64_t seen = 0;;) {
       const auto called = [&] { return stop || round != seen; };
       if (!seen_soon(looking, called)) {
@@ -89,11 +163,13 @@ struct Team::State {
   }
 };
 
-Team::Team(int threads) : state_(std::make_unique<State>()) {
-  state_->threads = threads > 1 ? threads : 1;
+Team::Team(int threads) : state_(std::make_unique<State>(threads > 1 ? threads : 1)) {
   state_->looking = look_time(threads);
-  for (int thread = 1; thread < state_->threads; ++thread)
+  if (threads > 1) state_->pins.emplace(threads, works_for_team);
+  for (int thread = 1; thread < state_->threads; ++thread) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
+    state_->pins->add(state_->workers.back(), thread);
+  }
 }
 
 Team::~Team() = default;
@@ -105,7 +181,7 @@ void Team::run(int items, const std::function<void(int, int, int)>& share) {
   {
     const std::lock_guard lock(state.mutex);
     state.share = &share;
-    state.items = items;
+    state.shares.cut(items);
     state.running = state.threads - 1;
     state.failure = nullptr;
     ++state.round;
@@ -118,6 +194,7 @@ void Team::run(int items, const std::function<void(int, int, int)>& share) {
     state.done.wait(lock, finished);
   }
   if (state.failure) std::rethrow_exception(state.failure);
+  state.shares.learn(state.seconds);
 }
 
 }  // namespace hone

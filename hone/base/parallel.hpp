@@ -6,11 +6,13 @@
 namespace hone {
 
 /// A fixed number of threads of this process that share the work on ranges of independent items. The split only decides
-/// which thread computes an item, so results must not depend on it. A team of one is the calling thread itself and
-/// costs nothing.
+/// which thread computes an item, so results must not depend on it: a thread that was slow of late gets fewer items. A
+/// team of one is the calling thread itself and costs nothing.
 class Team {
  public:
-  /// Starts `threads` − 1 threads; the calling thread is the other one. At least 1.
+  /// Starts `threads` − 1 threads; the calling thread is the other one. At least 1. The environment variable HONE_PIN
+  /// pins them, one CPU each: "all" (that the process may use, in order) or CPUs such as "0-7" or "0,2,4". InputError
+  /// if it says something else, or has fewer CPUs than threads.
   explicit Team(int threads);
   /// Ends the threads.
   ~Team();
@@ -20,8 +22,8 @@ class Team {
   /// How many threads the team has, the caller included.
   int threads() const;
 
-  /// Calls share(begin, end, thread) on disjoint ranges that cover [0, items), and returns when all are done. If shares
-  /// throw, the first exception reaches the caller.
+  /// Calls share(begin, end, thread) on disjoint ranges that cover [0, items), and returns when all are done. With as
+  /// many items as threads, each has one. If shares throw, the first exception reaches the caller.
   template <class Share>
   void for_shares(int items, Share&& share) {
     if (threads() == 1 || items <= 1) {

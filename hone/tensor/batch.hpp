@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -33,9 +34,12 @@ class BatchView {
   int cols_ = 0;
 };
 
-// Owns a batch. It starts as zeros, padding included.
+// Owns a batch. It starts as zeros, padding included. Large batches come as pages that nobody has touched, so each page
+// lies in the memory of the thread that writes to it first.
 template <class T>
 class Batch {
+  static_assert(std::is_trivial_v<T>);  // zero bits are a zero
+
  public:
   Batch() = default;
   Batch(int rows, int cols) { resize(rows, cols); }
@@ -44,8 +48,12 @@ class Batch {
   void resize(int rows, int cols) {
     const std::size_t size = static_cast<std::size_t>(padded(rows)) * static_cast<std::size_t>(cols);
     if (size > capacity_) {
-      values_.reset(static_cast<T*>(::operator new[](size * sizeof(T), std::align_val_t{64})));
-      std::uninitialized_value_construct_n(values_.get(), size);
+      constexpr std::size_t alignment = 64;
+      memory_.reset(std::calloc(size * sizeof(T) + alignment, 1));
+      if (!memory_) throw std::bad_alloc();
+      void* start = memory_.get();
+      std::size_t space = size * sizeof(T) + alignment;
+      values_ = static_cast<T*>(std::align(alignment, size * sizeof(T), start, space));
       capacity_ = size;
     }
     rows_ = rows;
@@ -54,8 +62,8 @@ class Batch {
 
   int rows() const { return rows_; }
   int cols() const { return cols_; }
-  BatchView<T> view() { return {values_.get(), rows_, cols_}; }
-  BatchView<const T> view() const { return {values_.get(), rows_, cols_}; }
+  BatchView<T> view() { return {values_, rows_, cols_}; }
+  BatchView<const T> view() const { return {values_, rows_, cols_}; }
   operator BatchView<T>() { return view(); }
   operator BatchView<const T>() const { return view(); }
   T& operator()(int row, int col) { return view()(row, col); }
@@ -63,10 +71,11 @@ class Batch {
 
  private:
   struct Release {
-    void operator()(T* values) const { ::operator delete[](values, std::align_val_t{64}); }
+    void operator()(void* memory) const { std::free(memory); }
   };
 
-  std::unique_ptr<T[], Release> values_;
+  std::unique_ptr<void, Release> memory_;
+  T* values_ = nullptr;  // at a multiple of 64 bytes
   std::size_t capacity_ = 0;
   int rows_ = 0;
   int cols_ = 0;

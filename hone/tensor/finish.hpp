@@ -210,7 +210,8 @@ void likelihood(const Product<typename S::Element>& product, const Range& range,
 }
 
 template <class S>
-void finish(const Product<typename S::Element>& product, const Range& range, const typename S::Real* sums) {
+[[gnu::always_inline]] inline void finish(const Product<typename S::Element>& product, const Range& range,
+                                          const typename S::Real* sums) {
   using V = typename S::V;
   switch (product.finish) {
     case Finish::linear:

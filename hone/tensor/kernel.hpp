@@ -57,10 +57,10 @@ void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
   const auto [steps, a0, a_step, b0, b_step, b_column, bias0, bias_column] = operands;
   typename S::V sum[at_least_one(M)][N];
   typename S::HalfV half[N];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int n = 0; n < N; ++n) {
     const auto* bias = bias0 + static_cast<std::size_t>(n) * bias_column;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int m = 0; m < M; ++m) sum[m][n] = S::load(bias + m * S::lanes);
     if constexpr (H > 0) half[n] = S::load_half(bias + M * S::lanes);
   }
@@ -68,41 +68,67 @@ void multiply_block(const BlockOperands<S>& operands, typename S::Real* c) {
   const auto* b = b0;
   for (int step = 0; step < steps; ++step, a += a_step, b += b_step) {
     typename S::Factors factor[at_least_one(M)];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int m = 0; m < M; ++m) factor[m] = S::factors(a + m * S::lanes * S::depth);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int n = 0; n < N; ++n) {
       const auto shared = S::broadcast(b + static_cast<std::size_t>(n) * b_column);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int m = 0; m < M; ++m) sum[m][n] = S::multiply_add(factor[m], shared, sum[m][n]);
       if constexpr (H > 0) half[n] = S::multiply_add_half(a + M * S::lanes * S::depth, shared, half[n]);
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int n = 0; n < N; ++n) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int m = 0; m < M; ++m) S::store(c + n * panel_rows<S> + m * S::lanes, sum[m][n]);
-    if constexpr (H > 0) S::store_half(c + n * panel_rows<S> + M * S::lanes, half[n]);
+    if constexpr (H > 0) {
+      S::store(c + n * panel_rows<S> + M * S::lanes, S::set(0));  // finite numbers beside the half vector
+      S::store_half(c + n * panel_rows<S> + M * S::lanes, half[n]);
+    }
   }
 }
 
 template <class S>
 using MultiplyBlock = void (*)(const BlockOperands<S>&, typename S::Real*);
 
-// The instance for a panel's width, and for a number of columns from 1 to S::columns.
-template <class S, int N, int M = S::vectors>
-MultiplyBlock<S> block_of_width(int width) {
-  if (width == M * S::lanes) return multiply_block<S, M, 0, N>;
-  if constexpr (M > 1)
-    if (width <= (M - 1) * S::lanes) return block_of_width<S, N, M - 1>(width);
-  return multiply_block < S, M - 1, S::half ? 1 : 0, N > ;
+// Columns of a tile whose sums, with its vectors of weights and a broadcast, fit into registers. Tiles wider than
+// S::columns gain nothing.
+template <class S>
+constexpr int tile_columns(int vectors) {
+  const int columns = (S::registers - 1 - vectors) / vectors;
+  return columns < S::columns ? columns : S::columns;
 }
 
-template <class S, int N = S::columns>
+// multiply_block for every tile: by whole vectors, half vectors and columns.
+template <class S>
+struct Blocks {
+  MultiplyBlock<S> of[S::vectors + 1][2][S::columns + 1] = {};
+};
+
+template <class S, int M, int H, int N = tile_columns<S>(M + H)>
+constexpr void add_columns(Blocks<S>& blocks) {
+  blocks.of[M][H][N] = multiply_block<S, M, H, N>;
+  if constexpr (N > 1) add_columns<S, M, H, N - 1>(blocks);
+}
+
+template <class S, int M = S::vectors>
+constexpr Blocks<S> make_blocks() {
+  Blocks<S> blocks;
+  if constexpr (M > 0) {
+    blocks = make_blocks<S, M - 1>();
+    add_columns<S, M, 0>(blocks);
+  }
+  if constexpr (S::half > 0 && M < S::vectors) add_columns<S, M, 1>(blocks);
+  return blocks;
+}
+
+template <class S>
+inline constexpr Blocks<S> blocks = make_blocks<S>();
+
+template <class S>
 MultiplyBlock<S> block(int width, int columns) {
-  if constexpr (N > 1)
-    if (columns < N) return block<S, N - 1>(width, columns);
-  return block_of_width<S, N>(width);
+  return blocks<S>.of[width / S::lanes][width % S::lanes > 0][columns];
 }
 
 // c[n * panel_rows] = bias + Σ_k a_k x_kn, of operands whose steps are K and whose a is one row. Sums run in vectors
@@ -119,7 +145,7 @@ void multiply_dots(const BlockOperands<S>& operands, typename S::Real* c) {
   const int whole = depth / S::lanes * S::lanes;
   for (int k = 0; k < whole; k += S::lanes) {
     const auto factor = S::load_elements(a + k);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int n = 0; n < N; ++n) sum[n] = S::fma(factor, x(n, k), sum[n]);
   }
   for (int n = 0; n < N; ++n) {
@@ -136,53 +162,103 @@ MultiplyBlock<S> dots(int columns) {
   return multiply_dots<S, N>;
 }
 
-// Calls on_block(begin, end) on ranges of at most S::columns that cover [begin, end). Their sizes differ by at most
-// one.
-template <class S, class OnBlock>
-void for_blocks(int begin, int end, OnBlock on_block) {
+// Calls on_block(begin, end) on ranges of at most `most` that cover [begin, end). Their sizes differ by at most one.
+template <class OnBlock>
+void for_blocks(int begin, int end, int most, OnBlock on_block) {
   const int count = end - begin;
-  const int blocks = (count + S::columns - 1) / S::columns;
-  for (int i = 0; i < blocks; ++i)
-    on_block(begin + static_cast<int>(static_cast<long>(count) * i / blocks),
-             begin + static_cast<int>(static_cast<long>(count) * (i + 1) / blocks));
+  const int blocks = count <= most ? 1 : (count + most - 1) / most;
+  for (int left = blocks; left > 0 && begin < end; --left) {
+    const int next = left == 1 ? end : begin + (end - begin + left - 1) / left;
+    on_block(begin, next);
+    begin = next;
+  }
+}
+
+// Columns whose sums may wait in memory at once.
+inline constexpr int waiting_columns = 64;
+
+// How a panel is cut into tiles of up to `columns` columns, `tiles` of them one below the other. A tile of all vectors
+// loads the fewest numbers per product. But a few columns too many for it are better taken at once, by tiles that share
+// out the vectors, than in two blocks: weights that come from a slower cache are then read once. A tile needs ten sums
+// or so to hide the latency of a product.
+struct Cut {
+  int tiles, columns;
+};
+template <class S>
+Cut cut_panel(int vectors, int columns) {
+  const int most = tile_columns<S>(vectors);
+  if (columns <= most) return {1, most};
+  for (int tiles = 2; vectors / tiles * columns >= 10; ++tiles)
+    if (const int wide = tile_columns<S>((vectors + tiles - 1) / tiles); columns <= wide) return {tiles, wide};
+  return {1, most};
+}
+
+// Rows [row, row + width) of a product: a panel. If the nearest cache does not hold the panel's weights, the sums of
+// all columns run over a part of the depth and wait for the next part. Every sum still runs over k in order.
+template <class S>
+void multiply_panel(const Product<typename S::Element>& product, const typename S::Element* weights, int row,
+                    int width) {
+  alignas(64) typename S::Real sums[waiting_columns * panel_rows<S>];
+  const int vectors = (width + S::lanes - 1) / S::lanes;
+  const Cut cut = cut_panel<S>(vectors, product.columns);
+  const int steps = (product.depth + S::depth - 1) / S::depth, a_step = width * S::depth;
+  const int near = product.near_bytes / (a_step * static_cast<int>(sizeof(typename S::Element)));
+  const bool whole = product.columns <= cut.columns || near <= 0 || steps <= near;
+  for_blocks(0, product.columns, waiting_columns, [&](int first, int last) {
+    for_blocks(0, steps, whole ? steps : near, [&](int step, int next_step) {
+      for_blocks(first, last, cut.columns, [&](int begin, int end) {
+        typename S::Real* const c = sums + (whole ? 0 : begin - first) * panel_rows<S>;
+        for (int tile = 0, from = 0; tile < cut.tiles; ++tile) {
+          const int to = tile + 1 < cut.tiles ? vectors * (tile + 1) / cut.tiles * S::lanes : width;
+          block<S>(to - from, end - begin)(
+              {.steps = next_step - step,
+               .a = weights + static_cast<std::size_t>(step) * static_cast<std::size_t>(a_step) + from * S::depth,
+               .a_step = static_cast<std::size_t>(a_step),
+               .b = product.x + static_cast<std::size_t>(begin) * product.x_stride + step * S::depth,
+               .b_step = S::depth,
+               .b_column = product.x_stride,
+               .bias = step == 0 ? product.bias + row + from : c + from,
+               .bias_column = step == 0 ? 0 : std::size_t{panel_rows<S>}},
+              c + from);
+          from = to;
+        }
+        if (next_step == steps) finish<S>(product, {.row = row, .width = width, .begin = begin, .end = end}, c);
+      });
+    });
+  });
+}
+
+// The last few rows of a product, multiplied along k.
+template <class S>
+void multiply_rows(const Product<typename S::Element>& product, const typename S::Element* weights, int row) {
+  alignas(64) typename S::Real sums[S::columns * panel_rows<S>] = {};
+  const auto a_step = static_cast<std::size_t>(dot_length<S>(product.depth));
+  const int width = product.units - row;
+  for_blocks(0, product.columns, S::columns, [&](int begin, int end) {
+    for (int i = 0; i < width; ++i)
+      dots<S>(end - begin)({.steps = product.depth,
+                            .a = weights + static_cast<std::size_t>(i) * a_step,
+                            .a_step = a_step,
+                            .b = product.x + static_cast<std::size_t>(begin) * product.x_stride,
+                            .b_step = 0,
+                            .b_column = product.x_stride,
+                            .bias = product.bias + row + i},
+                           sums + i);
+    finish<S>(product, {.row = row, .width = width, .begin = begin, .end = end}, sums);
+  });
 }
 
 template <class S>
 void multiply(const Product<typename S::Element>& product) {
-  alignas(64) typename S::Real sums[S::columns * panel_rows<S>] = {};
-  const int steps = (product.depth + S::depth - 1) / S::depth;
+  const auto steps = static_cast<std::size_t>((product.depth + S::depth - 1) / S::depth);
   const int panels_end = product.units - dot_rows<S>(product.units);
   const auto* weights = product.weights;
-  for (int row = 0, width = 0; row < product.units; row += width) {
-    const bool panel = row < panels_end;
-    width = panel ? panel_width<S>(panels_end - row) : product.units - row;
-    const auto a_step = static_cast<std::size_t>(panel ? width * S::depth : dot_length<S>(product.depth));
-    for_blocks<S>(0, product.columns, [&](int begin, int end) {
-      const auto* x = product.x + static_cast<std::size_t>(begin) * product.x_stride;
-      if (panel) {
-        block<S>(width, end - begin)({.steps = steps,
-                                      .a = weights,
-                                      .a_step = a_step,
-                                      .b = x,
-                                      .b_step = S::depth,
-                                      .b_column = product.x_stride,
-                                      .bias = product.bias + row},
-                                     sums);
-      } else {
-        for (int i = 0; i < width; ++i)
-          dots<S>(end - begin)({.steps = product.depth,
-                                .a = weights + static_cast<std::size_t>(i) * a_step,
-                                .a_step = a_step,
-                                .b = x,
-                                .b_step = 0,
-                                .b_column = product.x_stride,
-                                .bias = product.bias + row + i},
-                               sums + i);
-      }
-      finish<S>(product, {.row = row, .width = width, .begin = begin, .end = end}, sums);
-    });
-    weights += a_step * static_cast<std::size_t>(steps);
+  for (int row = 0, width = 0; row < panels_end; row += width) {
+    width = panel_width<S>(panels_end - row);
+    multiply_panel<S>(product, weights, row, width);
+    weights += static_cast<std::size_t>(width * S::depth) * steps;
   }
+  if (panels_end < product.units) multiply_rows<S>(product, weights, panels_end);
 }
 
 template <class S>
@@ -193,7 +269,7 @@ void outer_product(const OuterProduct<typename S::Real>& product) {
     const int left = product.units - row;
     const int width = panel_width<S>(left);
     const int inside = width < left ? width : left;
-    for_blocks<S>(product.begin, product.end, [&](int begin, int end) {
+    for_blocks(product.begin, product.end, tile_columns<S>((width + S::lanes - 1) / S::lanes), [&](int begin, int end) {
       const auto to = [&](int input) {
         return product.gradient + static_cast<std::size_t>(input) * static_cast<std::size_t>(product.units) + row;
       };

@@ -64,10 +64,11 @@ PackedLayer<Element>::PackedLayer(int inputs, int outputs, Directions directions
     : kernels_(kernels_of<Element>(level)),
       inputs_(inputs),
       outputs_(outputs),
-      forward_weights_(kernels_.packed_size(outputs, inputs)),
-      backward_weights_(directions == Directions::both ? kernels_.packed_size(inputs, outputs) : 0),
-      bias_(static_cast<std::size_t>(padded(outputs))),
-      no_bias_(static_cast<std::size_t>(padded(inputs))) {}
+      forward_weights_(static_cast<int>(kernels_.packed_size(outputs, inputs)), 1),
+      backward_weights_(directions == Directions::both ? static_cast<int>(kernels_.packed_size(inputs, outputs)) : 0,
+                        1),
+      bias_(outputs, 1),
+      no_bias_(inputs, 1) {}
 
 template <class Element>
 void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const Real> bias, int part, int parts) {
@@ -79,8 +80,8 @@ void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const R
                  .depth_stride = row,
                  .part = part,
                  .parts = parts},
-                forward_weights_.data());
-  if (!backward_weights_.empty())
+                forward_weights_.view().data());
+  if (backward_weights_.rows() > 0)
     kernels_.pack({.units = inputs_,
                    .depth = outputs_,
                    .from = weights.data(),
@@ -88,8 +89,8 @@ void PackedLayer<Element>::pack(std::span<const Real> weights, std::span<const R
                    .depth_stride = 1,
                    .part = part,
                    .parts = parts},
-                  backward_weights_.data());
-  if (part == 0) std::copy(bias.begin(), bias.end(), bias_.begin());
+                  backward_weights_.view().data());
+  if (part == 0) std::copy(bias.begin(), bias.end(), bias_.view().data());
 }
 
 template <class Element>
@@ -98,13 +99,14 @@ Product<Element> PackedLayer<Element>::forward_product(BatchView<const Element> 
   return {.depth = inputs_,
           .units = outputs_,
           .columns = x.cols(),
-          .weights = forward_weights_.data(),
-          .bias = bias_.data(),
+          .weights = forward_weights_.view().data(),
+          .bias = bias_.view().data(),
           .x = x.data(),
           .x_stride = x.stride(),
           .y = y.data(),
           .y_stride = y.stride(),
-          .finish = finish};
+          .finish = finish,
+          .near_bytes = near_weight_bytes()};
 }
 
 template <class Element>
@@ -113,13 +115,14 @@ Product<Element> PackedLayer<Element>::backward_product(BatchView<const Element>
   return {.depth = outputs_,
           .units = inputs_,
           .columns = dy.cols(),
-          .weights = backward_weights_.data(),
-          .bias = no_bias_.data(),
+          .weights = backward_weights_.view().data(),
+          .bias = no_bias_.view().data(),
           .x = dy.data(),
           .x_stride = dy.stride(),
           .y = dx.data(),
           .y_stride = dx.stride(),
-          .finish = finish};
+          .finish = finish,
+          .near_bytes = near_weight_bytes()};
 }
 
 template <class Element>
@@ -154,19 +157,25 @@ void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView
   kernels_.multiply(product);
 }
 
+// Where products keep weights in the nearest cache, columns of dy take their place: the sums go on in the gradient.
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
                      SimdLevel level, SumsFrom from) {
-  kernels_of<Real>(level).outer_product({.units = dy.rows(),
-                                         .columns = dy.cols(),
-                                         .x = x.data(),
-                                         .x_stride = x.stride(),
-                                         .dy = dy.data(),
-                                         .dy_stride = dy.stride(),
-                                         .begin = begin,
-                                         .end = end,
-                                         .gradient = weights.data(),
-                                         .onto = from == SumsFrom::before});
+  constexpr int panel_bytes = 320;  // of one column, at the widest level
+  const int columns = near_weight_bytes() > 0 ? near_weight_bytes() / panel_bytes : std::max(1, dy.cols());
+  for (int first = 0; first == 0 || first < dy.cols(); first += columns) {
+    const int last = std::min(dy.cols(), first + columns);
+    kernels_of<Real>(level).outer_product({.units = dy.rows(),
+                                           .columns = last - first,
+                                           .x = x.column(first),
+                                           .x_stride = x.stride(),
+                                           .dy = dy.column(first),
+                                           .dy_stride = dy.stride(),
+                                           .begin = begin,
+                                           .end = end,
+                                           .gradient = weights.data(),
+                                           .onto = first > 0 || from == SumsFrom::before});
+  }
 }
 
 template <class Real>

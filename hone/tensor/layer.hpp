@@ -60,8 +60,8 @@ class PackedLayer {
   const Kernels<Element>& kernels_;
   int inputs_;
   int outputs_;
-  std::vector<Element> forward_weights_, backward_weights_;
-  std::vector<Real> bias_, no_bias_;
+  Batch<Element> forward_weights_, backward_weights_;  // one column each
+  Batch<Real> bias_, no_bias_;
 };
 
 // Where the sums of a gradient begin: at zero, or with what the gradient holds from the columns before these.

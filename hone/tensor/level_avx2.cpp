@@ -16,7 +16,8 @@ struct Avx2 {
   static constexpr int half = 0;
   static constexpr int dots = 2;
   static constexpr int depth = 1;
-  static constexpr int vectors = 3, columns = 4;  // 12 sums, 3 vectors of weights and a broadcast: 16 registers
+  static constexpr int registers = 16;
+  static constexpr int vectors = 3, columns = 8;
 
   static V set(float x) { return _mm256_set1_ps(x); }
   static V load(const float* p) { return _mm256_loadu_ps(p); }

@@ -17,7 +17,8 @@ struct Avx512 {
   static constexpr int half = 8;  // a last vector of 8 rows costs half on CPUs that split 512 bits into two
   static constexpr int dots = 4;
   static constexpr int depth = 1;
-  static constexpr int vectors = 5, columns = 5;  // 25 sums, 5 vectors of weights and a broadcast: 31 registers
+  static constexpr int registers = 32;
+  static constexpr int vectors = 5, columns = 8;
 
   static V set(float x) { return _mm512_set1_ps(x); }
   static V load(const float* p) { return _mm512_loadu_ps(p); }

@@ -20,7 +20,8 @@ struct Portable {
   static constexpr int half = 0;
   static constexpr int dots = 0;
   static constexpr int depth = 1;
-  static constexpr int vectors = 2, columns = 4;  // 8 sums in 16 registers
+  static constexpr int registers = 12;
+  static constexpr int vectors = 2, columns = 4;
 
   static V set(Real x) { return x - V{}; }
   static V load(const Real* p) {

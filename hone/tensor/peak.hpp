@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hone/base/parallel.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
@@ -8,5 +9,9 @@ namespace hone {
 // additions at the portable level) and nothing else. The best of several short runs, about 0.1 s in all.
 double measure_fma_peak(SimdLevel level = simd_level());
 double measure_bf16_peak();
+
+// What all threads of a team reach together, on average over 0.05 s: less than as many single cores where they share
+// units, where the clock slows down, or where the machine has other work.
+double measure_fma_peak_together(Team& team, SimdLevel level = simd_level());
 
 }  // namespace hone

@@ -54,13 +54,14 @@ struct Product {
   int depth;                 // K, inputs of the product
   int units;                 // M, rows of the result
   int columns;               // n
-  const Element* weights;    // packed, (M, K)
+  const Element* weights;    // packed, (M, K), at a multiple of 64 bytes
   const Sum<Element>* bias;  // (padded M)
   const Element* x;          // (K, n)
   std::size_t x_stride;
   Element* y;  // (M, n)
   std::size_t y_stride;
   Finish finish = Finish::linear;
+  int near_bytes = 0;           // of weights that the nearest cache holds beside the rest; 0: does not matter
   Sum<Element>* sum = nullptr;  // Finish::sum: (M, n), with the stride of y; y may then be null
   const Element* h = nullptr;   // derivative_*: (M, n), with the stride of y
   // bernoulli, gaussian, poisson: column c of y belongs to column datum[c] of data.

@@ -1,5 +1,7 @@
 #include "hone/tensor/simd.hpp"
 
+#include <unistd.h>
+
 #include <string>
 
 #include "hone/base/error.hpp"
@@ -37,6 +39,15 @@ std::string_view name_of(SimdLevel level) {
 SimdLevel simd_level() {
   static const SimdLevel level = choose_level();
   return level;
+}
+
+int near_weight_bytes() {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  static const long cache = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+  return cache >= 48 * 1024 ? 32 * 1024 : 0;
+#else
+  return 0;
+#endif
 }
 
 #ifdef HONE_X86_LEVELS

@@ -16,6 +16,10 @@ bool supported(SimdLevel level);  // by this build and this CPU
 // Read once. Throws InputError if HONE_SIMD names something else or a level that is not supported.
 SimdLevel simd_level();
 
+// Bytes of weights that products may keep in the nearest cache while columns pass by, or 0 if that does not pay: a core
+// with 48 KiB there (Ice Lake, Zen 5 and later) computes faster than its next cache delivers, others do not.
+int near_weight_bytes();
+
 // Whether Bf16 products are available: AVX512-BF16, at level avx512.
 bool supports_bf16(SimdLevel level = simd_level());
 

@@ -1,12 +1,17 @@
 #include "hone/base/parallel.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "hone/base/error.hpp"
 
 namespace hone {
 namespace {
@@ -61,6 +66,93 @@ TEST(Team, AnExceptionReachesTheCallerAndTheTeamGoesOn) {
   team.for_shares(2, [&](int begin, int end, int) { items += end - begin; });
   EXPECT_EQ(items, 2);
 }
+
+// A thread that needs ten times as long for an item soon has fewer of them, and every item is still done once.
+TEST(Team, ASlowThreadGetsFewerItems) {
+  Team team(2);
+  int slow_items = 0;
+  for (int round = 0; round < 40; ++round) {
+    std::vector<std::atomic<int>> done(20);
+    team.for_shares(20, [&](int begin, int end, int thread) {
+      for (int i = begin; i < end; ++i) {
+        std::this_thread::sleep_for(std::chrono::microseconds(thread == 1 ? 2000 : 200));
+        ++done[i];
+      }
+      if (thread == 1 && round >= 20) slow_items += end - begin;
+    });
+    for (const auto& times : done) EXPECT_EQ(times, 1);
+  }
+  EXPECT_LT(slow_items, 20 * 8);  // 10 of 20 in a round would be half
+}
+
+TEST(Team, AsManyItemsAsThreadsAreOneEach) {
+  Team team(3);
+  for (int round = 0; round < 20; ++round)
+    team.for_shares(3, [&](int begin, int end, int thread) {
+      EXPECT_EQ(begin, thread);
+      EXPECT_EQ(end, thread + 1);
+      std::this_thread::sleep_for(std::chrono::microseconds(100 * thread));
+    });
+}
+
+#ifdef __linux__
+
+// Sets HONE_PIN until it goes.
+struct PinWish {
+  explicit PinWish(const std::string& wish) { setenv("HONE_PIN", wish.c_str(), 1); }
+  ~PinWish() { unsetenv("HONE_PIN"); }
+};
+
+std::vector<int> cpus_of_this_thread() {
+  cpu_set_t set;
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+TEST(Team, ThreadsArePinnedWhenAskedAndTheCallerIsFreeAfterwards) {
+  const std::vector<int> free = cpus_of_this_thread();
+  if (free.size() < 2) GTEST_SKIP() << "there is only one CPU";
+  const std::string list = std::to_string(free[1]) + "," + std::to_string(free[0]);
+  for (const auto& [wish, order] :
+       std::vector<std::pair<std::string, std::vector<int>>>{{"all", {free[0], free[1]}}, {list, {free[1], free[0]}}}) {
+    const PinWish pin(wish);
+    {
+      Team team(2), second(2);  // one after the other
+      for (Team* each : {&team, &second}) {
+        std::vector<std::vector<int>> found(2);
+        each->for_shares(2, [&](int, int, int thread) { found[thread] = cpus_of_this_thread(); });
+        for (int thread = 0; thread < 2; ++thread) EXPECT_EQ(found[thread], std::vector<int>{order[thread]}) << wish;
+      }
+      std::vector<std::vector<int>> inner(2);  // threads of a team that a pinned thread makes
+      team.for_shares(2, [&](int, int, int thread) {
+        if (thread == 0) return;
+        Team inside(2);
+        inside.for_shares(2, [&](int, int, int i) {
+          if (i == 1) inner[0] = cpus_of_this_thread();
+        });
+      });
+      EXPECT_EQ(inner[0], free);
+    }
+    EXPECT_EQ(cpus_of_this_thread(), free);
+  }
+}
+
+TEST(Team, APinThatCannotBeIsAnInputError) {
+  const std::vector<int> free = cpus_of_this_thread();
+  for (const std::string wish :
+       {"none", "0-", "1,", "3-1", "-1", "0;1", "100000", std::to_string(free.front()).c_str()}) {
+    const PinWish pin(wish);
+    EXPECT_THROW(Team(static_cast<int>(free.size()) + 1), InputError) << wish;
+  }
+  const PinWish pin("all");
+  EXPECT_THROW(Team(static_cast<int>(free.size()) + 1), InputError);
+  EXPECT_EQ(cpus_of_this_thread(), free);
+}
+
+#endif
 
 }  // namespace
 }  // namespace hone

@@ -299,6 +299,47 @@ TEST(Layer, AColumnsBitsDoNotDependOnItsShare) {
   }
 }
 
+// Sums that wait in memory while weights stay in the nearest cache have the bits of sums that do not.
+TEST(Layer, BitsDoNotDependOnTheNearestCache) {
+  for (const Shape& shape : {Shape{200, 200, 70}, Shape{784, 26, 130}, Shape{50, 101, 9}}) {
+    const Operands<float> operands(shape);
+    for (const SimdLevel level : levels()) {
+      const Kernels<float>& kernels = kernels_of<float>(level);
+      Batch<float> packed(static_cast<int>(kernels.packed_size(shape.outputs, shape.inputs)), 1),
+          bias(shape.outputs, 1);
+      std::ranges::copy(operands.bias, bias.view().data());
+      kernels.pack({.units = shape.outputs,
+                    .depth = shape.inputs,
+                    .from = operands.weights.data(),
+                    .unit_stride = 1,
+                    .depth_stride = static_cast<std::size_t>(shape.outputs)},
+                   packed.view().data());
+      const auto run = [&](int near_bytes) {
+        Batch<float> y(shape.outputs, shape.columns);
+        const BatchView<const float> x = operands.x;
+        kernels.multiply({.depth = shape.inputs,
+                          .units = shape.outputs,
+                          .columns = shape.columns,
+                          .weights = packed.view().data(),
+                          .bias = bias.view().data(),
+                          .x = x.data(),
+                          .x_stride = x.stride(),
+                          .y = y.view().data(),
+                          .y_stride = y.view().stride(),
+                          .finish = Finish::tanh,
+                          .near_bytes = near_bytes});
+        std::vector<float> values;
+        for (int c = 0; c < shape.columns; ++c)
+          values.insert(values.end(), y.view().column(c), y.view().column(c) + shape.outputs);
+        return values;
+      };
+      const auto whole = run(0);
+      for (const int near_bytes : {1, 400, 5000, 32768})
+        EXPECT_EQ(run(near_bytes), whole) << name_of(level) << " " << near_bytes;
+    }
+  }
+}
+
 TEST(Layer, WeightGradientBitsDoNotDependOnTheShareOfRows) {
   const Shape shape{64, 101, 37};
   const Operands<float> operands(shape);
@@ -408,6 +449,8 @@ TEST(Peak, IsAPlausibleNumber) {
     EXPECT_GT(gflops, 0.1);
     EXPECT_LT(gflops, 10'000);
   }
+  Team team(2);
+  EXPECT_GT(measure_fma_peak_together(team), 0.1);
 }
 
 }  // namespace

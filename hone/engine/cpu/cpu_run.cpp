@@ -26,6 +26,12 @@ class KeptBaseline final : public Baseline {
   std::shared_ptr<LocalBaseline> kept_;
 };
 
+template <class Real>
+std::span<Real> zeros(Batch<Real>& memory, std::size_t size) {
+  memory.resize(static_cast<int>(size), 1);
+  return {memory.view().data(), size};
+}
+
 }  // namespace
 
 template <class Real>
@@ -51,9 +57,9 @@ CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team
       analytic_(objective_->analytic(family_)),
       refiner_(given(config.kernel, "kernel"), config.refine, team, ranks_),
       ascent_(family_.parameters().size()),
-      gradient_(model_.parameters().size()),
-      first_(config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0),
-      second_(model_.parameters().size()),
+      gradient_(zeros(arrays_[0], model_.parameters().size())),
+      first_(zeros(arrays_[1], config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0)),
+      second_(zeros(arrays_[2], model_.parameters().size())),
       indices_(config.batch),
       columns_(config.batch) {
   std::iota(columns_.begin(), columns_.end(), 0u);

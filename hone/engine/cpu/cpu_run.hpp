@@ -87,9 +87,10 @@ class CpuRun {
   EncoderTape<Real> encoder_tape_;
   Tape<Real> decoder_tape_;
   std::vector<double> ascent_;                // of the minibatch's means and standard deviations
-  std::vector<Real> gradient_;                // of all parameters
+  Batch<Real> arrays_[3];                     // memory of the next three, touched first by the threads that use it
+  std::span<Real> gradient_;                  // of all parameters
   std::array<std::vector<Real>, 2> message_;  // blocks of it, from rank to rank
-  std::vector<Real> first_, second_;          // the optimizer's moments; RMSProp's G is second_
+  std::span<Real> first_, second_;            // the optimizer's moments; RMSProp's G is second_
   std::vector<int> indices_;                  // of the minibatch's data
   std::vector<std::uint32_t> columns_;        // 0 … batch − 1
   std::uint32_t iteration_ = 0;
