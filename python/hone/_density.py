@@ -20,16 +20,18 @@ def array_of(value: Any, name: str) -> np.ndarray:
         array = np.asarray(value)
     except Exception as error:
         raise TypeError(f"{name}: not an array of numbers: {error}") from error
-    if array.dtype == object or array.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: expected real numbers, found dtype {array.dtype}")
+    if array.dtype.kind not in "biuf":
+        found = type(value).__name__ if array.dtype == object and array.ndim == 0 else f"dtype {array.dtype}"
+        raise TypeError(f"{name}: expected real numbers, found {found}")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def convert(result: Any, n: int, d: int, batches: bool) -> tuple[np.ndarray, np.ndarray]:
     """The result of a log density as (n,) and (n, D) doubles. A single point counts as a batch of one."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        found = f"a {type(result).__name__}" + (f" of {len(result)}" if isinstance(result, (tuple, list)) else "")
-        raise TypeError(f"log_density returned {found}; {EXPECTED}")
+    if not isinstance(result, (tuple, list)):
+        raise TypeError(f"log_density returned one thing, of type {type(result).__name__}; {EXPECTED}")
+    if len(result) != 2:
+        raise TypeError(f"log_density returned a {type(result).__name__} of {len(result)}; {EXPECTED}")
     value = array_of(result[0], "log_density's value")
     gradient = array_of(result[1], "log_density's gradient")
     shapes = ((n,), (n, d)) if batches else ((), (d,))
@@ -65,11 +67,15 @@ def flat_names(names: Names | None, dim: int | None, argument: str = "names") ->
         raise TypeError("names: expected a list of names or a dict of shapes, found one text")
     if isinstance(names, Mapping):
         flat = []
-        for name, shape in names.items():
-            shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        for name, given in names.items():
+            shape = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+            if not all(isinstance(length, (int, np.integer)) and length > 0 for length in shape):
+                raise ValueError(f"{argument}['{name}']: expected a shape, such as () or (8,), found {given!r}")
             flat += [".".join([str(name), *(str(i + 1) for i in index)]) for index in product(*map(range, shape))]
     else:
         flat = [str(name) for name in names]
+    if not flat and argument == "names":
+        raise ValueError("names: expected at least one name")
     if len(set(flat)) != len(flat):
         raise ValueError(f"{argument}: a name appears twice")
     for name in flat:
@@ -123,7 +129,7 @@ def from_jax(f: Callable[..., Any], *, batched: bool = False, x64: bool = True) 
 
     def call(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(z)
-        size = sizes.of(n)
+        size = n if n in sizes.own else sizes.of(n)
         if size != n:
             padded = np.empty((size, z.shape[1]))
             padded[:n], padded[n:] = z, z[-1]
@@ -133,24 +139,26 @@ def from_jax(f: Callable[..., Any], *, batched: bool = False, x64: bool = True) 
                 value, gradient = compiled(z)
         else:
             value, gradient = compiled(z)
-        value, gradient = np.asarray(value, np.float64), np.asarray(gradient, np.float64)
+        value, gradient = np.asarray(value), np.asarray(gradient)  # to ask for a type here costs more than the rest
+        if not x64:
+            value, gradient = value.astype(np.float64), gradient.astype(np.float64)
         return (value, gradient) if size == n else (value[:n], gradient[:n])
 
     return _batched(call, getattr(f, "__name__", "log_density"))
 
 
 class Sizes:
-    """The sizes that programs are compiled for: a short list, and a few that come again and again."""
+    """The sizes that programs are compiled for: a short list, and a few of their own."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
+        self.own: set[int] = set()  # those that come again and again
 
     def of(self, n: int) -> int:
-        seen = self._seen[n] = self._seen.get(n, 0) + 1
-        often = seen > 8 and n > 256 and (seen > 9 or sum(count > 8 for count in self._seen.values()) <= 8)
-        if seen == 9 and not often:
-            self._seen[n] = 0  # there are enough of them
-        return n if often else padded_size(n)
+        self._seen[n] = self._seen.get(n, 0) + 1
+        if n > 256 and self._seen[n] > 8 and len(self.own) < 8:
+            self.own.add(n)
+        return n if n in self.own else padded_size(n)
 
 
 def padded_size(n: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from ._density import array_of
-from ._result import grouped
+from ._result import flat_name, grouped
 
 LOG_Q = ("log_q__", "log_g__", "lp_approx__")  # hone and CmdStan's laplace, its variational method, its pathfinder
-ELEMENT = re.compile(r"([^\[\]]+)\[([\d, ]+)\]$")
 
 
 @dataclass
@@ -31,15 +29,9 @@ class Given:
         return {name: self.values[:, columns].reshape(-1, *shape) for name, (shape, columns) in grouped(self.names).items()}
 
 
-def _flat_name(name: str) -> str:
-    """theta[1,2] as theta.1.2."""
-    found = ELEMENT.match(name)
-    return name if found is None else ".".join([found[1], *(part.strip() for part in found[2].split(","))])
-
-
 def _table(names: Sequence[Any], values: Any, *, resampled: bool = False) -> Given:
     """Columns with names, as in a CSV file."""
-    flat = [_flat_name(str(name)) for name in names]
+    flat = [flat_name(str(name)) for name in names]
     columns = np.asarray(values)
     own = [k for k, name in enumerate(flat) if columns.dtype != object or _are_numbers(columns[:, k])]
     found = next((flat.index(name) for name in LOG_Q if name in flat), None)
@@ -146,6 +138,8 @@ def given(draws: Any, shapes: Mapping[str, tuple[int, ...]]) -> Given:
     if hasattr(draws, "columns") and hasattr(draws, "to_numpy"):  # a data frame
         return _table(list(draws.columns), draws.to_numpy())
     array = array_of(draws, "draws")
+    if array.ndim == 1 and list(shapes.values()) == [()]:  # of a single coordinate
+        array = array[:, None]
     if array.ndim == 3:  # chains, draws, D
         array = array.reshape(-1, array.shape[2])
     if array.ndim != 2 or array.size == 0:

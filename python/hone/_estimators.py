@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _hone
 from ._data import bits_of, count_of, data_of, flat, own_file, text_of, write_npy
+from ._density import array_of
 from ._progress import Work
 
 try:
@@ -137,8 +138,19 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _checked(self, X: Any, *, reset: bool) -> Any:
         if not reset:
             self._fitted()
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset, ensure_min_samples=1)
-        return X
+        kind = getattr(getattr(X, "dtype", None), "kind", "")
+        if kind in ("m", "M"):
+            raise TypeError(f"X: expected numbers, found dtype {X.dtype}")
+        finite = "allow-nan" if self.missing == "ignore" else True
+        try:
+            return validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset, ensure_min_samples=1,
+                                 ensure_all_finite=finite)
+        except ValueError as error:
+            if "X contains NaN" in str(error):
+                raise ValueError("Input X contains NaN; missing=\"ignore\" leaves missing values out of the likelihood") from error
+            if "X" in str(error):
+                raise
+            raise type(error)(f"X: {error}") from error
 
     def _fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -198,7 +210,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _latents(self, Z: Any) -> np.ndarray:
         self._fitted()
-        Z = np.ascontiguousarray(Z, dtype=np.float64)
+        Z = array_of(Z, "Z")
         if Z.ndim != 2 or Z.shape[1] != self._n_features_out:
             raise ValueError(f"Z: expected shape (n, {self._n_features_out}), found {Z.shape}")
         if not np.isfinite(Z).all():
@@ -207,7 +219,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def sample(self, n: int = 1, seed: int = 1) -> np.ndarray:
         """n data drawn from the model, (n, features)."""
-        return self._model().simulate(int(n), int(seed))
+        return self._model().simulate(count_of(n, "n"), count_of(seed, "seed", 0))
 
     def score_samples(self, X: Any, method: str = "importance", *, samples: int = 20_000, steps: int | None = None,
                       chains: int | None = None, estimate: str = "mixture") -> np.ndarray:
@@ -334,7 +346,7 @@ class VAE(_LatentModel):
     """
 
     def __init__(self, latent: int | None = None, hidden: Sequence[int] | None = None, *,
-                 likelihood: str | None = None, categories: int | None = None,
+                 likelihood: str | None = None, categories: int | None = None, missing: str | None = None,
                  encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
                  init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
                  alpha_until: int | None = None, warmup: int | None = None,
@@ -365,6 +377,7 @@ class MatrixFactorization(_LatentModel):
     """
 
     def __init__(self, latent: int | None = None, likelihood: str = "logistic", *, categories: int | None = None,
+                 missing: str | None = None,
                  encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
                  init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
                  alpha_until: int | None = None, warmup: int | None = None,

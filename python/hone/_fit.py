@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _hone
 from ._density import Names, array_of, convert, flat_names, takes_batches
+from ._data import count_of
 from ._draws import given
 from ._progress import Work
 from ._result import MOST_ROWS, Result, cell, checked_dims, grouped, numbers_in
@@ -23,7 +24,6 @@ from ._result import MOST_ROWS, Result, cell, checked_dims, grouped, numbers_in
 if TYPE_CHECKING:
     from ._pymc import PymcModel
 
-DEFAULT_BUDGET = 4_000_000
 Data = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
@@ -80,9 +80,13 @@ class _Model:
     def __enter__(self) -> _Model:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self.aside is not None:
-            self.aside.cleanup()
+    def __exit__(self, kind: Any, error: BaseException | None, _: object) -> None:
+        if self.aside is None:
+            return
+        self.aside.cleanup()
+        file = str(Path(self.aside.name) / "data.json")
+        if isinstance(error, _hone.InputError) and file in str(error):  # the user gave no such file
+            raise _hone.InputError(str(error).replace(file, "data")) from None
 
 
 def _json(text: str) -> Any:
@@ -108,6 +112,8 @@ def _stan(model: Path, data: Data) -> _Model:
 
 def _constrained(constrain: Callable[..., Any], point: np.ndarray) -> tuple[Callable[..., Any], list[str]]:
     """A function (n, D) → (n, names) from one that takes a point (D,) and returns a dict of arrays."""
+    if not callable(constrain):
+        raise TypeError(f"constrain: expected a function, found {type(constrain).__name__}")
     first = constrain(point.copy())
     if not isinstance(first, Mapping):
         raise TypeError(f"constrain returned a {type(first).__name__}; expected a dict: name → number or array")
@@ -134,8 +140,7 @@ def _constrained(constrain: Callable[..., Any], point: np.ndarray) -> tuple[Call
 
 def _density(density: Callable[..., Any], dim: int | None, init: np.ndarray | None, names: Names | None,
              constrain: Callable[..., Any] | None, batched: bool | None) -> _Model:
-    if dim is not None and (isinstance(dim, bool) or int(dim) != dim or dim < 1):
-        raise ValueError(f"dim: expected a whole number, at least 1, found {dim}")
+    dim = None if dim is None else count_of(dim, "dim")
     if init is not None:
         if dim is not None and init.shape[1] != dim:
             raise ValueError(f"init: points of {init.shape[1]} coordinates, but dim is {dim}")
@@ -146,6 +151,8 @@ def _density(density: Callable[..., Any], dim: int | None, init: np.ndarray | No
     point = np.full(dim, 0.1) if init is None else init[0]
     if batched is None:
         batched = getattr(density, "hone_batches", None)
+    elif not isinstance(batched, (bool, np.bool_)):
+        raise TypeError(f"batched: expected True, False or None, found {batched!r}")
     parts.batches = takes_batches(density, point) if batched is None else bool(batched)
     parts.view = bool(getattr(density, "hone_view", False))
     parts.density, parts.convert, parts.constrain = density, convert, None
@@ -208,11 +215,11 @@ def _model(model: Any, data: Data, dim: int | None, init: np.ndarray | None, nam
     return _density(model, dim, init, names, constrain, batched)
 
 
-def _budget(budget: Any) -> tuple[Any, int]:
-    """A budget as a configuration file has it, and the gradients that a progress bar goes to."""
+def _budget(budget: Any) -> tuple[Any, int | None]:
+    """A budget as a configuration file has it, and the gradients that a progress bar goes to, if it is known."""
     if isinstance(budget, (int, float, np.integer, np.floating)) and not isinstance(budget, bool):
         budget = str(int(budget)) if float(budget).is_integer() else repr(float(budget))
-    return budget, int(budget) if isinstance(budget, str) and budget.isdigit() else DEFAULT_BUDGET
+    return budget, int(budget) if isinstance(budget, str) and budget.isdigit() else None
 
 
 def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = None, names: Names | None = None,
@@ -353,7 +360,7 @@ def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None
                        "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
     if callable(model) and not _kind(model) and dim is None and names is None:
         shape = np.shape(draws)
-        dim = shape[-1] if len(shape) >= 2 else None
+        dim = shape[-1] if len(shape) >= 2 else 1 if len(shape) == 1 else None
     made = _model(model, data, dim, None, names, None, batched)
     with made, Work("check", total, progress) as work:
         asked = _given(draws, made, None if scale is None else scale == "natural", work.tell)

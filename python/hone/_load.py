@@ -75,11 +75,17 @@ def _fit(folder: Path) -> Any:
     return Result(parts, data=numbers_in(data) if data.is_file() else None, groups=_groups(folder / "groups.npz"), **own_dims)
 
 
+def _why(folder: Path) -> str:
+    if folder.is_dir():
+        return "no config.toml there"
+    return "this is a file" if folder.exists() else "there is no such folder"
+
+
 def load(folder: str | Path) -> Any:
     """The Result of a fit's run folder, or the estimator of a training run's."""
     folder = Path(folder)
     if not (folder / "config.toml").exists():
-        raise InputError(f"{folder}: {'no config.toml there' if folder.is_dir() else 'there is no such folder'}; "
+        raise InputError(f"{folder}: {_why(folder)}; "
                          "expected the run folder of 'hone fit' or 'hone train'")
     if (folder / "q.json").exists():
         return _fit(folder)

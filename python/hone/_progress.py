@@ -27,9 +27,11 @@ class Work:
     A second Ctrl-C raises KeyboardInterrupt. A handler for SIGINT that is not Python's own stays in place.
     """
 
-    def __init__(self, label: str, total: int, progress: bool | None) -> None:
+    def __init__(self, label: str, total: int | None, progress: bool | None) -> None:
+        if progress not in (None, True, False):
+            raise TypeError(f"progress: expected True, False or None, found {progress!r}")
         self.stop = _hone.Stop()
-        self._label, self._total = label, max(1, total)
+        self._label, self._total = label, total  # None: work that ends when it is good enough
         self._notebook = progress is not False and _in_notebook()
         self._terminal = progress is not False and not self._notebook and sys.stderr.isatty()
         self._plain = progress is True and not self._notebook and not self._terminal  # lines, for a file or a pipe
@@ -48,10 +50,13 @@ class Work:
             print(f"\r\x1b[K{text}" if self._terminal else text, file=sys.stderr, flush=True)
 
     def _line(self, text: str, done: int) -> str:
-        fraction = min(1.0, done / self._total)
+        seconds = f"{time.monotonic() - self._begun:.0f} s"
+        if self._total is None:
+            return f"{self._label}  {text}  {done:,} gradients  {seconds}"
+        fraction = min(1.0, done / max(1, self._total))
         full = round(fraction * WIDTH)
         bar = "█" * full + "░" * (WIDTH - full)
-        return f"{self._label}  {bar} {100 * fraction:3.0f} %  {text}  {time.monotonic() - self._begun:.0f} s"
+        return f"{self._label}  {bar} {100 * fraction:3.0f} %  {text}  {seconds}"
 
     def _tell(self, text: str, done: int) -> None:
         now = time.monotonic()

@@ -6,6 +6,7 @@ import html
 import io
 import json
 import math
+import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +17,25 @@ from typing import Any
 import numpy as np
 
 from . import _hone
+from ._data import count_of
+from ._density import array_of
 
 MOST_ROWS = 40  # of a second opinion
+MOST_PANELS = 100
+SAMPLERS = ("cmdstan", "pymc", "blackjax")
+ELEMENT = re.compile(r"([^\[\]]+)\[([\d, ]+)\]$")
 MOVES = ("acceptance_rate", "diverging", "energy")  # of the steps that led to the draws
 COLOURS = {"use-q": "#2a7d2a", "use-refined": "#8a6d00", "trust-neither": "#a02020"}
 
 
 def cell(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def flat_name(name: str) -> str:
+    """theta[1,2] as theta.1.2."""
+    found = ELEMENT.match(name)
+    return name if found is None else ".".join([found[1], *(part.strip() for part in found[2].split(","))])
 
 
 def _ragged(value: Any) -> bool:
@@ -144,6 +156,7 @@ class Q:
 
     def sample(self, n: int, seed: int | None = None) -> np.ndarray:
         """n independent draws (n, D)."""
+        n = count_of(n, "n", 0)
         random = np.random.default_rng(seed)
         which = random.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
         noise = random.standard_normal((n, len(self.coordinates)))
@@ -155,7 +168,7 @@ class Q:
 
     def log_prob(self, z: Any) -> np.ndarray:
         """log q at points (n, D), or at one point (D,)."""
-        z = np.asarray(z, float)
+        z = array_of(z, "z")
         if z.shape[-1:] != (len(self.coordinates),) or z.ndim > 2:
             raise ValueError(f"z: expected shape (n, {len(self.coordinates)}), found {z.shape}")
         points = np.atleast_2d(z)
@@ -241,18 +254,26 @@ class Result:
         return Q(self._parts["q"])
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The refined draws of one variable, (n, *shape)."""
+        """The refined draws of one variable, (n, *shape), or of one of its elements: "theta.2" or "theta[2]"."""
+        shape, columns = self._columns(name)
+        return self.draws[:, columns].reshape(-1, *shape)
+
+    def _columns(self, name: str) -> tuple[tuple[int, ...], list[int]]:
+        """The shape and the columns of a variable or of an element."""
         arrays = grouped(self.names)
         if name in arrays:
-            shape, columns = arrays[name]
-            return self.draws[:, columns].reshape(-1, *shape)
-        if name in self.names:
-            return self.draws[:, self.names.index(name)]
+            return arrays[name]
+        if flat_name(str(name)) in self.names:
+            return (), [self.names.index(flat_name(str(name)))]
         raise KeyError(f"'{name}' is not one of {', '.join(arrays)}")
 
     def judge(self, *, mean: float | None = None, sd: float | None = None, vcd: float | None = None) -> dict[str, Any]:
         """The verdict again, with other tolerances, as `hone check` gives it."""
         import tempfile
+
+        for name, value in (("mean", mean), ("sd", sd), ("vcd", vcd)):
+            if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
+                raise ValueError(f"{name}: expected a number above 0, found {value!r}")
 
         with tempfile.TemporaryDirectory(prefix="hone-") as folder:
             (Path(folder) / "summary.json").write_text(self._parts["summary"])
@@ -288,20 +309,24 @@ class Result:
                 f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
                 f"<p>{html.escape(self._told())}</p></div>")
 
-    def plot(self, names: Sequence[str] | None = None) -> Any:
-        """Marginals of q and of the refined draws, one panel per value; returns matplotlib's figure."""
+    def plot(self, names: str | Sequence[str] | None = None) -> Any:
+        """Marginals of q and of the refined draws, one panel per value; returns matplotlib's figure.
+
+        names: variables or values, as in table(); None: the first twelve parameters.
+        """
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise ImportError("Result.plot needs matplotlib, which is not installed: pip install matplotlib") from error
-        if isinstance(names, str):
-            raise TypeError(f"names: expected a list of names, found the text '{names}'")
-        chosen = list(names) if names is not None else self.names[: min(12, self.summary["parameter_count"])]
+        if names is None:
+            chosen = self.names[: min(12, self.summary["parameter_count"])]
+        else:
+            given = [names] if isinstance(names, str) else list(names)
+            chosen = [self.names[column] for name in given for column in self._columns(name)[1]]
         if not chosen:
             raise ValueError("names: expected at least one name")
-        for name in chosen:
-            if name not in self.names:
-                raise KeyError(f"names: '{name}' is not one of {', '.join(self.names[:20])}")
+        if len(chosen) > MOST_PANELS:
+            raise ValueError(f"names: {len(chosen)} values; a figure shows at most {MOST_PANELS}")
         across = min(4, len(chosen))
         down = -(-len(chosen) // across)
 
@@ -346,8 +371,8 @@ class Result:
         except ImportError as error:
             raise ImportError("this needs xarray, which is not installed: pip install xarray") from error
         n = len(self.draws)
-        chains = int(self.summary["chains"]) if chains is None else chains
-        if chains < 1 or n % chains:
+        chains = int(self.summary["chains"]) if chains is None else count_of(chains, "chains")
+        if n % chains:
             raise ValueError(f"chains: {n} draws do not divide into {chains}")
         attributes = {"inference_library": "hone", "inference_library_version": _hone.version, "verdict": self.verdict}
 
@@ -423,13 +448,17 @@ class Result:
         return arviz.InferenceData(warn_on_custom_groups=False, **self._groups(chains))
 
     def warm_start(self, sampler: str = "cmdstan", *, chains: int = 4, folder: str | Path | None = None) -> dict[str, Any]:
-        """Where other samplers may begin: arguments for CmdStanPy's `sample` (inits, metric, step_size, chains).
+        """Where other samplers may begin, as arguments for them.
 
-        With `folder`, the files and arguments of CmdStan are written there too.
+        "cmdstan": CmdStanPy's `sample` (inits, metric, step_size, chains); with `folder`, the files and arguments of CmdStan
+        are written there too. "pymc": pymc.sample (initvals, chains), for a PyMC model. "blackjax": position (chains, D),
+        inverse_mass_matrix and step_size over the unconstrained coordinates, as BlackJAX and others take them.
         """
-        if sampler != "cmdstan":
-            raise ValueError(f"sampler: '{sampler}' is not known; expected cmdstan")
-        if not 1 <= chains <= len(self.draws):
+        if sampler not in SAMPLERS:
+            raise ValueError(f"sampler: '{sampler}' is not known; expected one of {', '.join(SAMPLERS)}")
+        if folder is not None and sampler != "cmdstan":
+            raise ValueError(f"folder: {sampler} takes no files; leave it out")
+        if count_of(chains, "chains") > len(self.draws):
             raise ValueError(f"chains: expected 1 to {len(self.draws)}, found {chains}")
         z = self.draws_unconstrained
         n, d = z.shape
@@ -441,9 +470,15 @@ class Result:
         for row in z:
             off = row - mean
             metric += (off[:, None] * off if dense else off * off) / (n - 1)
+        rows = [c * (n // chains) for c in range(chains)]
+        if sampler == "pymc":
+            return {"chains": chains, "initvals": [{name: z[row, columns].reshape(shape) for name, (shape, columns)
+                                                    in grouped(self.coordinates).items()} for row in rows]}
+        if sampler == "blackjax":
+            return {"position": z[rows], "inverse_mass_matrix": metric, "step_size": float(self.summary["step_size"])}
         count = self.summary["parameter_count"]
         own = self.names[:count]
-        first = self.draws[[c * (n // chains) for c in range(chains)]]
+        first = self.draws[rows]
         inits = [{name: first[c, columns].reshape(shape).tolist() for name, (shape, columns) in grouped(own).items()}
                  for c in range(chains)]
         step_size = float(self.summary["step_size"])

@@ -42,7 +42,7 @@ class ClassNamePrefixFeaturesOutMixin:
     pass
 
 
-def validate_data(estimator: Any, X: Any, *, dtype: Any, reset: bool, **_: Any) -> Any:
+def validate_data(estimator: Any, X: Any, *, dtype: Any, reset: bool, ensure_all_finite: Any, **_: Any) -> Any:
     sparse = hasattr(X, "tocsr")
     X = X.tocsr() if sparse else np.asarray(X)
     if X.ndim != 2 or 0 in X.shape:
@@ -52,7 +52,8 @@ def validate_data(estimator: Any, X: Any, *, dtype: Any, reset: bool, **_: Any) 
             raise TypeError(f"X: expected real numbers, found dtype {X.dtype}")
         X = X.astype(np.float64)
     if X.dtype.kind == "f" and not np.isfinite((X.data if sparse else X).sum()):
-        if not np.isfinite(X.data if sparse else X).all():
+        values = X.data if sparse else X
+        if not np.isfinite(values[~np.isnan(values)] if ensure_all_finite == "allow-nan" else values).all():
             raise ValueError("X: contains NaN or infinity")
     if reset:
         estimator.n_features_in_ = X.shape[1]

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hone/target/posterior.hpp"
@@ -42,12 +43,15 @@ class PythonPosterior final : public Posterior {
                MatrixView<double> gradient) const override;
 
  private:
+  nb::object points(MatrixView<const double> z) const;
   void call(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient) const;
-  void look_for_finite(std::span<const double> values) const;
+  void look_for_finite(std::span<const double> values, std::span<const double> gradients) const;
 
   DensityParts parts_;
   mutable std::mutex mutex_;
   mutable std::string complaint_;
+  mutable nb::object seen_;  // the last view of our memory, guarded by the GIL
+  mutable std::pair<const double*, std::size_t> seen_at_;
   mutable std::atomic<bool> seen_finite_ = false;  // then there is nothing to complain of
 };
 

@@ -25,6 +25,7 @@ std::string in_python(std::string text) {
       {"continue it with --resume, or choose another folder with --out",
        "continue it with warm_start=True, or choose another folder"},
       {" (--data FILE.json)", " (data=…)"},
+      {"data: <memory> (<memory>, not binarized): ", "X: "},
       {"'<memory>'", "X"},
       {"<memory>", "X"},
   };

@@ -110,6 +110,13 @@ def test_pymc(tmp_path):
     arviz = pytest.importorskip("arviz")
     assert np.isfinite(float(getattr(arviz.loo(r.to_inference_data(), var_name="y"), "p_loo", 1)))
     assert posterior["theta"].dims == ("chain", "draw", "school") and list(posterior["school"].values) == list("ABCDEFGH")
+    from pymc.initial_point import make_initial_point_fns_per_chain
+
+    start = r.warm_start("pymc", chains=2)
+    begin = make_initial_point_fns_per_chain(model=model, overrides=start["initvals"], jitter_rvs=set(), chains=start["chains"])
+    for k, point in enumerate(begin):  # on the unconstrained scale
+        made = np.concatenate([np.ravel(point(0)[name]) for name in ("mu", "tau_log__", "raw")])
+        assert np.allclose(made, r.draws_unconstrained[k * (len(r.draws) // 2)])
     r.save(tmp_path / "run")
     assert hone.load(tmp_path / "run").to_datatree().identical(r.to_datatree())
     for argument, value in dict(data={}, dim=10, names=["a"], constrain=dict, batched=True).items():

@@ -160,6 +160,11 @@ def test_bad_arguments_are_named(draws):
         hone.check(draws, FAKES / "libfake_no_threads.so", progress=False)
 
 
+def test_draws_of_one_coordinate():
+    draws = np.random.default_rng(0).standard_normal(200)
+    assert hone.check(draws, lambda z: (-0.5 * (z * z).sum(-1), -z), progress=False).verdict == "use-draws"
+
+
 def test_shapes_of_arrays():
     found = given({"a": np.arange(12.0).reshape(2, 3, 2), "b": np.zeros((2, 3))}, {"a": (2,), "b": ()})
     assert found.names == ["a.1", "a.2", "b"] and found.values.shape == (6, 3)

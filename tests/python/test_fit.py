@@ -97,6 +97,13 @@ def test_names_and_constrain():
     (dict(names={"a": 2}, dims={"a": ["k"]}, coords={"k": "xy"}), r"coords\['k'\]: expected a list"),
     (dict(dim=2, constrain=lambda z: {"a": z, "b": z[:1]}, dims={"a": ["k"], "b": ["k"]}), r"length 1 here, but dims\['a'\]"),
     (dict(dim=2, constrain=lambda z: 1), "constrain returned a int; expected a dict"),
+    (dict(dim=2, constrain={"a": 1}), "constrain: expected a function, found dict"),
+    (dict(dim="2"), "dim: expected a whole number, at least 1, found '2'"),
+    (dict(dim=2, batched="yes"), "batched: expected True, False or None, found 'yes'"),
+    (dict(names=[]), "names: expected at least one name"),
+    (dict(names={"a": "b"}), r"names\['a'\]: expected a shape"),
+    (dict(names={"a": (-2,)}), r"names\['a'\]: expected a shape"),
+    (dict(init=np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")), "init: expected real numbers, found dtype datetime64"),
 ])
 def test_bad_arguments_are_named(arguments, message):
     def short(z):
@@ -151,7 +158,7 @@ def test_messages_know_no_command_line(tmp_path):
 
 
 @pytest.mark.parametrize("density, message", [
-    (lambda z: 1.0, "log_density returned a float; expected .value, gradient."),
+    (lambda z: 1.0, "log_density returned one thing, of type float; expected .value, gradient."),
     (lambda z: (1.0, 2.0, 3.0), "log_density returned a tuple of 3"),
     (lambda z: (0.0, np.zeros(3)), r"log_density's gradient: expected shape \(2,\), found \(3,\)"),
     (lambda z: (np.zeros(2), np.zeros(2)), r"log_density's value: expected shape \(\), found \(2,\)"),
@@ -168,6 +175,9 @@ def test_bad_results_are_named(density, message):
 def test_a_density_that_is_nowhere_finite():
     with pytest.raises(hone.InputError, match="not finite at any.*The model says: log_density returned nan"):
         hone.fit(lambda z: (np.nan, z), dim=2, **QUICK)
+    for batched in (False, True):
+        with pytest.raises(hone.InputError, match="not finite at any.*returned a gradient with nan in it"):
+            hone.fit(lambda z: (-0.5 * (z * z).sum(-1), np.nan * z), dim=2, batched=batched, **QUICK)
     with pytest.raises(hone.InputError, match="seems improper"):
         hone.fit(lambda z: (0.0 * z.sum(), 0 * z), dim=1, progress=False)
 

@@ -233,6 +233,24 @@ def test_data_are_not_copied():
         assert not data.binary and data.memory == 0  # a view
 
 
+def test_missing_values_are_left_out(tmp_path):
+    data = np.random.default_rng(2).standard_normal((60, 6))
+    data[::3, 1] = data[5, 5] = np.nan
+    settings = dict(latent=2, likelihood="gaussian-learned", encoder_hidden=(4,), iterations=20, batch=20, progress=False)
+    with pytest.raises(ValueError, match='X contains NaN; missing="ignore" leaves missing values out of the likelihood'):
+        hone.MatrixFactorization(**settings).fit(data)
+    model = hone.MatrixFactorization(missing="ignore", folder=tmp_path / "run", **settings).fit(data)
+    assert np.isfinite(model.transform(data)).all() and np.isfinite(model.score_samples(data, samples=50)).all()
+    alone = hone.MatrixFactorization(missing="ignore", **settings).fit(np.nan_to_num(data))  # zeros are not the same as nothing
+    assert not np.array_equal(alone.transform(data), model.transform(data))
+    config = tmp_path / "run" / "config.toml"
+    run("train", config, "--out", tmp_path / "program", "--quiet")
+    for name, value in model.parameters_.items():
+        assert np.array_equal(value, hone.load(tmp_path / "program").parameters_[name]), name
+    with pytest.raises(ValueError, match="infinity"):
+        model.transform(np.where(np.isnan(data), np.inf, data))
+
+
 def test_grey_levels(tmp_path):
     grey = np.random.default_rng(5).integers(0, 256, (200, 16), dtype=np.uint8)
     for binarization in ("threshold", "stochastic"):
@@ -350,6 +368,9 @@ def test_bad_data_are_named(trained):
         hone.MatrixFactorization(likelihood="normal").fit(X)
     with pytest.raises(ValueError, match="NaN"):
         hone.VAE(**VAE).fit(np.where(X > 0, np.nan, 0.0))
+    for bad in (np.full((9, 2), "a"), np.full((9, 2), "2020-01-01", "datetime64[D]"), X[0], X[:0], np.zeros((2, 2, 2))):
+        with pytest.raises((TypeError, ValueError), match="^X: "):
+            hone.VAE(**VAE).fit(bad)
     with pytest.raises(ValueError, match="X has 3 features, but VAE is expecting 64"):
         trained.transform(X[:, :3])
     with pytest.raises(ValueError, match="X: a Bernoulli likelihood needs binary data"):
@@ -358,6 +379,10 @@ def test_bad_data_are_named(trained):
         trained.inverse_transform(np.zeros((2, 4)))
     with pytest.raises(ValueError, match="Z: contains a number that is not finite"):
         trained.inverse_transform(np.full((2, 3), np.nan))
+    with pytest.raises(TypeError, match="Z: expected real numbers, found dtype"):
+        trained.inverse_transform([["a", "b", "c"]])
+    with pytest.raises(ValueError, match="n: expected a whole number, at least 1, found 1.5"):
+        trained.sample(1.5)
     with pytest.raises(ValueError, match="method: 'exactly' is not known"):
         trained.score_samples(TEST, method="exactly")
     for arguments, message in ((dict(estimate="exact"), "estimate: 'exact' is not known here; expected one of mixture"),
@@ -368,7 +393,7 @@ def test_bad_data_are_named(trained):
             trained.score_samples(None, **arguments)  # found out before the data are looked at
     with pytest.raises(ValueError, match="refine: expected a whole number, at least 0, found 1.5"):
         trained.transform(TEST, refine=1.5)
-    with pytest.raises(ValueError, match="n: expected at least 1"):
+    with pytest.raises(ValueError, match="n: expected a whole number, at least 1, found 0"):
         trained.sample(0)
 
 

@@ -36,6 +36,13 @@ def test_the_program_gives_the_same_bits(tmp_path, schools):
         assert (tmp_path / "warm" / name).read_bytes() == (tmp_path / "program-warm" / name).read_bytes(), name
 
 
+def test_wrong_data_in_memory_are_called_data(schools):
+    _, model, data = schools
+    given = {**json.loads(data.read_text()), "sigma": [-1.0] * 8}
+    with pytest.raises(hone.InputError, match=r"^data: the model says: .*sigma\[1\] is -1"):
+        hone.fit(model, data=given, progress=False)
+
+
 def test_the_program_reads_what_python_saved(tmp_path, schools):
     schools[0].save(tmp_path / "run")
     assert run("check", tmp_path / "run", check=False).returncode == 10  # use-refined
@@ -93,6 +100,25 @@ def test_table(schools):
     count = 'z[1..60]: 60 values, table("z")'
     assert count in repr(many) and html.escape(count) in many._repr_html_()
     assert len(many.table("z").splitlines()) == 61
+
+
+def test_one_variable_or_one_element(schools):
+    r = schools[0]
+    assert r["theta"].shape == (len(r.draws), 8) and r["mu"].shape == (len(r.draws),)
+    assert np.array_equal(r["theta.2"], r["theta"][:, 1]) and np.array_equal(r["theta[2]"], r["theta"][:, 1])
+    with pytest.raises(KeyError, match="'nu' is not one of mu"):
+        r["nu"]
+
+
+def test_wrong_arguments_are_named(result):
+    for call, message in ((lambda: result.q.sample(-1), "n: expected a whole number, at least 0, found -1"),
+                          (lambda: result.to_datatree(chains="4"), "chains: expected a whole number"),
+                          (lambda: result.warm_start(chains=1.5), "chains: expected a whole number"),
+                          (lambda: result.judge(sd="a"), "sd: expected a number above 0, found 'a'")):
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(TypeError, match="z: expected real numbers, found dtype"):
+        result.q.log_prob("a")
 
 
 def test_judge_again(result):
@@ -244,7 +270,11 @@ def test_warm_start(schools):
     metric = np.array(start["metric"]["inv_metric"])
     assert np.allclose(metric, np.cov(r.draws_unconstrained.T), rtol=1e-9)
     json.dumps(start)
-    for bad, message in ((dict(sampler="nuts"), "sampler: 'nuts' is not known"), (dict(chains=0), "chains: expected 1")):
+    other = r.warm_start("blackjax", chains=3)
+    assert np.array_equal(other["position"], r.draws_unconstrained[:: len(r.draws) // 3][:3])
+    assert np.array_equal(other["inverse_mass_matrix"], metric) and other["step_size"] == start["step_size"]
+    for bad, message in ((dict(sampler="nuts"), "sampler: 'nuts' is not known; expected one of cmdstan, pymc, blackjax"),
+                         (dict(sampler="pymc", folder="here"), "folder: pymc takes no files"), (dict(chains=0), "chains: expected a whole number, at least 1")):
         with pytest.raises(ValueError, match=message):
             r.warm_start(**bad)
 
@@ -256,12 +286,13 @@ def test_plot(tmp_path, schools):
     figure.savefig(tmp_path / "fit.png")
     assert (tmp_path / "fit.png").stat().st_size > 10_000
     assert len(schools[0].plot(["mu"]).axes) == 1
-    with pytest.raises(KeyError, match="names: 'nu' is not one of"):
+    assert [axis.get_title() for axis in schools[0].plot("mu").axes] == ["mu"]
+    assert [axis.get_title() for axis in schools[0].plot(["theta[2]", "mu", "tau"]).axes if axis.get_visible()] == ["theta.2", "mu", "tau"]
+    assert len(schools[0].plot("theta").axes) == 8
+    with pytest.raises(KeyError, match="'nu' is not one of mu"):
         schools[0].plot(["nu"])
     with pytest.raises(ValueError, match="names: expected at least one name"):
         schools[0].plot([])
-    with pytest.raises(TypeError, match="names: expected a list of names, found the text 'mu'"):
-        schools[0].plot("mu")
 
 
 def test_results_outlive_their_model():

@@ -146,7 +146,7 @@ wait
     assert process.wait(20) == 130
     for child in map(int, (tmp_path / "children").read_text().split()):
         status = subprocess.run(["ps", "-o", "stat=", "-p", str(child)], capture_output=True, text=True).stdout
-        assert status.strip() in ("", "Z"), status
+        assert status.strip()[:1] in ("", "Z"), status  # N follows where the tests run with nice
     assert not (tmp_path / "run").exists()
     cache = os.path.join(os.environ["XDG_CACHE_HOME"], "hone", "stan")
     assert not [name for name in os.listdir(cache) if ".making-" in name or ".partial" in name]
