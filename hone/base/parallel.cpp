@@ -19,30 +19,52 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Work arrives in quick succession, so a waiting thread spins this long before it goes to sleep: to wake up, above all
-// in a virtual machine, takes 50 µs and more. It does not spin if there are more threads than cores.
-Clock::duration look_time(int threads) {
-  const bool free = static_cast<unsigned>(threads) <= std::thread::hardware_concurrency();
-  return free ? std::chrono::milliseconds(1) : Clock::duration::zero();
-}
+// How a thread waits. Work arrives in quick succession, and to wake up takes 50 µs and more, above all in a virtual
+// machine: so the thread looks again and again for a while before it goes to sleep. A long wait means that the machine
+// is busy and those that it waits for have no core: looking would only take time from them, so it looks for a short
+// while from then on, and longer again after many short waits. With more threads than cores it does not look at all.
+class Waiting {
+ public:
+  explicit Waiting(int threads) {
+    if (static_cast<unsigned>(threads) > std::thread::hardware_concurrency()) looking_ = Clock::duration::zero();
+  }
 
-// The length of a pause instruction differs a lot between CPUs, so the clock decides; it is not read every time.
-template <class Condition>
-bool seen_soon(Clock::duration time, Condition condition) {
-  if (time == Clock::duration::zero()) return condition();
-  const auto end = Clock::now() + time;
-  do {
-    for (int look = 0; look < 32; ++look) {
-      if (condition()) return true;
-#if defined(__x86_64__) && defined(__GNUC__)
-      __builtin_ia32_pause();
-#else
-      std::this_thread::yield();
-#endif
+  // Returns once `condition` holds; `sleep` returns when it does.
+  template <class Condition, class Sleep>
+  void wait(Condition condition, Sleep sleep) {
+    const auto start = Clock::now();
+    if (looking_ == Clock::duration::zero()) {
+      if (!condition()) sleep();
+      return;
     }
-  } while (Clock::now() < end);
-  return false;
-}
+    if (!seen(start + looking_, condition)) sleep();
+    if (Clock::now() - start > longest)
+      looking_ = shortest;
+    else
+      looking_ = std::min<Clock::duration>(longest, looking_ + looking_ / 16);
+  }
+
+ private:
+  static constexpr std::chrono::microseconds shortest{50}, longest{1000};
+
+  // The length of a pause instruction differs a lot between CPUs, so the clock decides; it is not read every time.
+  template <class Condition>
+  static bool seen(Clock::time_point end, Condition condition) {
+    do {
+      for (int look = 0; look < 32; ++look) {
+        if (condition()) return true;
+#if defined(__x86_64__) && defined(__GNUC__)
+        __builtin_ia32_pause();
+#else
+        std::this_thread::yield();
+#endif
+      }
+    } while (Clock::now() < end);
+    return false;
+  }
+
+  Clock::duration looking_ = longest;
+};
 
 thread_local bool works_for_team = false;
 
@@ -117,7 +139,7 @@ struct Team::State {
   int threads;
   Shares shares;
   std::vector<Seconds> seconds;  // that the threads' last shares took
-  Clock::duration looking = Clock::duration::zero();
+  Waiting waiting{threads};      // of the calling thread
   std::atomic<int> running = 0;
   std::atomic<std::uint64_t> round = 0;
   std::atomic<bool> stop = false;
@@ -147,12 +169,13 @@ struct Team::State {
 
   void work(int thread) {
     works_for_team = true;
+    Waiting own(threads);
     for (std::uint64_t seen = 0;;) {
       const auto called = [&] { return stop || round != seen; };
-      if (!seen_soon(looking, called)) {
+      own.wait(called, [&] {
         std::unique_lock lock(mutex);
         wake.wait(lock, called);
-      }
+      });
       if (stop) return;
       ++seen;
       execute(thread);
@@ -164,7 +187,6 @@ struct Team::State {
 };
 
 Team::Team(int threads) : state_(std::make_unique<State>(threads > 1 ? threads : 1)) {
-  state_->looking = look_time(threads);
   if (threads > 1) state_->pins.emplace(threads, works_for_team);
   for (int thread = 1; thread < state_->threads; ++thread) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
@@ -189,10 +211,10 @@ void Team::run(int items, const std::function<void(int, int, int)>& share) {
   state.wake.notify_all();
   state.execute(0);
   const auto finished = [&] { return state.running == 0; };
-  if (!seen_soon(state.looking, finished)) {
+  state.waiting.wait(finished, [&] {
     std::unique_lock lock(state.mutex);
     state.done.wait(lock, finished);
-  }
+  });
   if (state.failure) std::rethrow_exception(state.failure);
   state.shares.learn(state.seconds);
 }
