@@ -56,7 +56,7 @@ Json json_of(const ChainChecks& c) {
   return {{"nested_rhat", json_number(c.nested_rhat)},
           {"nested_rhat_coordinate", c.rhat_coordinate},
           {"spread", json_number(c.spread)},
-          {"spread_limit", c.spread_limit},
+          {"spread_limit", json_number(c.spread_limit)},
           {"drift", json_number(c.drift)},
           {"drift_limit", c.drift_limit},
           {"drift_coordinate", c.drift_coordinate},
@@ -67,6 +67,7 @@ Json json_of(const ChainChecks& c) {
           {"tail_effective", json_number(c.tail_effective)},
           {"effective_needed", c.effective_needed},
           {"effective_per_chain", json_number(c.per_chain)},
+          {"sd_error", json_number(c.sd_error)},
           {"error", json_number(c.error)},
           {"error_wanted", c.error_wanted},
           {"acceptance", c.acceptance},
@@ -86,7 +87,7 @@ ChainChecks chain_checks(const Json& j) {
   c.nested_rhat = number(j.at("nested_rhat"));
   c.rhat_coordinate = j.at("nested_rhat_coordinate");
   c.spread = number(j.at("spread"));
-  c.spread_limit = j.at("spread_limit");
+  c.spread_limit = number(j.at("spread_limit"));
   c.drift = number(j.at("drift"));
   c.drift_limit = j.at("drift_limit");
   c.drift_coordinate = j.at("drift_coordinate");
@@ -97,6 +98,7 @@ ChainChecks chain_checks(const Json& j) {
   c.tail_effective = number(j.at("tail_effective"));
   c.effective_needed = j.at("effective_needed");
   c.per_chain = number(j.at("effective_per_chain"));
+  if (j.contains("sd_error")) c.sd_error = number(j.at("sd_error"));  // not in folders of earlier versions
   c.error = number(j.at("error"));
   c.error_wanted = j.at("error_wanted");
   c.acceptance = j.at("acceptance");

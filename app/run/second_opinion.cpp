@@ -92,7 +92,8 @@ SuperStarts starts_of(const Target& target, MatrixView<const double> e) {
 
 RefinedConfig refinement(const PosteriorFitConfig& fit, int draws) {
   RefinedConfig config;
-  config.q_draws = config.pairs = draws;  // each of them starts a chain
+  config.q_draws = config.pairs = draws;  // each of them starts a chain, whose end is the repaired draw
+  config.least_per_start = config.chains_per_start;
   config.steps = fit.steps;
   config.gradients = fit.budget.gradients;
   config.seed = fit.seed;

@@ -29,10 +29,17 @@ const std::string references = HONE_SOURCE_DIR "/bench/calibration/references.cs
 
 struct Options {
   int seeds = 10, jobs = 1;
-  std::string out = "calibration.csv", summary, only;
+  std::string out = "calibration.csv", summary;
+  std::vector<std::string> only, except;  // parts of names
   Settings settings;
   bool check = false, reference = false, list = false;
 };
+
+bool chosen(const Case& one, const Options& options) {
+  const auto within = [&](const std::string& part) { return one.name.find(part) != std::string::npos; };
+  return (options.only.empty() || std::ranges::any_of(options.only, within)) &&
+         std::ranges::none_of(options.except, within);
+}
 
 // Calls work(0) … work(count − 1) on `jobs` threads; the first exception ends it.
 void in_parallel(std::size_t count, int jobs, const std::function<void(std::size_t)>& work) {
@@ -104,7 +111,7 @@ bool write_answers(const std::vector<Case>& cases, const Options& options) {
   std::atomic<bool> all = true;
   std::mutex guard;
   in_parallel(cases.size(), options.jobs, [&](std::size_t i) {
-    if (cases[i].kept == Kept::no || cases[i].name.find(options.only) == std::string::npos) return;
+    if (cases[i].kept == Kept::no || !chosen(cases[i], options)) return;
     try {
       Truth truth = cases[i].truth();
       const std::lock_guard lock(guard);
@@ -175,8 +182,8 @@ void run_all(const std::vector<Case>& cases, const std::vector<Truth>& truths, c
 int act(const Options& options) {
   std::vector<Case> cases = all_cases();
   if (options.reference) return write_answers(cases, options) ? 0 : 1;
-  std::erase_if(cases, [&](const Case& one) { return one.name.find(options.only) == std::string::npos; });
-  if (cases.empty()) throw InputError("--only: no posterior's name contains '" + options.only + "'");
+  std::erase_if(cases, [&](const Case& one) { return !chosen(one, options); });
+  if (cases.empty()) throw InputError("--only, --except: no posterior is left");
   const std::vector<Truth> truths = read_references(references, cases);
   if (options.check) {
     fmt::print("posterior                       dimension  gradient off  values\n");
@@ -201,7 +208,8 @@ int main(int count, char** words) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--out", options.out, "the CSV; runs that it has are not run again")->capture_default_str();
   app.add_option("--summary", options.summary, "also write the report, markdown, to this file");
-  app.add_option("--only", options.only, "posteriors whose names contain this");
+  app.add_option("--only", options.only, "posteriors whose names contain one of these")->delimiter(',');
+  app.add_option("--except", options.except, "not those whose names contain one of these")->delimiter(',');
   app.add_option("--gradients", options.settings.gradients, "budget per fit; the default is that of hone fit")
       ->check(CLI::PositiveNumber);
   app.add_flag("--check", options.check, "check every gradient against differences, and that answers have names");

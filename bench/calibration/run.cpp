@@ -75,13 +75,27 @@ double split_rhat(const Matrix<double>& values, std::size_t parameters, int chai
   return worst;
 }
 
-// How many chains the refined draws come from, chain after chain; 0: a fit keeps only the last state of each.
-template <class Fit>
-int chains_of(const Fit& fit) {
-  if constexpr (requires { fit.refined.states.chains; })
-    return fit.refined.states.chains;
-  else
-    return 0;
+// As faults_of_chains in assess/verdict.cpp has them.
+Scores scores_of(const Findings& f) {
+  const ChainChecks& c = f.chains;
+  const double drawn = std::min(c.effective, c.tail_effective) / c.effective_needed;
+  const double apart = ModeMasses{f.q.mode_mass, f.q.q_weight, f.q.k_hat}.apart();
+  const bool within_modes = f.q.mode_mass.size() > 1 && !c.crosses_modes;
+  const bool uncovered = f.modes > 1 && !f.component_per_mode;
+  return {(c.nested_rhat - 1) / (most_rhat - 1),
+          c.spread / c.spread_limit,
+          c.drift / c.drift_limit,
+          c.memory / c.memory_limit,
+          c.burn_in < long_burn_in ? c.tail_index / heavy_tail : 0,
+          least_per_chain / c.per_chain,
+          1 / drawn,
+          least_chain_acceptance / c.acceptance,
+          static_cast<double>(c.divergences) / (most_divergent * static_cast<double>(c.proposals)),
+          c.stuck / most_stuck,
+          c.sd_error / most_sd_error,
+          uncovered      ? 2
+          : within_modes ? std::max(f.q.k_hat / usable_k_hat, apart / most_mass_apart)
+                         : 0};
 }
 
 }  // namespace
@@ -111,35 +125,43 @@ Row run(const Case& one, const Truth& truth, std::uint64_t seed, const Settings&
                               [&](std::size_t k) { return std::pair(p[k].mean, p[k].sd); });
     row.k_hat = fit.findings.q.k_hat;
     row.nested_rhat = fit.findings.chains.nested_rhat;
-    row.plain_rhat = split_rhat(fit.natural_refined, fit.parameter_count, chains_of(fit));
+    row.plain_rhat = split_rhat(fit.natural_refined, fit.parameter_count, fit.refined.states.chains);
+    row.steps = fit.refined.steps;
+    row.capped = fit.refined.capped;
+    row.scores = scores_of(fit.findings);
   } catch (const InputError&) {  // hone says that it cannot be fitted
     row.verdict = "refused";
     row.q = row.refined = {std::nan(""), std::nan("")};
     row.k_hat = row.nested_rhat = row.plain_rhat = std::nan("");
+    row.scores.fill(std::nan(""));
   }
   row.seconds = processor_seconds() - begun;
   return row;
 }
 
 std::string header() {
-  return "posterior,seed,verdict,gradients,seconds,mean_error,sd_ratio,q_mean_error,q_sd_ratio,refined_mean_error,"
-         "refined_sd_ratio,k_hat,nested_rhat,plain_rhat";
+  return fmt::format(
+      "posterior,seed,verdict,gradients,seconds,mean_error,sd_ratio,q_mean_error,q_sd_ratio,refined_mean_error,"
+      "refined_sd_ratio,k_hat,nested_rhat,plain_rhat,steps,capped,{}",
+      fmt::join(check_names, ","));
 }
 
 std::string line_of(const Row& r) {
-  return fmt::format("{},{},{},{},{:.3f},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.5g},{:.5g}", r.posterior,
-                     r.seed, r.verdict, r.gradients, r.seconds, r.recommended().centre, r.recommended().spread,
-                     r.q.centre, r.q.spread, r.refined.centre, r.refined.spread, r.k_hat, r.nested_rhat, r.plain_rhat);
+  return fmt::format("{},{},{},{},{:.3f},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.5g},{:.5g},{},{:d},{:.3g}",
+                     r.posterior, r.seed, r.verdict, r.gradients, r.seconds, r.recommended().centre,
+                     r.recommended().spread, r.q.centre, r.q.spread, r.refined.centre, r.refined.spread, r.k_hat,
+                     r.nested_rhat, r.plain_rhat, r.steps, r.capped, fmt::join(r.scores, ","));
 }
 
 Row row_of(const std::string& line, const std::string& path, int number) {
+  constexpr std::size_t first_score = 16;
   std::vector<std::string> cells;
   std::istringstream in(line);
   for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
   try {
-    if (cells.size() != 14) throw std::invalid_argument("cells");
+    if (cells.size() != first_score + check_names.size()) throw std::invalid_argument("cells");
     const auto value = [&](std::size_t k) { return std::stod(cells[k]); };
-    return {.posterior = cells[0],
+    Row row{.posterior = cells[0],
             .seed = std::stoull(cells[1]),
             .verdict = cells[2],
             .gradients = std::stoll(cells[3]),
@@ -148,9 +170,13 @@ Row row_of(const std::string& line, const std::string& path, int number) {
             .refined = {value(9), value(10)},
             .k_hat = value(11),
             .nested_rhat = value(12),
-            .plain_rhat = value(13)};
+            .plain_rhat = value(13),
+            .steps = std::stoi(cells[14]),
+            .capped = cells[15] == "1"};
+    for (std::size_t k = 0; k < row.scores.size(); ++k) row.scores[k] = value(first_score + k);
+    return row;
   } catch (const std::exception&) {
-    throw InputError(fmt::format("'{}', line {}: expected the 14 columns {}", path, number, header()));
+    throw InputError(fmt::format("'{}', line {}: expected the columns {}", path, number, header()));
   }
 }
 

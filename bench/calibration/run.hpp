@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,6 +20,11 @@ struct Distance {
 inline constexpr double most_centre = 0.2, most_spread = 0.2;
 bool off(const Distance& error);
 
+// hone's checks of the refined draws, each as its value over its limit: above 1 it refuses them.
+inline constexpr std::array check_names = {"rhat",      "spread",     "drift",   "memory", "tail",     "per_chain",
+                                           "effective", "acceptance", "diverge", "stuck",  "sd_error", "modes"};
+using Scores = std::array<double, check_names.size()>;
+
 // One line of the CSV.
 struct Row {
   std::string posterior;
@@ -28,7 +34,10 @@ struct Row {
   double seconds = 0;   // of the processor
   Distance q, refined;  // of q's draws, of the refined draws
   double k_hat = 0, nested_rhat = 0;
-  double plain_rhat = 0;  // split R-hat over all chains; NaN where a fit keeps only the last state of its chains
+  double plain_rhat = 0;  // split R-hat over all chains
+  int steps = 0;          // of the chains
+  bool capped = false;    // they were to go on, but the budget ended
+  Scores scores{};
 
   bool says_use() const { return verdict == "use-q" || verdict == "use-refined"; }
   const Distance& recommended() const { return verdict == "use-q" ? q : refined; }

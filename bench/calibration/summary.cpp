@@ -67,6 +67,31 @@ std::string curves_table(const Rows& rows) {
   return text;
 }
 
+// What each check does: how well it tells good refined draws from bad ones, and how many it refuses that no other does.
+std::string checks_table(const Rows& rows) {
+  Rows fitted;
+  for (const Row* r : rows)
+    if (r->verdict != "refused") fitted.push_back(r);
+  const auto of_refined = [](const Row& r) { return off(r.refined); };
+  std::string text =
+      "| check | area | refuses bad draws | refuses good ones | bad, alone | good, alone "
+      "|\n|---|---|---|---|---|---|\n";
+  for (std::size_t k = 0; k < check_names.size(); ++k) {
+    const auto refuses = [k](const Row& r) { return !(r.scores[k] <= 1); };
+    const auto alone = [&](const Row& r) {
+      return refuses(r) && std::ranges::count_if(r.scores, [](double s) { return !(s <= 1); }) == 1;
+    };
+    const auto number = [&](const auto& holds, bool bad) {
+      return count(fitted, [&](const Row& r) { return holds(r) && off(r.refined) == bad; });
+    };
+    text += fmt::format("| {} | {:.3f} | {} | {} | {} | {} |\n", check_names[k],
+                        area_under_curve(
+                            fitted, [k](const Row& r) { return finite(r.scores[k]); }, of_refined),
+                        number(refuses, true), number(refuses, false), number(alone, true), number(alone, false));
+  }
+  return text;
+}
+
 std::string line_for(const Case& one, const Rows& rows) {
   double centre = 0, spread = 1;
   std::vector<double> gradients, seconds;
@@ -130,6 +155,8 @@ std::string summary_of(const std::vector<Case>& cases, const std::vector<Row>& r
   text +=
       "\nArea under the curve: the chance that a run whose draws are off has the higher score (a tie counts half).\n\n";
   text += curves_table(all);
+  text += "\nThe checks of the refined draws, each by its value over its limit.\n\n";
+  text += checks_table(all);
   text +=
       "\nPer posterior: number of verdicts of each kind, wrong uses, the worst mean and sd of the draws that the "
       "verdict "

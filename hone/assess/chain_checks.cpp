@@ -34,6 +34,12 @@ double moved(const std::vector<double>& before, const std::vector<double>& now, 
   return e.se > 0 ? std::abs(e.mean) / e.se : 0;
 }
 
+// What a normal deviate of z is among those of Student's t (Wallace 1959).
+double as_student(double z, double freedom) {
+  const double scaled = z * (8 * freedom + 3) / (8 * freedom + 1);
+  return std::sqrt(freedom * std::expm1(scaled * scaled / freedom));
+}
+
 // The component of q that each state is most likely of.
 std::vector<int> nearest_components(const Family& family, const ChainStates& block) {
   const int d = family.dimension();
@@ -89,7 +95,7 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
       if (chains.empty()) continue;
       const NestedVariances variances = nested_variances(chains, per_super);
       checks.spread = std::max(checks.spread, variances.chance > 0 ? variances.between / variances.chance : 0);
-      checks.spread_limit = most_spread(variances.super_chains, (states.z.rows() + 1) * modes);
+      checks.spread_limit = most_spread(variances.super_chains, per_super, (states.z.rows() + 1) * modes);
       const double own = variances.super_chains - 1;
       beyond += own * variances.excess();
       freedom += own;
@@ -104,7 +110,7 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
 void judge_moments(const ChainStates& before, const ChainStates& now, ChainChecks& checks) {
   const int d = now.z.rows();
   constexpr double chance = 0.02;  // that any of the changes exceeds the limit, if there are none
-  checks.drift_limit = std::sqrt(2 * std::log((4.0 * d + 2) / chance));
+  checks.drift_limit = as_student(std::sqrt(2 * std::log((4.0 * d + 2) / chance)), now.chains - 1);
   checks.drift = 0;
   checks.effective = checks.tail_effective = infinity;
   checks.tail_index = 0;
@@ -205,14 +211,16 @@ std::vector<double> value_rhats(MatrixView<const double> values, const ChainStat
   return result;
 }
 
-double largest_error(MatrixView<const double> values, int chains) {
-  double result = 0;
+LargestErrors largest_errors(MatrixView<const double> values, int chains) {
+  LargestErrors result;
   std::vector<double> row(static_cast<std::size_t>(values.cols()));
   for (int k = 0; k < values.rows(); ++k) {
     Moments all;
     for (int i = 0; i < values.cols(); ++i) all.add(row[static_cast<std::size_t>(i)] = values(k, i));
     if (!(all.sd() > 0) || !std::isfinite(all.sd())) continue;
-    result = std::max(result, mean_over_chains(row, chains).se / all.sd());
+    result.mean = std::max(result.mean, mean_over_chains(row, chains).se / all.sd());
+    const double sd = sd_over_chains(row, chains).se / all.sd();
+    if (sd > result.sd && tail_index(row) < slow_sd) result.sd = sd;
   }
   return result;
 }

@@ -32,9 +32,12 @@ struct Pairs {
 // Correlations of z0 and z_t about the means of the draws' components, since chains need not leave their mode.
 void judge_memory(const Pairs& pairs, ChainChecks& checks);
 
-// The largest error of the means of `values` (K, n), of as many chains, in sds. Values that are not finite or do not
-// vary are left out.
-double largest_error(MatrixView<const double> values, int chains);
+// The largest standard errors of the means and of the sds of `values` (K, n), of as many chains, in sds. Values that
+// are not finite or do not vary are left out, and sds where tails are heavy: quantiles stand for those.
+struct LargestErrors {
+  double mean = 0, sd = 0;
+};
+LargestErrors largest_errors(MatrixView<const double> values, int chains);
 
 // Nested R̂, chance removed, of values (K, n) at the states: over groups of `per_super` chains, the last ones whole. NaN
 // for values that are not finite.

@@ -28,4 +28,22 @@ struct Psis {
 /// Smooths the weights of draws from q, given log p(x, z) − log q(z) up to a constant. −∞ is allowed.
 Psis smooth_weights(std::span<const double> log_ratio);
 
+inline constexpr double usable_k_hat = 0.7;      ///< at larger ones importance weights are of no use
+inline constexpr double most_mass_apart = 0.05;  ///< by which a mode's mass may differ from its weight in q
+
+/// Masses of a mixture's components, one per mode, by the importance weights of its draws.
+struct ModeMasses {
+  std::vector<double> mass;    ///< by importance weights
+  std::vector<double> weight;  ///< share of the draws
+  double k_hat = 0;            ///< of the importance weights
+
+  /// The largest difference between the two.
+  double apart() const;
+  /// Whether the masses can be trusted and the draws have them.
+  bool known() const { return k_hat < usable_k_hat && apart() <= most_mass_apart; }
+};
+
+/// `component` says which one each draw is from.
+ModeMasses mode_masses(const Psis& weights, std::span<const int> component, int components);
+
 }  // namespace hone

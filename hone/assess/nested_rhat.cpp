@@ -46,11 +46,15 @@ NestedVariances nested_variances(std::span<const Moments> chain, int per_super) 
   return result;
 }
 
-// χ² over its degrees of freedom, by Wilson and Hilferty.
-double most_spread(int super_chains, int quantities) {
+// The F distribution's quantile by Paulson, from Wilson's and Hilferty's approximation of both χ²: with x the cube root
+// of F, ((1 − b) x − (1 − a))² = z² (b x² + a).
+double most_spread(int super_chains, int per_super, int quantities) {
   constexpr double chance = 0.02;
-  const double part = 2 / (9.0 * (super_chains - 1)), z = std::sqrt(2 * std::log(quantities / chance));
-  const double root = 1 - part + z * std::sqrt(part);
+  const double a = 2 / (9.0 * (super_chains - 1)), b = 2 / (9.0 * super_chains * std::max(1, per_super - 1));
+  const double z2 = 2 * std::log(quantities / chance);
+  const double square_term = square(1 - b) - z2 * b, linear = (1 - a) * (1 - b), constant = square(1 - a) - z2 * a;
+  if (!(square_term > 0)) return infinity;
+  const double root = (linear + std::sqrt(linear * linear - square_term * constant)) / square_term;
   return root * root * root;
 }
 

@@ -26,6 +26,6 @@ inline double nested_rhat(std::span<const Moments> chain, int per_super) {
 }
 
 // What between / chance may be by chance, in the largest of `quantities` quantities; exceeded in one of fifty runs.
-double most_spread(int super_chains, int quantities);
+double most_spread(int super_chains, int per_super, int quantities);
 
 }  // namespace hone

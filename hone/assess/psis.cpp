@@ -92,4 +92,19 @@ double tail_index(std::vector<double> values) {
   return k;
 }
 
+double ModeMasses::apart() const {
+  double most = 0;
+  for (std::size_t k = 0; k < mass.size(); ++k) most = std::max(most, std::abs(mass[k] - weight[k]));
+  return most;
+}
+
+ModeMasses mode_masses(const Psis& weights, std::span<const int> component, int components) {
+  ModeMasses result{std::vector<double>(components), std::vector<double>(components), weights.k_hat};
+  for (std::size_t i = 0; i < component.size(); ++i) {
+    result.mass[component[i]] += std::exp(weights.log_weight[i]);
+    result.weight[component[i]] += 1.0 / static_cast<double>(component.size());
+  }
+  return result;
+}
+
 }  // namespace hone

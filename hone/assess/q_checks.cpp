@@ -134,13 +134,9 @@ QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& wh
   checks.p_value = exchangeability_p_value(differences(r, mean, 1000), checks.p_value_flips, random, team);
 
   if (family.components() > 1) {
-    checks.mode_mass.assign(family.components(), 0.0);
-    checks.q_weight.assign(family.components(), 0.0);
-    const std::size_t n = r.component.size();
-    for (std::size_t i = 0; i < n; ++i) {
-      checks.mode_mass[r.component[i]] += std::exp(weights.log_weight[i]);
-      checks.q_weight[r.component[i]] += 1.0 / static_cast<double>(n);
-    }
+    ModeMasses masses = mode_masses(weights, r.component, family.components());
+    checks.mode_mass = std::move(masses.mass);
+    checks.q_weight = std::move(masses.weight);
   }
   if (r.at.size() >= 2) {
     const Estimate last = r.at.back().vcd, before = r.at[r.at.size() - 2].vcd;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hone/assess/chain_checks.hpp"
+#include "hone/assess/importance.hpp"
 #include "hone/assess/kernel_tuning.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
@@ -44,18 +45,21 @@ class DrawRefiner {
   void record(ChainStates& block, int state) const;
   void record_moves(int state);
   void go_back(int states);
-  bool go_on(int longer, int until);
+  void leave_out(int part);
+  bool go_on(int longer, int until, int part);
   void record_pairs(double acceptance);
   void judge_round();
   Pairs pairs() const;
   bool judge_across_modes();
+  bool masses_are_known() const;
   void adapt();
   void finish();
   int supers() const { return chains_.z.cols() - pairs_; }
   int used() const { return several_modes_ ? pairs_ : chains_.z.cols(); }  // chains whose states are refined draws
   bool good() const;
   double shortage() const;
-  bool affordable(int until) const;
+  bool affordable(int until, int part) const;
+  int affordable_part(int until) const;
 
   const Target& target_;
   const Family& family_;
@@ -67,6 +71,7 @@ class DrawRefiner {
   RefinedDraws result_;
   int pairs_ = 0, per_super_ = 0;
   bool several_modes_;
+  bool masses_known_ = true;          // of the modes
   Chains chains_{1, 1};               // those of the pairs, then super-chain after super-chain
   ChainStates now_, before_, older_;  // the last: what `before_` was, until a round is complete
   std::vector<double> value_before_;  // log p where the trajectories of a step begin
@@ -107,11 +112,14 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
       progress_(progress),
       random_(config.seed),
       team_(whole(config.threads, 1, "the number of threads")),
-      per_super_(whole(config.chains_per_start, 2, "the number of chains per start")),
+      per_super_(whole(config.chains_per_start,
+                       whole(config.least_per_start, 2, "the least number of chains per start"),
+                       "the number of chains per start")),
       several_modes_(*std::ranges::max_element(starts.mode) > 0),
       tuning_(config) {
   if (several_modes_ && config.pairs < 2) throw InputError("several modes need chains that start at draws of q");
   if (config.pairs > 0) draw_from_q();
+  if (several_modes_) masses_known_ = masses_are_known();
   place_chains();
   tuning_.begin(target, chains_, team_);
   std::vector<double> mean(family.dimension()), sd(family.dimension());
@@ -160,9 +168,9 @@ void DrawRefiner::place_chains() {
 
 // Room for the states of `steps` steps, every stride-th of them.
 ChainStates DrawRefiner::room_for(int steps, int& stride) const {
-  constexpr double most_numbers = 2e7;
+  constexpr double most_numbers = 2e7, least_states = 8;  // of a chain: enough_per_chain effective ones must fit
   const int chains = chains_.z.cols(), d = family_.dimension();
-  const double most = std::max(4.0 * chains, std::min(2.0 * config_.draws, most_numbers / d));
+  const double most = std::max(least_states * chains, std::min(2.0 * config_.draws, most_numbers / d));
   stride = std::max(1, static_cast<int>(std::ceil(static_cast<double>(chains) * steps / most)));
   ChainStates room(d, chains, std::max(1, steps / stride));
   if (config_.keep == Keep::gradients) room.gradient = Matrix<double>(d, room.count());
@@ -285,6 +293,13 @@ Pairs DrawRefiner::pairs() const {
   return {result_.z0, result_.log_p0, chains_.z, chains_.value, result_.component, family_.components(), pairs_};
 }
 
+// Whether q's weights of its components are those of the modes. If not, only chains that travel between them tell.
+bool DrawRefiner::masses_are_known() const {
+  std::vector<double> ratio(result_.log_p0.size());
+  for (std::size_t i = 0; i < ratio.size(); ++i) ratio[i] = result_.log_p0[i] - result_.log_q0[i];
+  return mode_masses(smooth_weights(ratio), result_.component, family_.components()).known();
+}
+
 // Where chains travel between the modes, q's weights of them do not matter: then all chains are judged alike.
 bool DrawRefiner::judge_across_modes() {
   ChainChecks& checks = result_.checks;
@@ -311,10 +326,13 @@ void DrawRefiner::judge_round() {
   checks.effective_needed = least_effective;
   checks.error_wanted = config_.error;
   checks.error = 1 / std::sqrt(checks.effective);
+  checks.sd_error = 0;
   if (progress_) progress_(taken_, checks.nested_rhat);
   if (!config_.printed || pairs_ == 0 || !arrived(checks)) return;
   const ChainStates states = several_modes_ ? some_chains(now_, 0, used()) : now_;
-  checks.error = largest_error(config_.printed(states.z), states.chains);
+  const LargestErrors errors = largest_errors(config_.printed(states.z), states.chains);
+  checks.error = errors.mean;
+  checks.sd_error = errors.sd;
 }
 
 void DrawRefiner::adapt() {
@@ -326,8 +344,8 @@ void DrawRefiner::adapt() {
 bool DrawRefiner::good() const {
   const ChainChecks& checks = result_.checks;
   constexpr int least_burn_in = 8;
-  return first_kept_ >= least_burn_in && arrived(checks) && checks.acceptance >= least_chain_acceptance &&
-         checks.per_chain >= enough_per_chain;
+  return first_kept_ >= least_burn_in && (masses_known_ || checks.crosses_modes) && arrived(checks) &&
+         checks.acceptance >= least_chain_acceptance && checks.per_chain >= enough_per_chain;
 }
 
 // How many times as many states are needed for the errors that are wanted.
@@ -335,13 +353,24 @@ double DrawRefiner::shortage() const {
   const ChainChecks& checks = result_.checks;
   if (several_modes_) return 0;  // longer chains do not help
   const double tail = 0.25 / square(checks.error_wanted);
-  return std::max(square(checks.error / checks.error_wanted), tail / checks.tail_effective);
+  return std::max({square(checks.error / checks.error_wanted), square(checks.sd_error / most_sd_error),
+                   tail / checks.tail_effective});
 }
 
-bool DrawRefiner::affordable(int until) const {
+// Whether one chain of `part` may go on to `until`.
+bool DrawRefiner::affordable(int until, int part) const {
   if (until > config_.most_steps || (config_.stop && *config_.stop)) return false;
-  const double cost = chains_.z.cols() * tuning_.kernel()->evaluations_per_step() * (until - taken_);
+  const double cost = chains_.z.cols() / part * tuning_.kernel()->evaluations_per_step() * (until - taken_);
   return config_.gradients == 0 || spent_ + cost <= static_cast<double>(config_.gradients);
+}
+
+// All chains go on where the budget allows it, or else one of four, or of two: whether chains arrive depends on how
+// long they are, not on how many. 0: none can.
+int DrawRefiner::affordable_part(int until) const {
+  if (affordable(until, 1)) return 1;
+  for (const int part : {4, 2})
+    if (!good() && per_super_ >= part * config_.least_per_start && affordable(until, part)) return part;
+  return 0;
 }
 
 void DrawRefiner::finish() {
@@ -350,6 +379,7 @@ void DrawRefiner::finish() {
   r.kernel = tuning_.kernel();
   r.step_size = tuning_.step_size();
   r.most_step_size = tuning_.most_step_size();
+  r.chains_per_start = per_super_;
   r.states = several_modes_ ? some_chains(now_, 0, used()) : std::move(now_);
   r.before = several_modes_ ? some_chains(before_, 0, used()) : std::move(before_);
   const int d = family_.dimension(), n = r.states.count();
@@ -387,24 +417,59 @@ void DrawRefiner::go_back(int states) {
   now_ = std::move(kept);
 }
 
-// One more round, or more states of this one. False where an evaluation threw Stopped: then all is as it was before.
-bool DrawRefiner::go_on(int longer, int until) {
+// Goes on with one chain of `part`: so many of the pairs, and of every super-chain.
+void DrawRefiner::leave_out(int part) {
+  std::vector<int> kept;
+  for (int c = 0; c < pairs_ / part; ++c) kept.push_back(c);
+  for (int c = pairs_; c < chains_.z.cols(); ++c)
+    if ((c - pairs_) % per_super_ < per_super_ / part) kept.push_back(c);
+  const Chains all = std::exchange(chains_, Chains(family_.dimension(), static_cast<int>(kept.size())));
+  const ChainStates states = std::exchange(now_, ChainStates(family_.dimension(), chains_.z.cols(), now_.per_chain()));
+  const std::vector<int> moved = std::exchange(moved_, {});
+  const int each = states.per_chain();
+  for (int to = 0; to < chains_.z.cols(); ++to) {
+    const int from = kept[static_cast<std::size_t>(to)];
+    copy(all.z.column(from), chains_.z.column(to));
+    copy(all.gradient.column(from), chains_.gradient.column(to));
+    chains_.value[to] = all.value[from];
+    moved_.push_back(moved[from]);
+    copy(states.z.view().columns(from * each, (from + 1) * each).flat(),
+         now_.z.view().columns(to * each, (to + 1) * each).flat());
+    std::copy_n(states.log_p.begin() + from * each, each, now_.log_p.begin() + to * each);
+    std::copy_n(states.moves.begin() + from * each, each, now_.moves.begin() + to * each);
+  }
+  pairs_ /= part;
+  per_super_ /= part;
+  result_.log_qt.resize(static_cast<std::size_t>(pairs_));
+}
+
+// One more round with one chain of `part`, or more states of this one. False where an evaluation threw Stopped: then
+// all is as it was before.
+bool DrawRefiner::go_on(int longer, int until, int part) {
   const Chains chains = chains_;
   const ChainChecks checks = result_.checks;
   const std::vector<PairsAt> at = result_.at;
   const std::vector<double> log_qt = result_.log_qt;
   const KernelTuning tuning = tuning_;
   const int taken = taken_, states = now_.per_chain(), first_kept = first_kept_, stride = stride_;
+  const int pairs = pairs_, per_super = per_super_;
+  const std::vector<int> moved = moved_;
+  const ChainStates whole = part > 1 ? now_ : ChainStates();
   try {
     if (longer > 0) {
       extend(until);
     } else {
       adapt();
+      if (part > 1) leave_out(part);
       run_round(until);
     }
     older_ = {};
   } catch (const Stopped&) {
     go_back(states);
+    if (part > 1) now_ = whole;
+    pairs_ = pairs;
+    per_super_ = per_super;
+    moved_ = moved;
     chains_ = chains;
     result_.checks = checks;
     result_.at = at;
@@ -428,7 +493,8 @@ RefinedDraws DrawRefiner::run() {
   while (!good() || shortage() > 1) {
     const int longer = good() ? static_cast<int>(std::ceil(now_.per_chain() * std::min(1.0, 1.1 * shortage() - 1))) : 0;
     until = good() ? taken_ + stride_ * longer : 2 * taken_;
-    if (!affordable(until) || !go_on(longer, until)) {
+    const int part = affordable_part(until);
+    if (part == 0 || !go_on(longer, until, part)) {
       result_.capped = true;
       break;
     }

@@ -86,6 +86,7 @@ struct RefinedConfig {
   int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
   int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run
   int chains_per_start = 16;                ///< chains per super-chain
+  int least_per_start = 2;                  ///< to which they are reduced where the budget runs short; of pairs alike
   int draws = 4000;                         ///< states beyond twice this number are thinned; at least 100
   Keep keep = Keep::points;                 ///< of the refined draws
   double error = 0.025;                     ///< wanted: standard errors of means, in sds
@@ -135,6 +136,7 @@ struct ChainChecks {
   double per_chain = 1e300;      ///< effective draws per chain: small where chains remember their starts
   double error = 0;              ///< largest standard error of a printed mean, in sds
   double error_wanted = 0;       ///< what it should be
+  double sd_error = 0;           ///< largest relative standard error of a printed sd, where tails are not heavy
   double acceptance = 0;         ///< mean acceptance probability of the second half of the steps
   std::int64_t proposals = 0;    ///< in the second half of the steps
   std::int64_t divergences = 0;  ///< in the second half of the steps
@@ -164,6 +166,7 @@ struct RefinedDraws {
   std::vector<double> log_qt;            ///< log q at zt
   Matrix<double> super_ends;             ///< (D, chains) where the super-chains are after t steps
   int steps = 0;                         ///< t
+  int chains_per_start = 0;              ///< chains per super-chain in the end: fewer where the budget ran short
   std::shared_ptr<const Kernel> kernel;  ///< as it is in the end
   double step_size = 0;                  ///< as it is in the end
   double most_step_size = 0;             ///< what it may be: trajectories diverge at larger ones
@@ -183,8 +186,10 @@ inline constexpr double least_bfmi = 0.3;              ///< smallest acceptable 
 inline constexpr double heavy_tail = 0.45;             ///< a larger ChainChecks::tail_index takes a long burn-in
 inline constexpr int long_burn_in = 128;               ///< steps in which chains are taken to reach a heavy tail
 inline constexpr double least_effective = 100;         ///< smallest acceptable ChainChecks::effective
-inline constexpr double least_per_chain = 2;           ///< smallest acceptable ChainChecks::per_chain
-inline constexpr double enough_per_chain = 3;          ///< what a refinement goes on for
+inline constexpr double most_sd_error = 0.08;          ///< largest acceptable ChainChecks::sd_error
+inline constexpr double slow_sd = 0.4;         ///< a larger tail index: the sd may not exist, or converges slowly
+inline constexpr double least_per_chain = 2;   ///< smallest acceptable ChainChecks::per_chain
+inline constexpr double enough_per_chain = 3;  ///< what a refinement goes on for
 
 /// Whether a tail is so heavy that chains with this burn-in need not have reached it: they leave the centre seldom, and
 /// until they have, nothing in their states drifts.
@@ -195,10 +200,11 @@ bool arrived(const ChainChecks& checks);
 
 /// Draws from q and runs chains from some of the draws and from `starts`. Doubles t until nested R̂ between super-chains
 /// is small, means, sds and tails agree between the two halves of the chains, z0 is forgotten, and the errors of what
-/// is printed are as small as wanted. If an evaluation throws Stopped, the draws are those of the last complete round;
-/// without one, Stopped gets through. After a round that does not suffice, step size and length of the trajectories
-/// adapt to it, and its states are not used. `progress` is told (t, nested R̂) from time to time. Throws InputError if
-/// the configuration or the starts are impossible.
+/// is printed are as small as wanted. Where the budget does not let all chains go on, fewer of them do. If an
+/// evaluation throws Stopped, the draws are those of the last complete round; without one, Stopped gets through. After
+/// a round that does not suffice, step size and length of the trajectories adapt to it, and its states are not used.
+/// `progress` is told (t, nested R̂) from time to time. Throws InputError if the configuration or the starts are
+/// impossible.
 RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress = {});
 

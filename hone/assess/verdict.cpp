@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/assess/importance.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
 namespace {
-
-constexpr double worth_a_remark = 0.4;  // Pareto k of refined draws: that of Student's t with 2.5
 
 std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t index) {
   if (index < 0) return "log p";
@@ -56,6 +55,9 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
         detail::format("the draws amount to only {:.0f} independent ones for a mean and {:.0f} for a tail; at least {} "
                        "are needed",
                        c.effective, c.tail_effective, c.effective_needed));
+  if (!(c.sd_error <= most_sd_error))
+    faults.push_back(detail::format("an sd is known to {:.0f} % only (one standard error), should be {:.0f} % or less",
+                                    100 * c.sd_error, 100 * most_sd_error));
   if (!(c.acceptance >= least_chain_acceptance))
     faults.push_back(detail::format("proposals are accepted with probability {:.2f}, should be above {}", c.acceptance,
                                     least_chain_acceptance));
@@ -65,18 +67,13 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
                        "--target-accept 0.95, a non-centred form of hierarchical parameters, or tighter priors",
                        c.divergences, c.proposals));
   if (c.stuck > most_stuck) faults.push_back(detail::format("{:.2g} % of the chains never moved", 100 * c.stuck));
-  if (!(c.bfmi >= least_bfmi) && !(c.per_chain >= enough_per_chain))  // log p is among what a chain has draws of
-    faults.push_back(detail::format("the energy varies too much to be explored: BFMI {:.2f}, should be above {}",
-                                    c.bfmi, least_bfmi));
   if (f.q.mode_mass.size() > 1 && !c.crosses_modes) {
-    double apart = 0;
-    for (std::size_t k = 0; k < f.q.mode_mass.size(); ++k)
-      apart = std::max(apart, std::abs(f.q.mode_mass[k] - f.q.q_weight[k]));
-    if (!(f.q.k_hat < 0.7))
+    const double apart = ModeMasses{f.q.mode_mass, f.q.q_weight, f.q.k_hat}.apart();
+    if (!(f.q.k_hat < usable_k_hat))
       faults.push_back(
           detail::format("the masses of the {} modes are not known: k-hat {:.2f} of the importance weights",
                          f.q.mode_mass.size(), f.q.k_hat));
-    else if (apart > 0.05)
+    else if (apart > most_mass_apart)
       faults.push_back(
           detail::format("the masses of the modes by importance weights differ from q's by {:.2f}", apart));
   }
@@ -144,10 +141,12 @@ std::vector<std::string> notes_on(const Findings& f) {
     notes.push_back(detail::format(
         "q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much", f.q.p_value));
   if (!f.fit_converged) notes.push_back("the fit of q ended before it converged");
-  if (f.natural.tail_index > worth_a_remark)
+  if (f.natural.tail_index > slow_sd)
     notes.push_back(detail::format(
         "{} has a heavy tail (tail index {:.2f}): {}, so use quantiles", f.natural.tail_name, f.natural.tail_index,
         f.natural.tail_index > 0.7 ? "it may have no mean" : "its sd may not exist or converges slowly"));
+  if (!(f.chains.bfmi >= least_bfmi))
+    notes.push_back(detail::format("the energy varies much (BFMI {:.2f}): chains mix slowly in log p", f.chains.bfmi));
   if (f.chains.error > f.chains.error_wanted)
     notes.push_back(detail::format("a mean is known to {:.2g} sd (mcse) only; {:.2g} was wanted", f.chains.error,
                                    f.chains.error_wanted));

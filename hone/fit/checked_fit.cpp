@@ -69,7 +69,6 @@ class CheckedFitter {
   SuperStarts supers_;  // over e
   std::shared_ptr<const Kernel> kernel_;
   double step_size_ = 0, most_step_size_ = 1e300;
-  int per_super_ = config_.chains_per_start;
   bool chains_ran_ = true;  // a round of the final refinement was completed
 };
 
@@ -196,7 +195,8 @@ double CheckedFitter::follow(const RefinedDraws& seen) {
 void CheckedFitter::explore() {
   supers_ = super_starts(target_, result_.fit, {seed(part_starts), seed(part_elbo)}, result_.findings.left_out);
   if (!follows_chains()) return;
-  constexpr int passes = 3, most_passes = 6;
+  constexpr int passes = 3, more_passes = 6;
+  const int most_passes = target_.dimension() > most_full_dimensions ? 12 : more_passes;
   constexpr double settled = 0.01;  // of the VCD, per dimension
   double fell = infinity;           // the VCD, in the last pass, for certain
   const Budget& budget = config_.fit.budget;
@@ -204,7 +204,9 @@ void CheckedFitter::explore() {
   result_.fit.converged = false;
   const double much = std::max(1.0, settled * target_.dimension());
   bool arriving = false;  // the states of the last pass were few, or moved: in many dimensions the VCD does not show it
-  const auto goes_on = [&](int pass) { return pass < passes || (pass < most_passes && (fell > much || arriving)); };
+  const auto goes_on = [&](int pass) {
+    return pass < passes || (pass < more_passes && (fell > much || arriving)) || (pass < most_passes && fell > much);
+  };
   for (int pass = 0; goes_on(pass) && !result_.fit.converged; ++pass) {
     if (pass > 0 && pass < passes) steps *= 2;
     RefinedConfig config = refined_config(derived_seed(config_.fit.seed, part_explore + pass));
@@ -285,7 +287,7 @@ void CheckedFitter::shorten(RefinedConfig& config) {
     for (int k = 0; k < z.cols(); ++k) copy(supers_.z.column(k * config_.chains_per_start), z.column(k));
     supers_.z = std::move(z);
   }
-  config.chains_per_start = per_super_ = 2;
+  config.chains_per_start = 2;
 }
 
 Matrix<double> CheckedFitter::natural(MatrixView<const double> e) const {
@@ -354,7 +356,8 @@ CheckedFit CheckedFitter::run() {
       natural(independent_draws(*result_.fit.q.family, table_draws, PhiloxSource(seed(part_table))));
   summarize(posterior_, of_q, natural(result_.refined.before.z), result_);
   const bool modes = result_.fit.q.kind == QKind::mixture && result_.fit.modes > 1;  // then no super-chain's are used
-  const std::vector<double> rhats = value_rhats(result_.natural_refined, result_.refined.states, per_super_);
+  const std::vector<double> rhats =
+      value_rhats(result_.natural_refined, result_.refined.states, result_.refined.chains_per_start);
   for (std::size_t k = 0; k < rhats.size(); ++k) result_.parameters[k].rhat = modes ? std::nan("") : rhats[k];
   result_.findings.natural = natural_checks(result_, of_q);
   result_.judgement = judge(result_.findings, config_.tolerances);

@@ -10,12 +10,14 @@
 #include "hone/optim/lbfgs.hpp"
 #include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 namespace {
 
 constexpr int path_draws = 5, sharp_draws = 25;
-constexpr double wide = 3;  // sds
+constexpr double wide = 3;                             // sds
+constexpr std::uint32_t surplus_iteration = 1u << 20;  // random numbers beside those of the starts
 
 // L Lᵀ as a lower triangular factor
 std::vector<double> lower_factor(const Whitening& whitening) {
@@ -32,8 +34,8 @@ Whitening shaped(const Whitening& whitening, Shape shape) {
   std::vector<double> mean(whitening.mean().begin(), whitening.mean().end());
   if (shape == Shape::low_rank) return whitening;
   if (shape == Shape::dense) return Whitening::dense(std::move(mean), lower_factor(whitening));
-  std::vector<double> sd(mean.size());
-  for (std::size_t i = 0; i < sd.size(); ++i) sd[i] = std::sqrt(whitening.variance(static_cast<int>(i)));
+  std::vector<double> sd = whitening.variances();
+  for (double& x : sd) x = std::sqrt(x);
   return Whitening::diagonal(std::move(mean), std::move(sd));
 }
 
@@ -73,7 +75,34 @@ Whitening curvature_scales(const Target& target, const std::vector<double>& z, s
   return Whitening::diagonal(z, std::move(sd));
 }
 
-// Whether an approximation is so narrow that rounding decides what log p is there: in the neck of a funnel, whose
+// Independent coordinates about z by the diagonal of the Hessian, estimated from differences of gradients along
+// `probes` random directions of signs v: E[v (H v)] = diag H. As wide as `width` where that is not positive.
+Whitening probed_scales(const Target& target, const std::vector<double>& z, std::span<const double> width,
+                        const RandomSource& random) {
+  constexpr int probes = 8;
+  constexpr double h = 1e-4;
+  const int d = target.dimension();
+  Matrix<double> point(d, 2 * probes), gradient(d, 2 * probes);
+  std::vector<double> value(2 * probes), sign(d), sd(width.begin(), width.end()), curvature(d);
+  for (int k = 0; k < probes; ++k) {
+    random.uniforms({Purpose::proposal, assessment_iteration, static_cast<std::uint32_t>(k)}, sign);
+    for (int i = 0; i < d; ++i) {
+      const double step = (sign[i] < 0.5 ? -h : h) * width[i];
+      point(i, 2 * k) = z[i] + step;
+      point(i, 2 * k + 1) = z[i] - step;
+    }
+  }
+  target.evaluate(point, Want::both, value, gradient);
+  if (std::ranges::count(value, -infinity) > 0) return Whitening::diagonal(z, std::move(sd));
+  for (int k = 0; k < probes; ++k)
+    for (int i = 0; i < d; ++i)
+      curvature[i] += (gradient(i, 2 * k + 1) - gradient(i, 2 * k)) / (point(i, 2 * k) - point(i, 2 * k + 1)) / probes;
+  for (int i = 0; i < d; ++i)
+    if (curvature[i] > 0 && std::isfinite(curvature[i])) sd[i] = 1 / std::sqrt(curvature[i]);
+  return Whitening::diagonal(z, std::move(sd));
+}
+
+// Whether an approximation is so narrow that flatter decides what log p is there: in the neck of a funnel, whose
 // density grows without bound, a search goes on until it sees nothing else.
 bool too_narrow(std::span<const double> mean, std::span<const double> sd) {
   for (std::size_t i = 0; i < mean.size(); ++i)
@@ -145,12 +174,14 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
       bottomless = too_narrow(z, width);
       if (bottomless) return false;
       if (++seen > all_until && seen % every != 0) return true;
-      Whitening model = quadratic_model(point, scales);
-      const double elbo = rough_elbo(target, model, random, path_draws);
-      if (elbo > best_elbo) {
+      const auto consider = [&](Whitening model) {
+        const double elbo = rough_elbo(target, model, random, path_draws);
+        if (!(elbo > best_elbo)) return;
         best_elbo = elbo;
         best = std::move(model);
-      }
+      };
+      consider(quadratic_model(point, scales));
+      if (shape == Shape::low_rank) consider(probed_scales(target, z, width, random));  // many dimensions, few pairs
       return true;
     };
     std::ranges::fill(e, 0.0);
@@ -199,7 +230,11 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   team.for_shares(config.starts, [&](int begin, int end, int) {
     for (int k = begin; k < end; ++k) {
       const auto index = config.first + static_cast<std::uint32_t>(k);
-      auto start = finite_start(target, config, random, index);
+      std::optional<std::vector<double>> start;
+      if (config.at.cols() > 0)
+        start.emplace(config.at.column(k).begin(), config.at.column(k).end());
+      else
+        start = finite_start(target, config, random, index);
       if (start) found[k] = search(target, std::move(*start), config.shape, Shifted(random, index));
     }
   });
@@ -209,6 +244,41 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   if (result.empty() && config.first == 0)
     throw NowhereFinite("the log density is not finite at any of " + std::to_string(100 * config.starts) +
                         " random points; check the data and the model's limits");
+  return result;
+}
+
+Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, int shells,
+                              const RandomSource& random, Team& team) {
+  constexpr double narrowest = 1.5, widest = 12, surplus = 3;  // nats, beside a Gaussian with sds 1.15 times as large
+  constexpr double flatter = 0.75;                             // its share of |e|²: the search's sds are rough
+  const int d = target.dimension(), each = std::clamp(20'000 / d, 512, 4096) / shells;
+  const double log_constant = log_mass - 0.5 * d * log_two_pi - gaussian.log_det();
+  Matrix<double> best(d, shells);
+  std::vector<double> most(shells, -infinity);
+  team.for_shares(shells, [&](int begin, int end, int) {
+    Matrix<double> z(d, each);
+    std::vector<double> e(d), value(each), within(each), radius(each);
+    for (int k = begin; k < end; ++k) {
+      const auto shell = static_cast<std::uint32_t>(k);
+      random.uniforms({Purpose::start, surplus_iteration, shell}, within);
+      for (int i = 0; i < each; ++i) {
+        random.normals({Purpose::start, surplus_iteration + 1 + static_cast<std::uint32_t>(i), shell}, e);
+        radius[i] = narrowest * std::pow(widest / narrowest, (k + within[i]) / shells) * std::sqrt(d);
+        const double by = radius[i] / std::sqrt(dot(e, e));
+        for (double& x : e) x *= by;
+        gaussian.to_z(e, z.column(i));
+      }
+      target.evaluate(z, Want::value, value, {});
+      for (int i = 0; i < each; ++i) {
+        if (!(value[i] > most[k]) || !(value[i] > log_constant - 0.5 * flatter * square(radius[i]) + surplus)) continue;
+        most[k] = value[i];
+        copy(z.column(i), best.column(k));
+      }
+    }
+  });
+  Matrix<double> result(d, shells - static_cast<int>(std::ranges::count(most, -infinity)));
+  for (int k = 0, to = 0; k < shells; ++k)
+    if (most[k] != -infinity) copy(best.column(k), result.column(to++));
   return result;
 }
 
@@ -251,11 +321,16 @@ std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& 
 }
 
 void sharpen(const Target& target, const RandomSource& random, LocalNormal& local) {
-  if (!local.whitening.is_dense()) return;
-  const std::optional<Quadratic> model = quadratic_about(target, local.whitening);
-  if (!model) return;
   LocalNormal sharper = local;
-  sharper.whitening = local.whitening.then_lower(model->shift, model->root);
+  if (local.whitening.is_dense()) {
+    const std::optional<Quadratic> model = quadratic_about(target, local.whitening);
+    if (!model) return;
+    sharper.whitening = local.whitening.then_lower(model->shift, model->root);
+  } else {
+    std::vector<double> width = local.whitening.variances();
+    for (double& x : width) x = std::sqrt(x);
+    sharper.whitening = curvature_scales(target, local.end, width);
+  }
   sharper.elbo = rough_elbo(target, sharper.whitening, random, sharp_draws);
   local.elbo = rough_elbo(target, local.whitening, random, sharp_draws);
   if (sharper.elbo > local.elbo) local = std::move(sharper);

@@ -22,12 +22,19 @@ struct StartConfig {
   MatrixView<const double> init =
       {};                            // (D, k): the first k searches begin there, the others on cubes about these points
   const Whitening* about = nullptr;  // instead of the cube, starts are draws of this Gaussian, three times as wide
+  MatrixView<const double> at = {};  // (D, starts): instead, these points, at which log p must be finite
 };
 
 // One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite
 // where there is no such start, InputError where a point of `init` is outside the support.
 std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
                                             Team& team);
+
+// At most `shells` points, the highest one of some hundred draws from each of as many shells about a Gaussian, from 1.5
+// to 12 times as wide as it: those where log p exceeds by three nats or more what a slightly wider Gaussian says, if
+// the posterior has this mass. One may lie at a mode that no search has seen.
+Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, int shells,
+                              const RandomSource& random, Team& team);
 
 // The quadratic model of log p at the centre of coordinates e, from differences of gradients (2 D of them): its maximum
 // and a factor of its covariance, packed. Nothing where it has no maximum.
@@ -37,7 +44,8 @@ struct Quadratic {
 std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening);
 
 // The same approximation with the Hessian at its centre by differences of gradients (2 D of them), where that is
-// positive definite and gives a better ELBO; otherwise as it was. For dense whitenings; others are left alone.
+// positive definite and gives a better ELBO; otherwise as it was. Where the whitening is not dense: independent
+// coordinates about the end of the search, by the Hessian's diagonal.
 void sharpen(const Target& target, const RandomSource& random, LocalNormal& local);
 
 // A rough estimate of the ELBO of N(m, L Lᵀ) from `draws` draws; −∞ where one lies outside the support.

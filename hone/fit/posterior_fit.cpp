@@ -74,6 +74,7 @@ class PosteriorFitter {
   void begin();
   void choose_modes();
   void look_for_modes(Shape shape, const RandomSource& random, Team& team);
+  void search_surplus(Shape shape, const RandomSource& random, Team& team);
   bool starts_are_few() const;
   bool separated(const LocalNormal& a, const LocalNormal& b) const;
   bool run_stages(const std::shared_ptr<const Objective>& objective, const Schedule& schedule);
@@ -170,11 +171,12 @@ void PosteriorFitter::choose_modes() {
   result_.modes = static_cast<int>(representative.size());
 }
 
-// More searches: as many again from draws three times as wide as the best approximation, then from both kinds of
-// points as long as there are several modes and few starts for them: one of them was reached only once, say. Then
-// others are likely to be missing.
+// More searches: from points about the best approximation where it leaves much density out, and as many again from
+// draws three times as wide as it, then from both kinds of starts as long as there are several modes and few starts for
+// them: one of them was reached only once, say. Then others are likely to be missing.
 void PosteriorFitter::look_for_modes(Shape shape, const RandomSource& random, Team& team) {
   const int most = 8 * config_.starts;
+  search_surplus(shape, random, team);
   auto first = static_cast<std::uint32_t>(config_.starts);
   for (bool wide = true; wide || first < static_cast<std::uint32_t>(most); wide = !wide) {
     if (spent(0.25) || (first > static_cast<std::uint32_t>(config_.starts) && !starts_are_few())) return;
@@ -187,6 +189,19 @@ void PosteriorFitter::look_for_modes(Shape shape, const RandomSource& random, Te
     choose_modes();
     first += static_cast<std::uint32_t>(config_.starts);
   }
+}
+
+void PosteriorFitter::search_surplus(Shape shape, const RandomSource& random, Team& team) {
+  if (spent(0.25)) return;
+  constexpr int shells = 8;
+  constexpr std::uint32_t first = 1u << 16;  // their own random numbers, beside those of other searches
+  const auto best = std::ranges::max_element(result_.starts, {}, &LocalNormal::elbo);
+  const Matrix<double> points = surplus_points(target_, best->whitening, best->elbo, shells, random, team);
+  if (points.cols() == 0) return;
+  std::vector<LocalNormal> more = find_local_normals(
+      target_, {.starts = points.cols(), .first = first, .shape = shape, .at = points}, random, team);
+  std::ranges::move(more, std::back_inserter(result_.starts));
+  choose_modes();
 }
 
 bool PosteriorFitter::starts_are_few() const {

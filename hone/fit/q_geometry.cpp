@@ -85,10 +85,10 @@ void find_largest(int dimension, Growth&& growth_of, Shift&& shift_of, QMotion& 
 }
 
 void measure_motion(const Whitening& before, const Whitening& after, QMotion& motion) {
-  const auto sd = [&](int i) { return std::sqrt(before.variance(i)); };
+  const std::vector<double> old = before.variances(), now = after.variances();
   find_largest(
-      before.dimension(), [&](int i) { return 0.5 * std::log(after.variance(i)) - std::log(sd(i)); },
-      [&](int i) { return std::abs(after.mean()[i] - before.mean()[i]) / sd(i); }, motion);
+      before.dimension(), [&](int i) { return 0.5 * std::log(now[i] / old[i]); },
+      [&](int i) { return std::abs(after.mean()[i] - before.mean()[i]) / std::sqrt(old[i]); }, motion);
 }
 
 // Of a q that keeps its coordinates, by its moments over e.

@@ -142,6 +142,32 @@ double Whitening::variance(int i) const {
   return sum;
 }
 
+// Row i of L is a_i (b_i at i, + Σ_k w_k u_jk b_j), w_k = u_ik (r_k − 1), so that with G = Uᵀ diag(b²) U its square is
+// a_i² (b_i² (1 + 2 Σ_k w_k u_ik) + wᵀ G w).
+std::vector<double> Whitening::variances() const {
+  const int d = dimension(), rank = is_dense() ? 0 : u_.cols();
+  std::vector<double> result(mean_.size()), scaled(mean_.size()), w(rank);
+  if (rank == 0) {
+    for (int i = 0; i < d; ++i) result[i] = variance(i);
+    return result;
+  }
+  Matrix<double> gram(rank, rank);
+  for (int k = 0; k < rank; ++k) {
+    for (int j = 0; j < d; ++j) scaled[j] = square(b_[j]) * u_(j, k);
+    for (int l = 0; l < rank; ++l) gram(l, k) = dot(u_.column(l), scaled);
+  }
+  for (int i = 0; i < d; ++i) {
+    double own = 1, others = 0;
+    for (int k = 0; k < rank; ++k) {
+      w[k] = u_(i, k) * (r_[k] - 1);
+      own += 2 * w[k] * u_(i, k);
+    }
+    for (int k = 0; k < rank; ++k) others += w[k] * dot(gram.column(k), w);
+    result[i] = square(a_[i]) * (square(b_[i]) * own + others);
+  }
+  return result;
+}
+
 Whitening Whitening::then_diagonal(std::span<const double> shift, std::span<const double> sd) const {
   if (is_dense()) {
     std::vector<double> lower(packed_size(sd.size()));

@@ -48,6 +48,8 @@ class Whitening {
   double log_det() const { return log_det_; }
   /// (L Lᵀ)_ii
   double variance(int i) const;
+  /// All of them: of a factored L in O(D R²).
+  std::vector<double> variances() const;
 
   /// z = m + L (shift + diag(sd) e): coordinates within these coordinates.
   Whitening then_diagonal(std::span<const double> shift, std::span<const double> sd) const;

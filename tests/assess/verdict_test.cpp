@@ -260,6 +260,65 @@ TEST(RefinedDraws, RefusesStartsThatDoNotFit) {
   refuse({Matrix<double>(2, 3), {0, 0, 1}});
 }
 
+// Few chains that stand in the posterior from the start: what moved is chance, and passes for more only as often as
+// the limit says, in one of fifty runs.
+TEST(JudgeMoments, WhatMovesByChanceIsNoDrift) {
+  constexpr int runs = 2000, chains = 16, each = 8;
+  int beyond = 0;
+  for (int run = 0; run < runs; ++run) {
+    ChainStates before(1, chains, each), now(1, chains, each);
+    const PhiloxSource random(static_cast<std::uint64_t>(run));
+    random.normals({Purpose::draw, 1}, before.z.view().flat());
+    random.normals({Purpose::draw, 2}, now.z.view().flat());
+    ChainChecks checks;
+    judge_moments(before, now, checks);
+    beyond += checks.drift > checks.drift_limit;
+  }
+  EXPECT_LT(beyond, 0.02 * runs);
+}
+
+// Where the budget ends before the chains have arrived, a part of them goes on for longer.
+TEST(RefinedDraws, FewerChainsGoOnWhereTheBudgetEnds) {
+  constexpr int d = 2;
+  const Density narrow = [](std::span<const double> z, std::span<double> g) {  // correlation 0.999, which q ignores
+    const double along = z[0] + z[1], across = z[0] - z[1];
+    g[0] = -0.25 * along - 500 * across;
+    g[1] = -0.25 * along + 500 * across;
+    return -0.125 * along * along - 250 * across * across;
+  };
+  const DensityTarget target(d, narrow);
+  const GaussianFamily q(d, Covariance::full);
+  SuperStarts starts{Matrix<double>(d, 8), std::vector<int>(8, 0)};
+  for (int k = 0; k < 8; ++k) starts.z(0, k) = starts.z(1, k) = 0.5 * (k - 3.5);
+  RefinedConfig config;
+  config.kernel = std::make_shared<Hmc>(HmcConfig{2, 1});
+  config.step_size = 0.03;  // a hundred steps per draw
+  config.gradients = 100'000;
+  const RefinedDraws fewer = refine_draws(target, q, starts, config);
+  config.least_per_start = config.chains_per_start;
+  const RefinedDraws all = refine_draws(target, q, starts, config);
+  EXPECT_EQ(all.states.chains, 256);
+  EXPECT_EQ(all.chains_per_start, 16);
+  EXPECT_EQ(fewer.states.chains, 16 * fewer.chains_per_start);
+  EXPECT_LT(fewer.chains_per_start, 16);
+  EXPECT_GE(fewer.steps, 4 * all.steps);
+  EXPECT_EQ(fewer.zt.cols(), 8 * fewer.chains_per_start);
+  EXPECT_EQ(fewer.super_ends.cols(), 8 * fewer.chains_per_start);
+  EXPECT_EQ(fewer.before.chains, fewer.states.chains);
+  std::vector<double> values;
+  for (int i = 0; i < fewer.states.count(); ++i) values.push_back(fewer.states.z(0, i) + fewer.states.z(1, i));
+  const Estimate mean = mean_over_chains(values, fewer.states.chains);
+  EXPECT_NEAR(mean.mean, 0, 4 * mean.se);
+  double worst = 0;
+  DensityTarget again(d, narrow);
+  std::vector<double> value(1), slope(d);
+  for (int i = 0; i < fewer.states.count(); i += 97) {
+    again.evaluate(fewer.states.z.view().columns(i, i + 1), Want::both, value, {slope.data(), d, 1});
+    worst = std::max(worst, std::abs(value[0] - fewer.states.log_p[static_cast<std::size_t>(i)]));
+  }
+  EXPECT_EQ(worst, 0);  // points and values stay together
+}
+
 TEST(RefinedDraws, SameBitsForOneAndTwoThreads) {
   Plan plan{3, 0.1, 0.9, quick(200)};
   const DensityTarget target(3, Density(standard_normal));

@@ -93,6 +93,26 @@ TEST(NestedRhat, ChainsThatStandStill) {
   EXPECT_EQ(nested_rhat(chain, 2), infinity);
 }
 
+// Chains that are alike: the ratio follows F, and exceeds the limit for one quantity as often as a normal deviate
+// exceeds √(2 log 50), in 0.26 % of the cases, up to chance and a fifth for the approximation.
+TEST(NestedRhat, SuperChainsThatAreAlikeSeldomDiffer) {
+  constexpr int runs = 40'000, supers = 8;
+  for (const int per_super : {2, 4, 16}) {
+    const double limit = most_spread(supers, per_super, 1);
+    int beyond = 0;
+    std::vector<double> value(static_cast<std::size_t>(supers * per_super));
+    for (int run = 0; run < runs; ++run) {
+      PhiloxSource(static_cast<std::uint64_t>(run)).normals({Purpose::draw}, value);
+      std::vector<Moments> chain(value.size());
+      for (std::size_t c = 0; c < value.size(); ++c) chain[c].add(value[c]);
+      const NestedVariances variances = nested_variances(chain, per_super);
+      beyond += variances.between > limit * variances.chance;
+    }
+    const double expected = 0.5 * std::erfc(std::sqrt(std::log(50.0))) * runs;
+    EXPECT_NEAR(beyond, expected, 4 * std::sqrt(expected) + 0.2 * expected) << per_super;
+  }
+}
+
 // Differences that are symmetric about zero have uniform p-values: mean ½, and no tenth of them too full.
 TEST(Exchangeability, PValuesAreUniformForSymmetricDifferences) {
   constexpr int runs = 1000, pairs = 60, flips = 99;

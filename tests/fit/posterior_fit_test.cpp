@@ -433,6 +433,31 @@ TEST(CheckedFit, ModesGetTheirMassFromImportanceWeights) {
   EXPECT_EQ(own.judgement.verdict, Verdict::trust_neither);
 }
 
+// A wide mode about 0 in three dimensions and a narrow one at 4.3 of its sds, of equal mass: hardly any search ends
+// there by chance.
+TEST(FitPosterior, FindsANarrowModeFarOut) {
+  const auto density = [](std::span<const double> z, std::span<double> g) {
+    double wide = -3 * std::log(2.0), narrow = -3 * std::log(0.3);
+    for (const double x : z) {
+      wide -= 0.5 * square(x / 2);
+      narrow -= 0.5 * square((x - 5) / 0.3);
+    }
+    const double total = log_sum_exp(std::vector{wide, narrow});
+    for (std::size_t i = 0; i < z.size(); ++i)
+      g[i] = -std::exp(wide - total) * z[i] / 4 - std::exp(narrow - total) * (z[i] - 5) / 0.09;
+    return total;
+  };
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    PosteriorFitConfig config;
+    config.seed = seed;
+    config.kl_stages = 1;
+    config.objective = nullptr;
+    found += fit_posterior(DensityTarget(3, density), config).modes == 2;
+  }
+  EXPECT_GE(found, 17);
+}
+
 TEST(CheckedFit, SameBitsForOneAndTwoThreads) {
   const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
   CheckedFitConfig config;

@@ -98,6 +98,30 @@ TEST(Verdicts, OfALocalLevelModel) {
     }
 }
 
+// Models of which draws are to be had, and hone says so: random intercepts as brms writes them, whose trajectories
+// diverge at large steps, and a pharmacokinetic model with a long tail. Means within four standard errors, ours and the
+// reference's together; sds within a tenth and three standard errors.
+TEST(Verdicts, OfRandomInterceptsAndAPharmacokineticModel) {
+  const calibration::Case cases[] = {named(calibration::hierarchical(), "random_intercepts_noncentred"),
+                                     named(calibration::hierarchical(), "random_intercepts_centred"),
+                                     named(calibration::curves(), "pharmacokinetics_4")};
+  for (const calibration::Case& one : cases) {
+    const calibration::Truth truth =
+        calibration::read_references(HONE_SOURCE_DIR "/bench/calibration/references.csv", {one}).front();
+    const CheckedFit checked = fit_and_check(*one.make(), {});
+    EXPECT_EQ(checked.judgement.verdict, Verdict::use_refined) << one.name;
+    int compared = 0;
+    for (const calibration::Known& known : truth)
+      for (const ParameterSummary& s : checked.parameters) {
+        if (s.name != known.name) continue;
+        ++compared;
+        EXPECT_NEAR(s.mean, known.centre, 4 * std::hypot(s.mcse, known.error * known.spread)) << one.name << s.name;
+        EXPECT_NEAR(s.sd / known.spread, 1, 0.1 + 3 * s.sd_mcse / s.sd) << one.name << s.name;
+      }
+    EXPECT_GT(compared, 3) << one.name;
+  }
+}
+
 // Draws of a Cauchy that are to be used have reached its tails: the 5 % quantile is −6.31, up to three standard errors.
 TEST(Verdicts, OfACauchy) {
   const auto posterior = named(calibration::heavy_tails(), "cauchy_1").make();

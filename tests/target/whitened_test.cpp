@@ -61,6 +61,7 @@ TEST(Whitening, ThereAndBackWithItsDeterminantAndVariances) {
     for (int i = 0; i < d; ++i) {
       log_det += std::log(root[packed(i, i)]);
       EXPECT_NEAR(w.variance(i) / covariance(i, i), 1, 1e-12);
+      EXPECT_NEAR(w.variances()[i] / covariance(i, i), 1, 1e-12);
     }
     EXPECT_NEAR(w.log_det(), log_det, 1e-9);
   }
