@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "hone/base/error.hpp"
+#include "hone/base/ranks.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {
@@ -58,6 +59,18 @@ TEST(Process, WithoutAStopTheResultIsTheSame) {
   const Finished finished = run_program({"sh", "-c", "echo out; exit 3"}, {}, [] { return false; });
   EXPECT_EQ(finished.status, 3);
   EXPECT_EQ(finished.output, "out\n");
+}
+
+// What each launcher writes into the environment of its processes.
+TEST(Process, KnowsItsNumberOnTheMachine) {
+  const std::vector<const char*> variables = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+  for (const char* variable : variables) ::unsetenv(variable);
+  EXPECT_EQ(local_rank(), 0);
+  for (const char* variable : variables) {
+    ::setenv(variable, "3", 1);
+    EXPECT_EQ(local_rank(), 3) << variable;
+    ::unsetenv(variable);
+  }
 }
 
 }  // namespace

@@ -138,16 +138,15 @@ std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, co
   run.model.check(data);
   hone::check(task, data.size());
   std::vector<AnnealedPoint> result(std::min(data.size(), task.points.value_or(data.size())));
-  const int at_once = std::max(annealing_group, chains_at_once / task.config.chains);
-  for_parts(
-      run, data, at_once, annealing_group, std::span(result), [&](const PointData& points, int begin, int wanted) {
-        const auto hear = [&](double part) {
-          if (progress) progress(begin + static_cast<int>(part * wanted));
-        };
-        const auto some = DeviceAnnealer(run, task, points, static_cast<std::uint32_t>(begin)).anneal(wanted, hear);
-        hear(1);
-        return some;
-      });
+  const auto found = [&](const PointData& points, int begin, int wanted) {
+    const auto hear = [&](double part) {
+      if (progress) progress(begin + static_cast<int>(part * wanted));
+    };
+    const auto some = DeviceAnnealer(run, task, points, static_cast<std::uint32_t>(begin)).anneal(wanted, hear);
+    hear(1);
+    return some;
+  };
+  for_parts(run, data, {chains_at_once / task.config.chains, annealing_group}, std::span(result), found);
   return result;
 }
 

@@ -294,16 +294,16 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
   std::vector<PointEvaluation> result(std::min(data.size(), config.points.value_or(data.size())));
   const bool exact = run.plan.config.model.exact_evidence();
   Minibatch<float> one = run.model.minibatch(1);
-  for_parts(run, data, points_at_once, evaluation_group, std::span(result),
-            [&](const PointData& points, int begin, int wanted) {
-              auto some = Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(wanted, progress);
-              for (int i = 0; exact && i < wanted; ++i) {
-                const int n = begin + i;
-                run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);
-                some[i].exact = run.model.exact_log_likelihood(one, 0);
-              }
-              return some;
-            });
+  const auto found = [&](const PointData& points, int begin, int wanted) {
+    auto some = Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(wanted, progress);
+    for (int i = 0; exact && i < wanted; ++i) {
+      const int n = begin + i;
+      run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);
+      some[i].exact = run.model.exact_log_likelihood(one, 0);
+    }
+    return some;
+  };
+  for_parts(run, data, {points_at_once, evaluation_group}, std::span(result), found);
   return result;
 }
 

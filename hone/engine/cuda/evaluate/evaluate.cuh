@@ -132,18 +132,19 @@ struct TrainedRun {
 };
 
 // Ranks share the first data in groups, and points[i] becomes what is found for datum i: f(data of some groups, begin,
-// how many of them are wanted) for at most `most` data at a time.
+// how many of them are wanted) for some groups at a time.
+struct PartSize {
+  int most, group;  // data; at least one group
+};
 template <class Point, class F>
-void for_parts(const TrainedRun& run, const DataSet& data, int most, int group, std::span<Point> points, F f) {
-  const Groups groups{group, data.size(), static_cast<int>(points.size())};
-  share_groups(run.ranks, groups, points, [&](const ItemRange& own) {
-    const int end = std::min(own.end * group, groups.wanted);
-    for (int begin = own.begin * group; begin < end; begin += most / group * group) {
-      const int wanted = std::min(most / group * group, end - begin);
-      const int count = std::min(data.size() - begin, round_up(wanted, group));
-      const std::vector<Point> some =
-          f(load_points(run.model, data, begin, count, padded_width(data.dimension())), begin, wanted);
-      std::ranges::copy(some, points.begin() + begin);
+void for_parts(const TrainedRun& run, const DataSet& data, const PartSize& size, std::span<Point> points, F f) {
+  const int group = size.group, all = static_cast<int>(points.size()), most = std::max(1, size.most / group) * group;
+  share_groups(run.ranks, {group, data.size(), all}, points, [&](const ItemRange& own) {
+    const int end = std::min(own.end * group, all);
+    for (int begin = own.begin * group; begin < end; begin += most) {
+      const int wanted = std::min(most, end - begin), count = std::min(data.size() - begin, round_up(wanted, group));
+      const PointData part = load_points(run.model, data, begin, count, padded_width(data.dimension()));
+      std::ranges::copy(f(part, begin, wanted), points.begin() + begin);
     }
   });
 }

@@ -20,8 +20,7 @@ struct NarrowTile {
 template <class E, Math math>
 __device__ __forceinline__ void multiply_narrow(Sums (&c)[NarrowTile::tiles_n], const Product<E>& p, int m0) {
   using T = NarrowTile;
-  const int lane = this_lane(), warp = this_warp();
-  const int g = lane / 4, t = lane % 4;
+  const int warp = this_warp(), g = this_lane() / 4, t = this_lane() % 4;
   constexpr int chunk = 16 / sizeof(E), step = T::step_bytes / sizeof(E);
   const auto load = [&](const E* from, int ld, int row, int rows, int k) {
     return row < rows && k < p.k ? __ldg(reinterpret_cast<const uint4*>(from + static_cast<std::size_t>(row) * ld + k))

@@ -25,7 +25,7 @@ struct Net {
 };
 
 // Whether a decoder's products may be in halves, which are as exact as tf32: residuals of other densities may be too
-// large for them, and kernels in halves know no activation but ReLU.
+// large for them, and kernels in halves know no activation but ReLU. Such a decoder has all biases.
 inline bool suits_halves(const Net& net, Density density, Math math) {
   return math == Math::tf32 && density == Density::bernoulli && (net.depth == 1 || net.activation == Activation::relu);
 }

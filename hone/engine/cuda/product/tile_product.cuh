@@ -140,12 +140,10 @@ __device__ __forceinline__ void finish_tile(int rows, int columns, int m0, int n
 template <class T>
 struct LaneRows {
   __device__ LaneRows() {}
-  static __device__ __forceinline__ int lane() { return this_lane(); }
-  const int warp = this_warp();
+  const int warp = this_warp(), lane = this_lane();
   const int warp_m = warp / T::warps_n * T::warp_m, warp_n = warp % T::warps_n * T::warp_n;
-  const unsigned a = (warp_m + lane() % 16) * T::row_bytes + ((lane() / 16 ^ lane() % 8) * 16);
-  const unsigned b =
-      (T::m + warp_n + lane() % 8 + lane() / 16 * 8) * T::row_bytes + ((lane() / 8 % 2 ^ lane() % 8) * 16);
+  const unsigned a = (warp_m + lane % 16) * T::row_bytes + ((lane / 16 ^ lane % 8) * 16);
+  const unsigned b = (T::m + warp_n + lane % 8 + lane / 16 * 8) * T::row_bytes + ((lane / 8 % 2 ^ lane % 8) * 16);
 };
 template <class T>
 using TileSums = Sums[T::tiles_m][T::tiles_n];
@@ -186,7 +184,7 @@ __device__ __forceinline__ void store_sums(const TileSums<T>& c, float* sums, co
 #pragma unroll
     for (int j = 0; j < T::tiles_n; ++j) {
       float* to =
-          sums + (rows.warp_m + 16 * i + rows.lane() / 4) * T::sums_stride + rows.warp_n + 8 * j + rows.lane() % 4 * 2;
+          sums + (rows.warp_m + 16 * i + rows.lane / 4) * T::sums_stride + rows.warp_n + 8 * j + rows.lane % 4 * 2;
       *reinterpret_cast<float2*>(to) = make_float2(c[i][j].x, c[i][j].y);
       *reinterpret_cast<float2*>(to + 8 * T::sums_stride) = make_float2(c[i][j].z, c[i][j].w);
     }

@@ -166,7 +166,7 @@ class OneLayerDecoder : public ChainBlock {
     for (int i = threadIdx.x; i < at().pixels; i += threads) {
       float* to = shared<float>(at().vectors) + i;
       const bool there = i < layer.outputs;
-      there&& layer.has_bias ? copy_async(to, bias + i) : void(*to = there ? 0 : never);
+      there ? copy_async(to, bias + i) : void(*to = never);
 #pragma unroll 1
       for (int chain = 0; chain < NC; ++chain) {
         to += at().pixels;

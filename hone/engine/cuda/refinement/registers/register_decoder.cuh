@@ -196,7 +196,7 @@ class RegisterDecoder : public ChainBlock {
   __device__ float2 biases(int l, int unit, int next) const {
     const Layer& layer = spec_.decoder.layer[l];
     const float* all = space_.parameters + run_ * space_.stride + layer.bias;
-    const auto bias = [&](int i) { return layer.has_bias && i >= 0 && i < layer.outputs ? all[i] : 0.0f; };
+    const auto bias = [&](int i) { return i >= 0 && i < layer.outputs ? all[i] : 0.0f; };
     return {bias(unit), bias(next)};
   }
   template <bool records>

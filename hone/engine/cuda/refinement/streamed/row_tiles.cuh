@@ -26,7 +26,7 @@ __device__ __forceinline__ uint4 packed_line(const float* parameters, const Laye
 }
 
 __device__ __forceinline__ float bias_of(const float* parameters, const Layer& layer, int unit, float missing) {
-  return unit >= layer.outputs ? missing : layer.has_bias ? parameters[layer.bias + unit] : 0.0f;
+  return unit < layer.outputs ? parameters[layer.bias + unit] : missing;
 }
 
 // Two rows' worth of z's, values or deltas of 16 units: a of mma_halves
