@@ -5,6 +5,7 @@
 #include "app/cli/commands.hpp"
 #include "app/run/json.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/ranks.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/target/stan.hpp"
 #include "hone/tensor/simd.hpp"
@@ -45,6 +46,9 @@ Json json_of(const StanSupport& stan) {
 void print(const CudaSupport& cuda) {
   fmt::print("hone {}\n\nengine cpu\n  matrix products: {}{}\n", HONE_VERSION, name_of(simd_level()),
              supports_bf16() ? "; also in bf16, for precision = \"bf16-trajectory\"" : "");
+  fmt::print(
+      "  threads: {} by default; the environment variable HONE_PIN=all, or CPUs such as HONE_PIN=0-7, pins them\n",
+      default_threads());
   fmt::print("\nengine cuda\n");
   if (!cuda.missing.empty()) fmt::print("  not available: {}\n", cuda.missing);
   int index = 0;
@@ -65,10 +69,11 @@ void add_info_command(CLI::App& program) {
   command->callback([json] {
     const CudaSupport cuda = cuda_support();
     if (!*json) return print(cuda);
-    const Json all = {{"version", HONE_VERSION},
-                      {"cpu", {{"level", name_of(simd_level())}, {"bf16", supports_bf16()}}},
-                      {"cuda", json_of(cuda)},
-                      {"stan", json_of(stan_support())}};
+    const Json all = {
+        {"version", HONE_VERSION},
+        {"cpu", {{"level", name_of(simd_level())}, {"bf16", supports_bf16()}, {"threads", default_threads()}}},
+        {"cuda", json_of(cuda)},
+        {"stan", json_of(stan_support())}};
     fmt::print("{}\n", all.dump(2));
   });
 }

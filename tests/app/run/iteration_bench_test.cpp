@@ -37,6 +37,7 @@ TEST(IterationBench, Measures) {
   const IterationBench result = bench_iteration(config);
   EXPECT_GT(result.us_per_iteration, 0);
   EXPECT_GT(result.peak_gflops, 0);
+  EXPECT_GT(result.peak_together_gflops, 0);
   EXPECT_EQ(result.fraction_of_peak, result.gflops / result.peak_gflops);
   EXPECT_EQ(result.iterations, 18u);
   EXPECT_EQ(result.runs, 1);
