@@ -193,39 +193,76 @@ Cut cut_panel(int vectors, int columns) {
   return {1, most};
 }
 
-// Rows [row, row + width) of a product: a panel. If the nearest cache does not hold the panel's weights, the sums of
-// all columns run over a part of the depth and wait for the next part. Every sum still runs over k in order.
+// The rows [row, row + width) of a product.
 template <class S>
-void multiply_panel(const Product<typename S::Element>& product, const typename S::Element* weights, int row,
-                    int width) {
+struct Panel {
+  const Product<typename S::Element>& product;
+  const typename S::Element* weights;
+  int row, width;
+
+  int steps() const { return (product.depth + S::depth - 1) / S::depth; }
+  std::size_t step_size() const { return static_cast<std::size_t>(width * S::depth); }
+  // For columns from `begin` on and rows from row + from on, over the whole depth.
+  BlockOperands<S> operands(int begin, int from = 0) const {
+    return {.steps = steps(),
+            .a = weights + from * S::depth,
+            .a_step = step_size(),
+            .b = product.x + static_cast<std::size_t>(begin) * product.x_stride,
+            .b_step = S::depth,
+            .b_column = product.x_stride,
+            .bias = product.bias + row + from};
+  }
+  void finish_columns(int begin, int end, const typename S::Real* sums) const {
+    finish<S>(product, {.row = row, .width = width, .begin = begin, .end = end}, sums);
+  }
+};
+
+template <class S>
+void multiply_whole(const Panel<S>& panel, const Cut& cut) {
+  alignas(64) typename S::Real sums[S::columns * panel_rows<S>];
+  const int vectors = (panel.width + S::lanes - 1) / S::lanes;
+  for_blocks(0, panel.product.columns, cut.columns, [&](int begin, int end) {
+    for (int tile = 0, from = 0; tile < cut.tiles; ++tile) {
+      const int to = tile + 1 < cut.tiles ? vectors * (tile + 1) / cut.tiles * S::lanes : panel.width;
+      block<S>(to - from, end - begin)(panel.operands(begin, from), sums + from);
+      from = to;
+    }
+    panel.finish_columns(begin, end, sums);
+  });
+}
+
+// The nearest cache does not hold the panel's weights: the sums of many columns run over a part of the depth and wait
+// for the next part. Every sum still runs over k in order.
+template <class S>
+void multiply_in_parts(const Panel<S>& panel, int columns, int steps_at_once) {
   alignas(64) typename S::Real sums[waiting_columns * panel_rows<S>];
-  const int vectors = (width + S::lanes - 1) / S::lanes;
-  const Cut cut = cut_panel<S>(vectors, product.columns);
-  const int steps = (product.depth + S::depth - 1) / S::depth, a_step = width * S::depth;
-  const int near = product.near_bytes / (a_step * static_cast<int>(sizeof(typename S::Element)));
-  const bool whole = product.columns <= cut.columns || near <= 0 || steps <= near;
-  for_blocks(0, product.columns, waiting_columns, [&](int first, int last) {
-    for_blocks(0, steps, whole ? steps : near, [&](int step, int next_step) {
-      for_blocks(first, last, cut.columns, [&](int begin, int end) {
-        typename S::Real* const c = sums + (whole ? 0 : begin - first) * panel_rows<S>;
-        for (int tile = 0, from = 0; tile < cut.tiles; ++tile) {
-          const int to = tile + 1 < cut.tiles ? vectors * (tile + 1) / cut.tiles * S::lanes : width;
-          block<S>(to - from, end - begin)(
-              {.steps = next_step - step,
-               .a = weights + static_cast<std::size_t>(step) * static_cast<std::size_t>(a_step) + from * S::depth,
-               .a_step = static_cast<std::size_t>(a_step),
-               .b = product.x + static_cast<std::size_t>(begin) * product.x_stride + step * S::depth,
-               .b_step = S::depth,
-               .b_column = product.x_stride,
-               .bias = step == 0 ? product.bias + row + from : c + from,
-               .bias_column = step == 0 ? 0 : std::size_t{panel_rows<S>}},
-              c + from);
-          from = to;
+  for_blocks(0, panel.product.columns, waiting_columns, [&](int first, int last) {
+    for_blocks(0, panel.steps(), steps_at_once, [&](int step, int next_step) {
+      for_blocks(first, last, columns, [&](int begin, int end) {
+        typename S::Real* const c = sums + (begin - first) * panel_rows<S>;
+        BlockOperands<S> operands = panel.operands(begin);
+        operands.steps = next_step - step;
+        operands.a += static_cast<std::size_t>(step) * operands.a_step;
+        operands.b += static_cast<std::size_t>(step) * operands.b_step;
+        if (step > 0) {
+          operands.bias = c;
+          operands.bias_column = panel_rows<S>;
         }
-        if (next_step == steps) finish<S>(product, {.row = row, .width = width, .begin = begin, .end = end}, c);
+        block<S>(panel.width, end - begin)(operands, c);
+        if (next_step == panel.steps()) panel.finish_columns(begin, end, c);
       });
     });
   });
+}
+
+template <class S>
+void multiply_panel(const Panel<S>& panel) {
+  const Cut cut = cut_panel<S>((panel.width + S::lanes - 1) / S::lanes, panel.product.columns);
+  const int near = panel.product.near_bytes / static_cast<int>(panel.step_size() * sizeof(typename S::Element));
+  if (panel.product.columns <= cut.columns || near == 0 || panel.steps() <= near)
+    multiply_whole(panel, cut);
+  else
+    multiply_in_parts(panel, cut.columns, near);  // tiles have all vectors then
 }
 
 // The last few rows of a product, multiplied along k.
@@ -255,7 +292,7 @@ void multiply(const Product<typename S::Element>& product) {
   const auto* weights = product.weights;
   for (int row = 0, width = 0; row < panels_end; row += width) {
     width = panel_width<S>(panels_end - row);
-    multiply_panel<S>(product, weights, row, width);
+    multiply_panel<S>({product, weights, row, width});
     weights += static_cast<std::size_t>(width * S::depth) * steps;
   }
   if (panels_end < product.units) multiply_rows<S>(product, weights, panels_end);
