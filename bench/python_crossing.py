@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""What it costs to call a batched JAX density from the engine: python_crossing.py [--chains N] [--us U]
+"""What it costs to call a batched JAX density from the engine: python_crossing.py [--chains N] [--dim D] [--us U] [--rounds R]
 
-The density is tuned to take about U microseconds for a batch of N chains by itself, as JAX runs it from a Python loop with
-NumPy arrays in and out. Then the engine makes the same calls, as a fit makes them.
+The density is tuned to take about U microseconds per batch of N chains when a Python loop calls it with NumPy arrays in and
+out. The engine makes the same calls, as a fit makes them. Times are of all threads of the process, so that what else the
+machine does hardly counts; all are measured in turn, a few milliseconds each, and compared round by round. JAX copies an array unless
+it begins at a multiple of 64 bytes, as the engine's do and NumPy's seldom do: JAX alone is timed with either. A density that has
+its answer ready shows the cost of the crossing alone.
 """
 
 import argparse
@@ -16,11 +19,7 @@ import hone
 from hone import _hone
 from hone._density import convert
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--chains", type=int, default=4000)
-parser.add_argument("--us", type=float, default=100)
-parser.add_argument("--dim", type=int, default=2)
-arguments = parser.parse_args()
+CALLS = 20  # between two looks at the clock
 
 
 def log_p_of(work):
@@ -33,8 +32,8 @@ def log_p_of(work):
     return log_p
 
 
-def density_alone(log_p):
-    """What JAX itself needs, from a loop in Python: NumPy in and out, double precision, no padding."""
+def jax_alone(log_p):
+    """What JAX itself needs, from a loop in Python: NumPy in and out, double precision."""
     compiled = jax.jit(jax.vmap(jax.value_and_grad(log_p)))
 
     def call(z):
@@ -45,55 +44,85 @@ def density_alone(log_p):
     return call
 
 
-def density_used(alone):
-    """The same, and the results copied to where a sampler needs them."""
-    values, gradients = np.empty(len(z)), np.empty_like(z)
-
-    def call(z):
-        value, gradient = alone(z)
-        np.copyto(values, value)
-        np.copyto(gradients, gradient)
-
-    return call
+def aligned(z):
+    """A copy that begins at a multiple of 64 bytes."""
+    memory = np.empty(z.nbytes + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    copy = memory[begin : begin + z.nbytes].view(z.dtype).reshape(z.shape)
+    copy[:] = z
+    return copy
 
 
-def seconds(call, calls=20):
-    began = time.perf_counter()
-    for _ in range(calls):
+def timed(call, z):
+    began = time.process_time()
+    for _ in range(CALLS):
         call(z)
-    return (time.perf_counter() - began) / calls
+    return 1e6 * (time.process_time() - began) / CALLS
 
 
-def model_of(density):
+def tuned(z, us):
+    """The density whose batch takes about `us` microseconds, as JAX runs it."""
+    for work in range(64):
+        alone = jax_alone(log_p_of(work))
+        alone(z)
+        if min(timed(alone, z) for _ in range(40)) >= us:
+            break
+    return alone, log_p_of(work)
+
+
+def model_of(density, dim):
     parts = _hone.Density()
-    parts.coordinates = parts.names = [f"z.{k + 1}" for k in range(arguments.dim)]
-    parts.batches, parts.view, parts.parameters = True, True, arguments.dim
+    parts.coordinates = parts.names = [f"z.{k + 1}" for k in range(dim)]
+    parts.batches, parts.view, parts.parameters = True, True, dim
     parts.density, parts.convert, parts.constrain = density, convert, None
     return _hone.Model(parts, "bench")
 
 
-z = np.random.default_rng(0).standard_normal((arguments.chains, arguments.dim))
-work = 0
-while True:
-    alone = density_alone(log_p_of(work))
-    alone(z)
-    if min(seconds(alone) for _ in range(20)) * 1e6 >= arguments.us or work >= 64:
-        break
-    work += 1
-density = hone.from_jax(log_p_of(work))
-for _ in range(10):
-    density(z)
-model = model_of(density)
-used = density_used(alone)
-times = {"JAX alone, NumPy in and out": lambda: seconds(alone),
-         "JAX alone, results copied": lambda: seconds(used),
-         "by the engine, gradients": lambda: _hone.time_evaluations(model, z, 20, True) / 20,
-         "by the engine, values and gradients": lambda: _hone.time_evaluations(model, z, 20, False) / 20}
-found = {name: [] for name in times}
-for _ in range(100):  # in turn, so that what else the machine does hits all alike
-    for name, measure in times.items():
-        found[name].append(1e6 * measure())
-print(f"{arguments.chains} chains of {arguments.dim} dimensions, {jax.devices()[0].platform}; best of 100 times 20 calls, median")
-base = min(found["JAX alone, results copied"])
-for name, values in found.items():
-    print(f"{name:<37}{min(values):8.1f} µs per batch ({np.median(values):.1f}), {100 * (min(values) / base - 1):+5.1f} %")
+def by_engine(model, z, gradients_alone):
+    return 1e6 * _hone.time_evaluations(model, z, CALLS, gradients_alone) / CALLS
+
+
+def row(name, times, *others):
+    """Median and quartiles; then the median of the ratios to others of the same round, with its standard error by the bootstrap."""
+    text = f"{name:<42}{np.median(times):6.1f}   {np.quantile(times, 0.25):6.1f} to {np.quantile(times, 0.75):6.1f}       "
+    random = np.random.default_rng(1)
+    for other in others:
+        ratios = np.array(times) / other
+        medians = [np.median(random.choice(ratios, len(ratios))) for _ in range(1000)]
+        text += f"   {100 * (np.median(ratios) - 1):+5.1f} % ± {100 * np.std(medians):.1f}"
+    print(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chains", type=int, default=4000)
+    parser.add_argument("--dim", type=int, default=2)
+    parser.add_argument("--us", type=float, default=100)
+    parser.add_argument("--rounds", type=int, default=1000)
+    given = parser.parse_args()
+    z = np.random.default_rng(0).standard_normal((given.chains, given.dim))
+    alone, log_p = tuned(z, given.us)
+    density = hone.from_jax(log_p)
+    for _ in range(10):  # from_jax compiles for this very size when it comes again
+        density(z)
+    model, ready, better = model_of(density, given.dim), alone(z), aligned(z)
+    nothing = model_of(lambda _: ready, given.dim)
+    kinds = {"JAX alone, NumPy in and out": lambda: timed(alone, z),
+             "JAX alone, aligned NumPy in": lambda: timed(alone, better),
+             "by the engine, gradients": lambda: by_engine(model, z, True),
+             "by the engine, values and gradients": lambda: by_engine(model, z, False)}
+    times = {name: [] for name in kinds}
+    for _ in range(given.rounds):
+        for name, measure in kinds.items():
+            times[name].append(measure())
+    print(f"{given.chains} chains, {given.dim} dimensions, {jax.devices()[0].platform}, JAX {jax.__version__}, NumPy {np.__version__}; "
+          f"{given.rounds} rounds of {CALLS} calls\n{'':<42}median   quartiles, CPU µs per batch   more than the first, than the second")
+    first, second, *_ = (np.array(found) for found in times.values())
+    for name, found in times.items():
+        row(name, found, first, second)
+    for name, only in (("gradients", True), ("values and gradients", False)):
+        row(f"the crossing alone, {name}", [by_engine(nothing, z, only) for _ in range(given.rounds)])
+
+
+if __name__ == "__main__":
+    main()

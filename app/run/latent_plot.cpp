@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "app/run/json.hpp"
 #include "hone/engine/frozen.hpp"
@@ -75,7 +76,13 @@ void write_latent_plot(const RunFolder& folder, const TrainRunConfig& config, co
   std::vector<int> indices(count);
   std::iota(indices.begin(), indices.end(), 0);
   Matrix<double> mean(latent, count), sd(latent, count);
-  freeze(config.train, state, data.train)->encode(*part.data, indices, mean, sd);
+  const auto networks = freeze(config.train, state, data.train);
+  constexpr int block = 250;  // data that are expanded at once: they may be memory-mapped, and larger than memory
+  for (int begin = 0; begin < count; begin += block) {
+    const int end = std::min(count, begin + block);
+    networks->encode(*part.data, std::span(indices).subspan(begin, end - begin), mean.view().columns(begin, end),
+                     sd.view().columns(begin, end));
+  }
   std::string x = "first dimension of z", y = "second dimension of z";
   if (latent > 2) {
     PrincipalPlane plane = principal_plane(mean);

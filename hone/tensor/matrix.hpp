@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -41,6 +42,27 @@ class MatrixView {
   int cols_ = 0;
 };
 
+/// Memory that begins where a vector register and a cache line do. JAX, for one, reads such an array without a copy.
+template <class T>
+struct AlignedAllocator {
+  /// What is allocated.
+  using value_type = T;
+  /// Multiple of bytes at which memory begins.
+  static constexpr std::align_val_t alignment{64};
+
+  /// Allocators keep nothing.
+  AlignedAllocator() = default;
+  /// So one serves for another type.
+  template <class U>
+  AlignedAllocator(const AlignedAllocator<U>&) {}
+  /// Memory for n objects.
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
+  /// Gives it back.
+  void deallocate(T* memory, std::size_t) { ::operator delete(memory, alignment); }
+  /// Any two are alike.
+  bool operator==(const AlignedAllocator&) const { return true; }
+};
+
 /// A matrix that owns its numbers, stored column after column.
 template <class T>
 class Matrix {
@@ -73,7 +95,7 @@ class Matrix {
   std::span<const T> column(int col) const { return view().column(col); }
 
  private:
-  std::vector<T> values_;
+  std::vector<T, AlignedAllocator<T>> values_;
   int rows_ = 0;
   int cols_ = 0;
 };

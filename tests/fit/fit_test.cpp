@@ -29,7 +29,14 @@ std::atomic<long> allocations = 0;
   ++allocations;
   return std::malloc(size);
 }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {  // of matrices
+  ++allocations;
+  const auto bytes = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(bytes, (size + bytes - 1) / bytes * bytes)) return memory;
+  throw std::bad_alloc();
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace hone {

@@ -1,6 +1,8 @@
 """VAE and MatrixFactorization: the program's bits, runs continued by either, data of every kind, parameters."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -231,6 +233,36 @@ def test_data_are_not_copied():
         numbers = np.full((1000, 640), 3, kind)
         data = data_of(numbers)
         assert not data.binary and data.memory == 0  # a view
+
+
+LIMITED = """
+import resource, sys
+import numpy as np, hone
+hone.VAE
+kind, path = sys.argv[1:]
+if kind == "sparse":
+    from scipy import sparse
+    X = sparse.csr_matrix((np.full(80_000, 2.0), np.tile(np.arange(4, dtype=np.int32), 20_000), np.arange(20_001, dtype=np.int32) * 4), (20_000, 500))
+else:
+    X = np.load(path, mmap_mode="r")
+with open("/proc/self/status") as status:
+    used = next(int(line.split()[1]) for line in status if line.startswith("VmData"))
+resource.setrlimit(resource.RLIMIT_DATA, ((used + 30_000) * 1024, resource.RLIM_INFINITY))
+v = hone.MatrixFactorization(2, "poisson", encoder_hidden=(4,), iterations=2, batch=10, threads=1, progress=False).fit(X)
+print(v.transform(X).shape)
+"""
+
+
+@pytest.mark.parametrize("kind", ["float32", "sparse"])
+def test_there_is_no_second_copy_in_memory(tmp_path, kind):
+    """40 MB of data if they are dense, mapped or sparse, and an allowance of 30 MB for everything else."""
+    pytest.importorskip("scipy.sparse")
+    if kind != "sparse":
+        counts = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=kind, shape=(20_000, 500))
+        counts[:, ::7] = 3
+        counts.flush()
+    done = subprocess.run([sys.executable, "-c", LIMITED, kind, tmp_path / "x.npy"], capture_output=True, text=True)
+    assert done.stdout == "(20000, 2)\n", done.stderr
 
 
 def test_missing_values_are_left_out(tmp_path):
