@@ -69,8 +69,8 @@ std::string table_text(const std::string& summary, const std::vector<std::string
 // The judgement again, from the text of a summary.json, with other tolerances (NaN: those of the fit).
 nb::dict judge_again(const std::string& folder, double mean, double sd, double vcd);
 
-// CPU seconds that the engine takes for `calls` evaluations of a batch: for the benchmark of the crossing. The inside of a
-// trajectory needs gradients alone.
+// CPU seconds that the engine takes for `calls` evaluations of a batch: for the benchmark of the crossing. The inside
+// of a trajectory needs gradients alone.
 double time_evaluations(const ModelParts& parts, const Points& z, int calls, bool gradients_alone);
 
 nb::dict dict_of(const Judgement& judgement);
