@@ -97,14 +97,15 @@ CheckedFit FitCommand::fit_with_progress(const Posterior& posterior) {
   const auto tick = [&](std::int64_t gradients) {
     if (std::this_thread::get_id() == own) progress.update(std::min(done(gradients), total - 1), doing);
   };
-  const Posterior& shared = shared_by_ranks(posterior, config);
-  const WatchedPosterior watched(shared, tick);
+  const SharedPosterior* shared = shared_by_ranks(posterior, config);
+  const WatchedPosterior watched(shared ? *shared : posterior, tick);
   constexpr double soon = 0.3;  // seconds: who waits no longer sees the final table at once
   config.check.on_starts = [&](const PosteriorFit& fit) {
     if (!quiet && watch.seconds() > soon) progress.remark(first_table(posterior, fit, terminal_width(stderr)));
   };
   CheckedFitConfig check = config.check;
-  if (&shared != &posterior) check.fit.threads = 1;  // the threads of all ranks evaluate its batches
+  check.fit.shared = shared;
+  if (shared) check.fit.threads = 1;  // the threads of all ranks evaluate its batches
   try {
     CheckedFit fit = fit_and_check(watched, check, [&](const std::string& text, std::int64_t gradients) {
       doing = text;

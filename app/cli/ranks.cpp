@@ -14,7 +14,7 @@
 #include "app/run/recipe.hpp"
 #include "hone/base/error.hpp"
 #include "hone/engine/message.hpp"
-#include "hone/target/shared_posterior.hpp"
+#include "hone/fit/shared_searches.hpp"
 
 namespace hone {
 
@@ -64,7 +64,7 @@ void follow_fit(Ranks& ranks) {
   } catch (const std::exception& error) {
     why = fmt::format("rank {} on host {}: {}", ranks.rank(), ranks.host(), error.what());
   }
-  if (first_failure(ranks, why).empty()) serve_evaluations(*posterior, ranks, threads);
+  if (first_failure(ranks, why).empty()) serve_evaluations(*posterior, ranks, threads, search_for_rank_0);
 }
 
 // A signal reaches all ranks; rank 0 ends the work and then the others.
@@ -132,8 +132,8 @@ int lead_fit(Ranks& ranks, const std::function<int(Speech)>& command) {
 
 }  // namespace
 
-const Posterior& shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config) {
-  if (!fit_job) return posterior;
+const SharedPosterior* shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config) {
+  if (!fit_job) return nullptr;
   const int threads = config.check.fit.threads;
   Message message;
   message.put(std::filesystem::absolute(config.model).string());
@@ -143,7 +143,7 @@ const Posterior& shared_by_ranks(const Posterior& posterior, const PosteriorRunC
   from_rank_0(fit_job->ranks, std::move(message));
   if (const std::string why = first_failure(fit_job->ranks, ""); !why.empty()) throw Error(why);
   fit_job->shared = std::make_unique<SharedPosterior>(posterior, fit_job->ranks, threads);
-  return *fit_job->shared;
+  return fit_job->shared.get();
 }
 
 int run_on_ranks(const std::string& name, const std::function<int(Speech)>& command) {

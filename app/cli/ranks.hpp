@@ -4,16 +4,17 @@
 
 #include "app/run/posterior_run.hpp"
 #include "hone/engine/lead.hpp"
+#include "hone/target/shared_posterior.hpp"
 
 namespace hone {
 
 // Rank 0's; null in a process that is alone.
 extern Lead* lead;
 
-// `hone fit`: the posterior itself in a process that is alone. On rank 0, one whose evaluations all ranks share; the
-// others open the same model and data, and `config`'s threads are those of each rank. Throws Error that names rank and
-// host if one of them cannot.
-const Posterior& shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config);
+// `hone fit`: on rank 0, this posterior as one whose evaluations and searches all ranks share; the others open the same
+// model and data, and `config`'s threads are those of each rank. Null in a process that is alone. Throws Error that
+// names rank and host if one of them cannot.
+const SharedPosterior* shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config);
 
 // How much of a command is printed: all, or only what went wrong.
 enum class Speech { usual, errors };

@@ -23,6 +23,7 @@ class WatchedPosterior final : public Posterior {
     posterior_.constrain(z, natural);
     tick_(evaluations_);
   }
+  void evaluated_elsewhere(std::int64_t points) const override { tick_(evaluations_ += points); }
 
  protected:
   void compute(MatrixView<const double> z, Want want, std::span<double> value,

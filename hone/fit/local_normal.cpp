@@ -223,28 +223,38 @@ double rough_elbo(const Target& target, const Whitening& whitening, const Random
   return std::isfinite(result) ? result : -infinity;
 }
 
-std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
-                                            Team& team) {
-  if (config.starts < 1) throw InputError("the number of starts must be at least 1");
-  std::vector<std::optional<LocalNormal>> found(config.starts);
-  team.for_shares(config.starts, [&](int begin, int end, int) {
+std::vector<std::optional<LocalNormal>> search_from(const Target& target, const StartConfig& config,
+                                                    const RandomSource& random, ItemRange which, Team& team) {
+  std::vector<std::optional<LocalNormal>> found(which.count());
+  team.for_shares(which.count(), [&](int begin, int end, int) {
     for (int k = begin; k < end; ++k) {
-      const auto index = config.first + static_cast<std::uint32_t>(k);
+      const int number = which.begin + k;
+      const auto index = config.first + static_cast<std::uint32_t>(number);
       std::optional<std::vector<double>> start;
       if (config.at.cols() > 0)
-        start.emplace(config.at.column(k).begin(), config.at.column(k).end());
+        start.emplace(config.at.column(number).begin(), config.at.column(number).end());
       else
         start = finite_start(target, config, random, index);
       if (start) found[k] = search(target, std::move(*start), config.shape, Shifted(random, index));
     }
   });
+  return found;
+}
+
+std::vector<LocalNormal> found_by(std::vector<std::optional<LocalNormal>> searches, const StartConfig& config) {
   std::vector<LocalNormal> result;
-  for (auto& local : found)
+  for (auto& local : searches)
     if (local) result.push_back(std::move(*local));
   if (result.empty() && config.first == 0)
     throw NowhereFinite("the log density is not finite at any of " + std::to_string(100 * config.starts) +
                         " random points; check the data and the model's limits");
   return result;
+}
+
+std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
+                                            Team& team) {
+  if (config.starts < 1) throw InputError("the number of starts must be at least 1");
+  return found_by(search_from(target, config, random, {0, config.starts}, team), config);
 }
 
 Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, int shells,

@@ -6,6 +6,7 @@
 
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
+#include "hone/base/ranks.hpp"
 #include "hone/fit/posterior_fit.hpp"
 #include "hone/target/target.hpp"
 
@@ -24,6 +25,14 @@ struct StartConfig {
   const Whitening* about = nullptr;  // instead of the cube, starts are draws of this Gaussian, three times as wide
   MatrixView<const double> at = {};  // (D, starts): instead, these points, at which log p must be finite
 };
+
+// One search (L-BFGS) from each of some of the starts, `which`; nothing where the posterior was finite at no point
+// tried.
+std::vector<std::optional<LocalNormal>> search_from(const Target& target, const StartConfig& config,
+                                                    const RandomSource& random, ItemRange which, Team& team);
+
+// What all searches found, in the order of starts. Throws NowhereFinite if the first ones found nothing.
+std::vector<LocalNormal> found_by(std::vector<std::optional<LocalNormal>> searches, const StartConfig& config);
 
 // One search (L-BFGS) from every start at which the posterior is finite, in the order of starts. Throws NowhereFinite
 // where there is no such start, InputError where a point of `init` is outside the support.

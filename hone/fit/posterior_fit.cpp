@@ -11,6 +11,7 @@
 #include "hone/fit/fit.hpp"
 #include "hone/fit/local_normal.hpp"
 #include "hone/fit/q_geometry.hpp"
+#include "hone/fit/shared_searches.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "hone/objective/kl.hpp"
 #include "hone/target/whitened.hpp"
@@ -73,8 +74,9 @@ class PosteriorFitter {
  private:
   void begin();
   void choose_modes();
-  void look_for_modes(Shape shape, const RandomSource& random, Team& team);
-  void search_surplus(Shape shape, const RandomSource& random, Team& team);
+  std::vector<LocalNormal> search(const StartConfig& config);
+  void look_for_modes(Shape shape);
+  void search_surplus(Shape shape);
   bool starts_are_few() const;
   bool separated(const LocalNormal& a, const LocalNormal& b) const;
   bool run_stages(const std::shared_ptr<const Objective>& objective, const Schedule& schedule);
@@ -117,11 +119,9 @@ void PosteriorFitter::begin() {
            : d <= most_dense_dimensions ? QKind::gaussian_curvature
                                         : QKind::gaussian_low_rank;
   const PhiloxSource random(derived_seed(config_.seed, 0));
-  Team team(config_.threads);
-  result_.starts = find_local_normals(
-      target_, {.starts = config_.starts, .shape = shape_of(kind), .init = config_.init}, random, team);
+  result_.starts = search({.starts = config_.starts, .shape = shape_of(kind), .init = config_.init});
   choose_modes();
-  if (d <= most_full_dimensions && config_.init.cols() == 0) look_for_modes(shape_of(kind), random, team);
+  if (d <= most_full_dimensions && config_.init.cols() == 0) look_for_modes(shape_of(kind));
   const auto better = [](const LocalNormal& a, const LocalNormal& b) { return a.elbo < b.elbo; };
   std::vector<LocalNormal> best;  // of every mode
   for (int mode = 0; mode < result_.modes; ++mode) {
@@ -137,6 +137,13 @@ void PosteriorFitter::begin() {
   else if (config_.family == QKind::automatic && kind == QKind::gaussian_full && result_.modes > 1)
     kind = QKind::mixture;
   start_q(best, config_.own_family, result_.q);
+}
+
+std::vector<LocalNormal> PosteriorFitter::search(const StartConfig& config) {
+  const std::uint64_t seed = derived_seed(config_.seed, 0);
+  if (config_.shared) return find_local_normals(target_, config, seed, *config_.shared);
+  Team team(config_.threads);
+  return find_local_normals(target_, config, PhiloxSource(seed), team);
 }
 
 // Whether log p dips on the straight way between two modes.
@@ -174,32 +181,32 @@ void PosteriorFitter::choose_modes() {
 // More searches: from points about the best approximation where it leaves much density out, and as many again from
 // draws three times as wide as it, then from both kinds of starts as long as there are several modes and few starts for
 // them: one of them was reached only once, say. Then others are likely to be missing.
-void PosteriorFitter::look_for_modes(Shape shape, const RandomSource& random, Team& team) {
+void PosteriorFitter::look_for_modes(Shape shape) {
   const int most = 8 * config_.starts;
-  search_surplus(shape, random, team);
+  search_surplus(shape);
   auto first = static_cast<std::uint32_t>(config_.starts);
   for (bool wide = true; wide || first < static_cast<std::uint32_t>(most); wide = !wide) {
     if (spent(0.25) || (first > static_cast<std::uint32_t>(config_.starts) && !starts_are_few())) return;
     const auto best = std::ranges::max_element(result_.starts, {}, &LocalNormal::elbo);
     const Whitening about = best->whitening;
-    std::vector<LocalNormal> more = find_local_normals(
-        target_, {.starts = config_.starts, .first = first, .shape = shape, .about = wide ? &about : nullptr}, random,
-        team);
+    std::vector<LocalNormal> more =
+        search({.starts = config_.starts, .first = first, .shape = shape, .about = wide ? &about : nullptr});
     std::ranges::move(more, std::back_inserter(result_.starts));
     choose_modes();
     first += static_cast<std::uint32_t>(config_.starts);
   }
 }
 
-void PosteriorFitter::search_surplus(Shape shape, const RandomSource& random, Team& team) {
+void PosteriorFitter::search_surplus(Shape shape) {
   if (spent(0.25)) return;
   constexpr int shells = 8;
   constexpr std::uint32_t first = 1u << 16;  // their own random numbers, beside those of other searches
   const auto best = std::ranges::max_element(result_.starts, {}, &LocalNormal::elbo);
-  const Matrix<double> points = surplus_points(target_, best->whitening, best->elbo, shells, random, team);
+  Team team(config_.shared ? 1 : config_.threads);  // ranks share each batch of values
+  const Matrix<double> points =
+      surplus_points(target_, best->whitening, best->elbo, shells, PhiloxSource(derived_seed(config_.seed, 0)), team);
   if (points.cols() == 0) return;
-  std::vector<LocalNormal> more = find_local_normals(
-      target_, {.starts = points.cols(), .first = first, .shape = shape, .at = points}, random, team);
+  std::vector<LocalNormal> more = search({.starts = points.cols(), .first = first, .shape = shape, .at = points});
   std::ranges::move(more, std::back_inserter(result_.starts));
   choose_modes();
 }

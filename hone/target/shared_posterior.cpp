@@ -7,9 +7,11 @@ namespace hone {
 namespace {
 
 struct Request {
-  int columns;  // 0: the end
+  int columns;  // 0: the end; other_work: bytes follow
   Want want;
+  std::size_t bytes = 0;
 };
+constexpr int other_work = -1;
 
 void announce(Ranks& ranks, Request& request) {
   ranks.broadcast(std::as_writable_bytes(std::span(&request, 1)), 0, Patience::unlimited);
@@ -53,7 +55,7 @@ int SharedPosterior::good_batch() const { return std::numeric_limits<int>::max()
 
 void SharedPosterior::compute(MatrixView<const double> z, Want want, std::span<double> value,
                               MatrixView<double> gradient) const {
-  if (z.cols() < 2 * ranks_.size()) {
+  if (alone_ || z.cols() < 2 * ranks_.size()) {
     posterior_.evaluate(z, want, value, gradient);
     return;
   }
@@ -66,7 +68,18 @@ void SharedPosterior::compute(MatrixView<const double> z, Want want, std::span<d
   in_step_ = true;
 }
 
-void serve_evaluations(const Target& target, Ranks& ranks, int threads) {
+void SharedPosterior::together(Bytes job, const std::function<void(Ranks&, Team&)>& own) const {
+  in_step_ = false;
+  Request request{other_work, Want::both, job.bytes().size()};
+  announce(ranks_, request);
+  ranks_.broadcast(job.bytes(), 0, Patience::unlimited);
+  alone_ = true;
+  own(ranks_, team_);
+  alone_ = false;
+  in_step_ = true;
+}
+
+void serve_evaluations(const Target& target, Ranks& ranks, int threads, const OtherWork& other) {
   Team team(threads);
   Matrix<double> z, gradient;
   std::vector<double> value;
@@ -74,6 +87,12 @@ void serve_evaluations(const Target& target, Ranks& ranks, int threads) {
     Request request{};
     announce(ranks, request);
     if (request.columns == 0) return;
+    if (request.columns == other_work) {
+      Bytes job(std::vector<std::byte>(request.bytes));
+      ranks.broadcast(job.bytes(), 0, Patience::unlimited);
+      other(target, ranks, team, std::move(job));
+      continue;
+    }
     if (z.cols() != request.columns) {
       z = Matrix<double>(target.dimension(), request.columns);
       gradient = Matrix<double>(target.dimension(), request.columns);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+
+#include "hone/base/bytes.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/ranks.hpp"
 #include "hone/target/posterior.hpp"
@@ -19,6 +22,10 @@ class SharedPosterior final : public Posterior {
 
   // False after a call that failed in the middle: the others wait for what never comes, and the job must be aborted.
   bool in_step() const { return in_step_ && ranks_.sound(); }
+
+  // The others do their OtherWork with `job`, while this rank does `own`. Within `own` evaluations are this rank's
+  // alone and may come from several threads.
+  void together(Bytes job, const std::function<void(Ranks&, Team&)>& own) const;
 
   int dimension() const override { return posterior_.dimension(); }
   int good_batch() const override;
@@ -42,10 +49,13 @@ class SharedPosterior final : public Posterior {
   Ranks& ranks_;
   mutable Team team_;
   mutable std::vector<double> sent_;  // z, to be broadcast
-  mutable bool in_step_ = true;
+  mutable bool in_step_ = true, alone_ = false;
 };
 
+// What rank 0 may ask of the other ranks besides evaluations.
+using OtherWork = std::function<void(const Target& target, Ranks& ranks, Team& team, Bytes job)>;
+
 // What the other ranks do until rank 0's SharedPosterior ends.
-void serve_evaluations(const Target& target, Ranks& ranks, int threads);
+void serve_evaluations(const Target& target, Ranks& ranks, int threads, const OtherWork& other = {});
 
 }  // namespace hone

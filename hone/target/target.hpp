@@ -26,6 +26,9 @@ class Target {
   void evaluate(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient,
                 std::span<const std::uint32_t> datum = {}) const;
 
+  /// Told of points that other processes have evaluated for the caller. For targets that count; others need not care.
+  virtual void evaluated_elsewhere(std::int64_t /*points*/) const {}
+
  protected:
   /// What a target implements: the same as evaluate, but any non-finite value is allowed. Exceptions are not caught
   /// here: a target whose model may throw at a point, such as DensityTarget, turns that into −∞ itself.

@@ -37,6 +37,10 @@ class CountedTarget final : public Target {
   int dimension() const override { return target_.dimension(); }
   int good_batch() const override { return target_.good_batch(); }
   std::int64_t count() const { return count_.load(std::memory_order_relaxed); }
+  void evaluated_elsewhere(std::int64_t points) const override {
+    count_.fetch_add(points, std::memory_order_relaxed);
+    target_.evaluated_elsewhere(points);
+  }
 
  protected:
   void compute(MatrixView<const double> z, Want want, std::span<double> value,

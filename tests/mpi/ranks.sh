@@ -82,7 +82,7 @@ evaluated() { # and annealed; the lines with times differ
   echo "same evaluation"
 }
 
-fits() { # ranks share the evaluations of the posterior
+fits() { # ranks share the searches, and the evaluations of the posterior
   [ -n "${HONE_FAKES:-}" ] || { echo "no fit: HONE_FAKES names no folder with models"; return; }
   fitted() { (cd "$1" && sha256sum <draws.csv && sha256sum <draws_q.csv && sha256sum <q.json && grep -v seconds summary.json | sha256sum); }
   "$hone" fit "$HONE_FAKES/libfake_threads.so" --quiet --threads 1 --out fit-1 >/dev/null || fail "a fit on one process"
