@@ -115,7 +115,7 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.objective = settings.text("objective");
   result.precision = settings.text("precision");
   result.engine = settings.text("engine");
-  result.level = on_cpu ? name_of(simd_level()) : cuda_support().devices.front().name;
+  result.level = on_cpu ? name_of(simd_level()) : cuda_support().own_device().name;
   if (!on_cpu) result.device = engine->device();
   result.latent = train.model.latent;
   result.hidden = train.model.hidden;

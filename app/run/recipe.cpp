@@ -15,7 +15,7 @@ namespace {
 std::string machine_of(const TrainRunConfig& config) {
   if (config.engine != EngineKind::cuda) return fmt::format("instruction level {}", name_of(simd_level()));
   const CudaSupport cuda = cuda_support();
-  return cuda.missing.empty() ? cuda.devices[cuda.own].name : "no device";
+  return cuda.missing.empty() ? cuda.own_device().name : "no device";
 }
 
 }  // namespace

@@ -68,9 +68,11 @@ struct CudaDevice {
 
 /// The devices that the cuda engine can use, or why there are none.
 struct CudaSupport {
-  std::vector<CudaDevice> devices;  ///< the usable devices
+  std::vector<CudaDevice> devices;  ///< all devices of the machine
   std::string missing;              ///< why the engine is not available; empty if it is
   std::size_t own = 0;              ///< the device of this process: those of one job on a machine take them in turn
+  /// The device of this process; only where nothing is missing.
+  const CudaDevice& own_device() const { return devices[own]; }
 };
 /// Asks the driver for the devices.
 CudaSupport cuda_support();

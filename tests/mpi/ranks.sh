@@ -126,7 +126,7 @@ errors() { # in words, with the exit code of a single process, and no hang
   refused 2 "there is no such file" fit nothing.so
   refused 2 "does not share its work with other ranks" report vae-1
   HONE_MPI_MODULE=$here/nothing.so refused_by_all "there is no MPI module"
-  refused 1 "rank 1 on host $(hostname): this machine computes at instruction level portable" train vae.toml --quiet --out levels \
+  refused 1 "rank 1 on host $(hostname): this rank computes on instruction level portable" train vae.toml --quiet --out levels \
     : -n 1 env HONE_SIMD=portable "$hone" train vae.toml --quiet --out levels
   refused 1 "no longer finite" train vae.toml --quiet --set rate_model=3e38 --out diverges
   if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then

@@ -10,7 +10,7 @@ namespace hone {
 
 std::string machine_text() {
   std::string text = host_text();
-  if (const CudaSupport cuda = cuda_support(); cuda.missing.empty()) text += "; " + cuda.devices.front().name;
+  if (const CudaSupport cuda = cuda_support(); cuda.missing.empty()) text += "; " + cuda.own_device().name;
   return text;
 }
 

@@ -27,7 +27,7 @@ CudaSupport cuda_support() {
                                .memory = p.totalGlobalMem});
   }
   support.own = static_cast<std::size_t>(local_rank() % count);
-  if (support.devices[support.own].major < 8) support.missing = "the device is of compute capability below 8.0";
+  if (support.own_device().major < 8) support.missing = "the device is of compute capability below 8.0";
   return support;
 }
 

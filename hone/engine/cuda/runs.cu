@@ -28,7 +28,7 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
 
 std::string Runs::device() const {
   const CudaSupport support = cuda_support();
-  return support.devices[support.own].name + ", " + path();
+  return support.own_device().name + ", " + path();
 }
 
 void Runs::download_parameters(int run) const {

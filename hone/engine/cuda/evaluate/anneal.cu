@@ -138,9 +138,10 @@ std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, co
   run.model.check(data);
   hone::check(task, data.size());
   std::vector<AnnealedPoint> result(std::min(data.size(), task.points.value_or(data.size())));
+  const auto say = progress_of_all(progress, run.ranks, static_cast<int>(result.size()));
   const auto found = [&](const PointData& points, int begin, int wanted) {
     const auto hear = [&](double part) {
-      if (progress) progress(begin + static_cast<int>(part * wanted));
+      if (say) say(begin + static_cast<int>(part * wanted));
     };
     const auto some = DeviceAnnealer(run, task, points, static_cast<std::uint32_t>(begin)).anneal(wanted, hear);
     hear(1);

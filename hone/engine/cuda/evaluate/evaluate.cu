@@ -294,8 +294,9 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
   std::vector<PointEvaluation> result(std::min(data.size(), config.points.value_or(data.size())));
   const bool exact = run.plan.config.model.exact_evidence();
   Minibatch<float> one = run.model.minibatch(1);
+  const auto hear = progress_of_all(progress, run.ranks, static_cast<int>(result.size()));
   const auto found = [&](const PointData& points, int begin, int wanted) {
-    auto some = Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(wanted, progress);
+    auto some = Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(wanted, hear);
     for (int i = 0; exact && i < wanted; ++i) {
       const int n = begin + i;
       run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);

@@ -149,6 +149,12 @@ void for_parts(const TrainedRun& run, const DataSet& data, const PartSize& size,
   });
 }
 
+// Of what is done on rank 0, whose share is the first: all ranks are about as far.
+inline std::function<void(int)> progress_of_all(const std::function<void(int)>& progress, const Ranks* ranks, int all) {
+  if (!progress || !ranks) return progress;
+  return [&progress, ranks, all](int done) { progress(std::min(all, done * ranks->size())); };
+}
+
 // As Engine's functions of the same names.
 std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data, const EvaluationConfig& config,
                                       const std::function<void(int)>& progress);
