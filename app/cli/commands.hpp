@@ -17,6 +17,7 @@ void add_reproduce_command(CLI::App& program);
 void add_train_command(CLI::App& program);
 void add_eval_command(CLI::App& program);
 void add_encode_command(CLI::App& program);
+void add_refine_command(CLI::App& program);
 void add_reconstruct_command(CLI::App& program);
 void add_sample_command(CLI::App& program);
 void add_score_command(CLI::App& program);

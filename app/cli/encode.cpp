@@ -7,11 +7,22 @@
 #include "hone/base/error.hpp"
 
 namespace hone {
+namespace {
+
+struct Command : UseFlags {
+  EncodeOptions encode;
+
+  void add_draws(CLI::App& command) {
+    command.add_option("--draws", encode.draws, "refined draws per datum: z is (data, draws, latent)")
+        ->check(CLI::Range(1, 100'000))
+        ->option_text("n [1]");
+    add_seed(command);
+  }
+};
+
+}  // namespace
 
 void add_encode_command(CLI::App& program) {
-  struct Command : UseFlags {
-    EncodeOptions encode;
-  };
   CLI::App* command = program.add_subcommand("encode", "The latent z of data: means and sds of q, or refined draws");
   const auto state = std::make_shared<Command>();
   state->add(*command, DataArgument::required, "z (data, latent) as .npy or .csv");
@@ -22,16 +33,30 @@ void add_encode_command(CLI::App& program) {
                    "a draw of q per datum, refined by this many steps of the run's kernel, instead of q's mean")
       ->check(CLI::Range(1, 1'000'000))
       ->option_text("steps");
-  command->add_option("--draws", state->encode.draws, "refined draws per datum: z is (data, draws, latent)")
-      ->check(CLI::Range(1, 100'000))
-      ->option_text("n [1]");
-  state->add_seed(*command);
+  state->add_draws(*command);
   command->callback([state] {
     state->run([&](const UseOptions& options) {
       if (!options.out.empty() && state->encode.sd == options.out)
         throw InputError(fmt::format("--out and --sd name the same file, {}", options.out.string()));
       const int count = encode_data(options, state->encode);
       return fmt::format("{}: z of {} data", options.out.string(), count);
+    });
+  });
+}
+
+void add_refine_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("refine", "Draws of z for each datum, refined by the run's kernel");
+  const auto state = std::make_shared<Command>();
+  state->encode.refine = 8;
+  state->add(*command, DataArgument::required, "z (data, latent) as .npy or .csv");
+  command->add_option("--steps", state->encode.refine, "steps of the run's kernel")
+      ->check(CLI::Range(1, 1'000'000))
+      ->option_text("t [8]");
+  state->add_draws(*command);
+  command->callback([state] {
+    state->run([&](const UseOptions& options) {
+      const int count = encode_data(options, state->encode);
+      return fmt::format("{}: refined z of {} data", options.out.string(), count);
     });
   });
 }

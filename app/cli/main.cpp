@@ -117,6 +117,7 @@ int run(int argc, char** argv) {
   hone::add_train_command(program);
   hone::add_eval_command(program);
   hone::add_encode_command(program);
+  hone::add_refine_command(program);
   hone::add_reconstruct_command(program);
   hone::add_sample_command(program);
   hone::add_score_command(program);

@@ -19,6 +19,18 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// The next separator after `at`, but for one inside quotes; the line's end if there is none.
+std::size_t end_of_cell(std::string_view line, std::size_t at, char separator) {
+  const std::size_t first = line.find_first_not_of(" ", at);
+  if (first != std::string_view::npos && line[first] == '"') {
+    const std::size_t closed = line.find('"', first + 1);
+    const std::size_t after = closed == std::string_view::npos ? closed : line.find_first_not_of(" ", closed + 1);
+    if (closed != std::string_view::npos && (after == std::string_view::npos || line[after] == separator))
+      return std::min(after, line.size());
+  }
+  return std::min(line.find(separator, at), line.size());
+}
+
 bool is_missing(std::string_view cell) {
   for (const std::string_view word : {"", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "?"})
     if (cell == word) return true;
@@ -29,7 +41,7 @@ class CsvReader {
  public:
   CsvReader(ByteSource& source, const CsvWanted& wanted) : lines_(source), wanted_(wanted) {}
 
-  CsvTable read() {
+  CsvRows read() {
     std::string line;
     std::uint64_t blank = 0;  // the first of blank lines that nothing has followed so far
     while (lines_.next(line)) {
@@ -53,18 +65,23 @@ class CsvReader {
 
  private:
   void begin(const std::string& line) {
-    separator_ = ',';
-    for (const char candidate : {';', '\t'})
-      if (std::ranges::count(line, candidate) > std::ranges::count(line, separator_)) separator_ = candidate;
-    const auto cols = std::ranges::count(line, separator_) + 1;
-    if (cols > std::numeric_limits<int>::max()) lines_.fail("too many columns");
-    table_.cols = static_cast<int>(cols);
+    std::ptrdiff_t most = -1;
+    for (const char candidate : {',', ';', '\t'}) {
+      std::ptrdiff_t count = 0;
+      for (std::size_t at = 0; (at = end_of_cell(line, at, candidate)) < line.size(); ++at) ++count;
+      if (count > most) {
+        most = count;
+        separator_ = candidate;
+      }
+    }
+    if (most >= std::numeric_limits<int>::max()) lines_.fail("too many columns");
+    table_.cols = static_cast<int>(most + 1);
   }
 
   void split(std::string_view line) {
     cells_.clear();
     for (std::size_t at = 0;;) {
-      const std::size_t end = std::min(line.find(separator_, at), line.size());
+      const std::size_t end = end_of_cell(line, at, separator_);
       cells_.push_back(trimmed(line.substr(at, end - at)));
       if (end == line.size()) break;
       at = end + 1;
@@ -113,13 +130,13 @@ class CsvReader {
   const CsvWanted& wanted_;
   std::optional<std::size_t> label_;
   char separator_ = 0;
-  CsvTable table_;
+  CsvRows table_;
   std::vector<std::string_view> cells_;
   std::vector<std::string> names_;
 };
 
 }  // namespace
 
-CsvTable read_csv(ByteSource& source, const CsvWanted& wanted) { return CsvReader(source, wanted).read(); }
+CsvRows read_csv(ByteSource& source, const CsvWanted& wanted) { return CsvReader(source, wanted).read(); }
 
 }  // namespace hone

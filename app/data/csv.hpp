@@ -9,7 +9,7 @@
 namespace hone {
 
 // Numbers, one datum per row, last index fastest.
-struct CsvTable {
+struct CsvRows {
   int rows = 0, cols = 0;
   std::vector<double> values;
   std::vector<std::string> labels;  // one per row, if there is a column of labels
@@ -23,6 +23,6 @@ struct CsvWanted {
 // Reads a table of numbers, separated by commas, semicolons or tabs, whichever the first line has most of. A first line
 // without any number is a header. The column with the wanted name, if the header has it, is no number but a label.
 // Throws InputError with line and column for anything else: a missing value, a text, a line with more or fewer columns.
-CsvTable read_csv(ByteSource& source, const CsvWanted& wanted = {});
+CsvRows read_csv(ByteSource& source, const CsvWanted& wanted = {});
 
 }  // namespace hone

@@ -55,7 +55,7 @@ DataSet data_of(NpyMatrix matrix, std::span<const int> wanted) {
 
 bool is_byte(double value) { return value >= 0 && value <= 255 && value == static_cast<std::uint8_t>(value); }
 
-DataSet data_of(CsvTable table, std::span<const int> wanted) {
+DataSet data_of(CsvRows table, std::span<const int> wanted) {
   const ImageShape shape = shape_of({}, table.cols, wanted);
   if (std::ranges::all_of(table.values, is_byte))
     return packed_if_binary(DataSet(Bytes(table.values.begin(), table.values.end()), shape, 1));
@@ -164,6 +164,25 @@ DataSet zip_of_images(const fs::path& file, std::span<const int> wanted) {
   return images.data(file.string(), wanted);
 }
 
+// Files that people have and that are read elsewhere: how to come from them to one of ours.
+void refuse_others(const std::string& name, const std::string& extension) {
+  if (is_image_name(name))
+    throw InputError(fmt::format("{}: is a single image; expected a folder or a .zip of images", name));
+  for (const auto& [other, reader] : {std::pair(".parquet", "read_parquet"), std::pair(".feather", "read_feather"),
+                                      std::pair(".xlsx", "read_excel"), std::pair(".xls", "read_excel")})
+    if (extension == other)
+      throw InputError(
+          fmt::format("{}: hone does not read {} files; pandas makes a .csv file of it: python3 -c \"import pandas; "
+                      "pandas.{}('{}').to_csv('{}', index=False)\"; or give the table to the Python package",
+                      name, other, reader, name, fs::path(name).replace_extension(".csv").string()));
+  for (const char* other : {".h5", ".hdf5", ".mat", ".pkl", ".pickle", ".pt", ".pth", ".nc", ".json", ".txt", ".jsonl"})
+    if (extension == other)
+      throw InputError(
+          fmt::format("{}: hone does not read {} files; expected .npy, .npz, .csv, .tsv, .mtx, .amat, a "
+                      "folder or .zip of images, or IDX; numpy.save makes a .npy file of an array",
+                      name, other));
+}
+
 }  // namespace
 
 DataSet read_data_file(const std::string& name, const FileRequest& request, std::vector<std::string>* labels) {
@@ -175,9 +194,10 @@ DataSet read_data_file(const std::string& name, const FileRequest& request, std:
   if (extension == ".npz") return npz_array(name, "", request);
   if (extension == ".zip") return zip_of_images(name, shape);
   ByteSource source{fs::path(name)};
+  refuse_others(name, extension);
   if (extension == ".npy") return data_of(read_npy(source, {request.missing}), shape);
   if (extension == ".csv" || extension == ".tsv") {
-    CsvTable table = read_csv(source, {request.missing, request.label});
+    CsvRows table = read_csv(source, {request.missing, request.label});
     if (labels) *labels = std::move(table.labels);
     return data_of(std::move(table), shape);
   }

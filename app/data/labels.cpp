@@ -43,11 +43,10 @@ std::vector<std::string> lines_of(ByteSource& source, int count) {
   return labels;
 }
 
-std::vector<std::string> labels_in(const std::string& file, int count) {
-  fs::path name = file;
+std::vector<std::string> labels_of(ByteSource& source, int count) {
+  fs::path name = source.name();
   if (name.extension() == ".gz") name.replace_extension();
-  ByteSource source{fs::path(file)};
-  if (name.extension() == ".npy") return texts_of(read_npy(source, {.least_sizes = 1}), file);
+  if (name.extension() == ".npy") return texts_of(read_npy(source, {.least_sizes = 1}), source.name());
   if (!name.string().ends_with("-ubyte")) return lines_of(source, count);
   const IdxArray array = read_idx(source);
   if (array.dimensions.size() != 1)
@@ -72,11 +71,17 @@ std::vector<std::string> beside(const fs::path& images, int count) {
 }  // namespace
 
 std::vector<std::string> read_labels(const std::string& file, int count) {
-  std::vector<std::string> labels = labels_in(file, count);
+  ByteSource source{fs::path(file)};
+  return read_labels(source, count);
+}
+
+std::vector<std::string> read_labels(ByteSource& source, int count) {
+  std::vector<std::string> labels = labels_of(source, count);
   if (labels.size() != static_cast<std::size_t>(count))
-    throw InputError(fmt::format("{}: expected {} labels, one per datum, found {}", file, count, labels.size()));
+    throw InputError(
+        fmt::format("{}: expected {} labels, one per datum, found {}", source.name(), count, labels.size()));
   if (std::set<std::string>(labels.begin(), labels.end()).size() > 100)
-    throw InputError(fmt::format("{}: expected at most 100 different labels", file));
+    throw InputError(fmt::format("{}: expected at most 100 different labels", source.name()));
   return labels;
 }
 

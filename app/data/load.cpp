@@ -210,6 +210,12 @@ void read_part(const DataRequest& request, const std::string& key, const std::st
   }
 }
 
+void check_width(const DataSet& train, const DataSet& part, const std::string& key) {
+  if (part.size() > 0 && part.dimension() != train.dimension())
+    throw KeyError(
+        key, fmt::format("a datum has {} values, and {} in the training data", part.dimension(), train.dimension()));
+}
+
 }  // namespace
 
 Binarization usual_binarization(const std::string& name) {
@@ -254,6 +260,8 @@ DataSplits load_data(const DataRequest& request) {
   if (!request.test.empty()) read_part(request, "test.data", request.test, 1, data.test, data.labels.test);
   if (!request.validation.empty())
     read_part(request, "validation.data", request.validation, 2, data.validation, data.labels.validation);
+  check_width(data.train, data.test, "test.data");
+  check_width(data.train, data.validation, "validation.data");
   return data;
 }
 

@@ -15,15 +15,14 @@ bool TextLines::next(std::string& line) {
   for (bool some = false;; some = true) {
     if (at_ == end_) {
       at_ = 0;
-      end_ = source_.read(buffer_);
+      end_ = source_.read({buffer_.get(), size_});
       if (end_ == 0) {
         if (!some || line.empty()) return false;
         break;
       }
     }
-    const auto begin = buffer_.begin() + static_cast<std::ptrdiff_t>(at_),
-               end = buffer_.begin() + static_cast<std::ptrdiff_t>(end_);
-    const auto stop = std::find(begin, end, std::uint8_t{'\n'});
+    const std::uint8_t *begin = buffer_.get() + at_, *end = buffer_.get() + end_;
+    const std::uint8_t* stop = std::find(begin, end, std::uint8_t{'\n'});
     line.append(begin, stop);
     at_ += static_cast<std::size_t>(stop - begin) + (stop == end ? 0 : 1);
     if (line.size() > longest) {

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "app/data/byte_source.hpp"
 
@@ -11,7 +11,7 @@ namespace hone {
 // The lines of a text file, without their ends. Errors name the file and the line.
 class TextLines {
  public:
-  explicit TextLines(ByteSource& source) : source_(source), buffer_(1 << 16) {}
+  explicit TextLines(ByteSource& source) : source_(source) {}
 
   bool next(std::string& line);  // false at the end of the file
   std::uint64_t number() const { return number_; }
@@ -20,7 +20,8 @@ class TextLines {
 
  private:
   ByteSource& source_;
-  std::vector<std::uint8_t> buffer_;
+  static constexpr std::size_t size_ = 1 << 16;
+  std::unique_ptr<std::uint8_t[]> buffer_ = std::make_unique_for_overwrite<std::uint8_t[]>(size_);
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t number_ = 0;
 };

@@ -92,9 +92,11 @@ const std::vector<double>* CsvTable::column(std::string_view name) const {
 }
 
 CsvTable read_csv_table(const std::filesystem::path& path, std::span<const std::string> wanted) {
-  const std::string content = read_file(path);
-  Reader reader(path.filename().string(), wanted);
-  std::string_view rest = content;
+  return csv_table_in(read_file(path), path.filename().string(), wanted);
+}
+
+CsvTable csv_table_in(std::string_view rest, const std::string& name, std::span<const std::string> wanted) {
+  Reader reader(name, wanted);
   while (!rest.empty()) {
     const auto end = rest.find('\n');
     reader.line(rest.substr(0, end), end != rest.npos);

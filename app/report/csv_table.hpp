@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hone {
@@ -21,5 +22,6 @@ struct CsvTable {
 // Lines that begin with # are comments; the first other line names the columns. Keeps the columns in `wanted`, or all
 // if it is empty. InputError if the file cannot be read or names no columns.
 CsvTable read_csv_table(const std::filesystem::path& path, std::span<const std::string> wanted = {});
+CsvTable csv_table_in(std::string_view text, const std::string& name, std::span<const std::string> wanted = {});
 
 }  // namespace hone

@@ -75,9 +75,7 @@ bool write_experiments(const fs::path& folder, Page& page) {
     any = true;
     MarkdownWriter(page).write(read_file(text));
     if (!fs::exists(picture, ignored)) continue;
-    page.open_figures();
     page.svg_figure(picture, fmt::format("{}; the table above has its numbers.", name), "");
-    page.close_figures();
   }
   return any;
 }

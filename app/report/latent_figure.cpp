@@ -80,7 +80,7 @@ std::optional<LatentFigure> draw_latent(const fs::path& from, const fs::path& to
       gnuplot_text(json["x"].get<std::string>()), gnuplot_text(json["y"].get<std::string>()),
       labelled ? "above horizontal maxcols 5 left Left reverse noenhanced samplen 1 font ',11'" : "off", plot);
   LatentFigure figure;
-  figure.drawn = draw({.name = name, .width = 560, .height = 440 + 18 * static_cast<int>(keys), .script = script}, to);
+  figure.drawn = draw({.name = name, .width = 480, .height = 380 + 18 * static_cast<int>(keys), .script = script}, to);
   const double count = json.contains("count") && json["count"].is_number() ? json["count"].get<double>() : 0;
   figure.caption = fmt::format("Means of q(z | x) for {} {} data{}.", count_text(count),
                                json["split"].get<std::string>(), labelled ? ", coloured by label" : "");

@@ -1,7 +1,6 @@
 #include "app/report/run_record.hpp"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
 #include "app/run/run_folder.hpp"
+#include "app/run/toml.hpp"
 #include "app/run/toy.hpp"
 #include "app/run/train_config.hpp"
 #include "hone/base/error.hpp"
@@ -48,7 +48,7 @@ void read_config(RunRecord& run) {
     return;
   }
   try {
-    flatten(toml::parse(read_file(path), path.string()), "", run.config);
+    flatten(parse_toml(read_file(path), path.string()), "", run.config);
   } catch (const toml::parse_error& error) {
     run.faults.push_back(fmt::format("config.toml, line {}: {}", error.source().begin.line, error.description()));
   } catch (const InputError& error) {

@@ -44,6 +44,7 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 }
 
 struct Table {
+  std::string file;
   std::vector<std::string> names;
   std::vector<double> values;  // row after row
   std::size_t rows = 0;
@@ -79,9 +80,8 @@ void read_row(std::string_view line, const std::string& where, Table& table) {
   ++table.rows;
 }
 
-Table read_table(const fs::path& file) {
-  const std::string text = read_file(file);
-  Table table;
+Table table_of(std::string_view text, const std::string& file) {
+  Table table{.file = file, .names = {}, .values = {}, .rows = 0, .comments = {}, .refined = false};
   std::size_t number = 0;
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -93,11 +93,11 @@ Table read_table(const fs::path& file) {
     } else if (!line.empty() && table.names.empty()) {
       for (const std::string_view cell : cells_of(line)) table.names.push_back(stan_name(std::string(cell)));
     } else if (!line.empty()) {
-      read_row(line, fmt::format("{}:{}", file.string(), number), table);
+      read_row(line, fmt::format("{}:{}", file, number), table);
     }
   }
   if (table.rows == 0)
-    throw InputError(fmt::format("{}: has no draws; expected a CSV file with a line of names", file.string()));
+    throw InputError(fmt::format("{}: has no draws; expected a CSV file with a line of names", file));
   return table;
 }
 
@@ -118,8 +118,9 @@ bool says(const Table& table, const char* key, std::initializer_list<std::string
 std::size_t rows_before(const Table& table) {
   if (says(table, "method", {"variational"})) return 1;  // the mean of the approximation
   if (!says(table, "save_warmup", {"1", "true"})) return 0;
-  const int thin = std::max(1, whole_number(table, "thin", 1));
-  return static_cast<std::size_t>((whole_number(table, "num_warmup", 1000) + thin - 1) / thin);
+  const std::int64_t thin = std::max(1, whole_number(table, "thin", 1));
+  const std::int64_t warmup = std::max(0, whole_number(table, "num_warmup", 1000));
+  return static_cast<std::size_t>((warmup + thin - 1) / thin);
 }
 
 // The column with log q of the draws; the number of columns if there is none. Refined draws are no longer q's, and
@@ -131,6 +132,27 @@ std::size_t log_q_column(const Table& table) {
     if (found != table.names.end()) return static_cast<std::size_t>(found - table.names.begin());
   }
   return table.names.size();
+}
+
+GivenDraws draws_of(const std::vector<Table>& tables) {
+  GivenDraws result{.names = tables.front().names, .values = {}, .log_q = {}};
+  const std::size_t width = result.names.size();
+  std::vector<double> all;
+  bool known = true;  // log q
+  for (const Table& table : tables) {
+    if (table.names != result.names)
+      throw InputError(fmt::format("{}: has other names than {}", table.file, tables.front().file));
+    const std::size_t first = std::min(table.rows, rows_before(table));
+    all.insert(all.end(), table.values.begin() + static_cast<std::ptrdiff_t>(first * width), table.values.end());
+    const std::size_t column = log_q_column(table);
+    known = known && column < width;
+    for (std::size_t row = first; row < table.rows && known; ++row)
+      result.log_q.push_back(table.values[row * width + column]);
+  }
+  if (!known) result.log_q.clear();
+  result.values = Matrix<double>(static_cast<int>(width), static_cast<int>(all.size() / width));
+  std::ranges::copy(all, result.values.view().flat().begin());
+  return result;
 }
 
 }  // namespace
@@ -145,26 +167,11 @@ std::string stan_name(std::string name) {
 }
 
 GivenDraws read_csv_draws(const std::vector<fs::path>& files) {
-  GivenDraws result;
-  std::vector<double> all;
-  bool known = true;  // log q
-  for (const fs::path& file : files) {
-    const Table table = read_table(file);
-    if (result.names.empty()) result.names = table.names;
-    if (table.names != result.names)
-      throw InputError(fmt::format("{}: has other names than {}", file.string(), files.front().string()));
-    const std::size_t width = table.names.size(), first = std::min(table.rows, rows_before(table));
-    all.insert(all.end(), table.values.begin() + static_cast<std::ptrdiff_t>(first * width), table.values.end());
-    const std::size_t column = log_q_column(table);
-    known = known && column < width;
-    for (std::size_t row = first; row < table.rows && known; ++row)
-      result.log_q.push_back(table.values[row * width + column]);
-  }
-  if (!known) result.log_q.clear();
-  const int width = static_cast<int>(result.names.size());
-  result.values = Matrix<double>(width, static_cast<int>(all.size()) / width);
-  std::ranges::copy(all, result.values.view().flat().begin());
-  return result;
+  std::vector<Table> tables;
+  for (const fs::path& file : files) tables.push_back(table_of(read_file(file), file.string()));
+  return draws_of(tables);
 }
+
+GivenDraws csv_draws_in(std::string_view text, const std::string& name) { return draws_of({table_of(text, name)}); }
 
 }  // namespace hone

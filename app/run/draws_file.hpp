@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/run/second_opinion.hpp"
@@ -14,6 +15,7 @@ namespace hone {
 // CmdStan's laplace), log_g__ (its variational method) or lp_approx__ (its pathfinder, where it did not resample).
 // Throws InputError that names file and line.
 GivenDraws read_csv_draws(const std::vector<std::filesystem::path>& files);
+GivenDraws csv_draws_in(std::string_view text, const std::string& name);  // the same for the content of one file
 
 // The group `posterior` of a NetCDF-4 file in ArviZ's layout, variables (chain, draw, …). Apart because it alone needs
 // NetCDF. Throws InputError.

@@ -10,6 +10,7 @@
 #include "app/run/run_folder.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/latent/model.hpp"
 
 namespace hone {
 namespace {
@@ -35,15 +36,40 @@ from torch.nn.functional import softplus
 SHIFT = 1e-4  # standard deviations and rates stay above it
 
 
-def network(state, name, activation):
+class Down(nn.Conv2d):
+    """From images (data, values) of twice as many rows and columns, the channels of a pixel side by side."""
+
+    def __init__(self, rows, cols, fine, coarse, bias, dtype):
+        super().__init__(fine, coarse, 4, stride=2, padding=1, bias=bias, dtype=dtype)
+        self.image = (2 * rows, 2 * cols, fine)
+
+    def forward(self, x):
+        return super().forward(x.unflatten(-1, self.image).permute(0, 3, 1, 2)).permute(0, 2, 3, 1).flatten(1)
+
+
+class Up(nn.ConvTranspose2d):
+    """The other way."""
+
+    def __init__(self, rows, cols, fine, coarse, bias, dtype):
+        super().__init__(coarse, fine, 4, stride=2, padding=1, bias=bias, dtype=dtype)
+        self.image = (rows, cols, coarse)
+
+    def forward(self, x):
+        return super().forward(x.unflatten(-1, self.image).permute(0, 3, 1, 2)).permute(0, 2, 3, 1).flatten(1)
+
+
+def network(state, name, activation, convolutions):
     layers = []
     keys = sorted((key for key in state if key.startswith(name + ".") and key.endswith(".weight")),
                   key=lambda key: int(key.split(".")[1]))
     for key in keys:
         weight = state[key]
         layers += [activation()] if layers else []
-        layers.append(nn.Linear(weight.shape[1], weight.shape[0], bias=key.replace("weight", "bias") in state,
-                                dtype=weight.dtype))
+        facts = dict(bias=key.replace("weight", "bias") in state, dtype=weight.dtype)
+        if weight.dim() == 2:
+            layers.append(nn.Linear(weight.shape[1], weight.shape[0], **facts))
+        else:
+            layers.append((Up if name == "decoder" else Down)(*convolutions.pop(-1 if name == "decoder" else 0), **facts))
     return nn.Sequential(*layers)
 
 
@@ -52,8 +78,10 @@ class Model(nn.Module):
         super().__init__()
         activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "softplus": nn.Softplus}[notes["activation"]]
         self.kind, self.categories = notes["mean"], int(notes["categories"])
-        self.mean, self.sd, self.decoder = (network(state, name, activation) for name in ("mean", "sd", "decoder"))
-        self.values = self.mean[0].in_features
+        convolutions = [tuple(int(n) for n in text.split(",")) for text in notes["convolutions"].split(";") if text]
+        self.mean, self.sd, self.decoder = (network(state, name, activation, list(convolutions))
+                                            for name in ("mean", "sd", "decoder"))
+        self.values = int(notes["values"])
         self.register_buffer("centre", state.get("centre"))  # the mean of the training data, if the model subtracts it
         self.load_state_dict(state)
 
@@ -87,14 +115,55 @@ std::vector<float> floats_of(const NamedArray& array) {
   return std::visit([](const auto& values) { return std::vector<float>(values.begin(), values.end()); }, array.values);
 }
 
-std::vector<ExportedLayer> layers_of(const TrainState& state, const std::string& network) {
+// Of ours, (depth, coarse) or (coarse, depth) with the channel last in a window, to (coarse, fine, 4, 4).
+template <class T>
+std::vector<T> kernel_of(const std::vector<T>& weight, const Windows& w, Way way) {
+  std::vector<T> result(weight.size());
+  const auto depth = static_cast<std::size_t>(w.depth()), coarse = static_cast<std::size_t>(w.coarse),
+             fine = static_cast<std::size_t>(w.fine);
+  for (std::size_t k = 0; k < coarse; ++k)
+    for (std::size_t at = 0; at < 16; ++at)
+      for (std::size_t f = 0; f < fine; ++f) {
+        const std::size_t row = at * fine + f;
+        result[(k * fine + f) * 16 + at] = weight[way == Way::down ? row * coarse + k : k * depth + row];
+      }
+  return result;
+}
+
+// The convolution that layer l of `depth` layers is, if it is one.
+struct Convolution {
+  std::optional<Windows> windows;
+  Way way = Way::down;
+};
+Convolution convolution_of(const std::string& network, std::size_t l, std::size_t depth,
+                           const std::vector<Windows>& convolutions) {
+  if (network != "decoder") return {l < convolutions.size() ? std::optional(convolutions[l]) : std::nullopt, Way::down};
+  const std::size_t from_the_end = depth - 1 - l;
+  return {from_the_end < convolutions.size() ? std::optional(convolutions[from_the_end]) : std::nullopt, Way::up};
+}
+
+std::size_t depth_of(const TrainState& state, const std::string& network) {
+  std::size_t depth = 0;
+  while (find(state, fmt::format("{}.weight[{}]", network, depth))) ++depth;
+  return depth;
+}
+
+std::vector<ExportedLayer> layers_of(const TrainState& state, const std::string& network,
+                                     const std::vector<Windows>& convolutions) {
   std::vector<ExportedLayer> layers;
-  for (int l = 0;; ++l) {
+  const std::size_t depth = depth_of(state, network);
+  for (std::size_t l = 0; l < depth; ++l) {
     const NamedArray* weight = find(state, fmt::format("{}.weight[{}]", network, l));
-    if (!weight) break;
     ExportedLayer layer{
         static_cast<int>(weight->shape.at(0)), static_cast<int>(weight->shape.at(1)), floats_of(*weight), {}};
     if (const NamedArray* bias = find(state, fmt::format("{}.bias[{}]", network, l))) layer.bias = floats_of(*bias);
+    if (const auto [windows, way] = convolution_of(network, l, depth, convolutions); windows) {
+      layer.weight = kernel_of(layer.weight, *windows, way);
+      layer.inputs = way == Way::down ? windows->large() : windows->small();
+      layer.outputs = way == Way::down ? windows->small() : windows->large();
+      layer.windows = windows;
+      layer.way = way;
+    }
     layers.push_back(std::move(layer));
   }
   if (layers.empty()) throw InputError(fmt::format("the checkpoint has no array '{}.weight[0]'", network));
@@ -188,7 +257,7 @@ std::string npz_of(const RunToUse& run, const ExportedModel& model) {
 
 std::vector<std::uint8_t> torch_file(const RunToUse& run, const ExportedModel& model) {
   TensorFile file;
-  for (NamedArray& array : torch_arrays(run.checkpoint.state))
+  for (NamedArray& array : torch_arrays(run.checkpoint.state, model.convolutions))
     std::visit(
         [&](auto& values) {
           file.tensors.push_back({array.name, array.shape, std::move(values)});
@@ -216,10 +285,14 @@ ExportedModel exported(const RunToUse& run) {
   const ModelConfig& config = run.config.train.model;
   const std::vector<double>& mean = run.checkpoint.data->mean;
   const LikelihoodFacts facts = facts_of(config.density());
+  const std::vector<Windows> windows = convolutions(config, run.checkpoint.data->shape);
+  std::vector<std::string> texts;
+  for (const Windows& w : windows) texts.push_back(fmt::format("{},{},{},{}", w.rows, w.cols, w.fine, w.coarse));
   TrainRunConfig copy = run.config;
-  return {.mean = layers_of(state, "mean"),
-          .sd = layers_of(state, "sd"),
-          .decoder = layers_of(state, "decoder"),
+  return {.mean = layers_of(state, "mean", windows),
+          .sd = layers_of(state, "sd", windows),
+          .decoder = layers_of(state, "decoder", windows),
+          .convolutions = windows,
           .activation = config.activation,
           .mean_of = facts.mean,
           .categories = config.categories,
@@ -229,11 +302,13 @@ ExportedModel exported(const RunToUse& run) {
                     {"mean", name_of(facts.mean)},
                     {"categories", std::to_string(config.categories)},
                     {"activation", name_of(config.activation)},
+                    {"values", std::to_string(run.checkpoint.data->shape.pixels())},
+                    {"convolutions", fmt::format("{}", fmt::join(texts, ";"))},
                     {"iteration", std::to_string(state.iteration)},
                     {"hone_version", hone_version()}}};
 }
 
-std::vector<NamedArray> torch_arrays(const TrainState& state) {
+std::vector<NamedArray> torch_arrays(const TrainState& state, const std::vector<Windows>& convolutions) {
   std::vector<NamedArray> arrays;
   for (const NamedArray& array : state.arrays) {
     if (!is_parameter(array)) continue;
@@ -241,7 +316,13 @@ std::vector<NamedArray> torch_arrays(const TrainState& state) {
     const std::string kind = array.name.substr(dot + 1, bracket - dot - 1);
     const int layer = std::stoi(array.name.substr(bracket + 1));
     NamedArray made{fmt::format("{}.{}.{}", array.name.substr(0, dot), 2 * layer, kind), {}, {}};
-    if (kind == "weight") {
+    const std::string network = array.name.substr(0, dot);
+    const auto [windows, way] =
+        convolution_of(network, static_cast<std::size_t>(layer), depth_of(state, network), convolutions);
+    if (kind == "weight" && windows) {
+      made.shape = {windows->coarse, windows->fine, 4, 4};
+      std::visit([&](const auto& values) { made.values = kernel_of(values, *windows, way); }, array.values);
+    } else if (kind == "weight") {
       made.shape = {array.shape.at(1), array.shape.at(0)};
       std::visit([&](const auto& values) { made.values = transposed(values, array.shape[0], array.shape[1]); },
                  array.values);

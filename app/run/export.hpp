@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,21 +9,25 @@
 #include "app/run/networks.hpp"
 #include "app/run/safetensors.hpp"
 #include "hone/latent/likelihoods.hpp"
+#include "hone/tensor/convolution.hpp"
 
 namespace hone {
 
 enum class ExportFormat { onnx, torch, npz };
 
-// A layer of a network: outputs = inputs · weight + bias.
+// A layer of a network: outputs = inputs · weight + bias, or a convolution.
 struct ExportedLayer {
-  int inputs = 0, outputs = 0;
-  std::vector<float> weight;  // (inputs, outputs), last index fastest
-  std::vector<float> bias;    // (outputs); empty: none
+  int inputs = 0, outputs = 0;  // numbers
+  std::vector<float> weight;    // (inputs, outputs), last index fastest; of a convolution (coarse, fine, 4, 4)
+  std::vector<float> bias;      // (outputs), or one per channel; empty: none
+  std::optional<Windows> windows = {};
+  Way way = Way::down;
 };
 
 // A trained model as other programs need it. Its formulas are in docs/checkpoint.md.
 struct ExportedModel {
   std::vector<ExportedLayer> mean, sd, decoder;
+  std::vector<Windows> convolutions = {};
   Activation activation = Activation::relu;  // of hidden layers
   MeanOf mean_of = MeanOf::sigmoid;          // E[x | z] of the decoder's outputs
   int categories = 0;                        // values per group of a softmax
@@ -39,8 +44,8 @@ std::string onnx_encoder(const ExportedModel& model);
 std::string onnx_decoder(const ExportedModel& model);
 
 // Weights and biases under the names that PyTorch gives them: decoder.0.weight (outputs, inputs), decoder.0.bias,
-// decoder.2.weight, …
-std::vector<NamedArray> torch_arrays(const TrainState& state);
+// decoder.2.weight, …; the weights of convolutions as Conv2d and ConvTranspose2d have them, (coarse, fine, 4, 4).
+std::vector<NamedArray> torch_arrays(const TrainState& state, const std::vector<Windows>& convolutions);
 
 // Whether an array of a training's state is a weight or a bias.
 bool is_parameter(const NamedArray& array);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "app/run/run_folder.hpp"
 #include "app/run/train.hpp"
 #include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
@@ -123,8 +124,7 @@ std::vector<AnnealedPoint> TrainedNetworks::anneal(const DataSet& data, const An
 
 RunToUse read_run(const fs::path& folder, const fs::path& data_dir, int threads,
                   const std::function<void(const std::string&)>& say, WhichModel which) {
-  if (!fs::exists(folder / "config.toml"))
-    throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
+  check_is_training(folder);
   RunToUse run{read_train_config(folder / "config.toml", threads, EngineKind::automatic), {}};
   FoundCheckpoint found = checkpoint_of(folder, which, say);
   run.checkpoint = std::move(found.checkpoint);

@@ -14,7 +14,7 @@ namespace hone {
 namespace {
 
 constexpr std::uint64_t ir_version = 7, opset = 13;  // of 2020: every runtime of today reads them
-constexpr std::uint64_t float_type = 1, int64_type = 7;
+constexpr std::uint64_t float_type = 1, int64_type = 7, integers_attribute = 7;
 constexpr std::size_t largest = std::size_t{2'000'000'000};  // a protocol buffer ends below 2 GiB
 
 // A protocol buffer under construction.
@@ -76,10 +76,19 @@ class Graph {
     return name;
   }
 
+  using Attributes = std::vector<std::pair<std::string, std::vector<int>>>;
+
   // A node with one output; returns its name.
-  std::string node(const std::string& kind, const std::vector<std::string>& inputs, const std::string& output) {
+  std::string node(const std::string& kind, const std::vector<std::string>& inputs, const std::string& output,
+                   const Attributes& attributes = {}) {
     Message node;
     for (const std::string& input : inputs) node.text(1, input);
+    for (const auto& [name, values] : attributes) {
+      Message attribute;
+      attribute.text(1, name).number(20, integers_attribute);
+      for (const int value : values) attribute.number(8, static_cast<std::uint64_t>(value));
+      node.message(5, attribute);
+    }
     graph_.message(1, node.text(2, output).text(3, output).text(4, kind));
     return output;
   }
@@ -89,13 +98,32 @@ class Graph {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const ExportedLayer& layer = layers[l];
       const std::string label = fmt::format("{}.{}", name, l);
-      std::vector<std::string> inputs = {value,
-                                         constant(label + ".weight", {layer.inputs, layer.outputs}, layer.weight)};
-      if (!layer.bias.empty()) inputs.push_back(constant(label + ".bias", {layer.outputs}, layer.bias));
-      value = node("Gemm", inputs, label);
+      value = layer.windows ? convolution(label, layer, value) : dense(label, layer, value);
       if (l + 1 < layers.size()) value = node(kinds[static_cast<int>(model_.activation)], {value}, label + ".units");
     }
     return value;
+  }
+
+  std::string dense(const std::string& label, const ExportedLayer& layer, const std::string& value) {
+    std::vector<std::string> inputs = {value, constant(label + ".weight", {layer.inputs, layer.outputs}, layer.weight)};
+    if (!layer.bias.empty()) inputs.push_back(constant(label + ".bias", {layer.outputs}, layer.bias));
+    return node("Gemm", inputs, label);
+  }
+
+  // Our images have the channels of a pixel side by side, ONNX's have one plane per channel.
+  std::string convolution(const std::string& label, const ExportedLayer& layer, const std::string& value) {
+    const Windows& w = *layer.windows;
+    const bool down = layer.way == Way::down;
+    const std::vector<std::int64_t> image = down ? std::vector<std::int64_t>{-1, 2 * w.rows, 2 * w.cols, w.fine}
+                                                 : std::vector<std::int64_t>{-1, w.rows, w.cols, w.coarse};
+    const std::string pixels = node("Reshape", {value, integers(label + ".image", image)}, label + ".pixels");
+    std::vector<std::string> inputs = {node("Transpose", {pixels}, label + ".planes", {{"perm", {0, 3, 1, 2}}}),
+                                       constant(label + ".weight", {w.coarse, w.fine, 4, 4}, layer.weight)};
+    if (!layer.bias.empty()) inputs.push_back(constant(label + ".bias", {down ? w.coarse : w.fine}, layer.bias));
+    const std::string made = node(down ? "Conv" : "ConvTranspose", inputs, label + ".made",
+                                  {{"kernel_shape", {4, 4}}, {"strides", {2, 2}}, {"pads", {1, 1, 1, 1}}});
+    const std::string back = node("Transpose", {made}, label + ".back", {{"perm", {0, 2, 3, 1}}});
+    return node("Reshape", {back, integers(label + ".flat", {-1, layer.outputs})}, label);
   }
 
   // modified_softplus of hone/base/scalar.hpp

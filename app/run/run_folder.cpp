@@ -12,7 +12,9 @@
 #include <sstream>
 #include <string_view>
 
+#include "app/run/json.hpp"
 #include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
 
 namespace hone {
 namespace fs = std::filesystem;
@@ -119,6 +121,19 @@ std::vector<fs::path> seed_folders(const fs::path& folder) {
   std::vector<fs::path> folders;
   for (auto& [seed, path] : found) folders.push_back(std::move(path));
   return folders;
+}
+
+void check_is_training(const fs::path& folder) {
+  if (const auto folders = seed_folders(folder); !folders.empty())
+    throw InputError(fmt::format("{}: holds {} runs; expected one of them, such as {}", folder.string(), folders.size(),
+                                 folders.front().string()));
+  if (!fs::exists(folder / "config.toml"))
+    throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
+  const Json summary = fs::exists(folder / "summary.json") ? parse_json(read_file(folder / "summary.json")) : Json();
+  for (const auto& [key, command] : {std::pair{"verdict", "fit"}, {"target", "toy"}})
+    if (summary.is_object() && summary.contains(key))
+      throw InputError(
+          fmt::format("{}: this is a folder of hone {}; expected one of hone train", folder.string(), command));
 }
 
 }  // namespace hone

@@ -1,7 +1,6 @@
 #include "app/run/settings.hpp"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <charconv>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include <type_traits>
 
 #include "app/run/json.hpp"
+#include "app/run/toml.hpp"
 #include "hone/base/file.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/base/spelling.hpp"
@@ -268,7 +268,7 @@ void Settings::read_file(const std::filesystem::path& path) {
 void Settings::read_text(const std::string& content, const std::string& name_of_file) {
   toml::table file;
   try {
-    file = toml::parse(content);
+    file = parse_toml(content, name_of_file);
   } catch (const toml::parse_error& error) {
     const auto line = error.source().begin.line;
     const std::string where = line > 0 ? fmt::format("{}:{}", name_of_file, line) : name_of_file;

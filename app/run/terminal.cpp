@@ -48,4 +48,20 @@ std::string wrapped(const std::string& first, const std::string& text, int width
   return result + line + "\n";
 }
 
+std::string fitted_help(const std::string& page, int width) {
+  std::string result;
+  for (std::size_t at = 0; at < page.size();) {
+    const std::size_t end = std::min(page.find('\n', at), page.size());
+    const std::string line = page.substr(at, end - at);
+    at = end + 1;
+    const std::size_t text = std::min(line.find_first_not_of(' '), line.size()), gap = line.find("  ", text);
+    const std::size_t column = gap == std::string::npos ? text : line.find_first_not_of(' ', gap);
+    if (width_of(line) <= width || column == std::string::npos || static_cast<int>(column) > 2 * width / 3)
+      result += line + "\n";
+    else
+      result += wrapped(line.substr(0, column), line.substr(column), width);
+  }
+  return result;
+}
+
 }  // namespace hone

@@ -7,9 +7,9 @@
 #include <deque>
 #include <set>
 
-#include "app/run/json.hpp"
 #include "app/run/rank_pace.hpp"
 #include "app/run/recipe.hpp"
+#include "app/run/run_folder.hpp"
 #include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
@@ -86,7 +86,10 @@ class Training {
   Training(const TrainRunConfig& config, const std::vector<SeedRun>& runs, const TrainOptions& options)
       : config_(config), runs_(runs), options_(options) {
     if (options.lead) use_cpu(config_);
+    const bool automatic = config_.engine == EngineKind::automatic;
     resolve(config_);
+    if (const std::string why = automatic ? why_not_cuda(config_) : ""; !why.empty())
+      say("on the cpu engine, though there is a device: " + why);
     check_folders();
     data_ = options.data;
     if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
@@ -427,13 +430,7 @@ TrainSummary train(const TrainRunConfig& config, const fs::path& folder, const T
 std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads,
                                          const std::function<void(const std::string&)>& say, Lead* lead,
                                          WhichModel which) {
-  if (!fs::exists(folder / "config.toml"))
-    throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
-  const Json summary = fs::exists(folder / "summary.json") ? parse_json(read_file(folder / "summary.json")) : Json();
-  for (const auto& [key, command] : {std::pair{"verdict", "fit"}, {"target", "toy"}})
-    if (summary.is_object() && summary.contains(key))
-      throw InputError(
-          fmt::format("{}: this is a folder of hone {}; expected one of hone train", folder.string(), command));
+  check_is_training(folder);
   auto model = std::make_unique<TrainedModel>();
   model->config = read_train_config(folder / "config.toml", threads);
   const FoundCheckpoint found = checkpoint_of(folder, which, say);

@@ -55,6 +55,11 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
         "[200, 200] for vae, else []");
   s.add("encoder_hidden", config.train.model.encoder_hidden, Bounds::between(1, 1e5),
         "hidden layers of q's two networks");
+  s.add(
+      "channels", config.channels, Bounds::between(1, 1e4),
+      "convolutions for images, before encoder_hidden and mirrored after hidden: windows of 4 x 4 pixels, each halves "
+      "rows and columns; these are their channels (vae, cpu)",
+      "none");
   s.add("activation", config.train.model.activation,
         {{"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}},
         "activation of all hidden layers");
@@ -242,6 +247,7 @@ void resolve(TrainRunConfig& config) {
   if (!config.threads) config.threads = default_threads();
   train.model.latent = *config.latent;
   train.model.hidden = *config.hidden;
+  train.model.channels = config.channels.value_or(std::vector<int>());
   train.refine.step_size = *config.step_size;
   train.refine.acceptance = *config.acceptance;
   check_used(config.objective, config.kernel);
@@ -267,6 +273,16 @@ std::vector<std::string> idle_keys(const TrainRunConfig& config) {
   if (!baseline && train.baseline != plain.baseline) keys.push_back("baseline");
   if (!baseline && train.shared_until != plain.shared_until) keys.push_back("local_from");
   return keys;
+}
+
+std::string why_not_cuda(const TrainRunConfig& config) {
+  if (!cuda_support().missing.empty()) return {};
+  try {
+    check(config.train, EngineKind::cuda);
+  } catch (const KeyError& error) {
+    return fmt::format("{}: {}", error.key(), error.message());
+  }
+  return {};
 }
 
 EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& test) {
@@ -299,7 +315,7 @@ std::map<std::string, std::string> identity_of_earlier_versions(const std::map<s
   const auto paper = identity_of(config);
   std::map<std::string, std::string> identity;
   for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup",
-                          "shape", "split", "missing", "validation.split", "likelihood", "categories"})
+                          "shape", "split", "missing", "validation.split", "likelihood", "categories", "channels"})
     identity.emplace(key, paper.at(key));
   return identity;
 }

@@ -40,7 +40,7 @@ struct TrainRunConfig {
   KernelConfig kernel;
   std::optional<Density> likelihood;
   std::optional<int> categories, latent;
-  std::optional<std::vector<int>> hidden;
+  std::optional<std::vector<int>> hidden, channels;
   std::optional<double> step_size, acceptance;
 
   std::string data = "mnist";
@@ -74,6 +74,9 @@ void resolve(TrainRunConfig& config);
 // Keys that were changed from their defaults but have no effect under this objective. This is no error: several
 // objectives may share one configuration file.
 std::vector<std::string> idle_keys(const TrainRunConfig& config);
+
+// Where there is a device that the configuration cannot use: the key and why; otherwise empty.
+std::string why_not_cuda(const TrainRunConfig& config);
 
 // For resolved configurations:
 EvaluationConfig test_evaluation(const TrainRunConfig& config, const DataSet& test);

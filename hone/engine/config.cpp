@@ -44,6 +44,7 @@ void check(const TrainConfig& config) {
   if (config.precision != Precision::bf16_trajectory) return;
   if (!facts_of(config.model.density()).fused)
     throw KeyError("precision", "bf16-trajectory goes with the likelihoods bernoulli, gaussian and poisson");
+  if (!config.model.channels.empty()) throw KeyError("precision", "bf16-trajectory does not go with channels");
   if (!wants_gradient(kernel.wants()))
     throw KeyError("precision", "bf16-trajectory is for kernels that use gradients, and this one uses none");
   try {
@@ -65,6 +66,8 @@ void check(const TrainConfig& config, EngineKind engine) {
   if (config.model.missing == Missing::ignored)
     throw KeyError("missing",
                    "the cuda engine takes complete data only; data with missing values are for the cpu engine");
+  if (!config.model.channels.empty())
+    throw KeyError("channels", "the cuda engine has fully connected layers only; convolutions are for the cpu engine");
   if (!config.objective->terms())
     throw KeyError("objective",
                    "the cuda engine runs kl, hoffman, vcd and li2017; other objectives are for the cpu engine");

@@ -16,7 +16,8 @@ NetworkConfig network_of(const DecoderConfig& config) {
           .hidden = config.hidden,
           .outputs = outputs_of(config.density, {config.pixels, config.categories}),
           .activation = config.activation,
-          .intercept = centred ? Intercept::none : Intercept::learned};
+          .intercept = centred ? Intercept::none : Intercept::learned,
+          .up = config.up};
 }
 
 // ∇ log p(x | z) + ∇ log N(z; 0, I)
@@ -33,8 +34,9 @@ template <class Real>
 Decoder<Real>::Decoder(const DecoderConfig& config, Parameters<Real>& parameters, Gradients gradients)
     : config_(config), network_(network_of(config), "decoder", Directions::both, parameters) {
   if (gradients == Gradients::exact) return;
-  if (!facts_of(config.density).fused)
-    throw InputError("bf16 trajectories go with the likelihoods bernoulli, gaussian and poisson");
+  if (!facts_of(config.density).fused || !config.up.empty())
+    throw InputError(
+        "bf16 trajectories go with fully connected layers and the likelihoods bernoulli, gaussian and poisson");
   if (!std::is_same_v<Real, float>) throw InputError("bf16 trajectories go with float32 products, not with double");
   bf16_ = std::make_unique<LayerStack<Bf16>>(network_.config(), Directions::both);
 }
@@ -52,14 +54,14 @@ void Decoder<Real>::compare(Tape<Real>& tape, const Points& points, int begin, i
                             std::span<double> value) const {
   const LayerStack<Real>& layers = network_.layers();
   const Density density = config_.density;
-  if (facts_of(density).fused) {
+  if (facts_of(density).fused && config_.up.empty()) {
     layers.forward_residual(tape, begin, end, density, {points.data.view(), points.datum, points.data.observed()}, want,
                             value);
     return;
   }
   layers.forward(tape, begin, end);
   const int items = items_of(density, shape());
-  with_separate_likelihood(density, [&](auto likelihood) {
+  with_likelihood(density, [&](auto likelihood) {
     for (int c = begin; c < end; ++c) {
       const Real *a = tape.value.back().view().column(c), *x = points.data.view().column(points.datum[c]);
       // An item counts if all of its values were observed.

@@ -18,6 +18,7 @@ struct DecoderConfig {
   Activation activation = Activation::relu;
   Density density = Density::bernoulli;  // a Gaussian has no intercepts
   int categories = 0;                    // of a categorical density: values per group
+  std::vector<Windows> up = {};          // transposed convolutions that end the network
 };
 
 // How ∇_z log p(x, z) is computed: in the decoder's own precision, or with bf16 products (float decoders only).

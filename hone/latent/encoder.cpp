@@ -10,7 +10,8 @@ NetworkConfig network_of(const EncoderConfig& config) {
           .hidden = config.hidden,
           .outputs = config.latent,
           .activation = config.activation,
-          .intercept = Intercept::learned};
+          .intercept = Intercept::learned,
+          .down = config.down};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ struct EncoderConfig {
   std::vector<int> hidden;
   int latent = 1;
   Activation activation = Activation::relu;
+  std::vector<Windows> down = {};  // convolutions that both networks begin with
 };
 
 template <class Real>

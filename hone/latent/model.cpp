@@ -1,5 +1,6 @@
 #include "hone/latent/model.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -12,8 +13,13 @@
 namespace hone {
 namespace {
 
+std::vector<Windows> reversed(std::vector<Windows> windows) {
+  std::ranges::reverse(windows);
+  return windows;
+}
+
 // Counts the parameters before anything is allocated.
-void check_size(const ModelConfig& model, int pixels) {
+void check_size(const ModelConfig& model, ImageShape image) {
   constexpr double most = 5e8;
   const auto count = [](double inputs, const std::vector<int>& hidden, double outputs) {
     double sum = 0;
@@ -23,12 +29,30 @@ void check_size(const ModelConfig& model, int pixels) {
     }
     return sum + (inputs + 1) * outputs;
   };
-  const double decoder = count(model.latent, model.hidden, facts_of(model.density()).outputs * pixels),
-               encoder = 2 * count(pixels, model.encoder_hidden, model.latent);
+  const std::vector<Windows> windows = convolutions(model, image);
+  double kernels = 0;
+  for (const Windows& w : windows) kernels += static_cast<double>(w.depth()) * w.coarse;
+  const double values = windows.empty() ? image.pixels() : windows.back().small();
+  const double outputs = windows.empty() ? facts_of(model.density()).outputs * values : values;
+  const double decoder = kernels + count(model.latent, model.hidden, outputs),
+               encoder = 2 * (kernels + count(values, model.encoder_hidden, model.latent));
   if (decoder + encoder <= most) return;
-  const std::string key = model.hidden.empty() ? "latent" : "hidden";
-  throw KeyError(decoder > encoder ? key : "encoder_hidden",
+  const std::string key = 3 * kernels > most ? "channels" : model.hidden.empty() ? "latent" : "hidden";
+  throw KeyError(decoder > encoder || 3 * kernels > most ? key : "encoder_hidden",
                  "the networks would have more than 500,000,000 parameters");
+}
+
+void check_convolutions(const ModelConfig& config) {
+  if (config.channels.empty()) return;
+  if (config.kind != ModelKind::vae) throw KeyError("channels", "convolutions are for model vae");
+  if (facts_of(config.density()).outputs != 1)
+    throw KeyError("channels",
+                   "convolutions go with likelihoods that have one output per value: bernoulli, gaussian, "
+                   "categorical and poisson");
+  if (config.initial == InitialWeights::paper)
+    throw KeyError("init", "the paper has no convolutions; with channels it is scaled");
+  for (const int channels : config.channels)
+    if (channels < 1) throw KeyError("channels", "every convolution needs at least one channel");
 }
 
 Stream simulation(int datum, std::uint32_t step) {
@@ -53,11 +77,30 @@ const DataSet& checked(const ModelConfig& config, const DataSet& data) {
     throw KeyError("categories",
                    detail::format("{} does not divide the {} values of a datum", config.categories, data.dimension()));
   check_data(config.density(), {data.dimension(), config.categories}, config.missing, data);
-  check_size(config, data.dimension());
+  check_size(config, data.shape());
   return data;
 }
 
 }  // namespace
+
+std::vector<Windows> convolutions(const ModelConfig& model, ImageShape image) {
+  std::vector<Windows> all;
+  for (const int channels : model.channels) {
+    if (image.rows % 2 != 0 || image.cols % 2 != 0)
+      throw KeyError("channels",
+                     detail::format("convolution {} of {} would halve an image of {} × {} pixels; expected fewer "
+                                    "convolutions, or data whose rows and columns can be halved as often",
+                                    all.size() + 1, model.channels.size(), image.rows, image.cols));
+    image.rows /= 2;
+    image.cols /= 2;
+    if (1.0 * image.rows * image.cols * channels > 1e8)
+      throw KeyError("channels", detail::format("{} channels of {} × {} pixels are more than 100,000,000 units",
+                                                channels, image.rows, image.cols));
+    all.push_back({.rows = image.rows, .cols = image.cols, .fine = image.channels, .coarse = channels});
+    image.channels = channels;
+  }
+  return all;
+}
 
 std::vector<double> mean_of(const DataSet& data) {
   std::vector<double> mean(data.dimension());
@@ -100,6 +143,7 @@ void check(const ModelConfig& config) {
   if (config.kind == ModelKind::vae && config.hidden.empty())
     throw KeyError("hidden", "a vae needs at least one hidden layer; without any it is mf");
   check_likelihood(config);
+  check_convolutions(config);
 }
 
 template <class Real>
@@ -113,12 +157,14 @@ Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gr
                 .pixels = checked(config, train).dimension(),
                 .activation = config.activation,
                 .density = density_,
-                .categories = config.categories},
+                .categories = config.categories,
+                .up = reversed(convolutions(config, train.shape()))},
                parameters_, gradients_),
       encoder_({.pixels = train.dimension(),
                 .hidden = config.encoder_hidden,
                 .latent = config.latent,
-                .activation = config.activation},
+                .activation = config.activation,
+                .down = convolutions(config, train.shape())},
                parameters_),
       shape_(train.shape()) {
   if (facts_of(density_).centred) centre_ = mean_of(train);

@@ -19,6 +19,10 @@ std::vector<double> mean_of(const DataSet& data);
 // z ~ N(0, I) of the data first, first + 1, … that a model simulates: one per column.
 void draw_prior(const RandomSource& random, int first, MatrixView<double> z);
 
+// The convolutions of q's networks, first to last: each halves rows and columns. The decoder ends with their
+// transposes, last to first. Throws KeyError if the image cannot be halved.
+std::vector<Windows> convolutions(const ModelConfig& model, ImageShape image);
+
 // The networks of a latent-variable model and of its q, with all parameters in one flat vector.
 template <class Real>
 class Model {

@@ -34,6 +34,7 @@ struct ModelConfig {
 
   Density likelihood = Density::bernoulli;  ///< of vae and mf; the other kinds say it themselves
   int categories = 0;                       ///< of a categorical likelihood: values per group; else 0
+  std::vector<int> channels = {};           ///< of convolutions, each of which halves the image; empty: none
 
   /// p(x | z) of the model.
   Density density() const;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "hone/base/random.hpp"
@@ -8,19 +10,28 @@
 #include "hone/latent/parameters.hpp"
 #include "hone/optim/update.hpp"
 #include "hone/target/target.hpp"
+#include "hone/tensor/convolution.hpp"
 #include "hone/tensor/layer.hpp"
 
 namespace hone {
 
 enum class Intercept { learned, none };  // of the output layer
 
-// A fully connected network with a linear output layer. Without hidden layers it is a linear map.
+// Fully connected layers, the last of them linear; without hidden layers a linear map. Convolutions may come before
+// them
+// (`down`), transposed convolutions after them (`up`): then the last fully connected layer makes the first small image.
 struct NetworkConfig {
   int inputs = 1;
   std::vector<int> hidden;
   int outputs = 1;
   Activation activation = Activation::relu;  // of the hidden layers
   Intercept intercept = Intercept::learned;
+  std::vector<Windows> down = {}, up = {};
+
+  std::size_t depth() const { return down.size() + hidden.size() + 1 + up.size(); }
+  int units(std::size_t layer) const;  // outputs of a layer
+  int below(std::size_t layer) const { return layer == 0 ? inputs : units(layer - 1); }
+  const Windows* windows(std::size_t layer) const;  // null if the layer is fully connected
 };
 
 // Part i of n of a gradient, summed over the columns [begin, end) of a tape.
@@ -44,6 +55,11 @@ struct Tape {
   Batch<Sum<Element>> input_delta;
 };
 
+// Convolutions have no 16-bit version.
+template <class Element>
+using AnyLayer = std::conditional_t<std::is_same_v<Element, Bf16>, std::variant<PackedLayer<Bf16>>,
+                                    std::variant<PackedLayer<Element>, ConvolutionLayer<Sum<Element>>>>;
+
 // The layers of a network, packed as Element. Const functions work on the columns [begin, end) of a tape.
 template <class Element>
 class LayerStack {
@@ -54,11 +70,13 @@ class LayerStack {
   LayerStack(const NetworkConfig& config, Directions directions);
 
   int depth() const { return static_cast<int>(layers_.size()); }
-  PackedLayer<Element>& layer(int index) { return layers_[index]; }
+  AnyLayer<Element>& layer(std::size_t index) { return layers_[index]; }
+  const AnyLayer<Element>& layer(std::size_t index) const { return layers_[index]; }
 
   void forward(Tape<Element>& tape, int begin, int end) const;  // input → value, all layers
   // The outputs are the natural parameters of `data`, of whose datum only [begin, end) is read. Depending on `want`,
-  // writes the delta of the output layer and adds log p of column begin + c to value[c].
+  // writes the delta of the output layer and adds log p of column begin + c to value[c]. For a fully connected output
+  // layer.
   void forward_residual(Tape<Element>& tape, int begin, int end, Density density, const DataColumns<Real>& data,
                         Want want, std::span<double> value) const;
   void backward(Tape<Element>& tape, int begin, int end) const;        // delta of the output layer → all deltas
@@ -66,9 +84,10 @@ class LayerStack {
 
  private:
   void forward_hidden(Tape<Element>& tape, int begin, int end) const;
+  void forward_layer(Tape<Element>& tape, int begin, int end, int layer, Activation activation) const;
 
   Activation activation_;
-  std::vector<PackedLayer<Element>> layers_;
+  std::vector<AnyLayer<Element>> layers_;
 };
 
 // A network whose weights are tensors of `parameters`, which must outlive it.

@@ -125,13 +125,16 @@ void check(const Declared& declared, const Variables& data, const std::filesyste
 
 std::optional<Variables> read_stan_data(const std::filesystem::path& data) {
   if (data.empty()) return std::nullopt;
-  const std::string text = read_file(data);
+  return stan_data_in(read_file(data), data.string());
+}
+
+Variables stan_data_in(const std::string& text, const std::string& name) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw InputError(detail::format("{}: is empty; expected a JSON object with the model's data", data.string()));
+    throw InputError(detail::format("{}: is empty; expected a JSON object with the model's data", name));
   try {
     return hone_data::JsonReader(text).read();
   } catch (const std::runtime_error& problem) {
-    throw InputError(detail::format("{}: {}", data.string(), problem.what()));
+    throw InputError(detail::format("{}: {}", name, problem.what()));
   }
 }
 

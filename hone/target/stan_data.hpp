@@ -10,6 +10,7 @@ namespace hone {
 
 // Reads a file of data; nothing if the path is empty. Throws InputError with file, line and key.
 std::optional<hone_data::Variables> read_stan_data(const std::filesystem::path& data);
+hone_data::Variables stan_data_in(const std::string& text, const std::string& name);  // the same for a file's content
 
 // Compares data with what a program declares, as far as its translation by stanc shows: names, whether numbers are
 // whole, the number of dimensions, and those sizes that are numbers or whole numbers of the data. What the translation

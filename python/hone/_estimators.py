@@ -280,6 +280,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "softplus": nn.Softplus}[name]
         layers: list[Any] = []
         weights = [value for key, value in state.items() if key.endswith("weight")]
+        if any(weight.ndim != 2 for weight in weights):
+            raise ValueError("this network has convolutions: 'hone export RUN --format torch' makes a module of it")
         for index, weight in enumerate(weights):
             linear = nn.Linear(weight.shape[1], weight.shape[0], bias=f"{2 * index}.bias" in state, dtype=weight.dtype)
             layers += [linear, activation()] if index + 1 < len(weights) else [linear]

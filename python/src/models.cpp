@@ -5,6 +5,7 @@
 
 #include "app/run/export.hpp"
 #include "hone/base/error.hpp"
+#include "hone/latent/model.hpp"
 
 namespace hone::python {
 namespace {
@@ -256,7 +257,8 @@ nb::dict Networks::parameters() const {
 
 nb::dict Networks::torch_arrays() const {
   nb::dict result;
-  for (const NamedArray& array : hone::torch_arrays(networks_.state()))
+  const auto windows = convolutions(networks_.config().train.model, networks_.data().shape);
+  for (const NamedArray& array : hone::torch_arrays(networks_.state(), windows))
     result[array.name.c_str()] = array_of_named(array);
   return result;
 }

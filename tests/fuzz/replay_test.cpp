@@ -70,6 +70,12 @@ TEST(FuzzReplay, Image) { replay("image", fuzz::image); }
 TEST(FuzzReplay, MatrixMarket) { replay("mtx", fuzz::mtx); }
 TEST(FuzzReplay, Zip) { replay("zip", fuzz::zip); }
 TEST(FuzzReplay, Safetensors) { replay("safetensors", fuzz::safetensors); }
+TEST(FuzzReplay, Labels) { replay("labels", fuzz::labels); }
+TEST(FuzzReplay, Settings) { replay("settings", fuzz::settings); }
+TEST(FuzzReplay, Draws) { replay("draws", fuzz::draws); }
+TEST(FuzzReplay, Table) { replay("table", fuzz::table); }
+TEST(FuzzReplay, Summary) { replay("summary", fuzz::summary); }
+TEST(FuzzReplay, StanData) { replay("stan_data", fuzz::stan_data); }
 
 }  // namespace
 }  // namespace hone

@@ -21,11 +21,13 @@ constexpr int count = 7;
 
 // A model and its q, in double precision.
 struct Amortized {
-  explicit Amortized(Activation activation)
-      : model({latent, {64, 13}, pixels, activation, Density::bernoulli}, Gradients::exact, count),
-        encoder({pixels, {64, 13}, latent, activation}, parameters),
+  explicit Amortized(Activation activation, const std::vector<Windows>& down = {})
+      : model({latent, {64, 13}, down.empty() ? pixels : image, activation, Density::bernoulli}, Gradients::exact,
+              count),
+        encoder({model.decoder.pixels(), {64, 13}, latent, activation, down}, parameters),
         q(latent, count) {
-    encoder.initialize(PhiloxSource(9), InitialWeights::paper, 1);
+    encoder.initialize(PhiloxSource(9), down.empty() ? InitialWeights::paper : InitialWeights::scaled, 30);
+    if (!down.empty()) roughen(parameters.values());
     encode();
   }
 
@@ -91,8 +93,13 @@ TEST(AmortizedFamily, MomentsAreThoseOfTheDraws) {
 }
 
 TEST(Encoder, GradientAgainstDifferences) {
-  for (const auto activation : {Activation::relu, Activation::tanh, Activation::softplus}) {
-    Amortized world(activation);
+  for (const auto& [activation, convolutions] : {std::pair(Activation::relu, false),
+                                                 {Activation::tanh, false},
+                                                 {Activation::softplus, false},
+                                                 {Activation::relu, true},
+                                                 {Activation::tanh, true},
+                                                 {Activation::softplus, true}}) {
+    Amortized world(activation, convolutions ? down() : std::vector<Windows>());
     std::vector<double> coefficient(world.q.parameters().size());
     PhiloxSource(4).normals({Purpose::draw}, coefficient);
     const std::vector<double> gradient = world.pull_back(coefficient, 3);

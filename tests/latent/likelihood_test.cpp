@@ -76,24 +76,22 @@ TEST(Likelihood, NegativeBinomialSumsToOne) {
 
 TEST(Likelihood, ResidualsAgainstDifferences) {
   Likelihoods::visit([](auto each) {
-    if constexpr (!each.facts.fused) {
-      SCOPED_TRACE(each.facts.name);
-      const LikelihoodShape shape{6, each.facts.grouped ? 3 : 0};
-      std::vector<double> a(outputs_of(each.density, shape)), x = {1, 0, 0, 0, 0, 1}, residual(a.size());
-      for (std::size_t i = 0; i < a.size(); ++i) a[i] = 0.7 + 2 * std::sin(3.0 * static_cast<double>(i));
-      if (each.facts.counts) x = {0, 1, 7, 300, 2, 1};
-      if (each.facts.centred) x = {0.4, -2, 1, 0, 3, 0.01};
-      const auto total = [&] {
-        double sum = 0;
-        for (int i = 0; i < items_of(each.density, shape); ++i) sum += each.log_p(shape, i, a.data(), x.data());
-        return sum;
-      };
-      for (int i = 0; i < items_of(each.density, shape); ++i)
-        each.residual(shape, i, a.data(), x.data(), [&](int at, double r) { residual[at] = r; });
-      for (std::size_t i = 0; i < a.size(); ++i) {
-        const double slope = test::derivative_in(a[i], total, 1e-3);
-        EXPECT_NEAR(residual[i], slope, 1e-7 * (1 + std::abs(slope))) << i;
-      }
+    SCOPED_TRACE(each.facts.name);
+    const LikelihoodShape shape{6, each.facts.grouped ? 3 : 0};
+    std::vector<double> a(outputs_of(each.density, shape)), x = {1, 0, 0, 0, 0, 1}, residual(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = 0.7 + 2 * std::sin(3.0 * static_cast<double>(i));
+    if (each.facts.counts) x = {0, 1, 7, 300, 2, 1};
+    if (each.facts.centred) x = {0.4, -2, 1, 0, 3, 0.01};
+    const auto total = [&] {
+      double sum = 0;
+      for (int i = 0; i < items_of(each.density, shape); ++i) sum += each.log_p(shape, i, a.data(), x.data());
+      return sum;
+    };
+    for (int i = 0; i < items_of(each.density, shape); ++i)
+      each.residual(shape, i, a.data(), x.data(), [&](int at, double r) { residual[at] = r; });
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const double slope = test::derivative_in(a[i], total, 1e-3);
+      EXPECT_NEAR(residual[i], slope, 1e-7 * (1 + std::abs(slope))) << i;
     }
   });
 }
@@ -181,6 +179,11 @@ TEST(Likelihood, ImpossibleConfigurationsNameTheKey) {
   EXPECT_EQ(key_of(config), "categories");
   EXPECT_EQ(key_of({.kind = ModelKind::logistic_mf, .hidden = {}, .likelihood = Density::poisson}), "likelihood");
   EXPECT_EQ(key_of({.kind = ModelKind::mf}), "hidden");
+  EXPECT_EQ(key_of({.kind = ModelKind::mf, .hidden = {}, .channels = {4}}), "channels");
+  EXPECT_EQ(key_of({.likelihood = Density::gaussian_learned, .channels = {4}}), "channels");
+  EXPECT_EQ(key_of({.channels = {4, 0}}), "channels");
+  EXPECT_EQ(key_of({.initial = InitialWeights::paper, .channels = {4}}), "init");
+  EXPECT_EQ(key_of({.channels = {4}}), "");
   EXPECT_EQ(key_of({.kind = ModelKind::vae, .likelihood = Density::negative_binomial}), "");
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "hone/base/random.hpp"
@@ -30,6 +31,12 @@ inline double datum(Density density, int pixel, int column) {
   return word;
 }
 
+// Scaled parameters are small or zero, too close to 0 for differences relative to their sizes.
+template <class Real>
+void roughen(std::span<Real> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += Real(0.05) * (static_cast<Real>(i % 7) - Real(3.5));
+}
+
 template <class Real>
 struct Model {
   explicit Model(const DecoderConfig& config, Gradients gradients = Gradients::exact, int count = batch)
@@ -39,7 +46,8 @@ struct Model {
         columns(static_cast<std::size_t>(count)),
         target(decoder, gradients) {
     const PhiloxSource random(3);
-    decoder.initialize(random, InitialWeights::paper);
+    decoder.initialize(random, config.up.empty() ? InitialWeights::paper : InitialWeights::scaled);
+    if (!config.up.empty()) roughen(parameters.values());
     if (config.hidden.empty())  // the start of a matrix factorization is too close to 0 to show anything
       for (Real& x : parameters.values()) x *= 50;
     else  // and that of a network saturates
@@ -83,6 +91,14 @@ struct Model {
   LatentTarget<Real> target;
 };
 
+// Two convolutions of an image of 8 × 4 pixels with three channels; the channels of one fill a vector, and of the other
+// do not.
+inline constexpr int image = 8 * 4 * 3;
+inline std::vector<Windows> down() {
+  return {{.rows = 4, .cols = 2, .fine = 3, .coarse = 16}, {.rows = 2, .cols = 1, .fine = 16, .coarse = 5}};
+}
+inline std::vector<Windows> up() { return {down()[1], down()[0]}; }
+
 inline const std::vector<DecoderConfig>& configs() {
   static const std::vector<DecoderConfig> all = [] {
     std::vector<DecoderConfig> list;
@@ -96,6 +112,10 @@ inline const std::vector<DecoderConfig>& configs() {
       list.push_back({latent, hidden, 20 * categories, Activation::tanh, Density::categorical, categories});
       list.push_back({latent, hidden, pixels, Activation::tanh, Density::negative_binomial});
     }
+    for (const auto activation : {Activation::relu, Activation::tanh, Activation::softplus})
+      list.push_back({latent, {7}, image, activation, Density::bernoulli, 0, up()});
+    for (const auto density : {Density::gaussian, Density::poisson})
+      list.push_back({latent, {7}, image, Activation::tanh, density, 0, up()});
     return list;
   }();
   return all;

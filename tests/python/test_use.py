@@ -46,6 +46,8 @@ def test_the_program_has_the_packages_numbers(used, tmp_path):
     assert np.array_equal(np.loadtxt(tmp_path / "sd.csv", delimiter=",", skiprows=1), sd)
     run("encode", folder, file, "--refine", 5, "--seed", 3, "--out", tmp_path / "r.npy")
     assert np.array_equal(np.load(tmp_path / "r.npy"), model.transform(data, refine=5, seed=3))
+    run("refine", folder, file, "--steps", 5, "--seed", 3, "--out", tmp_path / "same.npy")
+    assert np.array_equal(np.load(tmp_path / "same.npy"), np.load(tmp_path / "r.npy"))
     run("encode", folder, file, "--refine", 5, "--seed", 3, "--draws", 4, "--out", tmp_path / "d.npy")
     draws = np.load(tmp_path / "d.npy")
     mean, sd = model.transform(data, refine=5, seed=3, draws=4, sd=True)

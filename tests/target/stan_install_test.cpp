@@ -137,6 +137,14 @@ TEST(StanData, AreReadWithTuples) {
   EXPECT_TRUE(says(refusal([&] { read(R"({"a": {"1": 1}, "a": 2})"); }), "key 'a': the key stands twice"));
   EXPECT_TRUE(says(refusal([&] { read(R"({"a": {}})"); }), "key 'a'"));
   EXPECT_TRUE(says(refusal([&] { read(" "); }), "data.json: is empty"));
+  const auto repeated = [](const std::string& part) {
+    std::string text;
+    for (int i = 0; i < 100'000; ++i) text += part;
+    return text;
+  };
+  EXPECT_TRUE(says(refusal([&] { read("{\"a\": " + repeated("{\"1\": ")); }), "key 'a': tuples are nested too deeply"));
+  EXPECT_TRUE(says(refusal([&] { read("{\"a\": " + repeated("[") + "{"); }), "key 'a': tuples are nested too deeply"));
+  EXPECT_TRUE(says(refusal([&] { read("{\"a\": " + repeated("[")); }), "key 'a': arrays are nested too deeply"));
 }
 
 TEST(StanData, AreComparedWithATranslation) {

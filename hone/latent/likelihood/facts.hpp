@@ -9,9 +9,10 @@
 //   density, facts    below
 //   allowed(x)        whether a value of a datum is possible
 //   draw(…)           x ~ p(x | a) of one item
-// and, unless the matrix products compute it (hone/tensor/finish.hpp and the epilogues of the cuda engine),
-//   log_p(…), residual(…)   log p(x | a) of one item without what depends on x alone, and its derivatives in a.
-// An item is what outputs share: a value of the datum, or a group of values. Both engines call the same functions.
+//   log_p(…), residual(…)   log p(x | a) of one item without what depends on x alone, and its derivatives in a
+// Where the facts say `fused`, matrix products compute log p (hone/tensor/finish.hpp, the epilogues of the cuda
+// engine), and these two serve what no matrix product ends: convolutions. An item is what outputs share: a value of the
+// datum, or a group of values. Both engines call the same functions.
 namespace hone {
 
 // Of a datum and of the decoder's outputs for it: output i of value p is a[i · pixels + p].

@@ -54,6 +54,8 @@ class JsonReader {
   }
 
  private:
+  enum : size_t { deepest = 32 };  // arrays or tuples inside each other
+
   [[noreturn]] void fail(const std::string& what) const {
     size_t line = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) line += text_[i] == '\n';
@@ -89,12 +91,14 @@ class JsonReader {
   // A key's value. A tuple has several variables.
   Variables value(const std::string& name) {
     Variables found;
+    if (++depth_ > deepest) fail("tuples are nested too deeply");
     if (!holds_tuple())
       numbers(found[name], 0);
     else if (peek() == '{')
       tuple(name, found);
     else
       array_of_tuples(name, found);
+    --depth_;
     return found;
   }
   bool holds_tuple() const {
@@ -145,7 +149,7 @@ class JsonReader {
       if (variable.dims.size() > depth) fail("a number stands where an array was expected");
       return number(variable);
     }
-    if (depth >= 32) fail("arrays are nested too deeply");
+    if (depth >= deepest) fail("arrays are nested too deeply");
     const bool known = variable.dims.size() > depth;
     if (!known && !variable.values.empty()) fail("an array stands where a number was expected");
     if (!known) variable.dims.push_back(0);
@@ -206,7 +210,7 @@ class JsonReader {
   }
 
   const std::string& text_;
-  size_t at_ = 0;
+  size_t at_ = 0, depth_ = 0;
   std::string key_;
 };
 

@@ -75,6 +75,18 @@ TEST(Images, ShapeSaysThatRowsAreColourImages) {
     EXPECT_THROW(read_data_file(file, {.shape = bad}), KeyError);
 }
 
+TEST(OtherFiles, AreRefusedWithAWayOut) {
+  const TemporaryFolder folder;
+  const auto fault = [&](const char* name) {
+    write_file(folder.path() / name, "anything");
+    return input_error([&] { read_data_file((folder.path() / name).string()); });
+  };
+  EXPECT_THAT(fault("x.parquet"), HasSubstr("read_parquet"));
+  EXPECT_THAT(fault("x.parquet"), HasSubstr("x.csv', index=False"));
+  EXPECT_THAT(fault("x.h5"), HasSubstr("numpy.save"));
+  EXPECT_THAT(fault("x.jpg"), HasSubstr("expected a folder or a .zip of images"));
+}
+
 TEST(Labels, FromFilesAndColumns) {
   const TemporaryFolder folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };

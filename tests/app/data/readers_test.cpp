@@ -277,16 +277,17 @@ TEST(Npy, IntegersAndShapes) {
   EXPECT_THAT(std::get<0>(cube.values), ElementsAre(0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112));
 }
 
-CsvTable csv_from(std::string_view text) {
+CsvRows csv_from(std::string_view text) {
   const Bytes bytes = bytes_of(text);
   ByteSource source(bytes, "table");
   return read_csv(source);
 }
 
 TEST(Csv, HeadersSeparatorsAndEnds) {
-  for (const char* text : {"1,2\n3,-4.5", "a,b\r\n1,2\r\n3,-4.5\r\n\n\n",
-                           "\xEF\xBB\xBF\"a\";\"b c\"\n+1; 2\n3;-45e-1\n", "a\tb\n1\t2\n3\t-4.5\n"}) {
-    const CsvTable table = csv_from(text);
+  for (const char* text :
+       {"1,2\n3,-4.5", "a,b\r\n1,2\r\n3,-4.5\r\n\n\n", "\xEF\xBB\xBF\"a\";\"b c\"\n+1; 2\n3;-45e-1\n",
+        "a\tb\n1\t2\n3\t-4.5\n", "\"a,x\",\"b;;;\"\n1,2\n \"3\" ,-4.5\n"}) {
+    const CsvRows table = csv_from(text);
     EXPECT_EQ(table.rows, 2) << text;
     EXPECT_EQ(table.cols, 2) << text;
     EXPECT_THAT(table.values, ElementsAre(1, 2, 3, -4.5)) << text;

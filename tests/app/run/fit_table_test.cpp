@@ -93,6 +93,9 @@ TEST(Wrapped, BreaksAtSpacesAndIndents) {
   EXPECT_EQ(wrapped("- ", "one two three", 9), "- one two\n  three\n");
   EXPECT_EQ(wrapped("", "unbreakable", 4), "unbreakable\n");
   EXPECT_EQ(wrapped("", "", 10), "\n");
+  EXPECT_EQ(fitted_help("Options:\n  --a N  one two three\n  --b    four\n", 16),
+            "Options:\n  --a N  one two\n         three\n  --b    four\n");
+  EXPECT_EQ(fitted_help("    one two three", 11), "    one two\n    three\n");
   EXPECT_EQ(cut_to("R̂ of µ", 4), "R̂ …");
   EXPECT_EQ(cut_to("short", 5), "short");
 }

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+// The parser of TOML, whose assertions say less than its errors: a file like "[ = 3" must be refused, not end the
+// program.
+#define TOML_ASSERT(expression) static_assert(true)
+#include <toml++/toml.h>
+
+namespace hone {
+
+// Parses a file's content. Throws toml::parse_error, and InputError "NAME:LINE: …" for letters beyond ASCII outside
+// strings and comments, which TOML does not have and for which the parser's tables have gaps.
+toml::table parse_toml(const std::string& text, const std::string& name);
+
+}  // namespace hone

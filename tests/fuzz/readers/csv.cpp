@@ -1,0 +1,11 @@
+#include "app/data/csv.hpp"
+
+#include "tests/fuzz/readers.hpp"
+
+void hone::fuzz::csv(std::span<const std::uint8_t> bytes) {
+  try {
+    ByteSource source(bytes, "input");
+    read_csv(source, bytes.size() % 2 ? CsvWanted{Missing::ignored, "b"} : CsvWanted{});
+  } catch (const InputError&) {
+  }
+}
