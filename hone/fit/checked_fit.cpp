@@ -195,8 +195,7 @@ double CheckedFitter::follow(const RefinedDraws& seen) {
 void CheckedFitter::explore() {
   supers_ = super_starts(target_, result_.fit, {seed(part_starts), seed(part_elbo)}, result_.findings.left_out);
   if (!follows_chains()) return;
-  constexpr int passes = 3, more_passes = 6;
-  const int most_passes = target_.dimension() > most_full_dimensions ? 12 : more_passes;
+  constexpr int passes = 3, most_passes = 6;
   constexpr double settled = 0.01;  // of the VCD, per dimension
   double fell = infinity;           // the VCD, in the last pass, for certain
   const Budget& budget = config_.fit.budget;
@@ -204,9 +203,7 @@ void CheckedFitter::explore() {
   result_.fit.converged = false;
   const double much = std::max(1.0, settled * target_.dimension());
   bool arriving = false;  // the states of the last pass were few, or moved: in many dimensions the VCD does not show it
-  const auto goes_on = [&](int pass) {
-    return pass < passes || (pass < more_passes && (fell > much || arriving)) || (pass < most_passes && fell > much);
-  };
+  const auto goes_on = [&](int pass) { return pass < passes || (pass < most_passes && (fell > much || arriving)); };
   for (int pass = 0; goes_on(pass) && !result_.fit.converged; ++pass) {
     if (pass > 0 && pass < passes) steps *= 2;
     RefinedConfig config = refined_config(derived_seed(config_.fit.seed, part_explore + pass));
