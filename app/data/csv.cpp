@@ -68,14 +68,19 @@ class CsvReader {
     std::ptrdiff_t most = -1;
     for (const char candidate : {',', ';', '\t'}) {
       std::ptrdiff_t count = 0;
-      for (std::size_t at = 0; (at = end_of_cell(line, at, candidate)) < line.size(); ++at) ++count;
-      if (count > most) {
-        most = count;
-        separator_ = candidate;
+      bool quoted = false;
+      for (const char c : line) {
+        quoted = quoted != (c == '"');
+        count += !quoted && c == candidate;
       }
+      if (count <= most) continue;
+      most = count;
+      separator_ = candidate;
     }
-    if (most >= std::numeric_limits<int>::max()) lines_.fail("too many columns");
-    table_.cols = static_cast<int>(most + 1);
+    std::ptrdiff_t cols = 1;
+    for (std::size_t at = 0; (at = end_of_cell(line, at, separator_)) < line.size(); ++at) ++cols;
+    if (cols > std::numeric_limits<int>::max()) lines_.fail("too many columns");
+    table_.cols = static_cast<int>(cols);
   }
 
   void split(std::string_view line) {
