@@ -117,7 +117,12 @@ double fit_seconds(const LogisticRegression& model, int threads) {
 
 int main(int argc, char** argv) {
   std::vector<int> threads;
-  for (int i = 1; i < argc; ++i) threads.push_back(std::atoi(argv[i]));
+  for (int i = 1; i < argc; ++i) {
+    threads.push_back(std::atoi(argv[i]));
+    if (threads.back() >= 1) continue;
+    fmt::print(stderr, "bench_fit_scaling: '{}' is not a number of threads\n", argv[i]);
+    return 2;
+  }
   if (threads.empty())
     for (int t = 1; t <= static_cast<int>(std::thread::hardware_concurrency()); t *= 2) threads.push_back(t);
   const LogisticRegression model(observations, dimension);

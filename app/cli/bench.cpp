@@ -34,9 +34,9 @@ struct BenchCommand {
     }
     fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that {} fused multiply-adds reach here\n", b.gflops,
                100 * b.fraction_of_peak, b.peak_gflops, b.bf16_share > 0 ? "float32 and bf16 in this mix" : "float32");
-    fmt::print("  {:.1f} % of the {:.1f} that {} kept up for 0.05 s before and after\n",
+    fmt::print("  {:.1f} % of the {:.1f} that float32 fused multiply-adds keep up on {}, 0.05 s before and after\n",
                100 * b.gflops / b.peak_together_gflops, b.peak_together_gflops,
-               b.threads == 1 ? "the thread" : "the threads, all at once,");
+               b.threads == 1 ? "the thread" : "all threads at once");
   }
 
   IterationBench measured() const {

@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hone/base/pins.hpp"
+#include "hone/base/shares.hpp"
 
 namespace hone {
 namespace {
@@ -22,11 +23,11 @@ using Clock = std::chrono::steady_clock;
 // How a thread waits. Work arrives in quick succession, and to wake up takes 50 µs and more, above all in a virtual
 // machine: so the thread looks again and again for a while before it goes to sleep. A long wait means that the machine
 // is busy and those that it waits for have no core: looking would only take time from them, so it looks for a short
-// while from then on, and longer again after many short waits. With more threads than cores it does not look at all.
+// while from then on, and longer again after many short waits. With more threads than CPUs it does not look at all.
 class Waiting {
  public:
   explicit Waiting(int threads) {
-    if (static_cast<unsigned>(threads) > std::thread::hardware_concurrency()) looking_ = Clock::duration::zero();
+    if (threads > usable_cpus()) looking_ = Clock::duration::zero();
   }
 
   // Returns once `condition` holds; `sleep` returns when it does.
@@ -63,69 +64,13 @@ class Waiting {
     return false;
   }
 
-  Clock::duration looking_ = longest;
+  Clock::duration looking_ = shortest;
 };
 
-thread_local bool works_for_team = false;
+thread_local bool works_for_team = false;  // while it works on a share
 
 struct alignas(64) Seconds {  // each in a cache line of its own
   double value = 0;
-};
-
-// Where the shares of threads begin, and how fast each thread has been of late: 1 if as fast as the others. On a
-// machine with other work, or whose cores differ, a slow thread gets fewer items. Written by the calling thread between
-// rounds.
-class Shares {
- public:
-  explicit Shares(int threads) : speed_(static_cast<std::size_t>(threads), 1.0), bound_(speed_.size() + 1) {}
-
-  int begin(int thread) const { return bound_[static_cast<std::size_t>(thread)]; }
-
-  // As many items as threads: one each. Fewer: the first threads have one, and so on as evenly as possible.
-  void cut(int items) {
-    const auto threads = static_cast<int>(speed_.size());
-    if (items <= threads) {
-      for (int i = 0; i <= threads; ++i)
-        bound_[static_cast<std::size_t>(i)] = static_cast<int>(std::int64_t{items} * i / threads);
-      return;
-    }
-    const double total = std::accumulate(speed_.begin(), speed_.end(), 0.0);
-    std::vector<int>& count = count_;
-    count.assign(speed_.size(), 0);
-    int left = items;
-    for (std::size_t i = 0; i < count.size(); ++i) left -= count[i] = static_cast<int>(items * speed_[i] / total);
-    for (; left > 0; --left) {  // to the thread that would be done first
-      std::size_t best = 0;
-      for (std::size_t i = 1; i < count.size(); ++i)
-        if ((count[i] + 1) * speed_[best] < (count[best] + 1) * speed_[i]) best = i;
-      ++count[best];
-    }
-    for (std::size_t i = 0; i < count.size(); ++i) bound_[i + 1] = bound_[i] + count[i];
-  }
-
-  // Learns from the seconds that the shares took.
-  void learn(const std::vector<Seconds>& seconds) {
-    constexpr double shortest = 20e-6, weight = 0.2, slowest = 0.2, fastest = 5;
-    const auto items = [&](std::size_t i) { return bound_[i + 1] - bound_[i]; };
-    if (bound_.back() <= static_cast<int>(speed_.size())) return;
-    double sum = 0;
-    int counted = 0;
-    for (std::size_t i = 0; i < speed_.size(); ++i) {
-      if (items(i) == 0) continue;
-      if (seconds[i].value < shortest) return;
-      sum += items(i) / seconds[i].value;
-      ++counted;
-    }
-    for (std::size_t i = 0; i < speed_.size(); ++i) {
-      const double seen =
-          items(i) == 0 ? 1 : items(i) / seconds[i].value * counted / sum;  // one without items tries again
-      speed_[i] += weight * (std::clamp(seen, slowest, fastest) - speed_[i]);
-    }
-  }
-
- private:
-  std::vector<double> speed_;
-  std::vector<int> bound_, count_;
 };
 
 }  // namespace
@@ -187,7 +132,7 @@ struct Team::State {
 };
 
 Team::Team(int threads) : state_(std::make_unique<State>(threads > 1 ? threads : 1)) {
-  if (threads > 1) state_->pins.emplace(threads, works_for_team);
+  state_->pins.emplace(state_->threads, works_for_team);
   for (int thread = 1; thread < state_->threads; ++thread) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
     state_->pins->add(state_->workers.back(), thread);
@@ -209,14 +154,16 @@ void Team::run(int items, const std::function<void(int, int, int)>& share) {
     ++state.round;
   }
   state.wake.notify_all();
+  const bool inside_another = std::exchange(works_for_team, true);
   state.execute(0);
+  works_for_team = inside_another;
   const auto finished = [&] { return state.running == 0; };
   state.waiting.wait(finished, [&] {
     std::unique_lock lock(state.mutex);
     state.done.wait(lock, finished);
   });
   if (state.failure) std::rethrow_exception(state.failure);
-  state.shares.learn(state.seconds);
+  state.shares.learn([&](std::size_t i) { return state.seconds[i].value; });
 }
 
 }  // namespace hone

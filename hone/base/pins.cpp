@@ -1,15 +1,18 @@
 #include "hone/base/pins.hpp"
 
-#include "hone/base/error.hpp"
-#include "hone/base/file.hpp"
-
-#ifdef __linux__
-
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <map>
+#include <mutex>
 #include <string>
+
+#include "hone/base/error.hpp"
+#include "hone/base/file.hpp"
+#include "hone/base/ranks.hpp"
 
 namespace hone {
 namespace {
@@ -58,6 +61,7 @@ std::vector<int> listed_cpus(const std::string& text) {
     if (last < first) throw wrong("");
     for (int cpu = first; cpu <= last; ++cpu) {
       if (!CPU_ISSET(cpu, &allowed_cpus())) throw wrong("this process may not use CPU " + std::to_string(cpu) + "; ");
+      if (std::ranges::count(cpus, cpu) > 0) throw wrong("it has CPU " + std::to_string(cpu) + " twice; ");
       cpus.push_back(cpu);
     }
     if (at == end) return cpus;
@@ -65,36 +69,60 @@ std::vector<int> listed_cpus(const std::string& text) {
   }
 }
 
-// One CPU per thread, as the environment variable HONE_PIN says; empty if threads are not to be pinned.
-std::vector<int> cpus_of_threads(int threads) {
+// The CPUs that the environment variable HONE_PIN names; none if threads are not to be pinned.
+std::vector<int> wished_cpus() {
   const std::string wish = environment("HONE_PIN");
   if (wish.empty()) return {};
+  if (wish != "all") return listed_cpus(wish);
   std::vector<int> cpus;
-  if (wish == "all") {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &allowed_cpus())) cpus.push_back(cpu);
-  } else {
-    cpus = listed_cpus(wish);
-  }
-  if (cpus.size() < static_cast<std::size_t>(threads))
-    throw InputError("HONE_PIN has " + std::to_string(cpus.size()) + " CPUs for " + std::to_string(threads) +
-                     " threads; use fewer threads, or leave HONE_PIN out");
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed_cpus())) cpus.push_back(cpu);
   return cpus;
 }
 
-thread_local int pinned_teams = 0;  // that have pinned this thread as their calling one
+// Calling threads that are pinned: how many teams do so, and which CPUs the thread had before.
+struct Caller {
+  int teams = 0;
+  cpu_set_t before;
+};
+std::mutex callers_mutex;
+std::map<int, Caller>& callers() {
+  static std::map<int, Caller> all;
+  return all;
+}
 
 }  // namespace
 
-Pins::Pins(int threads, bool inside_another) : cpus_(cpus_of_threads(threads)), free_(inside_another) {
-  if (cpus_.empty() || free_) return;
-  pin(pthread_self(), only(cpus_.front()));
-  ++pinned_teams;
+int usable_cpus() {
+  static const int usable = [] {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return default_threads();
+    return std::min(CPU_COUNT(&set), default_threads());
+  }();
+  return usable;
 }
 
-Pins::~Pins() {
-  if (cpus_.empty() || free_ || std::this_thread::get_id() != caller_ || --pinned_teams > 0) return;
-  pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &allowed_cpus());
+Pins::Pins(int threads, bool inside_another) : cpus_(wished_cpus()), free_(inside_another) {
+  if (cpus_.empty() || free_) return;
+  if (cpus_.size() < static_cast<std::size_t>(threads))
+    throw InputError("HONE_PIN has " + std::to_string(cpus_.size()) + " CPUs for " + std::to_string(threads) +
+                     " threads; use fewer threads, or leave HONE_PIN out");
+  caller_ = gettid();
+  const std::lock_guard lock(callers_mutex);
+  Caller& caller = callers()[caller_];
+  if (caller.teams == 0 && sched_getaffinity(0, sizeof caller.before, &caller.before) != 0)
+    caller.before = allowed_cpus();
+  pin(pthread_self(), only(cpus_.front()));
+  ++caller.teams;
+}
+
+Pins::~Pins() {  // on any thread; the calling one may have ended
+  if (cpus_.empty() || free_) return;
+  const std::lock_guard lock(callers_mutex);
+  const auto caller = callers().find(caller_);
+  if (--caller->second.teams > 0) return;
+  sched_setaffinity(caller_, sizeof(cpu_set_t), &caller->second.before);
+  callers().erase(caller);
 }
 
 void Pins::add(std::jthread& worker, int thread) const {
@@ -103,17 +131,3 @@ void Pins::add(std::jthread& worker, int thread) const {
 }
 
 }  // namespace hone
-
-#else
-
-namespace hone {
-
-Pins::Pins(int, bool) : free_(true) {
-  if (!environment("HONE_PIN").empty()) throw InputError("HONE_PIN: threads can be pinned on Linux only");
-}
-Pins::~Pins() = default;
-void Pins::add(std::jthread&, int) const {}
-
-}  // namespace hone
-
-#endif

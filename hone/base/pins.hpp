@@ -5,14 +5,17 @@
 
 namespace hone {
 
+// CPUs that this process may use: those it is bound to, and its share of them where several ranks of a machine are not
+// bound. As it was when the first team was made, before a team pinned its threads.
+int usable_cpus();
+
 // One CPU for each thread of a team, as the environment variable HONE_PIN says: "all" that the process may use, or a
 // list such as "0-7" or "0,2,4". Not set: threads are not pinned. The calling thread, thread 0, is pinned until the
-// last of its teams goes. A team that a thread of another team makes shares the CPUs with all others instead: its
-// threads may run anywhere.
+// last of its teams goes. A team that is made inside a share of another team shares the CPUs with all others instead:
+// its threads may run anywhere.
 class Pins {
  public:
-  // Throws InputError if HONE_PIN says something else, has fewer CPUs than threads, or cannot be on this system; Error
-  // if the system refuses.
+  // Throws InputError if HONE_PIN says something else or has fewer CPUs than threads; Error if the system refuses.
   Pins(int threads, bool inside_another);
   ~Pins();
   Pins(const Pins&) = delete;
@@ -23,7 +26,7 @@ class Pins {
  private:
   std::vector<int> cpus_;  // empty: not pinned
   bool free_;
-  std::thread::id caller_ = std::this_thread::get_id();
+  int caller_ = 0;  // the system's number of the calling thread
 };
 
 }  // namespace hone

@@ -2,14 +2,24 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 namespace hone {
 
 // The rows of a batch, rounded up to whole vectors of every instruction level.
 inline constexpr int padded(int rows) { return (rows + 15) / 16 * 16; }
+
+// A number of rows that an int holds, padded. Throws std::length_error if there are too many.
+inline int row_count(std::size_t rows) {
+  if (rows > static_cast<std::size_t>(std::numeric_limits<int>::max() - 15))
+    throw std::length_error("a layer has more weights than an array may hold");
+  return static_cast<int>(rows);
+}
 
 // Columns of `rows` numbers that start padded(rows) apart. Whoever writes a column may write its padding. The padding
 // holds finite numbers, and no result depends on it.
@@ -43,6 +53,11 @@ class Batch {
  public:
   Batch() = default;
   Batch(int rows, int cols) { resize(rows, cols); }
+  Batch(Batch&& other) noexcept { swap(other); }
+  Batch& operator=(Batch&& other) noexcept {
+    Batch(std::move(other)).swap(*this);
+    return *this;
+  }
 
   // Keeps its memory, and what it holds, if that is large enough.
   void resize(int rows, int cols) {
@@ -70,6 +85,14 @@ class Batch {
   const T& operator()(int row, int col) const { return view()(row, col); }
 
  private:
+  void swap(Batch& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(values_, other.values_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(rows_, other.rows_);
+    std::swap(cols_, other.cols_);
+  }
+
   struct Release {
     void operator()(void* memory) const { std::free(memory); }
   };

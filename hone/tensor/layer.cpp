@@ -1,6 +1,7 @@
 #include "hone/tensor/layer.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "hone/base/clones.hpp"
@@ -64,9 +65,8 @@ PackedLayer<Element>::PackedLayer(int inputs, int outputs, Directions directions
     : kernels_(kernels_of<Element>(level)),
       inputs_(inputs),
       outputs_(outputs),
-      forward_weights_(static_cast<int>(kernels_.packed_size(outputs, inputs)), 1),
-      backward_weights_(directions == Directions::both ? static_cast<int>(kernels_.packed_size(inputs, outputs)) : 0,
-                        1),
+      forward_weights_(row_count(kernels_.packed_size(outputs, inputs)), 1),
+      backward_weights_(directions == Directions::both ? row_count(kernels_.packed_size(inputs, outputs)) : 0, 1),
       bias_(outputs, 1),
       no_bias_(inputs, 1) {}
 
@@ -157,14 +157,16 @@ void PackedLayer<Element>::backward_input(BatchView<const Element> dy, BatchView
   kernels_.multiply(product);
 }
 
-// Where products keep weights in the nearest cache, columns of dy take their place: the sums go on in the gradient.
+int gradient_columns() {
+  constexpr int panel_bytes = 320;  // of one column, at the widest level
+  return near_weight_bytes() > 0 ? near_weight_bytes() / panel_bytes : std::numeric_limits<int>::max();
+}
+
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
-                     SimdLevel level, SumsFrom from) {
-  constexpr int panel_bytes = 320;  // of one column, at the widest level
-  const int columns = near_weight_bytes() > 0 ? near_weight_bytes() / panel_bytes : std::max(1, dy.cols());
-  for (int first = 0; first == 0 || first < dy.cols(); first += columns) {
-    const int last = std::min(dy.cols(), first + columns);
+                     SimdLevel level, SumsFrom from, int at_once) {
+  for (int first = 0, last = 0; first == 0 || first < dy.cols(); first = last) {
+    last = dy.cols() - first > at_once ? first + at_once : dy.cols();
     kernels_of<Real>(level).outer_product({.units = dy.rows(),
                                            .columns = last - first,
                                            .x = x.column(first),
@@ -175,6 +177,7 @@ void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begi
                                            .end = end,
                                            .gradient = weights.data(),
                                            .onto = first > 0 || from == SumsFrom::before});
+    if (last == first) return;  // no columns
   }
 }
 
@@ -198,9 +201,9 @@ template class PackedLayer<float>;
 template class PackedLayer<double>;
 template class PackedLayer<Bf16>;
 template void weight_gradient(BatchView<const float>, BatchView<const float>, int, int, std::span<float>, SimdLevel,
-                              SumsFrom);
+                              SumsFrom, int);
 template void weight_gradient(BatchView<const double>, BatchView<const double>, int, int, std::span<double>, SimdLevel,
-                              SumsFrom);
+                              SumsFrom, int);
 template void bias_gradient(BatchView<const float>, int, int, std::span<float>, SumsFrom);
 template void bias_gradient(BatchView<const double>, int, int, std::span<double>, SumsFrom);
 template void fill_columns(MatrixView<const double>, BatchView<float>);

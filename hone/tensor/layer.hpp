@@ -67,11 +67,16 @@ class PackedLayer {
 // Where the sums of a gradient begin: at zero, or with what the gradient holds from the columns before these.
 enum class SumsFrom { zero, before };
 
+// Columns of dy that the nearest cache holds beside the rest, where that pays (near_weight_bytes); otherwise any
+// number.
+int gradient_columns();
+
 // weights (in, out) = Σ_c x_c dy_cᵀ for the rows of the input units [begin, end). Sums run over the columns in order,
-// so a row's bits depend neither on how threads share the rows nor on how calls share the columns.
+// so a row's bits depend neither on how threads share the rows nor on how calls share the columns, nor on how many are
+// taken at once.
 template <class Real>
 void weight_gradient(BatchView<const Real> x, BatchView<const Real> dy, int begin, int end, std::span<Real> weights,
-                     SimdLevel level = simd_level(), SumsFrom from = SumsFrom::zero);
+                     SimdLevel level = simd_level(), SumsFrom from = SumsFrom::zero, int at_once = gradient_columns());
 
 // bias (out) = Σ_c dy_c for the units [begin, end)
 template <class Real>

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "hone/base/error.hpp"
+#include "hone/base/shares.hpp"
 
 namespace hone {
 namespace {
@@ -67,22 +69,35 @@ TEST(Team, AnExceptionReachesTheCallerAndTheTeamGoesOn) {
   EXPECT_EQ(items, 2);
 }
 
-// A thread that needs ten times as long for an item soon has fewer of them, and every item is still done once.
-TEST(Team, ASlowThreadGetsFewerItems) {
-  Team team(2);
-  int slow_items = 0;
-  for (int round = 0; round < 40; ++round) {
-    std::vector<std::atomic<int>> done(20);
-    team.for_shares(20, [&](int begin, int end, int thread) {
-      for (int i = begin; i < end; ++i) {
-        std::this_thread::sleep_for(std::chrono::microseconds(thread == 1 ? 2000 : 200));
-        ++done[i];
-      }
-      if (thread == 1 && round >= 20) slow_items += end - begin;
-    });
-    for (const auto& times : done) EXPECT_EQ(times, 1);
-  }
-  EXPECT_LT(slow_items, 20 * 8);  // 10 of 20 in a round would be half
+std::vector<int> cut(Shares& shares, int threads, int items) {
+  shares.cut(items);
+  EXPECT_EQ(shares.begin(0), 0);
+  EXPECT_EQ(shares.begin(threads), items);
+  std::vector<int> count;
+  for (int i = 0; i < threads; ++i) count.push_back(shares.begin(i + 1) - shares.begin(i));
+  return count;
+}
+
+// Given how long threads take for an item, shares tend to those that all threads would finish at once.
+TEST(Shares, FollowTheSpeedOfThreads) {
+  Shares shares(3);
+  EXPECT_EQ(cut(shares, 3, 11), (std::vector<int>{4, 4, 3}));
+  EXPECT_EQ(cut(shares, 3, 3), (std::vector<int>{1, 1, 1}));
+  const std::vector<double> each = {1e-3, 2e-3, 4e-3};
+  const auto learn = [&](const std::vector<double>& seconds_per_item) {
+    const std::vector<int> count = cut(shares, 3, 70);
+    shares.learn([&](std::size_t i) { return count[i] * seconds_per_item[i]; });
+  };
+  for (int round = 0; round < 100; ++round) learn(each);
+  EXPECT_EQ(cut(shares, 3, 70), (std::vector<int>{40, 20, 10}));
+  EXPECT_EQ(cut(shares, 3, 3), (std::vector<int>{1, 1, 1}));  // one each, whatever the speed
+  EXPECT_EQ(cut(shares, 3, 0), (std::vector<int>{0, 0, 0}));
+  for (int round = 0; round < 100; ++round) learn({1e-8, 1e-8, 4e-8});  // too short to learn from
+  EXPECT_EQ(cut(shares, 3, 70), (std::vector<int>{40, 20, 10}));
+  for (int round = 0; round < 100; ++round) learn({1e-3, 1e-3, 1e-3});
+  EXPECT_EQ(cut(shares, 3, 69), (std::vector<int>{23, 23, 23}));
+  for (int round = 0; round < 100; ++round) learn({1e-3, 1e-3, 1e3});  // one that is stuck keeps some
+  EXPECT_GE(cut(shares, 3, 70)[2], 3);
 }
 
 TEST(Team, AsManyItemsAsThreadsAreOneEach) {
@@ -126,18 +141,30 @@ TEST(Team, ThreadsArePinnedWhenAskedAndTheCallerIsFreeAfterwards) {
         each->for_shares(2, [&](int, int, int thread) { found[thread] = cpus_of_this_thread(); });
         for (int thread = 0; thread < 2; ++thread) EXPECT_EQ(found[thread], std::vector<int>{order[thread]}) << wish;
       }
-      std::vector<std::vector<int>> inner(2);  // threads of a team that a pinned thread makes
+      std::vector<std::vector<int>> inner(2);  // the second thread of a team that is made inside a share
       team.for_shares(2, [&](int, int, int thread) {
-        if (thread == 0) return;
         Team inside(2);
         inside.for_shares(2, [&](int, int, int i) {
-          if (i == 1) inner[0] = cpus_of_this_thread();
+          if (i == 1) inner[thread] = cpus_of_this_thread();
         });
       });
       EXPECT_EQ(inner[0], free);
+      EXPECT_EQ(inner[1], free);
     }
     EXPECT_EQ(cpus_of_this_thread(), free);
   }
+}
+
+TEST(Team, TheCallerIsFreeAgainWhoeverEndsTheTeam) {
+  const std::vector<int> free = cpus_of_this_thread();
+  const PinWish pin("all");
+  auto team = std::make_unique<Team>(1);
+  auto second = std::make_unique<Team>(1);
+  EXPECT_EQ(cpus_of_this_thread(), std::vector<int>{free[0]});
+  std::jthread([&] { team.reset(); }).join();
+  EXPECT_EQ(cpus_of_this_thread(), std::vector<int>{free[0]});
+  std::jthread([&] { second.reset(); }).join();
+  EXPECT_EQ(cpus_of_this_thread(), free);
 }
 
 TEST(Team, APinThatCannotBeIsAnInputError) {
@@ -146,6 +173,10 @@ TEST(Team, APinThatCannotBeIsAnInputError) {
        {"none", "0-", "1,", "3-1", "-1", "0;1", "100000", std::to_string(free.front()).c_str()}) {
     const PinWish pin(wish);
     EXPECT_THROW(Team(static_cast<int>(free.size()) + 1), InputError) << wish;
+  }
+  for (const std::string wish : {"nonsense", "0,0"}) {
+    const PinWish pin(wish);
+    EXPECT_THROW(Team(1), InputError) << wish;
   }
   const PinWish pin("all");
   EXPECT_THROW(Team(static_cast<int>(free.size()) + 1), InputError);

@@ -299,43 +299,67 @@ TEST(Layer, AColumnsBitsDoNotDependOnItsShare) {
   }
 }
 
+// One step of a panel of each level, some steps, and all.
+template <class Element>
+void check_nearest_cache(const Shape& shape, SimdLevel level) {
+  const Operands<Sum<Element>> operands(shape);
+  const Kernels<Element>& kernels = kernels_of<Element>(level);
+  Batch<Element> packed(row_count(kernels.packed_size(shape.outputs, shape.inputs)), 1), x(shape.inputs, shape.columns);
+  Batch<Sum<Element>> bias(shape.outputs, 1);
+  std::ranges::copy(operands.bias, bias.view().data());
+  Matrix<double> exact(shape.inputs, shape.columns);
+  for (int c = 0; c < shape.columns; ++c)
+    for (int i = 0; i < shape.inputs; ++i) exact(i, c) = operands.x(i, c);
+  fill_columns<Element>(exact, x);
+  kernels.pack({.units = shape.outputs,
+                .depth = shape.inputs,
+                .from = operands.weights.data(),
+                .unit_stride = 1,
+                .depth_stride = static_cast<std::size_t>(shape.outputs)},
+               packed.view().data());
+  const auto run = [&](int near_bytes) {
+    Batch<Sum<Element>> y(shape.outputs, shape.columns);
+    kernels.multiply({.depth = shape.inputs,
+                      .units = shape.outputs,
+                      .columns = shape.columns,
+                      .weights = packed.view().data(),
+                      .bias = bias.view().data(),
+                      .x = x.view().data(),
+                      .x_stride = x.view().stride(),
+                      .y = nullptr,
+                      .y_stride = y.view().stride(),
+                      .finish = Finish::sum,
+                      .near_bytes = near_bytes,
+                      .sum = y.view().data()});
+    std::vector<Sum<Element>> values;
+    for (int c = 0; c < shape.columns; ++c)
+      values.insert(values.end(), y.view().column(c), y.view().column(c) + shape.outputs);
+    return values;
+  };
+  const auto whole = run(0);
+  for (const int near_bytes : {32, 64, 96, 320, 5000, 32768})
+    EXPECT_EQ(run(near_bytes), whole) << name_of(level) << " " << near_bytes;
+}
+
 // Sums that wait in memory while weights stay in the nearest cache have the bits of sums that do not.
 TEST(Layer, BitsDoNotDependOnTheNearestCache) {
-  for (const Shape& shape : {Shape{200, 200, 70}, Shape{784, 26, 130}, Shape{50, 101, 9}}) {
-    const Operands<float> operands(shape);
-    for (const SimdLevel level : levels()) {
-      const Kernels<float>& kernels = kernels_of<float>(level);
-      Batch<float> packed(static_cast<int>(kernels.packed_size(shape.outputs, shape.inputs)), 1),
-          bias(shape.outputs, 1);
-      std::ranges::copy(operands.bias, bias.view().data());
-      kernels.pack({.units = shape.outputs,
-                    .depth = shape.inputs,
-                    .from = operands.weights.data(),
-                    .unit_stride = 1,
-                    .depth_stride = static_cast<std::size_t>(shape.outputs)},
-                   packed.view().data());
-      const auto run = [&](int near_bytes) {
-        Batch<float> y(shape.outputs, shape.columns);
-        const BatchView<const float> x = operands.x;
-        kernels.multiply({.depth = shape.inputs,
-                          .units = shape.outputs,
-                          .columns = shape.columns,
-                          .weights = packed.view().data(),
-                          .bias = bias.view().data(),
-                          .x = x.data(),
-                          .x_stride = x.stride(),
-                          .y = y.view().data(),
-                          .y_stride = y.view().stride(),
-                          .finish = Finish::tanh,
-                          .near_bytes = near_bytes});
-        std::vector<float> values;
-        for (int c = 0; c < shape.columns; ++c)
-          values.insert(values.end(), y.view().column(c), y.view().column(c) + shape.outputs);
-        return values;
-      };
-      const auto whole = run(0);
-      for (const int near_bytes : {1, 400, 5000, 32768})
-        EXPECT_EQ(run(near_bytes), whole) << name_of(level) << " " << near_bytes;
+  for (const Shape& shape : {Shape{200, 200, 70}, Shape{784, 26, 130}, Shape{51, 101, 9}}) {
+    for (const SimdLevel level : levels()) check_nearest_cache<float>(shape, level);
+    check_nearest_cache<double>(shape, SimdLevel::portable);
+    if (supports_bf16(SimdLevel::avx512)) check_nearest_cache<Bf16>(shape, SimdLevel::avx512);
+  }
+}
+
+TEST(Layer, WeightGradientBitsDoNotDependOnHowManyColumnsAreTakenAtOnce) {
+  const Shape shape{64, 101, 130};
+  const Operands<float> operands(shape);
+  for (const SimdLevel level : levels()) {
+    std::vector<float> whole(operands.weights.size()), cut(operands.weights.size());
+    weight_gradient<float>(operands.x, operands.dy, 0, 64, whole, level, SumsFrom::zero, 130);
+    for (const int at_once : {1, 7, 102}) {
+      std::ranges::fill(cut, 1.0f);
+      weight_gradient<float>(operands.x, operands.dy, 0, 64, cut, level, SumsFrom::zero, at_once);
+      EXPECT_EQ(whole, cut) << name_of(level) << " " << at_once;
     }
   }
 }

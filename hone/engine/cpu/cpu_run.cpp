@@ -28,7 +28,7 @@ class KeptBaseline final : public Baseline {
 
 template <class Real>
 std::span<Real> zeros(Batch<Real>& memory, std::size_t size) {
-  memory.resize(static_cast<int>(size), 1);
+  memory.resize(row_count(size), 1);
   return {memory.view().data(), size};
 }
 
