@@ -34,6 +34,7 @@ void add_encode_command(CLI::App& program) {
       ->check(CLI::Range(1, 1'000'000))
       ->option_text("steps");
   state->add_draws(*command);
+  command->get_option("--seed")->needs("--refine");
   command->callback([state] {
     state->run([&](const UseOptions& options) {
       if (!options.out.empty() && state->encode.sd == options.out)

@@ -19,6 +19,7 @@ void add_reconstruct_command(CLI::App& program) {
       ->check(CLI::Range(1, 1'000'000))
       ->option_text("steps");
   state->add_seed(*command);
+  command->get_option("--seed")->needs("--refine");
   command->callback([state] {
     state->run([&](const UseOptions& options) {
       const int count = reconstruct_data(options, state->refine);

@@ -19,11 +19,13 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The next separator after `at`, but for one inside quotes; the line's end if there is none.
+// The next separator after `at`, but for one inside quotes (where two quotes stand for one); the line's end if there
+// is none.
 std::size_t end_of_cell(std::string_view line, std::size_t at, char separator) {
   const std::size_t first = line.find_first_not_of(" ", at);
   if (first != std::string_view::npos && line[first] == '"') {
-    const std::size_t closed = line.find('"', first + 1);
+    std::size_t closed = line.find('"', first + 1);
+    while (closed != std::string_view::npos && line.substr(closed, 2) == "\"\"") closed = line.find('"', closed + 2);
     const std::size_t after = closed == std::string_view::npos ? closed : line.find_first_not_of(" ", closed + 1);
     if (closed != std::string_view::npos && (after == std::string_view::npos || line[after] == separator))
       return std::min(after, line.size());

@@ -200,7 +200,7 @@ int encode_data(const UseOptions& options, const EncodeOptions& wanted) {
   if (!wanted.sd.empty())
     sd_file.emplace(wanted.sd, nullptr,
                     RowFile::Layout{.rows = count, .shape = {latent}, .columns = numbered("sd", latent)});
-  use.in_ranges("encode", count, [&](Range range) {
+  use.in_ranges(wanted.refine > 0 ? "refine" : "encode", count, [&](Range range) {
     if (wanted.refine == 0) {
       Matrix<double> sd;
       write_columns(use.means(range, &sd), out);

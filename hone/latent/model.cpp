@@ -50,7 +50,7 @@ void check_convolutions(const ModelConfig& config) {
                    "convolutions go with likelihoods that have one output per value: bernoulli, gaussian, "
                    "categorical and poisson");
   if (config.initial == InitialWeights::paper)
-    throw KeyError("init", "the paper has no convolutions; with channels it is scaled");
+    throw KeyError("init", "the paper has no convolutions; expected scaled with channels");
   for (const int channels : config.channels)
     if (channels < 1) throw KeyError("channels", "every convolution needs at least one channel");
 }

@@ -18,8 +18,8 @@ namespace hone {
 enum class Intercept { learned, none };  // of the output layer
 
 // Fully connected layers, the last of them linear; without hidden layers a linear map. Convolutions may come before
-// them
-// (`down`), transposed convolutions after them (`up`): then the last fully connected layer makes the first small image.
+// them (`down`), transposed convolutions after them (`up`): then the last fully connected layer makes the first small
+// image.
 struct NetworkConfig {
   int inputs = 1;
   std::vector<int> hidden;

@@ -189,6 +189,9 @@ void ConvolutionLayer<Real>::sum_gradient(BatchView<const Real> x, BatchView<con
   const int begin = share(rows, part, parts), end = share(rows, part + 1, parts);
   const int first = share(channels, part, parts), last = share(channels, part + 1, parts);
   if (!bias.empty() && from == SumsFrom::zero) std::fill(bias.begin() + first, bias.begin() + last, Real(0));
+  if (x.cols() == 0)  // as the sums of no columns
+    weight_gradient<Real>({nullptr, rows, 0}, {nullptr, down ? w.coarse : w.depth(), 0}, begin, end, weights,
+                          simd_level(), from);
   for (int c = 0; c < x.cols(); ++c) {
     gather(w, down ? x.column(c) : dy.column(c), room.windows.view());
     const BatchView<const Real> small = pixels_of(w, down ? dy.column(c) : x.column(c), room.first);

@@ -60,6 +60,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Ctrl-C ends the training with a checkpoint. With warm_start=True, fit continues the training of before.
         """
+        if getattr(self, "_convolutional", False):
+            raise _hone.InputError("this model has convolutions, which fit does not train: continue it with 'hone train --resume'")
         before = dict(vars(self))
         try:
             return self._fit(X, y, X_test)
@@ -424,6 +426,7 @@ def load_estimator(folder: Path) -> _LatentModel:
     model._take(folder)
     model._files["checkpoint.safetensors"] = _hone.complete_checkpoint(str(folder))
     model._X = model._X_test = None
+    model._convolutional = bool(settings.get("channels"))
     model.n_features_in_ = 1  # until the networks say it
     model.n_features_in_, model.threshold_ = model._model().pixels, model._model().threshold
     return model

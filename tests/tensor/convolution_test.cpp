@@ -127,5 +127,21 @@ TEST(Convolution, GradientAgainstTheDefinitionInAnyShares) {
     }
 }
 
+// A rank may have no image of a small minibatch.
+TEST(Convolution, TheGradientOfNoImagesIsZero) {
+  for (const Windows& windows : shapes)
+    for (const Way way : {Way::down, Way::up}) {
+      const Layer<float> l(windows, way);
+      const Batch<float> x = l.batch(l.inputs(), 1), dy = l.batch(l.outputs(), 2);
+      std::vector<float> weights(l.weights.size(), 9), bias(l.bias.size(), 9), before = weights;
+      l.layer.sum_gradient(x.view().columns(0, 0), dy.view().columns(0, 0), 0, 1, before, bias, SumsFrom::before);
+      EXPECT_EQ(before, weights);
+      for (int part = 0; part < 3; ++part)
+        l.layer.sum_gradient(x.view().columns(0, 0), dy.view().columns(0, 0), part, 3, weights, bias, SumsFrom::zero);
+      EXPECT_EQ(weights, std::vector<float>(weights.size(), 0));
+      EXPECT_EQ(bias, std::vector<float>(bias.size(), 0));
+    }
+}
+
 }  // namespace
 }  // namespace hone
