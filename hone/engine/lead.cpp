@@ -5,6 +5,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
+#include "hone/engine/whole_runs.hpp"
 
 namespace hone {
 namespace {
@@ -106,6 +107,8 @@ class Lead::LedEngine final : public Engine {
   }
 
   void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) override {
+    if (metrics.size() < static_cast<std::size_t>(runs()))  // the others have metrics for all, and would begin
+      throw InputError(detail::format("{} runs need metrics for each of them, not {}", runs(), metrics.size()));
     Message message;
     message.put(iterations);
     together(Order::train, std::move(message), [&] { engine_->train(iterations, metrics); });
@@ -141,8 +144,8 @@ class Lead::LedEngine final : public Engine {
   }
 
  private:
-  // What is wrong with the input is found on all ranks before they depend on each other, and a stop reaches all of
-  // them; after anything else they are out of step.
+  // What is wrong with the input is found on all ranks before they depend on each other, and a stop and a SharedError
+  // reach all of them; after anything else they are out of step.
   template <class Call>
   auto together(Order order, Message message, Call call) const -> decltype(call()) {
     give(*lead_.ranks_, order, number_, std::move(message));
@@ -151,6 +154,8 @@ class Lead::LedEngine final : public Engine {
     } catch (const InputError&) {
       throw;
     } catch (const Stopped&) {
+      throw;
+    } catch (const SharedError&) {
       throw;
     } catch (...) {
       lead_.in_step_ = false;
@@ -201,6 +206,7 @@ class Follower {
       carry_out(header, message);
     } catch (const InputError&) {  // rank 0 has met the same and speaks of it
     } catch (const Stopped&) {
+    } catch (const SharedError&) {
     }
     if (!ranks_.sound()) throw Error("the connection to the other ranks is lost");
     return true;

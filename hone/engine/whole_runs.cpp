@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <type_traits>
 
-#include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
 #include "hone/engine/message.hpp"
 
@@ -17,6 +16,46 @@ struct News {
   double step_size = 0;
   std::array<char, 1000> failure = {};
 };
+static_assert(std::is_trivially_copyable_v<TrainMetrics> && std::is_trivially_copyable_v<News>);  // sent as bytes
+
+// How a call ended on the rank that made it.
+enum class Ending : std::size_t { good, stopped, wrong_key, wrong_data, wrong_input, error };
+
+// Calls `write`. If it throws, the message holds what it has thrown and nothing else.
+template <class Write>
+Ending ending_of(Write write, Message& message, const Ranks& ranks) {
+  const auto failed = [&](Ending ending, const std::string& text, const std::string& key = "") {
+    message = {};
+    message.put(key);
+    message.put(text);
+    return ending;
+  };
+  try {
+    write();
+    return Ending::good;
+  } catch (const Stopped&) {
+    return failed(Ending::stopped, "");
+  } catch (const KeyError& error) {
+    return failed(Ending::wrong_key, error.message(), error.key());
+  } catch (const DataError& error) {
+    return failed(Ending::wrong_data, error.what());
+  } catch (const InputError& error) {
+    return failed(Ending::wrong_input, error.what());
+  } catch (const Error& error) {
+    return failed(Ending::error, error.what());
+  } catch (const std::exception& error) {  // such as too little memory: it concerns this rank
+    return failed(Ending::error, detail::format("rank {} on host {}: {}", ranks.rank(), ranks.host(), error.what()));
+  }
+}
+
+[[noreturn]] void throw_again(Ending ending, Message& message) {
+  const std::string key = message.take_text(), text = message.take_text();
+  if (ending == Ending::stopped) throw Stopped();
+  if (ending == Ending::wrong_key) throw KeyError(key, text);
+  if (ending == Ending::wrong_data) throw DataError(text);
+  if (ending == Ending::wrong_input) throw InputError(text);
+  throw SharedError(text);
+}
 
 class WholeRuns final : public Engine {
  public:
@@ -75,7 +114,9 @@ class WholeRuns final : public Engine {
     return made;
   }
   TrainState save(int run) const override {
-    return from_owner(run, [](Engine& engine, int own, Message& to) { to.put(engine.save(own)); }).take_state();
+    const auto write = [](Engine& engine, int own, Message& to) { to.put(engine.save(own)); };
+    Message message = from_owner(run, write, Reach::rank_0);
+    return message.bytes().empty() ? TrainState{} : message.take_state();
   }
   void restore(const TrainState& state, int run) override {
     from_owner(run, [&](Engine& engine, int own, Message&) { engine.restore(state, own); });
@@ -85,6 +126,8 @@ class WholeRuns final : public Engine {
   }
 
  private:
+  enum class Reach { all, rank_0 };
+
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   std::size_t checked(int run) const {
     if (run < 0 || run >= runs()) throw InputError(detail::format("there is no run {} among {} runs", run, runs()));
@@ -93,7 +136,7 @@ class WholeRuns final : public Engine {
   int first_of(int rank) const { return std::min(rank * per_rank_, runs()); }
   bool owns(int run) const { return run >= own_.begin && run < own_.end; }
 
-  // All ranks learn what became of all runs.
+  // All ranks learn what became of all runs. Who has none, or a failed one, waits while the others compute.
   void tell_all(std::span<TrainMetrics> metrics) {
     std::vector<News> news(metrics.size());
     for (int run = own_.begin; run < own_.end; ++run) {
@@ -104,7 +147,7 @@ class WholeRuns final : public Engine {
     }
     std::vector<std::size_t> bounds;
     for (int rank = 0; rank <= ranks_.size(); ++rank) bounds.push_back(index(first_of(rank)) * sizeof(News));
-    ranks_.gather(std::as_writable_bytes(std::span(news)), bounds, Patience::limited);
+    ranks_.gather(std::as_writable_bytes(std::span(news)), bounds, Patience::unlimited);
     for (std::size_t run = 0; run < news.size(); ++run) {
       metrics[run] = news[run].metrics;
       step_size_[run] = news[run].step_size;
@@ -112,26 +155,40 @@ class WholeRuns final : public Engine {
     }
   }
 
-  // What the owner of a run writes reaches all ranks. If it throws, then all throw.
+  // What the owner of a run writes reaches all ranks, or rank 0 and the owner: others then get an empty message. What
+  // it throws, all throw.
   template <class Write>
-  Message from_owner(int run, Write write) const {
-    constexpr std::size_t failed = std::numeric_limits<std::size_t>::max();
+  Message from_owner(int run, Write write, Reach reach = Reach::all) const {
     checked(run);
-    Message message;
-    std::exception_ptr failure;
-    if (owns(run)) try {
-        write(*engine_, run - own_.begin, message);
-      } catch (...) {
-        failure = std::current_exception();
-      }
     const int owner = run / per_rank_;
-    std::size_t size = failure ? failed : message.bytes().size();
-    ranks_.broadcast(std::as_writable_bytes(std::span(&size, 1)), owner, Patience::unlimited);
-    if (failure) std::rethrow_exception(failure);
-    if (size == failed) throw InputError(detail::format("rank {} could not do this for its run {}", owner, run));
-    if (!owns(run)) message = Message(std::vector<std::byte>(size));
-    ranks_.broadcast(message.bytes(), owner, Patience::unlimited);
+    Message message;
+    struct {
+      Ending ending = Ending::good;
+      std::size_t size = 0;  // of the message that follows
+    } header;
+    if (owns(run)) {
+      header.ending = ending_of([&] { write(*engine_, run - own_.begin, message); }, message, ranks_);
+      header.size = message.bytes().size();
+    }
+    ranks_.broadcast(std::as_writable_bytes(std::span(&header, 1)), owner, Patience::unlimited);
+    const bool all = reach == Reach::all || header.ending != Ending::good;
+    if (!owns(run) && (all || ranks_.rank() == 0)) message = Message(std::vector<std::byte>(header.size));
+    if (all)
+      ranks_.broadcast(message.bytes(), owner, Patience::unlimited);
+    else if (owner > 0)
+      pass_to_rank_0(message.bytes(), owner);
+    if (header.ending != Ending::good) throw_again(header.ending, message);
     return message;
+  }
+
+  void pass_to_rank_0(std::span<std::byte> bytes, int from) const {
+    constexpr std::size_t largest = std::size_t{1} << 26;  // of one message; ranks have a limit
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), largest))) {
+      const std::span<std::byte> part = bytes.first(std::min(bytes.size(), largest));
+      if (ranks_.rank() == from) ranks_.send(part, 0);
+      if (ranks_.rank() == 0) ranks_.receive(part, from);
+    }
+    ranks_.broadcast({}, 0, Patience::unlimited);  // from now on the bytes may change
   }
 
   Ranks& ranks_;

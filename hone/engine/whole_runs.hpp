@@ -5,16 +5,26 @@
 #include <memory>
 #include <vector>
 
+#include "hone/base/error.hpp"
 #include "hone/base/ranks.hpp"
 #include "hone/engine/engine.hpp"
 
 namespace hone {
 
+// What went wrong on one rank, thrown by all of them: they are in step.
+class SharedError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Makes the engine of some of the runs, in this process alone.
 using MakeOwnRuns = std::function<std::unique_ptr<Engine>(std::vector<std::uint64_t> seeds)>;
 
 // An engine whose runs are handed out whole: each rank trains its share of them by itself, and all ranks hear what came
-// of it. All ranks make all calls. `step_size` is the one that runs begin with. Throws what `make` throws.
+// of it. All ranks make all calls. What such a call throws on the rank that has the run, all throw: the same kind with
+// the same text, and SharedError if it is neither InputError nor Stopped. `save` gives the state to rank 0 and to the
+// rank that has the run, and an empty one to the others. `step_size` is the one that runs begin with. Throws what
+// `make` throws.
 std::unique_ptr<Engine> make_whole_runs(const std::vector<std::uint64_t>& seeds, double step_size, Ranks& ranks,
                                         const MakeOwnRuns& make);
 

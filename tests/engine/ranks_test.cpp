@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "hone/base/error.hpp"
+#include "hone/base/format.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/engine/lead.hpp"
+#include "hone/engine/whole_runs.hpp"
 #include "hone/objective/kl.hpp"
 #include "hone/objective/li2017.hpp"
 #include "tests/engine/support.hpp"
@@ -170,6 +174,24 @@ TEST(EngineRanks, FollowRankZero) {
   }
 }
 
+// The kind of error and its text; empty: none.
+std::string thrown_by(const std::function<void()>& call) {
+  try {
+    call();
+    return "";
+  } catch (const Stopped& error) {
+    return std::string("Stopped: ") + error.what();
+  } catch (const KeyError& error) {
+    return "KeyError: " + error.key() + ", " + error.message();
+  } catch (const DataError& error) {
+    return std::string("DataError: ") + error.what();
+  } catch (const InputError& error) {
+    return std::string("InputError: ") + error.what();
+  } catch (const Error& error) {
+    return std::string("Error: ") + error.what();
+  }
+}
+
 // Several runs: each is trained whole by one rank, with the bits that it has alone, and rank 0 hears of all.
 TEST(EngineRanks, TrainWholeRuns) {
   const DataSet data = made_up_data();
@@ -212,7 +234,11 @@ TEST(EngineRanks, TrainWholeRuns) {
         EXPECT_TRUE(std::ranges::equal(engine->simulate(6, 2).z.view().flat(), simulated.z.view().flat()));
         EXPECT_EQ(engine->anneal(simulated.data, task, {}, 4).at(5).estimate.log_likelihood,
                   annealed.at(5).estimate.log_likelihood);
-        for (int run = 0; run < 5; ++run) EXPECT_THROW(engine->restore({}, run), InputError);
+        for (int run = 0; run < 5; ++run) {
+          EXPECT_EQ(thrown_by([&] { engine->restore({}, run); }), thrown_by([&] { alone->restore({}, run); }));
+        }
+        EXPECT_EQ(thrown_by([&] { engine->train(1, std::span(metrics).first(4)); }),
+                  "InputError: 5 runs need metrics for each of them, not 4");
         EXPECT_THROW(engine->save(5), InputError);
         const auto other = lead.engine("", data);
         for (int run = 0; run < 5; ++run) other->restore(run == 1 ? after_four : engine->save(run), run);
@@ -241,6 +267,118 @@ TEST(EngineRanks, AFailureConcernsOneOfTheWholeRuns) {
     EXPECT_NE(engine->failure(1).find("finite"), std::string::npos) << engine->failure(1);
     EXPECT_EQ(engine->failure(2), "");
     EXPECT_EQ(metrics[2].elbo.count(), 2);
+  });
+}
+
+// A run that does nothing but fail when it is restored.
+class Failing final : public Engine {
+ public:
+  explicit Failing(std::function<void(int)> fail) : fail_(std::move(fail)) {}
+  int runs() const override { return 1; }
+  std::uint32_t iteration() const override { return 0; }
+  double step_size(int) const override { return 1; }
+  const std::string& failure(int) const override { return failure_; }
+  void train(std::uint32_t, std::span<TrainMetrics>) override {}
+  std::vector<PointEvaluation> evaluate(const DataSet&, const EvaluationConfig&, const std::function<void(int)>&,
+                                        int) override {
+    return {};
+  }
+  std::vector<AnnealedPoint> anneal(const DataSet&, const AnnealingTask&, const std::function<void(int)>&,
+                                    int) override {
+    return {};
+  }
+  SimulatedData simulate(int, int) const override { return {}; }
+  TrainState save(int) const override { return {}; }
+  void restore(const TrainState& state, int) override { fail_(static_cast<int>(state.iteration)); }
+
+ private:
+  std::function<void(int)> fail_;
+  std::string failure_;
+};
+
+// What fails on the rank that has a run fails on all of them alike, and they remain in step.
+TEST(EngineRanks, AllThrowWhatTheOwnerOfARunThrows) {
+  const auto fail = [](int how) {
+    if (how == 0) throw Stopped();
+    if (how == 1) throw KeyError("steps", "too many");
+    if (how == 2) throw DataError("datum 3 is not binary");
+    if (how == 3) throw InputError("the checkpoint has no array 'm'");
+    if (how == 4) throw Error("the device is lost");
+    if (how == 5) throw std::bad_alloc();
+  };
+  const auto expect_failures = [&](Engine& engine) {
+    for (int run = 0; run < 3; ++run)
+      for (int how = 0; how < 7; ++how) {
+        TrainState state;
+        state.iteration = static_cast<std::uint32_t>(how);
+        const std::string there = detail::format("Error: rank {} on host here: {}", run, std::bad_alloc().what());
+        EXPECT_EQ(thrown_by([&] { engine.restore(state, run); }), how == 5 ? there : thrown_by([&] { fail(how); }));
+      }
+  };
+  ThreadRanks::run(3, [&](Ranks& ranks) {
+    const MakeEngine make = [&](const std::string&, const DataSet&, Ranks& given) {
+      return make_whole_runs({1, 2, 3}, 1, given, [&](const auto&) { return std::make_unique<Failing>(fail); });
+    };
+    expect_failures(*make("", {}, ranks));
+    if (ranks.rank() > 0) return follow(ranks, make);
+    Lead lead(ranks, make);
+    expect_failures(*lead.engine("", {}));
+    EXPECT_TRUE(lead.in_step());
+    lead.end();
+  });
+}
+
+// Ranks with a note of impatient gathers and of the bytes that were broadcast.
+class NotingRanks final : public Ranks {
+ public:
+  explicit NotingRanks(Ranks& ranks) : ranks_(ranks) {}
+  int limited_gathers = 0;
+  std::size_t bytes_broadcast = 0;
+
+  int rank() const override { return ranks_.rank(); }
+  int size() const override { return ranks_.size(); }
+  std::string host() const override { return ranks_.host(); }
+  bool sound() const override { return ranks_.sound(); }
+  void broadcast(std::span<std::byte> bytes, int from, Patience patience) override {
+    bytes_broadcast += bytes.size();
+    ranks_.broadcast(bytes, from, patience);
+  }
+  void gather(std::span<std::byte> bytes, std::span<const std::size_t> bounds, Patience patience) override {
+    limited_gathers += patience == Patience::limited;
+    ranks_.gather(bytes, bounds, patience);
+  }
+  void send(std::span<const std::byte> bytes, int to) override { ranks_.send(bytes, to); }
+  void receive(std::span<std::byte> bytes, int from) override { ranks_.receive(bytes, from); }
+  void finish() override { ranks_.finish(); }
+  void abort(int code) override { ranks_.abort(code); }
+
+ private:
+  Ranks& ranks_;
+};
+
+// A rank without a run waits as long as the iterations of the others take. A state goes to rank 0 and nowhere else.
+TEST(EngineRanks, WaitForWholeRunsAndSaveThemOnRankZero) {
+  const DataSet data = made_up_data();
+  const TrainConfig config = small();
+  const std::vector<std::uint64_t> seeds = {3, 1, 7};
+  const auto alone = make_engine(EngineKind::cpu, config, data, {.seeds = seeds});
+  std::vector<TrainMetrics> expected(seeds.size());
+  alone->train(2, expected);
+  ThreadRanks::run(4, [&](Ranks& given) {
+    NotingRanks ranks(given);
+    const auto engine = make_engine(EngineKind::cpu, config, data, {.seeds = seeds, .ranks = &ranks});
+    std::vector<TrainMetrics> metrics(seeds.size());
+    engine->train(2, metrics);
+    EXPECT_EQ(ranks.limited_gathers, 0);
+    ranks.bytes_broadcast = 0;
+    for (int run = 0; run < 3; ++run) {
+      const TrainState state = engine->save(run);
+      if (ranks.rank() == 0 || ranks.rank() == run)
+        expect_same(alone->save(run), state);
+      else
+        EXPECT_TRUE(state.arrays.empty());
+    }
+    EXPECT_LT(ranks.bytes_broadcast, 100U);
   });
 }
 
