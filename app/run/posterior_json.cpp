@@ -76,6 +76,8 @@ Json json_of(const ChainChecks& c) {
           {"stuck", c.stuck},
           {"bfmi", json_number(c.bfmi)},
           {"super_chains", c.super_chains},
+          {"chains", c.chains},
+          {"chains_begun", c.chains_begun},
           {"tail_index", json_number(c.tail_index)},
           {"tail_coordinate", c.tail_coordinate},
           {"burn_in", c.burn_in},
@@ -108,6 +110,8 @@ ChainChecks chain_checks(const Json& j) {
   c.bfmi = number(j.at("bfmi"));
   c.super_chains = j.at("super_chains");
   c.crosses_modes = j.value("crosses_modes", false);  // runs of earlier versions do not say these
+  c.chains = j.value("chains", 0);
+  c.chains_begun = j.value("chains_begun", 0);
   c.tail_index = j.contains("tail_index") ? number(j["tail_index"]) : 0;
   c.tail_coordinate = j.value("tail_coordinate", -1);
   c.burn_in = j.value("burn_in", c.burn_in);
@@ -133,6 +137,7 @@ Json json_of(const Findings& f) {
           {"coordinates", f.coordinate_names},
           {"chain_coordinates", f.chain_names},
           {"chains", json_of(f.chains)},
+          {"sd_error_name", f.sd_error_name},
           {"pairs", pairs},
           {"vcd", {{"mean", json_number(f.vcd.mean)}, {"se", json_number(f.vcd.se)}}},
           {"k_hat", json_number(f.q.k_hat)},
@@ -169,6 +174,7 @@ Findings findings_of(const Json& j) {
   f.coordinate_names = j.at("coordinates").get<std::vector<std::string>>();
   f.chain_names = j.at("chain_coordinates").get<std::vector<std::string>>();
   f.chains = chain_checks(j.at("chains"));
+  f.sd_error_name = j.value("sd_error_name", "");  // not in folders of earlier versions
   for (const Json& at : j.at("pairs"))
     f.at.push_back({at.at("t"),
                     {number(at.at("vcd")), number(at.at("se"))},

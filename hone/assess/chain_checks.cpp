@@ -82,6 +82,11 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
   const int each = states.per_chain(), modes = 1 + *std::ranges::max_element(mode);
   checks.super_chains = static_cast<int>(mode.size());
   checks.nested_rhat = checks.spread = 0;
+  std::vector<double> limit;  // of the spread, by mode
+  for (int m = 0; m < modes; ++m)
+    limit.push_back(
+        most_spread(static_cast<int>(std::ranges::count(mode, m)), per_super, (states.z.rows() + 1) * modes));
+  double farthest = -1;  // spread / limit
   for (int k = -1; k < states.z.rows(); ++k) {
     const std::vector<double> values = values_of(states, k);
     double beyond = 0, freedom = 0;  // Σ over modes of R̂² − 1, by their numbers of super-chains less one
@@ -94,8 +99,12 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
       }
       if (chains.empty()) continue;
       const NestedVariances variances = nested_variances(chains, per_super);
-      checks.spread = std::max(checks.spread, variances.chance > 0 ? variances.between / variances.chance : 0);
-      checks.spread_limit = most_spread(variances.super_chains, per_super, (states.z.rows() + 1) * modes);
+      const double spread = variances.chance > 0 ? variances.between / variances.chance : 0;
+      if (const double far = spread / limit[static_cast<std::size_t>(m)]; far > farthest) {
+        farthest = far;
+        checks.spread = spread;
+        checks.spread_limit = limit[static_cast<std::size_t>(m)];
+      }
       const double own = variances.super_chains - 1;
       beyond += own * variances.excess();
       freedom += own;
@@ -174,7 +183,9 @@ void judge_within_modes(const Family& family, ChainStates before, ChainStates no
 void judge_memory(const Pairs& pairs, ChainChecks& checks) {
   const int d = pairs.z0.rows();
   checks.memory = 0;
-  checks.memory_limit = most_memory + std::sqrt(2 * std::log((d + 1.0) / 0.02) / pairs.count);
+  // Fisher's z: atanh r is about normal, with variance 1 / (n − 3), and one less for each further mean taken off.
+  const double freedom = std::max(1, pairs.count - pairs.components - 2);
+  checks.memory_limit = std::tanh(std::atanh(most_memory) + std::sqrt(2 * std::log((d + 1.0) / 0.02) / freedom));
   std::vector<double> before(pairs.count), after(pairs.count);
   for (int k = -1; k < d; ++k) {
     for (int i = 0; i < pairs.count; ++i) {
@@ -211,7 +222,7 @@ std::vector<double> value_rhats(MatrixView<const double> values, const ChainStat
   return result;
 }
 
-LargestErrors largest_errors(MatrixView<const double> values, int chains) {
+LargestErrors largest_errors(MatrixView<const double> values, int chains, int parameters) {
   LargestErrors result;
   std::vector<double> row(static_cast<std::size_t>(values.cols()));
   for (int k = 0; k < values.rows(); ++k) {
@@ -219,8 +230,11 @@ LargestErrors largest_errors(MatrixView<const double> values, int chains) {
     for (int i = 0; i < values.cols(); ++i) all.add(row[static_cast<std::size_t>(i)] = values(k, i));
     if (!(all.sd() > 0) || !std::isfinite(all.sd())) continue;
     result.mean = std::max(result.mean, mean_over_chains(row, chains).se / all.sd());
+    if (k >= parameters) continue;
     const double sd = sd_over_chains(row, chains).se / all.sd();
-    if (sd > result.sd && tail_index(row) < slow_sd) result.sd = sd;
+    if (!(sd > result.sd) || !(tail_index(row) < slow_sd)) continue;
+    result.sd = sd;
+    result.sd_value = k;
   }
   return result;
 }

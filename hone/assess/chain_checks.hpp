@@ -32,12 +32,14 @@ struct Pairs {
 // Correlations of z0 and z_t about the means of the draws' components, since chains need not leave their mode.
 void judge_memory(const Pairs& pairs, ChainChecks& checks);
 
-// The largest standard errors of the means and of the sds of `values` (K, n), of as many chains, in sds. Values that
-// are not finite or do not vary are left out, and sds where tails are heavy: quantiles stand for those.
+// The largest standard errors of the means of `values` (K, n), of as many chains, and of the sds of the first
+// `parameters` of them, in sds: a rare event among the others has an sd that few draws tell. Values that are not finite
+// or do not vary are left out, and sds where tails are heavy: quantiles stand for those.
 struct LargestErrors {
   double mean = 0, sd = 0;
+  int sd_value = -1;  // whose sd it is
 };
-LargestErrors largest_errors(MatrixView<const double> values, int chains);
+LargestErrors largest_errors(MatrixView<const double> values, int chains, int parameters);
 
 // Nested R̂, chance removed, of values (K, n) at the states: over groups of `per_super` chains, the last ones whole. NaN
 // for values that are not finite.

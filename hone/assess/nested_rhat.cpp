@@ -15,6 +15,20 @@ double share(double between, double within) {
   return within > 0 ? between / within : between > 0 ? infinity : 0;
 }
 
+// The probability that F with n and m degrees of freedom exceeds x ≥ 1: the regularised incomplete beta function of
+// y = m / (m + n x), with m/2 and n/2, by its series in y, whose terms are positive.
+double f_beyond(double x, double n, double m) {
+  const double y = m / (m + n * x), a = 0.5 * m, b = 0.5 * n;
+  double sum = 0, term = 1;
+  for (int k = 0; term > 1e-16 * sum; ++k) {
+    sum += term;
+    term *= y * (a + b + k) / (a + 1 + k);
+  }
+  int sign = 0;  // lgamma would write a global variable
+  const double log_beta = ::lgamma_r(a, &sign) + ::lgamma_r(b, &sign) - ::lgamma_r(a + b, &sign);
+  return sum / a * std::exp(a * std::log(y) + b * std::log1p(-y) - log_beta);
+}
+
 }  // namespace
 
 double NestedVariances::rhat() const { return std::sqrt(1 + share(between, within)); }
@@ -46,16 +60,16 @@ NestedVariances nested_variances(std::span<const Moments> chain, int per_super) 
   return result;
 }
 
-// The F distribution's quantile by Paulson, from Wilson's and Hilferty's approximation of both χ²: with x the cube root
-// of F, ((1 − b) x − (1 − a))² = z² (b x² + a).
 double most_spread(int super_chains, int per_super, int quantities) {
   constexpr double chance = 0.02;
-  const double a = 2 / (9.0 * (super_chains - 1)), b = 2 / (9.0 * super_chains * std::max(1, per_super - 1));
-  const double z2 = 2 * std::log(quantities / chance);
-  const double square_term = square(1 - b) - z2 * b, linear = (1 - a) * (1 - b), constant = square(1 - a) - z2 * a;
-  if (!(square_term > 0)) return infinity;
-  const double root = (linear + std::sqrt(linear * linear - square_term * constant)) / square_term;
-  return root * root * root;
+  const double between = super_chains - 1, within = static_cast<double>(super_chains) * std::max(1, per_super - 1);
+  const double beyond = 0.5 * std::erfc(std::sqrt(std::log(quantities / chance)));  // at most chance / quantities
+  double low = 0, high = 100;                                                       // of the logarithm
+  for (int k = 0; k < 60; ++k) {
+    const double middle = 0.5 * (low + high);
+    (f_beyond(std::exp(middle), between, within) > beyond ? low : high) = middle;
+  }
+  return std::exp(high);
 }
 
 }  // namespace hone

@@ -121,6 +121,7 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
   if (config.pairs > 0) draw_from_q();
   if (several_modes_) masses_known_ = masses_are_known();
   place_chains();
+  result_.checks.chains_begun = chains_.z.cols();
   tuning_.begin(target, chains_, team_);
   std::vector<double> mean(family.dimension()), sd(family.dimension());
   family.moments(mean, sd);
@@ -327,12 +328,15 @@ void DrawRefiner::judge_round() {
   checks.error_wanted = config_.error;
   checks.error = 1 / std::sqrt(checks.effective);
   checks.sd_error = 0;
+  checks.sd_error_value = -1;
+  checks.chains = chains_.z.cols();
   if (progress_) progress_(taken_, checks.nested_rhat);
   if (!config_.printed || pairs_ == 0 || !arrived(checks)) return;
   const ChainStates states = several_modes_ ? some_chains(now_, 0, used()) : now_;
-  const LargestErrors errors = largest_errors(config_.printed(states.z), states.chains);
+  const LargestErrors errors = largest_errors(config_.printed(states.z), states.chains, config_.parameters);
   checks.error = errors.mean;
   checks.sd_error = errors.sd;
+  checks.sd_error_value = errors.sd_value;
 }
 
 void DrawRefiner::adapt() {

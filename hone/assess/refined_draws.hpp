@@ -91,6 +91,7 @@ struct RefinedConfig {
   Keep keep = Keep::points;                 ///< of the refined draws
   double error = 0.025;                     ///< wanted: standard errors of means, in sds
   PrintedValues printed;                    ///< whose errors count; none: the coordinates
+  int parameters = 1 << 30;                 ///< so many of them, the first, are parameters: their sds must be known
   int steps = 8;                            ///< the chains are first checked after this many steps; even
   int most_steps = 4096;                    ///< at most this many steps
   std::int64_t gradients = 0;               ///< at most this many gradients; 0: no limit
@@ -136,13 +137,16 @@ struct ChainChecks {
   double per_chain = 1e300;      ///< effective draws per chain: small where chains remember their starts
   double error = 0;              ///< largest standard error of a printed mean, in sds
   double error_wanted = 0;       ///< what it should be
-  double sd_error = 0;           ///< largest relative standard error of a printed sd, where tails are not heavy
+  double sd_error = 0;           ///< largest relative standard error of a parameter's sd, where tails are not heavy
+  int sd_error_value = -1;       ///< which of the printed values it belongs to
   double acceptance = 0;         ///< mean acceptance probability of the second half of the steps
   std::int64_t proposals = 0;    ///< in the second half of the steps
   std::int64_t divergences = 0;  ///< in the second half of the steps
   double stuck = 0;              ///< fraction of chains that never moved
   double bfmi = 0;               ///< D / (D/2 + Var log p): 1 for a Gaussian, small if energy mixes slowly
   int super_chains = 0;          ///< how many there were
+  int chains = 0;                ///< how many chains went on to the end
+  int chains_begun = 0;          ///< how many there were at first: more where the budget ran short
   double tail_index = 0;         ///< largest Pareto k of a coordinate's tail; not looked for beyond 1000 dimensions
   int tail_coordinate = -1;      ///< the coordinate of tail_index
   int burn_in = 1 << 30;         ///< steps before the first refined draw
@@ -182,7 +186,7 @@ inline constexpr double most_memory = 0.2;             ///< largest acceptable C
 inline constexpr double least_chain_acceptance = 0.5;  ///< smallest acceptable ChainChecks::acceptance
 inline constexpr double most_divergent = 0.01;         ///< largest acceptable fraction of divergent proposals
 inline constexpr double most_stuck = 0.005;            ///< largest acceptable ChainChecks::stuck
-inline constexpr double least_bfmi = 0.3;              ///< smallest acceptable ChainChecks::bfmi
+inline constexpr double least_bfmi = 0.3;              ///< a smaller ChainChecks::bfmi is worth a note
 inline constexpr double heavy_tail = 0.45;             ///< a larger ChainChecks::tail_index takes a long burn-in
 inline constexpr int long_burn_in = 128;               ///< steps in which chains are taken to reach a heavy tail
 inline constexpr double least_effective = 100;         ///< smallest acceptable ChainChecks::effective

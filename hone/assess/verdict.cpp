@@ -16,10 +16,9 @@ std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t ind
   return i < names.size() ? names[i] : detail::format("coordinate {}", index + 1);
 }
 
-// Reasons not to trust the refined draws.
-std::vector<std::string> faults_of_chains(const Findings& f) {
+// The chains still depend on where they started.
+void faults_of_arrival(const Findings& f, std::vector<std::string>& faults) {
   const ChainChecks& c = f.chains;
-  std::vector<std::string> faults;
   if (!(c.nested_rhat < most_rhat))
     faults.push_back(
         detail::format("chains from different starts do not agree after {} steps: nested R-hat {:.3f} in {}, "
@@ -45,6 +44,11 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
         "{} has a heavy tail (tail index {:.2f}), which chains reach late: {} steps of burn-in, should be "
         "at least {}",
         coordinate(f.chain_names, c.tail_coordinate), c.tail_index, c.burn_in, long_burn_in));
+}
+
+// The draws are too few, or the kernel did not work.
+void faults_of_sampling(const Findings& f, std::vector<std::string>& faults) {
+  const ChainChecks& c = f.chains;
   if (c.per_chain < least_per_chain)
     faults.push_back(
         detail::format("the chains are too short to forget their starts: {:.2g} effective draws each, should be at "
@@ -56,8 +60,9 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
                        "are needed",
                        c.effective, c.tail_effective, c.effective_needed));
   if (!(c.sd_error <= most_sd_error))
-    faults.push_back(detail::format("an sd is known to {:.0f} % only (one standard error), should be {:.0f} % or less",
-                                    100 * c.sd_error, 100 * most_sd_error));
+    faults.push_back(detail::format(
+        "the sd of {} is known to {:.0f} % only (one standard error), should be {:.0f} % or less",
+        f.sd_error_name.empty() ? "a parameter" : f.sd_error_name, 100 * c.sd_error, 100 * most_sd_error));
   if (!(c.acceptance >= least_chain_acceptance))
     faults.push_back(detail::format("proposals are accepted with probability {:.2f}, should be above {}", c.acceptance,
                                     least_chain_acceptance));
@@ -67,7 +72,11 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
                        "--target-accept 0.95, a non-centred form of hierarchical parameters, or tighter priors",
                        c.divergences, c.proposals));
   if (c.stuck > most_stuck) faults.push_back(detail::format("{:.2g} % of the chains never moved", 100 * c.stuck));
-  if (f.q.mode_mass.size() > 1 && !c.crosses_modes) {
+}
+
+// The draws need not have each mode's share.
+void faults_of_modes(const Findings& f, std::vector<std::string>& faults) {
+  if (f.q.mode_mass.size() > 1 && !f.chains.crosses_modes) {
     const double apart = ModeMasses{f.q.mode_mass, f.q.q_weight, f.q.k_hat}.apart();
     if (!(f.q.k_hat < usable_k_hat))
       faults.push_back(
@@ -80,6 +89,14 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
   if (f.modes > 1 && !f.component_per_mode)
     faults.push_back(detail::format(
         "the starts reached {} separate modes, but q does not cover each: try the family mixture", f.modes));
+}
+
+// Reasons not to trust the refined draws.
+std::vector<std::string> faults_of_chains(const Findings& f) {
+  std::vector<std::string> faults;
+  faults_of_arrival(f, faults);
+  faults_of_sampling(f, faults);
+  faults_of_modes(f, faults);
   return faults;
 }
 
@@ -146,7 +163,10 @@ std::vector<std::string> notes_on(const Findings& f) {
         "{} has a heavy tail (tail index {:.2f}): {}, so use quantiles", f.natural.tail_name, f.natural.tail_index,
         f.natural.tail_index > 0.7 ? "it may have no mean" : "its sd may not exist or converges slowly"));
   if (!(f.chains.bfmi >= least_bfmi))
-    notes.push_back(detail::format("the energy varies much (BFMI {:.2f}): chains mix slowly in log p", f.chains.bfmi));
+    notes.push_back(detail::format("the energy varies a lot (BFMI {:.2f}): chains mix slowly in log p", f.chains.bfmi));
+  if (f.chains.chains < f.chains.chains_begun)
+    notes.push_back(
+        detail::format("the budget let {} of {} chains go on to the end", f.chains.chains, f.chains.chains_begun));
   if (f.chains.error > f.chains.error_wanted)
     notes.push_back(detail::format("a mean is known to {:.2g} sd (mcse) only; {:.2g} was wanted", f.chains.error,
                                    f.chains.error_wanted));

@@ -68,6 +68,7 @@ struct Findings {
   std::vector<std::string> coordinate_names;  ///< of the unconstrained z, in words: "mu", "log tau"
   std::vector<std::string> chain_names;       ///< of the coordinates in which the chains moved
   ChainChecks chains;                         ///< whether the refined draws represent the posterior
+  std::string sd_error_name;                  ///< the parameter that chains.sd_error belongs to
   bool capped = false;                        ///< the chains would have needed more steps than allowed
   int steps = 0;                              ///< t
   std::vector<PairsAt> at;                    ///< t = 1, 2, 4, …

@@ -114,12 +114,10 @@ void CheckedFitter::set_masses() {
   whitened.evaluate(z, Want::value, log_p, {});
   mixture.log_density(z, Want::value, log_q, {});
   for (int i = 0; i < draws; ++i) log_p[i] -= log_q[i];
-  const Psis weights = smooth_weights(log_p);
-  if (!(weights.k_hat < 0.7)) return;
-  std::vector<double> mass(mixture.components(), 1e-6);
-  for (int i = 0; i < draws; ++i) mass[component[i]] += std::exp(weights.log_weight[i]);
-  for (double& m : mass) m = std::log(m);
-  mixture.set_log_weights(mass);
+  ModeMasses masses = mode_masses(smooth_weights(log_p), component, mixture.components());
+  if (!(masses.k_hat < usable_k_hat)) return;
+  for (double& m : masses.mass) m = std::log(m + 1e-6);
+  mixture.set_log_weights(masses.mass);
 }
 
 // Whether q minimises the VCD by the states of the chains that are run anyway: a Gaussian with an objective that
@@ -245,6 +243,7 @@ void CheckedFitter::refine() {
   config.pairs = q.family->components() > 1 ? draws_over_modes : 8 * config_.chains_per_start;
   config.q_draws = std::max(config.q_draws, config.pairs);
   config.printed = [this](MatrixView<const double> e) { return natural(e); };
+  config.parameters = static_cast<int>(posterior_.parameter_count());
   std::optional<RefinedDraws> refined = until_stop([&] {
     return refine_draws(whitened, *q.family, supers_, config, [this](int steps, double rhat) {
       say(detail::format("refining, {} steps, nested R-hat {:.3f}", steps, rhat));
@@ -319,6 +318,8 @@ void CheckedFitter::compare() {
   q.whitening.to_z(r.z0.view().columns(0, some.cols()), some);
   f.coordinate_names = coordinate_words(posterior_, some);
   f.chains = r.checks;
+  if (r.checks.sd_error_value >= 0)
+    f.sd_error_name = posterior_.names()[static_cast<std::size_t>(r.checks.sd_error_value)];
   f.capped = r.capped;
   f.steps = r.steps;
   f.at = r.at;

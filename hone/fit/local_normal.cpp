@@ -102,7 +102,7 @@ Whitening probed_scales(const Target& target, const std::vector<double>& z, std:
   return Whitening::diagonal(z, std::move(sd));
 }
 
-// Whether an approximation is so narrow that flatter decides what log p is there: in the neck of a funnel, whose
+// Whether an approximation is so narrow that rounding decides what log p is there: in the neck of a funnel, whose
 // density grows without bound, a search goes on until it sees nothing else.
 bool too_narrow(std::span<const double> mean, std::span<const double> sd) {
   for (std::size_t i = 0; i < mean.size(); ++i)

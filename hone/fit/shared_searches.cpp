@@ -100,22 +100,28 @@ Job job_of(Bytes bytes) {
 struct Results {
   std::vector<std::optional<LocalNormal>> found;
   std::string failure;         // of a search; empty: none
+  bool stopped = false;        // a search was asked to stop
   std::int64_t by_others = 0;  // points
 };
 
-// All ranks call it. An InputError speaks of a point that the user gave, and concerns all of them.
+// All ranks call it. An InputError speaks of a point that the user gave, and concerns all of them, as Stopped does;
+// each rank sends its part even so, for the others wait for it.
 Results search_together(const Target& target, const StartConfig& config, std::uint64_t seed, Ranks& ranks, Team& team) {
   const CountedTarget counted(target);
   std::vector<std::optional<LocalNormal>> found;
   std::string failure;
+  bool stopped = false;
   try {
     found = search_from(counted, config, PhiloxSource(seed), share_of(config.starts, &ranks), team);
   } catch (const InputError& error) {
     failure = error.what();
+  } catch (const Stopped&) {
+    stopped = true;
   }
   Bytes own;
   own.put(counted.count());
   own.put(failure);
+  own.put(stopped);
   own.put(found.size());
   for (const auto& local : found) put(own, local);
   std::vector<std::size_t> sizes(static_cast<std::size_t>(ranks.size())), bounds = {0};
@@ -133,6 +139,7 @@ Results search_together(const Target& target, const StartConfig& config, std::ui
     if (rank != ranks.rank()) results.by_others += points;
     const std::string why = of_all.take_text();
     if (results.failure.empty()) results.failure = why;
+    results.stopped |= of_all.take<bool>();
     for (auto left = of_all.take<std::size_t>(); left > 0; --left) results.found.push_back(take_normal(of_all));
   }
   return results;
@@ -148,6 +155,7 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
                   [&](Ranks& ranks, Team& team) { results = search_together(target, config, seed, ranks, team); });
   target.evaluated_elsewhere(results.by_others);
   if (!results.failure.empty()) throw InputError(results.failure);
+  if (results.stopped) throw Stopped();
   return found_by(std::move(results.found), config);
 }
 

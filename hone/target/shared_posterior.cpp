@@ -73,9 +73,17 @@ void SharedPosterior::together(Bytes job, const std::function<void(Ranks&, Team&
   Request request{other_work, Want::both, job.bytes().size()};
   announce(ranks_, request);
   ranks_.broadcast(job.bytes(), 0, Patience::unlimited);
-  alone_ = true;
-  own(ranks_, team_);
-  alone_ = false;
+  struct Alone {  // also where `own` throws
+    explicit Alone(bool& on) : flag(on) { flag = true; }
+    ~Alone() { flag = false; }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+    bool& flag;
+  };
+  {
+    const Alone alone(alone_);
+    own(ranks_, team_);
+  }
   in_step_ = true;
 }
 

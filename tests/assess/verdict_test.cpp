@@ -277,6 +277,83 @@ TEST(JudgeMoments, WhatMovesByChanceIsNoDrift) {
   EXPECT_LT(beyond, 0.02 * runs);
 }
 
+// Chains that stand still remember all, however few of them are left.
+TEST(JudgeMemory, FewFrozenPairsAreSeen) {
+  constexpr int pairs = 16;
+  const std::vector<int> component(pairs);
+  for (const int d : {10, 100}) {
+    Matrix<double> z0(d, pairs), other(d, pairs);
+    std::vector<double> log_p0(pairs), other_p(pairs);
+    PhiloxSource(1).normals({Purpose::draw, 1}, z0.view().flat());
+    PhiloxSource(1).normals({Purpose::draw, 2}, other.view().flat());
+    PhiloxSource(1).normals({Purpose::draw, 3}, log_p0);
+    PhiloxSource(1).normals({Purpose::draw, 4}, other_p);
+    ChainChecks frozen, fresh;
+    judge_memory({z0, log_p0, z0, log_p0, component, 1, pairs}, frozen);
+    EXPECT_NEAR(frozen.memory, 1, 1e-12);
+    EXPECT_GT(frozen.memory, frozen.memory_limit) << d;
+    judge_memory({z0, log_p0, other, other_p, component, 1, pairs}, fresh);
+    EXPECT_LT(fresh.memory, fresh.memory_limit) << d;
+  }
+}
+
+// Two modes, few chains left in each. The super-chains of the first differ by little, but by far more than chance.
+TEST(JudgeStarts, FewSuperChainsThatDifferAreSeen) {
+  constexpr int per_super = 2, others = 8;
+  for (const int supers : {2, 3, 4})
+    for (const double shift : {0.0, 0.1}) {
+      std::vector<int> mode(static_cast<std::size_t>(supers), 0);
+      mode.resize(static_cast<std::size_t>(supers + others), 1);
+      const int chains = per_super * (supers + others);
+      ChainStates states(1, chains, 2);
+      std::vector<double> noise(static_cast<std::size_t>(2 * chains));
+      PhiloxSource(4).normals({Purpose::draw}, noise);
+      for (int i = 0; i < states.count(); ++i) {
+        const double side = i % 2 == 0 ? 1 : -1;
+        const auto c = static_cast<std::size_t>(i / 2);
+        states.z(0, i) = side + 1e-4 * noise[c] + (i / 2 < per_super ? shift : 0);
+        states.log_p[static_cast<std::size_t>(i)] = side + 1e-4 * noise[c + static_cast<std::size_t>(chains)];
+      }
+      ChainChecks checks;
+      judge_starts(states, 0, per_super, mode, checks);
+      EXPECT_LT(checks.nested_rhat, most_rhat);
+      EXPECT_EQ(checks.spread > checks.spread_limit, shift > 0) << supers << " super-chains";
+    }
+}
+
+// Sds of the parameters must be known. That of a rare event among the other values need not be.
+TEST(LargestErrors, OfSdsAreThoseOfTheParameters) {
+  constexpr int chains = 64, each = 30;
+  Matrix<double> values(2, chains * each);
+  std::vector<double> z(static_cast<std::size_t>(values.cols()));
+  PhiloxSource(2).normals({Purpose::draw}, z);
+  for (int i = 0; i < values.cols(); ++i) {
+    values(0, i) = z[static_cast<std::size_t>(i)];
+    values(1, i) = z[static_cast<std::size_t>(i)] > 2.8 ? 1 : 0;
+  }
+  const LargestErrors both = largest_errors(values, chains, 2), one = largest_errors(values, chains, 1);
+  EXPECT_EQ(both.sd_value, 1);
+  EXPECT_GT(both.sd, most_sd_error);
+  EXPECT_EQ(one.sd_value, 0);
+  EXPECT_NEAR(one.sd, 1 / std::sqrt(2.0 * values.cols()), 0.3 / std::sqrt(2.0 * values.cols()));
+  EXPECT_EQ(one.mean, both.mean);
+}
+
+TEST(Verdict, NamesTheSdThatIsNotKnownAndCountsTheChains) {
+  Findings f;
+  f.dimension = 1;
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .sd_error = 0.19, .acceptance = 0.8, .proposals = 100, .bfmi = 1};
+  f.chains.chains = 32;
+  f.chains.chains_begun = 256;
+  f.sd_error_name = "tau";
+  const Assessed few{judge(f, {}), f};
+  EXPECT_EQ(few.judgement.verdict, Verdict::trust_neither);
+  EXPECT_TRUE(few.says("the sd of tau is known to 19 % only"));
+  EXPECT_TRUE(few.says("the budget let 32 of 256 chains go on"));
+  f.chains.chains = 256;
+  EXPECT_FALSE(Assessed({judge(f, {}), f}).says("chains go on"));
+}
+
 // Where the budget ends before the chains have arrived, a part of them goes on for longer.
 TEST(RefinedDraws, FewerChainsGoOnWhereTheBudgetEnds) {
   constexpr int d = 2;
@@ -301,6 +378,9 @@ TEST(RefinedDraws, FewerChainsGoOnWhereTheBudgetEnds) {
   EXPECT_EQ(all.chains_per_start, 16);
   EXPECT_EQ(fewer.states.chains, 16 * fewer.chains_per_start);
   EXPECT_LT(fewer.chains_per_start, 16);
+  EXPECT_EQ(fewer.checks.chains, fewer.states.chains);
+  EXPECT_EQ(fewer.checks.chains_begun, 256);
+  EXPECT_EQ(all.checks.chains, 256);
   EXPECT_GE(fewer.steps, 4 * all.steps);
   EXPECT_EQ(fewer.zt.cols(), 8 * fewer.chains_per_start);
   EXPECT_EQ(fewer.super_ends.cols(), 8 * fewer.chains_per_start);

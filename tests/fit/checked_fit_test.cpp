@@ -72,6 +72,21 @@ TEST(CheckedFit, OnAGaussianQIsNotWide) {
   EXPECT_NEAR(bias.mean(), 0, 0.01);
 }
 
+// An event that hardly a draw shows is no reason to refuse the draws.
+TEST(CheckedFit, ARareGeneratedQuantityIsNoReason) {
+  const auto constrain = [](std::span<const double> z, std::span<double> x) {
+    x[0] = z[0];
+    x[1] = z[1];
+    x[2] = z[0] > 3 ? 1 : 0;
+  };
+  const auto posterior = make_posterior(autoregression(0.5), numbered(2), {"x.1", "x.2", "beyond"}, constrain, 2);
+  const CheckedFit fit = fit_and_check(*posterior, {});
+  EXPECT_EQ(fit.judgement.verdict, Verdict::use_q) << fit.judgement.reasons.front();
+  EXPECT_GT(fit.parameters[2].sd, 0);
+  EXPECT_GT(fit.parameters[2].sd_mcse / fit.parameters[2].sd, most_sd_error);
+  EXPECT_LT(fit.findings.chains.sd_error_value, 2);
+}
+
 // Independent coordinates take √(Σ_ii / P_ii), with the covariance Σ and the precision P: the least symmetrised KL.
 TEST(MomentMatch, IndependentCoordinatesTakeTheLeastDivergence) {
   constexpr int d = 6, chains = 64, each = 500;

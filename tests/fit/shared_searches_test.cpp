@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "hone/base/error.hpp"
@@ -117,6 +118,32 @@ TEST(SharedSearches, APointOutsideTheSupportIsAnErrorOnRankZero) {
     } catch (const InputError& error) {
       EXPECT_STREQ(error.what(), "init: the log density is not finite at point 4");
     }
+  });
+}
+
+// Ctrl-C on rank 0: the others finish their searches, and the ranks stay in step.
+TEST(SharedSearches, AStopOnRankZeroIsNoLostJob) {
+  on_ranks(3, [](const SharedPosterior& shared) {
+    const std::atomic<bool> stop = true;
+    CountedTarget target(shared, &stop);
+    target.heed(true);
+    EXPECT_THROW(find_local_normals(target, {.starts = 6}, 1, shared), Stopped);
+    EXPECT_TRUE(shared.in_step());
+    EXPECT_EQ(find_local_normals(shared, {.starts = 6}, 1, shared).size(), 6u);
+  });
+}
+
+// Whatever `own` throws, evaluations afterwards are no longer this rank's alone.
+TEST(SharedSearches, AnErrorWithinEndsTheWorkAlone) {
+  const TwoModes posterior;
+  ThreadRanks::run(1, [&](Ranks& ranks) {
+    const SharedPosterior shared(posterior, ranks, 1);
+    EXPECT_THROW(shared.together({}, [](Ranks&, Team&) { throw Error("own"); }), Error);
+    EXPECT_FALSE(shared.in_step());
+    Matrix<double> z(d, 2);
+    std::vector<double> value(2);
+    shared.evaluate(z, Want::value, value, {});  // shared again, with the only rank
+    EXPECT_TRUE(shared.in_step());
   });
 }
 
