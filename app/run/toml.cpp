@@ -1,10 +1,6 @@
 #include "app/run/toml.hpp"
 
-#include <fmt/format.h>
-
 #include <string_view>
-
-#include "hone/base/error.hpp"
 
 namespace hone {
 namespace {
@@ -12,7 +8,7 @@ namespace {
 // Follows strings and comments through a text, as far as their ends need it.
 class Letters {
  public:
-  Letters(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  explicit Letters(std::string_view text) : text_(text) {}
 
   void check() {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
@@ -27,8 +23,8 @@ class Letters {
       } else if (c == '"' || c == '\'') {
         open(c);
       } else if (static_cast<unsigned char>(c) >= 0x80) {
-        throw InputError(fmt::format(
-            "{}:{}: a letter beyond ASCII outside quotes; expected a key, a number or a string", name_, line_));
+        throw toml::parse_error("a letter beyond ASCII outside quotes; expected a key, a number or a string",
+                                toml::source_position{.line = line_, .column = 1});
       }
     }
   }
@@ -51,15 +47,15 @@ class Letters {
   }
 
   std::string_view text_;
-  const std::string& name_;
   std::string_view closing_;  // what ends the string or comment that we are in
-  std::size_t at_ = 0, line_ = 1;
+  std::size_t at_ = 0;
+  toml::source_index line_ = 1;
 };
 
 }  // namespace
 
 toml::table parse_toml(const std::string& text, const std::string& name) {
-  Letters(text, name).check();
+  Letters(text).check();
   return toml::parse(text, name);
 }
 

@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// Parses a file's content. Throws toml::parse_error, and InputError "NAME:LINE: …" for letters beyond ASCII outside
-// strings and comments, which TOML does not have and for which the parser's tables have gaps.
+// Parses a file's content. Throws toml::parse_error, also for letters beyond ASCII outside strings and comments, which
+// TOML does not have and for which the parser's tables have gaps.
 toml::table parse_toml(const std::string& text, const std::string& name);
 
 }  // namespace hone
