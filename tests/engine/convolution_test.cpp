@@ -48,7 +48,9 @@ TEST(EngineConvolution, LearnsWithTheSameBitsOnAnyNumberOfThreadsAndAfterAStop) 
     whole->train(40, first);
     whole->train(80, last);
     whole->train(10, last = {});
-    if (!objective->refines()) EXPECT_GT(last.elbo.mean(), first.elbo.mean() + 20);
+    if (!objective->refines()) {
+      EXPECT_GT(last.elbo.mean(), first.elbo.mean() + 20);
+    }
     const auto before = make_engine(EngineKind::cpu, config, data, {.threads = 3});
     before->train(40, first);
     const auto after = make_engine(EngineKind::cpu, config, data, {.threads = 2});

@@ -16,7 +16,7 @@ double number(int i) { return std::sin(0.7 * i + 0.3); }
 
 template <class Real>
 struct Layer {
-  Layer(const Windows& windows, Way way) : w(windows), way(way), layer(windows, way, Directions::both) {
+  Layer(const Windows& windows, Way which) : w(windows), way(which), layer(windows, which, Directions::both) {
     weights.resize(static_cast<std::size_t>(w.depth() * w.coarse));
     bias.resize(static_cast<std::size_t>(way == Way::down ? w.coarse : w.fine));
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<Real>(number(static_cast<int>(i)));
