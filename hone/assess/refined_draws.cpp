@@ -421,7 +421,7 @@ void DrawRefiner::go_back(int states) {
   now_ = std::move(kept);
 }
 
-// Goes on with one chain of `part`: so many of the pairs, and of every super-chain.
+// Goes on with one chain in `part`, of the pairs and of every super-chain.
 void DrawRefiner::leave_out(int part) {
   std::vector<int> kept;
   for (int c = 0; c < pairs_ / part; ++c) kept.push_back(c);

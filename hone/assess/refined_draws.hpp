@@ -91,7 +91,7 @@ struct RefinedConfig {
   Keep keep = Keep::points;                 ///< of the refined draws
   double error = 0.025;                     ///< wanted: standard errors of means, in sds
   PrintedValues printed;                    ///< whose errors count; none: the coordinates
-  int parameters = 1 << 30;                 ///< so many of them, the first, are parameters: their sds must be known
+  int parameters = 1 << 30;                 ///< the number of parameters, which come first: their sds must be known
   int steps = 8;                            ///< the chains are first checked after this many steps; even
   int most_steps = 4096;                    ///< at most this many steps
   std::int64_t gradients = 0;               ///< at most this many gradients; 0: no limit
