@@ -169,8 +169,8 @@ TEST(Team, TheCallerIsFreeAgainWhoeverEndsTheTeam) {
 
 TEST(Team, APinThatCannotBeIsAnInputError) {
   const std::vector<int> free = cpus_of_this_thread();
-  for (const std::string wish :
-       {"none", "0-", "1,", "3-1", "-1", "0;1", "100000", std::to_string(free.front()).c_str()}) {
+  for (const std::string& wish :
+       std::vector<std::string>{"none", "0-", "1,", "3-1", "-1", "0;1", "100000", std::to_string(free.front())}) {
     const PinWish pin(wish);
     EXPECT_THROW(Team(static_cast<int>(free.size()) + 1), InputError) << wish;
   }

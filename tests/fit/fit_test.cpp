@@ -63,7 +63,7 @@ TEST(Fit, AllocatesNothingWithThreadsManyDrawsAndJitter) {
       config.draws_per_iteration = 6;
       config.threads = 2;
       Fit fit(*target, q, config, random);
-      for (int i = 0; i < 5; ++i) fit.step();  // every thread has its scratch then
+      for (int i = 0; i < 2000; ++i) fit.step();  // every thread has woken up and made its scratch then
       const long before = allocations;
       for (int i = 0; i < 100; ++i) fit.step();
       EXPECT_EQ(allocations, before);
