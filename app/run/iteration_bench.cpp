@@ -52,6 +52,27 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+struct TimedIterations {
+  double seconds;  // of an iteration of all runs: the median of the repeats
+  std::uint32_t count;
+};
+
+TimedIterations time_iterations(Engine& engine, const IterationBenchConfig& config) {
+  std::vector<TrainMetrics> ignored(config.runs);
+  const auto time = [&](std::uint32_t iterations) {
+    const Stopwatch watch;
+    engine.train(iterations, ignored);
+    return watch.seconds() / iterations;
+  };
+  time(3);
+  const double pace = time(10);
+  const double wanted = config.iterations ? *config.iterations : seconds_in_all / pace;
+  const auto each = static_cast<std::uint32_t>(std::max(1.0, wanted / repeats));
+  std::vector<double> seconds(repeats);
+  for (double& s : seconds) s = time(each);
+  return {median(seconds), each * repeats};
+}
+
 }  // namespace
 
 Settings iteration_bench_settings(IterationBenchConfig& config) {
@@ -96,18 +117,7 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   };
   const auto before = peaks();
   const double together_before = together();
-  std::vector<TrainMetrics> ignored(config.runs);
-  const auto time = [&](std::uint32_t iterations) {
-    const Stopwatch watch;
-    engine->train(iterations, ignored);
-    return watch.seconds() / iterations;  // of an iteration of all runs
-  };
-  time(3);
-  const double pace = time(10);
-  const double wanted = config.iterations ? *config.iterations : seconds_in_all / pace;
-  const auto each = static_cast<std::uint32_t>(std::max(1.0, wanted / repeats));
-  std::vector<double> seconds(repeats);
-  for (double& s : seconds) s = time(each);
+  const TimedIterations timed = time_iterations(*engine, config);
 
   const Settings settings = train_settings(config.run);
   IterationBench result;
@@ -122,9 +132,9 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.batch = train.batch;
   result.steps = train.refine.steps;
   result.threads = *config.run.threads;
-  result.iterations = each * repeats;
+  result.iterations = timed.count;
   result.runs = config.runs;
-  result.us_per_iteration = 1e6 * median(seconds) / config.runs;
+  result.us_per_iteration = 1e6 * timed.seconds / config.runs;
   result.gflops = flops.all() / result.us_per_iteration * 1e-3;
   const auto after = peaks();
   result.float_peak_gflops = result.threads * std::max(before.first, after.first);

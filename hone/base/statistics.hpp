@@ -30,7 +30,7 @@ class Moments {
   RawMoments raw() const { return {count_, mean_, squares_}; }
 
   /// Takes in one more value.
-  void add(double x) {
+  constexpr void add(double x) {
     ++count_;
     const double shift = x - mean_;
     mean_ += shift / static_cast<double>(count_);

@@ -26,15 +26,6 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
   }
 }
 
-std::string Runs::device() const {
-  const CudaSupport support = cuda_support();
-  return support.own_device().name + ", " + path();
-}
-
-void Runs::download_parameters(int run) const {
-  memory_.download(memory_.space().parameters, run, model_.parameters().values());
-}
-
 TrainState Runs::save(int run) const {
   const Space& space = memory_.space();
   TrainState state{iteration(), step_size(run), {}};
@@ -84,16 +75,6 @@ TrainedRun Runs::trained(int run) const {
           .seed = seeds_[run],
           .step_size = step_size(run),
           .ranks = ranks_};
-}
-
-std::vector<PointEvaluation> Runs::evaluate(const DataSet& data, const EvaluationConfig& config,
-                                            const std::function<void(int)>& progress, int run) {
-  return cuda::evaluate(trained(run), data, config, progress);
-}
-
-std::vector<AnnealedPoint> Runs::anneal(const DataSet& data, const AnnealingTask& task,
-                                        const std::function<void(int)>& progress, int run) {
-  return cuda::anneal(trained(run), data, task, progress);
 }
 
 SimulatedData Runs::simulate(int count, int run) const {

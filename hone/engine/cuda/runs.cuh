@@ -15,7 +15,7 @@ class Runs final : public Engine {
 
   const std::string& path() const { return plan_.words; }
   int runs() const override { return plan_.runs; }
-  std::string device() const override;
+  std::string device() const override { return cuda_support().own_device().name + ", " + path(); }
   std::uint32_t iteration() const override { return trainer_.iteration(); }
   double step_size(int run) const override { return trainer_.step_size(run); }
   void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) override {
@@ -23,9 +23,13 @@ class Runs final : public Engine {
   }
   const std::string& failure(int run) const override { return trainer_.failure(run); }
   std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
-                                        const std::function<void(int)>& progress, int run) override;
+                                        const std::function<void(int)>& progress, int run) override {
+    return cuda::evaluate(trained(run), data, config, progress);
+  }
   std::vector<AnnealedPoint> anneal(const DataSet& data, const AnnealingTask& task,
-                                    const std::function<void(int)>& progress, int run) override;
+                                    const std::function<void(int)>& progress, int run) override {
+    return cuda::anneal(trained(run), data, task, progress);
+  }
   SimulatedData simulate(int count, int run) const override;
   TrainState save(int run) const override;
   void restore(const TrainState& state, int run) override;
@@ -33,7 +37,9 @@ class Runs final : public Engine {
  private:
   friend class RunsProbe;  // of tests
 
-  void download_parameters(int run) const;  // into the model
+  void download_parameters(int run) const {  // into the model
+    memory_.download(memory_.space().parameters, run, model_.parameters().values());
+  }
   TrainedRun trained(int run) const;
 
   Ranks* ranks_;

@@ -88,21 +88,18 @@ __device__ __forceinline__ void copy_bytes(void* shared, const void* global, int
                : "memory");
 }
 
-// Called by one thread. Afterwards the block needs a barrier and the cluster must meet, this thread included
-// (`arrive_at_meeting`).
-template <int count>
-__device__ __forceinline__ void set_up_boxes(const Mailbox* boxes) {
-  if (threadIdx.x != 0) return;
-  for (int i = 0; i < count; ++i) boxes[i].set_up();
-}
-
 // Some mailboxes of a block, and how often each was emptied.
 template <int count>
 class Mailboxes {
  public:
   explicit __device__ Mailboxes(Mailbox* boxes) : boxes_(boxes) {}
 
-  __device__ void set_up() const { set_up_boxes<count>(boxes_); }
+  // By one thread. Afterwards the block needs a barrier and the cluster must meet, this thread included
+  // (`arrive_at_meeting`).
+  __device__ void set_up() const {
+    if (threadIdx.x != 0) return;
+    for (int i = 0; i < count; ++i) boxes_[i].set_up();
+  }
   __device__ const Mailbox& operator[](int box) const { return boxes_[box]; }
   __device__ void receive(int box, int bytes) {  // all threads: what was sent to all has come
     if (threadIdx.x == 0) boxes_[box].expect(bytes);

@@ -64,26 +64,21 @@ class Graph {
   template <class F>
   Graph(cudaStream_t stream, F record) {
     cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording an iteration");
     record();
     check(cudaStreamEndCapture(stream, &graph), "recording an iteration");
-    const cudaError_t made = cudaGraphInstantiate(&executable_, graph, 0);
+    const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
     cudaGraphDestroy(graph);
     check(made, "preparing an iteration");
-  }
-  ~Graph() {
-    if (executable_) cudaGraphExecDestroy(executable_);
-  }
-  Graph(Graph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
-  Graph& operator=(Graph&& other) noexcept {
-    std::swap(executable_, other.executable_);
-    return *this;
+    executable_.reset(executable);
   }
   explicit operator bool() const { return executable_ != nullptr; }
-  void replay(cudaStream_t stream) const { check(cudaGraphLaunch(executable_, stream), "starting an iteration"); }
+  void replay(cudaStream_t stream) const { check(cudaGraphLaunch(executable_.get(), stream), "starting an iteration"); }
 
  private:
-  cudaGraphExec_t executable_ = nullptr;
+  std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, decltype(&cudaGraphExecDestroy)> executable_{
+      nullptr, cudaGraphExecDestroy};
 };
 
 // A plain launch: blocks, threads per block, bytes of dynamic shared memory.
@@ -116,7 +111,7 @@ __device__ __forceinline__ int this_lane() { return this_thread() % 32; }
 // One warp per row (a chain, a datum) of each run, several warps per block.
 inline constexpr int rows_per_block = 4;
 struct WarpRow {
-  int run, row, lane;
+  int run_index, index, lane;
 };
 __device__ __forceinline__ WarpRow this_row() {
   return {static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.x) * rows_per_block + this_warp(), this_lane()};

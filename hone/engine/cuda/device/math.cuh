@@ -27,6 +27,8 @@ __device__ __forceinline__ float soft_plus(float a) {
   return fmaxf(a, 0.0f) + (math == Math::tf32 ? __logf(1.0f + tail) : log1pf(tail));
 }
 
+inline constexpr auto float_shift = static_cast<float>(softplus_shift);  // of modified_softplus, see hone/base
+
 template <Math math>
 __device__ __forceinline__ float activate(Activation activation, float a) {
   switch (activation) {
@@ -56,47 +58,38 @@ __device__ __forceinline__ float slope(Activation activation, float h) {
   }
 }
 
-// Calls f with a choice that the compiler knows, so that it is made once before a loop and not for each number. Halves
-// serve ReLUs and Bernoullis only (`suits_halves`).
-template <bool halves, class F>
-__device__ __forceinline__ auto with_activation(Activation activation, F f) {
-  using enum Activation;
-  if (halves || activation == relu) return f(std::integral_constant<Activation, relu>());
-  if (activation == linear) return f(std::integral_constant<Activation, linear>());
-  if (activation == tanh) return f(std::integral_constant<Activation, tanh>());
-  return f(std::integral_constant<Activation, softplus>());
-}
-template <bool halves, class F>
-__device__ __forceinline__ auto with_density(Density density, F f) {
-  using enum Density;
-  if (halves || density == bernoulli) return f(std::integral_constant<Density, bernoulli>());
-  if (density == gaussian) return f(std::integral_constant<Density, gaussian>());
-  return f(std::integral_constant<Density, poisson>());
+// Calls f with a choice that the compiler knows, so that it is made once before a loop and not for each number. The
+// choice is one of those named; with `only_first` it is the first.
+template <bool only_first, auto first, auto... others, class F>
+__device__ __forceinline__ auto with_choice(decltype(first) choice, F f) {
+  if constexpr (only_first || sizeof...(others) == 0)
+    return f(std::integral_constant<decltype(first), first>());
+  else
+    return choice == first ? f(std::integral_constant<decltype(first), first>())
+                           : with_choice<false, others...>(choice, f);
 }
 
 // d log p(x | a) / da, and log p(x | a) without what does not depend on a but for a Gaussian's normalizer
 template <Math math>
 __device__ __forceinline__ float residual(Density density, float a, float x) {
-  constexpr auto shift = static_cast<float>(softplus_shift);
   switch (density) {
     case Density::bernoulli:
       return x - logistic<math>(a);
     case Density::gaussian:
       return (x - a) * static_cast<float>(1 / gaussian_variance);
     default:
-      return (x / (shift + soft_plus<math>(a - shift)) - 1.0f) * logistic<math>(a - shift);
+      return (x / (float_shift + soft_plus<math>(a - float_shift)) - 1.0f) * logistic<math>(a - float_shift);
   }
 }
 template <Math math>
 __device__ __forceinline__ float log_probability(Density density, float a, float x) {
-  constexpr auto shift = static_cast<float>(softplus_shift);
   switch (density) {
     case Density::bernoulli:
       return x * a - soft_plus<math>(a);
     case Density::gaussian:
       return (x - a) * (x - a) * static_cast<float>(-0.5 / gaussian_variance) + 1.3836465597893730f;  // −½ log(2π 0.01)
     default: {
-      const float rate = shift + soft_plus<math>(a - shift);
+      const float rate = float_shift + soft_plus<math>(a - float_shift);
       return x * (math == Math::tf32 ? __logf(rate) : logf(rate)) - rate;
     }
   }

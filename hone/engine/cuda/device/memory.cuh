@@ -3,10 +3,10 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "hone/base/error.hpp"
@@ -51,27 +51,22 @@ class Memory {
   Memory() = default;
   explicit Memory(std::size_t size) : size_(size) {
     if (size == 0) return;
-    check(cudaMalloc(&data_, size * sizeof(T)), "allocating memory on the device");
-    check(cudaMemset(data_, 0, size * sizeof(T)), "clearing memory");
+    T* taken;
+    check(cudaMalloc(&taken, size * sizeof(T)), "allocating memory on the device");
+    data_.reset(taken);
+    check(cudaMemset(taken, 0, size * sizeof(T)), "clearing memory");
     check(cudaStreamSynchronize(nullptr), "clearing memory");
   }
   explicit Memory(std::span<const T> values) : Memory(values.size()) {
-    copy_to(data_, values, "copying to the device");
-  }
-  ~Memory() { cudaFree(data_); }
-  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  Memory& operator=(Memory&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
+    copy_to(data(), values, "copying to the device");
   }
 
-  T* data() const { return data_; }
+  T* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
-  std::vector<T> download() const { return copy_of(data_, size_, "copying from the device"); }
+  std::vector<T> download() const { return copy_of(data(), size_, "copying from the device"); }
 
  private:
-  T* data_ = nullptr;
+  std::unique_ptr<T, decltype(&cudaFree)> data_{nullptr, cudaFree};
   std::size_t size_ = 0;
 };
 

@@ -34,6 +34,17 @@ __device__ __forceinline__ float rounded(float x) {
 //   a (16, 8): (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4);  b (8, 8): (t, g), (t + 4, g);
 //   c (16, 8): (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
 using Sums = float4;  // a lane's four sums
+__device__ __forceinline__ Sums operator+(const Sums& a, const Sums& b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+__device__ __forceinline__ Sums rectified(const Sums& a) {
+  return {fmaxf(a.x, 0.0f), fmaxf(a.y, 0.0f), fmaxf(a.z, 0.0f), fmaxf(a.w, 0.0f)};
+}
+// A lane's sums → memory; `to`: where the first belongs.
+__device__ __forceinline__ void put_sums(float* to, int stride, const Sums& c) {
+  *reinterpret_cast<float2*>(to) = make_float2(c.x, c.y);
+  *reinterpret_cast<float2*>(to + 8 * stride) = make_float2(c.z, c.w);
+}
 __device__ __forceinline__ void mma(Sums& c, const float (&a)[4], const float (&b)[2]) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c.x), "+f"(c.y), "+f"(c.z), "+f"(c.w)
@@ -66,12 +77,6 @@ __device__ __forceinline__ unsigned packed(float low, float high) {
 
 // The same in halves, lane = 4 g + t, two neighbours k, k + 1 per word:
 //   a (16, 16): (g, 2 t), (g + 8, 2 t), (g, 2 t + 8), (g + 8, 2 t + 8);  b (16, 8): (2 t, g), (2 t + 8, g);  c as above
-__device__ __forceinline__ Sums operator+(const Sums& a, const Sums& b) {
-  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
-__device__ __forceinline__ Sums rectified(const Sums& a) {
-  return {fmaxf(a.x, 0.0f), fmaxf(a.y, 0.0f), fmaxf(a.z, 0.0f), fmaxf(a.w, 0.0f)};
-}
 __device__ __forceinline__ void mma_halves(Sums& c, const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c.x), "+f"(c.y), "+f"(c.z), "+f"(c.w)

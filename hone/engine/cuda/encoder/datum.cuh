@@ -12,9 +12,7 @@ struct Draw {
   double mean, sd, z;
 
   __device__ Draw(float raw_mean, float raw_sd, double noise)
-      : mean(raw_mean),
-        sd(softplus_shift + soft_plus<Math::fp32>(raw_sd - static_cast<float>(softplus_shift))),
-        z(mean + sd * noise) {}
+      : mean(raw_mean), sd(softplus_shift + soft_plus<Math::fp32>(raw_sd - float_shift)), z(mean + sd * noise) {}
   __device__ void place(const Space& space, int run, int column, int d) const {
     const int i = column * space.latent + d;
     space.of(space.mean, run)[i] = mean;
@@ -43,23 +41,6 @@ __device__ __forceinline__ double inverse_of(double s) {
 // x cut at ± bound; a NaN stays one (fmin and fmax would hide it).
 __device__ __forceinline__ double bounded(double x, double bound) {
   return x < -bound ? -bound : x > bound ? bound : x;
-}
-
-// log_normalizer = D/2 log 2π + Σ log s, and the whitened squares at z0 and at z_t
-struct DatumSums {
-  double log_normalizer, square0, square_t;
-};
-__device__ inline DatumSums sums_of(const Datum& q, int latent, int lane) {
-  double sums[3] = {};
-#pragma unroll 1
-  for (int d = lane; d < latent; d += 32) {
-    const double sd = q.sd[d];
-    sums[0] += 0.5 * log_two_pi + logf(static_cast<float>(sd));
-    sums[1] += square(q.noise[d]);
-    sums[2] += square((q.zt[d] - q.mean[d]) * inverse_of(sd));
-  }
-  warp_sums(sums);
-  return {sums[0], sums[1], sums[2]};
 }
 
 __device__ inline double baseline_of(const Space& space, const ObjectiveSpec& spec, int run, int term, int datum) {
@@ -112,8 +93,7 @@ __device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSp
     const double u = (q.zt[d] - q.mean[d]) * inverse;
     mean += refined_score * u * inverse;
     sd += refined_score * (u * u - 1) * inverse;
-    set(d, static_cast<float>(mean),
-        static_cast<float>(sd) * logistic<Math::fp32>(q.raw_sd[d] - static_cast<float>(softplus_shift)));
+    set(d, static_cast<float>(mean), static_cast<float>(sd) * logistic<Math::fp32>(q.raw_sd[d] - float_shift));
   }
 }
 
@@ -122,16 +102,25 @@ template <class Set>
 __device__ __forceinline__ void ascend_datum(const Space& space, const ObjectiveSpec& spec, int run, int column,
                                              const Datum& q, int lane, Set set) {
   const Figures figures(space, run);
-  const DatumSums s = sums_of(q, space.latent, lane);
-  const double f0 = q.log_p0 + 0.5 * s.square0 + s.log_normalizer;  // eq. instantaneous_elbo
-  const double ft = q.value + 0.5 * s.square_t + s.log_normalizer;
+  double sums[3] = {};  // D/2 log 2π + Σ log s, the whitened squares at z0 and at z_t
+#pragma unroll 1
+  for (int d = lane; d < space.latent; d += 32) {
+    const double sd = q.sd[d];
+    sums[0] += 0.5 * log_two_pi + logf(static_cast<float>(sd));
+    sums[1] += square(q.noise[d]);
+    sums[2] += square((q.zt[d] - q.mean[d]) * inverse_of(sd));
+  }
+  warp_sums(sums);
+  const auto [log_normalizer, square0, square_t] = sums;
+  const double f0 = q.log_p0 + 0.5 * square0 + log_normalizer;  // eq. instantaneous_elbo
+  const double ft = q.value + 0.5 * square_t + log_normalizer;
   // what the terms' control variates follow; f without its constant is appendix 3's g
-  const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - s.log_normalizer : ft};
+  const double followed[2] = {spec.analytic ? q.log_p0 : f0, spec.analytic ? ft - log_normalizer : ft};
   const double centred[2] = {followed[0] - q.baseline[0], followed[1] - q.baseline[1]};
   const double alpha = spec.objective.alpha * spec.objective.ramp.at(space.of(space.now, run)->iteration);
   add_ascent(space, spec, q, alpha, centred, lane, set);
   if (lane != 0) return;
-  figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + s.log_normalizer : f0;
+  figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + log_normalizer : f0;
   figures.refined[column] = ft;
   figures.terms[column] = followed[0];
   figures.terms[space.batch + column] = followed[1];

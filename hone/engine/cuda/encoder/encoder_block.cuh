@@ -94,7 +94,7 @@ class EncoderBlock : EncoderSplit {
 
   // of the boxes, at the beginning
   __device__ void set_up() const {
-    set_up_boxes<box_count>(&box(received_box));
+    Mailboxes<box_count>(&box(received_box)).set_up();
     __syncthreads();
   }
   __device__ Mailbox& box(Box which) const { return reinterpret_cast<Mailbox*>(shared_)[which]; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/base/statistics.hpp"
 #include "hone/engine/evaluation_parts.hpp"
 
 namespace hone::cuda {
@@ -113,36 +114,13 @@ __global__ void weigh(Proposals p, DrawShape shape, const DrawTerms* terms, cons
   to[sums_of_point - 1].add(shared[2][0]);
 }
 
-// Running moments of the chains, by Welford's formula.
-__global__ void add_moments(const double* z, int size, int count, double* mean, double* squares) {
+__global__ void add_moments(const double* z, int size, Moments* moments) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i >= size) return;
-  const double shift = z[i] - mean[i];
-  mean[i] += shift / count;
-  squares[i] += shift * (z[i] - mean[i]);
+  if (i < size) moments[i].add(z[i]);
 }
 
-// What is the same for all draws of a point is computed on the host, once.
 struct PointMoments {
   std::vector<double> mean, sd;  // (points, D)
-};
-class GaussianMemory {
- public:
-  GaussianMemory(const std::vector<double>& mean, std::vector<double> sd, int latent, double widening) : mean_(mean) {
-    std::vector<double> inverse(sd.size()), log_normalizer(sd.size() / latent, 0.5 * log_two_pi * latent);
-    for (std::size_t i = 0; i < sd.size(); ++i) {
-      sd[i] *= widening;
-      inverse[i] = 1 / sd[i];
-      log_normalizer[i / latent] += std::log(sd[i]);
-    }
-    sd_ = Memory<double>(sd);
-    inverse_ = Memory<double>(inverse);
-    log_normalizer_ = Memory<double>(log_normalizer);
-  }
-  operator Gaussians() const { return {mean_.data(), sd_.data(), inverse_.data(), log_normalizer_.data()}; }
-
- private:
-  Memory<double> mean_, sd_, inverse_, log_normalizer_;
 };
 
 PointEvaluation combined(const WeightSums* sums, const EvaluationConfig& config) {
@@ -174,10 +152,13 @@ class Evaluator {
         seed_(std::span<const std::uint64_t>(&run.seed, 1)),
         x_(data.x),
         constant_(data.constant) {
+    proposals_.latent = latent_;
     const PointMoments q = encoded();
     const PointMoments chain = evaluation.proposals[1] || evaluation.proposals[2] ? chain_moments(q.mean) : q;
-    for (int j = 0; j < proposal_count; ++j)
-      proposals_.emplace_back(j == 0 ? q.mean : chain.mean, j == 2 ? chain.sd : q.sd, latent_, evaluation.widening);
+    for (int j = 0; j < proposal_count; ++j) {
+      proposals_.of[j] = gaussians(j == 0 ? q.mean : chain.mean, j == 2 ? chain.sd : q.sd);
+      proposals_.used[j] = evaluation.proposals[j];
+    }
   }
 
   // The first `sampled` of the points. `progress` is told how many data are done.
@@ -215,9 +196,20 @@ class Evaluator {
     return q;
   }
 
+  // What is the same for all draws of a point is computed once.
+  Gaussians gaussians(const std::vector<double>& mean, std::vector<double> sd) {
+    std::vector<double> inverse(sd.size()), log_normalizer(points_, 0.5 * log_two_pi * latent_);
+    for (std::size_t i = 0; i < sd.size(); ++i) {
+      sd[i] *= evaluation_.widening;
+      inverse[i] = 1 / sd[i];
+      log_normalizer[i / latent_] += std::log(sd[i]);
+    }
+    const auto kept = [&](const std::vector<double>& values) { return memory_.emplace_back(values).data(); };
+    return {.mean = kept(mean), .sd = kept(sd), .inverse = kept(inverse), .log_normalizer = kept(log_normalizer)};
+  }
+
   // From q's mean: burn_in adapting steps, then `kept` whose moments count.
   PointMoments chain_moments(const std::vector<double>& start) const {
-    const std::size_t size = start.size();
     ChainWalk walk({run_.decoder(), x_.data(), constant_.data()}, points_, run_.plan.hmc(), queue_);
     Memory<double> step_sizes(std::vector<double>(ceil_div(points_, evaluation_group), run_.step_size));
     const StepSizeRule rule{run_.step_size, run_.plan.config.refine.acceptance, run_.plan.config.refine.gain};
@@ -228,16 +220,19 @@ class Evaluator {
     walk.place(start);
     walk.begin();
     for (int i = 0; i < evaluation_.burn_in; ++i) step(assessment_iteration, static_cast<std::uint32_t>(i), true);
-    Memory<double> mean(size), squares(size);
+    const Memory<Moments> moments(start.size());
+    const int size = static_cast<int>(start.size());
     for (int i = 1; i <= evaluation_.kept; ++i) {
       step(assessment_iteration + static_cast<std::uint32_t>(i), 0, false);
-      launch(add_moments, threads_for(static_cast<int>(size)), queue_, "summing moments", walk.chains().z,
-             static_cast<int>(size), i, mean.data(), squares.data());
+      launch(add_moments, threads_for(size), queue_, "summing moments", walk.chains().z, size, moments.data());
     }
     queue_.wait();
-    PointMoments moments{mean.download(), squares.download()};
-    for (double& s : moments.sd) s = std::max(std::sqrt(s / (evaluation_.kept - 1)), smallest_chain_sd);
-    return moments;
+    PointMoments chain;
+    for (const Moments& m : moments.download()) {
+      chain.mean.push_back(m.mean());
+      chain.sd.push_back(std::max(m.sd(), smallest_chain_sd));
+    }
+    return chain;
   }
 
   Memory<WeightSums> sample(int sampled, const std::function<void(int)>& progress) {
@@ -249,21 +244,19 @@ class Evaluator {
     Memory<float> input(static_cast<std::size_t>(rows) * ld_);
     Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
     Memory<DrawTerms> terms(rows);
-    const auto& used = evaluation_.proposals;
-    const Proposals proposals{{proposals_[0], proposals_[1], proposals_[2]}, {used[0], used[1], used[2]}, latent_};
     for (int first = 0; first < sampled; first += drawn_at_once) {
       const int points = std::min(drawn_at_once, sampled - first);
       for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
         for (int j = 0; j < proposal_count; ++j) {
-          if (!used[j]) continue;
+          if (!proposals_.used[j]) continue;
           const int size = std::min(evaluation_block, evaluation_.samples - begin), count = points * size;
           const auto sequence = static_cast<std::uint32_t>(begin / evaluation_block * proposal_count + j);
           const DrawShape shape{first, points, size, ld_, lanes, sequence, run_.seed, j, first_datum_};
-          launch(make_draws, {ceil_div(count * lanes, 128), 128}, queue_, "drawing from proposals", proposals, shape,
+          launch(make_draws, {ceil_div(count * lanes, 128), 128}, queue_, "drawing from proposals", proposals_, shape,
                  input.data(), terms.data());
           const float* x = x_.data() + static_cast<std::size_t>(first) * ld_pixels();
           decoder.run(count, input.data(), {.x = x, .rows_per_datum = size, .partial = partial.data()}, nullptr);
-          launch(weigh, {points, 128}, queue_, "weighing draws", proposals, shape, terms.data(), partial.data(),
+          launch(weigh, {points, 128}, queue_, "weighing draws", proposals_, shape, terms.data(), partial.data(),
                  decoder.parts(), constant_.data(), begin, pilot_draws(evaluation_.samples), sums.data());
         }
       if (!progress) continue;
@@ -282,7 +275,8 @@ class Evaluator {
   Memory<std::uint64_t> seed_;
   Memory<float> x_;
   Memory<double> constant_;
-  std::vector<GaussianMemory> proposals_;
+  std::vector<Memory<double>> memory_;  // of the proposals
+  Proposals proposals_ = {};
 };
 
 }  // namespace

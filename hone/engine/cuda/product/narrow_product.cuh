@@ -12,8 +12,8 @@ struct NarrowTile {
   static constexpr int m = 16, columns = 16, tiles_n = columns / 8;
   static constexpr int n = row_sum_columns;  // as `finish_tile` takes them: half of them are never inside
   static constexpr int warps = 8, threads = 32 * warps, sums_stride = n + 8;
-  static constexpr int together = 4;                                      // steps of a warp that it asks for at a time
-  static constexpr int step_bytes = 64, turn_bytes = warps * step_bytes;  // of a row: of a warp's step, of all warps'
+  static constexpr int together = 4;     // steps of a warp that it asks for at a time
+  static constexpr int step_bytes = 64;  // of a row
 };
 
 // A warp's share of k, of all 16 rows from m0 on.
@@ -69,11 +69,7 @@ __global__ void __launch_bounds__(NarrowTile::threads)
   multiply_narrow<E, math>(c, p, m0);
   const int lane = this_lane(), warp = this_warp();
 #pragma unroll
-  for (int j = 0; j < T::tiles_n; ++j) {
-    float* to = &sums[warp][lane / 4][8 * j + 2 * (lane % 4)];
-    *reinterpret_cast<float2*>(to) = make_float2(c[j].x, c[j].y);
-    *reinterpret_cast<float2*>(to + 8 * T::sums_stride) = make_float2(c[j].z, c[j].w);
-  }
+  for (int j = 0; j < T::tiles_n; ++j) put_sums(&sums[warp][lane / 4][8 * j + 2 * (lane % 4)], T::sums_stride, c[j]);
   __syncthreads();
   static_assert(T::m * T::columns == T::threads);
   const int row = this_thread() / T::columns, column = this_thread() % T::columns;

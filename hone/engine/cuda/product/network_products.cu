@@ -95,13 +95,7 @@ __global__ void compare_outputs(OutputRows<E> all, Comparison data, LikelihoodSh
   }
   if (!data.residuals || item >= items) return;
   const bool alive = !data.alive || data.alive[shift + row];
-  Likelihood::residual(shape, item, a, x, [&](int i, double r) {
-    const float number = alive ? static_cast<float>(r) : 0.0f;
-    if constexpr (std::is_same_v<E, Tf32>)
-      y[i].value = to_tf32(number);
-    else
-      y[i] = number;
-  });
+  Likelihood::residual(shape, item, a, x, [&](int i, double r) { put(y + i, alive ? static_cast<float>(r) : 0.0f); });
 }
 
 template <class E>

@@ -90,7 +90,22 @@ class ProductPath {
 
   template <class Take>  // take(bytes) hands out memory that is zero
   void take_room(const Net& net, const RoomShape& shape, Take take) {
-    std::visit([&](auto& room) { fill(room, net, shape, take); }, room_);
+    const auto array = [&]<class T>(T*& to, std::size_t rows, int units) {
+      to = reinterpret_cast<T*>(take(sizeof(T) * shape.nets * rows * NetworkRoom<T>::ld(units)));
+    };
+    const auto fill = [&](auto& room) {
+      for (int l = 0; l < net.depth; ++l) {
+        const Layer& layer = net.layer[l];
+        const bool last = l + 1 == net.depth;
+        if (!last) array(room.value[l], shape.rows, layer.outputs);
+        if ((shape.gradients && (!last || shape.compares)) || (last && shape.outputs))
+          array(room.delta[l], shape.rows, layer.outputs);
+        if (shape.gradients && (l > 0 || shape.compares)) array(room.along[l], layer.inputs, layer.outputs);
+        l == 0 ? array(room.first_across, layer.outputs, layer.inputs)
+               : array(room.across[l], layer.outputs, layer.inputs);
+      }
+    };
+    std::visit(fill, room_);
   }
   // The same in memory that the path keeps.
   void allocate_room(const Net& net, const RoomShape& shape) {
@@ -104,25 +119,6 @@ class ProductPath {
   }
 
  private:
-  template <class E, class Take>
-  static void fill(NetworkRoom<E>& room, const Net& net, const RoomShape& shape, Take take) {
-    const auto array = [&]<class T>(T*& to, std::size_t rows, int units) {
-      to = reinterpret_cast<T*>(take(sizeof(T) * shape.nets * rows * NetworkRoom<T>::ld(units)));
-    };
-    for (int l = 0; l < net.depth; ++l) {
-      const Layer& layer = net.layer[l];
-      const bool last = l + 1 == net.depth;
-      if (!last) array(room.value[l], shape.rows, layer.outputs);
-      if ((shape.gradients && (!last || shape.compares)) || (last && shape.outputs))
-        array(room.delta[l], shape.rows, layer.outputs);
-      if (shape.gradients && (l > 0 || shape.compares)) array(room.along[l], layer.inputs, layer.outputs);
-      if (l == 0)
-        array(room.first_across, layer.outputs, layer.inputs);
-      else
-        array(room.across[l], layer.outputs, layer.inputs);
-    }
-  }
-
   std::variant<NetworkRoom<float>, NetworkRoom<Tf32>, NetworkRoom<__half>> room_;
   std::vector<Memory<char>> memory_;
 };

@@ -65,14 +65,12 @@ inline constexpr bool are_halves = std::is_same_v<E, __half>;
 // Two neighbours in memory; n is even, and rows are padded. `__ldg` says that nobody writes meanwhile what is read:
 // else every load would wait for the store before it. Through a pointer that may be null it faulted in spite of the
 // check (CUDA 13.0), so read those plainly.
-__device__ __forceinline__ float2 pair_at(const float* from, int n) {
-  return __ldg(reinterpret_cast<const float2*>(from + n));
-}
-__device__ __forceinline__ float2 pair_at(const Tf32* from, int n) {
-  return __ldg(reinterpret_cast<const float2*>(from + n));
-}
-__device__ __forceinline__ float2 pair_at(const __half* from, int n) {
-  return __half22float2(__ldg(reinterpret_cast<const __half2*>(from + n)));
+template <class E>
+__device__ __forceinline__ float2 pair_at(const E* from, int n) {
+  if constexpr (are_halves<E>)
+    return __half22float2(__ldg(reinterpret_cast<const __half2*>(from + n)));
+  else
+    return __ldg(reinterpret_cast<const float2*>(from + n));
 }
 __device__ __forceinline__ void put_pair(float* to, int n, float x, float y) {
   *reinterpret_cast<float2*>(to + n) = make_float2(x, y);
@@ -105,7 +103,8 @@ struct Layered {
   }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
-    with_activation<are_halves<E>>(activation, [&](auto choice) {
+    using enum Activation;  // halves serve ReLUs and Bernoullis only (`suits_halves`)
+    with_choice<are_halves<E>, relu, linear, tanh, softplus>(activation, [&](auto choice) {
       f(Layered<math, E, back, decltype(choice)>{y, with, ld, choice});
     });
   }
@@ -151,7 +150,8 @@ struct Compared {
   }
   template <class F>
   __device__ __forceinline__ void chosen(F f) const {
-    with_density<are_halves<E>>(data.density, [&](auto choice) {
+    using enum Density;
+    with_choice<are_halves<E>, bernoulli, gaussian, poisson>(data.density, [&](auto choice) {
       const auto call = [&]<Wanted known>() { f(Compared<math, E, decltype(choice), known>{data, y, bias, ld, rows}); };
       if (data.alive) return call.template operator()<Wanted{true, false, true}>();
       if (!data.residuals) return call.template operator()<Wanted{false, true, false}>();

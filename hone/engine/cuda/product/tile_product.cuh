@@ -182,12 +182,9 @@ __device__ __forceinline__ void store_sums(const TileSums<T>& c, float* sums, co
 #pragma unroll
   for (int i = 0; i < T::tiles_m; ++i)
 #pragma unroll
-    for (int j = 0; j < T::tiles_n; ++j) {
-      float* to =
-          sums + (rows.warp_m + 16 * i + rows.lane / 4) * T::sums_stride + rows.warp_n + 8 * j + rows.lane % 4 * 2;
-      *reinterpret_cast<float2*>(to) = make_float2(c[i][j].x, c[i][j].y);
-      *reinterpret_cast<float2*>(to + 8 * T::sums_stride) = make_float2(c[i][j].z, c[i][j].w);
-    }
+    for (int j = 0; j < T::tiles_n; ++j)
+      put_sums(sums + (rows.warp_m + 16 * i + rows.lane / 4) * T::sums_stride + rows.warp_n + 8 * j + rows.lane % 4 * 2,
+               T::sums_stride, c[i][j]);
 }
 
 template <class T, class E, Math math, class Epilogue>

@@ -28,6 +28,7 @@ __device__ __forceinline__ double kicked(double momentum, double kick, double gr
 struct Leap {
   double momentum, position;
 
+  Leap() = default;
   __device__ __forceinline__ Leap(double from, double old_momentum, double gradient, double kick, double step_size)
       : momentum(kicked(old_momentum, kick, gradient)), position(from + step_size * momentum) {}
 };
@@ -119,10 +120,8 @@ struct ChainArrays {
 };
 
 // One chain per warp: its own arrays.
-struct WarpChain : ChainArrays {
-  int index, lane, run_index;
-
-  explicit __device__ WarpChain(const ChainArrays& all) : WarpChain(all, this_row()) {}
+struct WarpChain : WarpRow, ChainArrays {
+  explicit __device__ WarpChain(const ChainArrays& all) : WarpRow(this_row()), ChainArrays(all.of(run_index, index)) {}
   __device__ bool exists() const { return index < count; }
   template <class F>  // f(d) for the lane's dimensions
   __device__ void each_dimension(F f) const {
@@ -144,10 +143,6 @@ struct WarpChain : ChainArrays {
       if (2 * pair + 1 < latent) f(2 * pair + 1, normal.second);
     }
   }
-
- private:
-  __device__ WarpChain(const ChainArrays& all, const WarpRow& row)
-      : ChainArrays(all.of(row.run, row.row)), index(row.row), lane(row.lane), run_index(row.run) {}
 };
 
 // Step sizes, one per group of chains, and how they follow the acceptance.

@@ -132,10 +132,6 @@ class Refinement : ChainBlock {
     else if (warp_ < movers * NC)
       f(here_only(warp_ % NC), here_only(warp_ / NC));
   }
-  template <class F>  // f(first) for the lane's group, if at least its first exists
-  __device__ __forceinline__ void each_group(int mover, F f) const {
-    if (const int d = together * here_only(lane_) + 32 * mover; d < space_.latent) f(d);
-  }
 
   __device__ bool adapts(int step) const { return spec_.adapt == Adapt::inside && step < spec_.adapting; }
 
@@ -212,27 +208,26 @@ class Refinement : ChainBlock {
     energy = warp_sum(energy);
     if (lane_ == 0) doubles(at().next_energy)[chain] = energy;
   }
-  __device__ __forceinline__ void move_to(int chain, int first, const double (&momentum)[together],
-                                          const double (&position)[together]) {
+  // Moves the lane's group of a chain by leap_of(d).
+  template <class F>
+  __device__ __forceinline__ void move(int chain, int mover, F leap_of) {
+    const int first = together * here_only(lane_) + 32 * mover;
+    if (first >= space_.latent) return;
+    Leap leaps[together];
+    for (int k = 0; k < together; ++k) leaps[k] = leap_of(first + k);
     for (int k = 0; k < together; ++k) {
       const int d = first + k, i = point(chain, d);
       if (d >= space_.latent) break;
-      decoder_.set_input(chain, d, static_cast<float>(position[k]));
-      doubles(at().momentum)[i] = momentum[k];
-      doubles(at().position)[i] = position[k];
+      decoder_.set_input(chain, d, static_cast<float>(leaps[k].position));
+      doubles(at().momentum)[i] = leaps[k].momentum;
+      doubles(at().position)[i] = leaps[k].position;
     }
   }
   __device__ void start(int chain, int mover, int step) {
     const double eps = epsilon(step);
-    each_group(mover, [&](int first) {
-      double momentum[together], position[together];
-      for (int k = 0; k < together; ++k) {
-        const int i = point(chain, first + k);
-        const Leap leap(doubles(at().z)[i], doubles(at().drawn)[i], doubles(at().gradient)[i], 0.5 * eps, eps);
-        momentum[k] = leap.momentum;
-        position[k] = leap.position;
-      }
-      move_to(chain, first, momentum, position);
+    move(chain, mover, [&](int d) {
+      const int i = point(chain, d);
+      return Leap(doubles(at().z)[i], doubles(at().drawn)[i], doubles(at().gradient)[i], 0.5 * eps, eps);
     });
     if (lane_ != 0 || mover != 0) return;
     doubles(at().energy)[chain] = doubles(at().next_energy)[chain];
@@ -242,16 +237,10 @@ class Refinement : ChainBlock {
   __device__ void leap(int chain, int mover, int step, int index) {
     if (index >= ints(at().length)[chain]) return;
     const double eps = epsilon(step);
-    each_group(mover, [&](int first) {
-      double momentum[together], next[together];
-      for (int k = 0; k < together; ++k) {
-        const int i = point(chain, first + k);
-        const double position = doubles(at().position)[i], gradient = decoder_.gradient(chain, first + k) - position;
-        const Leap leap(position, doubles(at().momentum)[i], gradient, eps, eps);
-        momentum[k] = leap.momentum;
-        next[k] = leap.position;
-      }
-      move_to(chain, first, momentum, next);
+    move(chain, mover, [&](int d) {
+      const int i = point(chain, d);
+      const double position = doubles(at().position)[i], gradient = decoder_.gradient(chain, d) - position;
+      return Leap(position, doubles(at().momentum)[i], gradient, eps, eps);
     });
   }
   // The last half kick, and what the Metropolis step needs.

@@ -30,13 +30,14 @@ int resident_clusters(const RefinementPlan& plan) {
   return 0;
 }
 
-std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathKind kind, int batch, int chains) {
+std::vector<RefinementPlan> plan_refinements(const DecoderShape& decoder, int batch) {
+  std::vector<RefinementPlan> plans;
   const int most = cluster_shared_memory();
-  if (most == 0 || !suits_halves(decoder.net, decoder.density, decoder.math)) return {};
-  const std::optional<RefinementPlan> plan =
-      kind == PathKind::registers ? plan_registers(decoder, chains) : plan_streamed(decoder);
-  if (!plan || plan->chains != chains || !allows(*plan, most)) return {};
-  return resident_clusters(*plan) >= ceil_div(batch, chains) ? plan : std::nullopt;
+  if (most == 0 || !suits_halves(decoder.net, decoder.density, decoder.math)) return plans;
+  for (const auto& plan : {plan_registers(decoder, 8), plan_registers(decoder, 16), plan_streamed(decoder)})
+    if (plan && allows(*plan, most) && resident_clusters(*plan) >= ceil_div(batch, plan->chains))
+      plans.push_back(*plan);
+  return plans;
 }
 
 Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "hone/engine/cuda/device/math.cuh"
 #include "hone/engine/cuda/encoder/encoder_shape.cuh"
@@ -13,29 +14,21 @@ namespace hone::cuda {
 // registers it may also compute what comes before and after (`Surroundings`). The kinds: docs/cuda.md.
 
 // Where the chains of a cluster keep their state: points are (chain, D).
-struct ChainPlaces {
-  int z = 0, gradient = 0, position = 0, momentum = 0, proposed_gradient = 0, drawn = 0, first_gradient = 0;
-  int value = 0, proposed = 0, energy = 0, acceptance = 0, constant = 0, log_uniform = 0, next_log_uniform = 0,
-      next_energy = 0, first_value = 0, epsilon = 0;
-  int length = 0, next_length = 0, proposals = 0, nonfinite = 0, counts = 0;
-  int bytes = 0;  // with what lies before
+template <int chains, int latent, bool keeps_first = false>
+struct ChainPlaces : Places {  // bytes(): with what lies before
+  static constexpr int points = chains * latent;
+  int z = take<double>(points), gradient = take<double>(points), position = take<double>(points),
+      momentum = take<double>(points), proposed_gradient = take<double>(points), drawn = take<double>(points);
+  int value = take<double>(chains), proposed = take<double>(chains), energy = take<double>(chains),
+      acceptance = take<double>(chains), constant = take<double>(chains), log_uniform = take<double>(chains),
+      next_log_uniform = take<double>(chains), next_energy = take<double>(chains);
+  int first_gradient = take<double>(keeps_first * points), first_value = take<double>(keeps_first * chains);
+  int epsilon = take<double>(2);
+  int length = take<int>(chains), next_length = take<int>(chains), proposals = take<int>(chains),
+      nonfinite = take<int>(chains);
+  int counts = take<unsigned>(1);
 
-  constexpr ChainPlaces() = default;
-  __host__ __device__ constexpr ChainPlaces(int begin, int chains, int latent, bool keeps_first = false) {
-    Places places(begin);
-    for (int* p : {&z, &gradient, &position, &momentum, &proposed_gradient, &drawn})
-      *p = places.take<double>(chains * latent);
-    for (int* p : {&value, &proposed, &energy, &acceptance, &constant, &log_uniform, &next_log_uniform, &next_energy})
-      *p = places.take<double>(chains);
-    if (keeps_first) {  // the beginning, for the objective
-      first_gradient = places.take<double>(chains * latent);
-      first_value = places.take<double>(chains);
-    }
-    epsilon = places.take<double>(2);
-    for (int* p : {&length, &next_length, &proposals, &nonfinite}) *p = places.take<int>(chains);
-    counts = places.take<unsigned>(1);
-    bytes = places.bytes();
-  }
+  explicit __host__ __device__ constexpr ChainPlaces(int begin) : Places(begin) {}
 };
 
 // How refinements are executed: one kernel per refinement, if the decoder suits halves and one of TwoHiddenLayers,
@@ -84,9 +77,9 @@ struct DecoderShape {
   Math math;
   bool refines;  // there are steps to make
 };
-// A plan with 8 or 16 chains per cluster; none if the decoder does not fit, if the device does not hold all chains of a
-// batch at once, or if it has no clusters.
-std::optional<RefinementPlan> plan_refinement(const DecoderShape& decoder, PathKind kind, int batch, int chains);
+// The plans by which it may go: none if the decoder does not fit, if the device does not hold all chains of a batch at
+// once, or if it has no clusters.
+std::vector<RefinementPlan> plan_refinements(const DecoderShape& decoder, int batch);
 
 // Sizes for a plan's kernel that computes the encoder and the objective too; `there` is false if it cannot. The caller
 // fills in the arrays.

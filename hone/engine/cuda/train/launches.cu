@@ -147,8 +147,6 @@ UpdateSpec Launches::update() const {
           .one_layer = plan_.decoder.depth == 1};
 }
 
-void Launches::prepare(const Space& space) const { launch_prepare(space, update(), plan_.runs, queue_); }
-
 template <class Networks>
 void Launches::refine_by(const Networks& decoder, const Space& space) const {
   const RefineConfig& refine = plan_.config.refine;

@@ -10,7 +10,9 @@ class Launches {
   Launches(const TrainPlan& plan, const RunMemory& memory);
 
   const Queue& queue() const { return queue_; }
-  void prepare(const Space& space) const;  // the first of some iterations
+  void prepare(const Space& space) const {  // the first of some iterations
+    launch_prepare(space, update(), plan_.runs, queue_);
+  }
   // An iteration that is prepared in `space`; it prepares the one that follows it in `next` (null: none).
   void iterate(const Space& space, const Space* next) const;
   void refine_alone(const Space& space) const { refine(space, {}); }  // from where the chains stand

@@ -24,20 +24,16 @@ struct Choice {
 // a cluster, or a block works alone.
 Choice choose_refinement(const DecoderShape& decoder, int batch, int runs, const PathOptions& options) {
   Choice choice;
-  double best = 0;
-  const auto consider = [&](PathKind kind, int chains) {
-    if (options.kind != PathKind::chosen && options.kind != kind) return;
-    const std::optional<RefinementPlan> plan = plan_refinement(decoder, kind, batch, chains);
-    if (!plan) return;
-    const int wave = resident_clusters(*plan) / ceil_div(batch, chains);
-    const double cost = ceil_div(runs, wave) * refinement_time(*plan);
-    if (choice.plan && cost >= best) return;
+  double best = infinity;
+  for (const RefinementPlan& plan : plan_refinements(decoder, batch)) {
+    if (options.kind != PathKind::chosen && options.kind != plan.kind) continue;
+    if (options.chains != 0 && options.chains != plan.chains) continue;
+    const int wave = resident_clusters(plan) / ceil_div(batch, plan.chains);
+    const double cost = ceil_div(runs, wave) * refinement_time(plan);
+    if (cost >= best) continue;
     best = cost;
     choice = {plan, wave};
-  };
-  for (const int chains : {8, 16})
-    if (options.chains == 0 || options.chains == chains) consider(PathKind::registers, chains);
-  consider(PathKind::streamed, 16);
+  }
   return choice;
 }
 

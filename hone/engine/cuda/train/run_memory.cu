@@ -155,12 +155,6 @@ StepSizeArrays RunMemory::step_sizes() const {
           .run = space().stride};
 }
 
-RunState RunMemory::state(int run) const { return copy_of(of(space().state, run), 1, "reading a run's state").front(); }
-
-void RunMemory::set_state(int run, const RunState& state) {
-  copy_to(of(space().state, run), std::span(&state, 1), "writing a run's state");
-}
-
 void RunMemory::upload(float* to, int run, std::span<const float> values) {
   check(cudaMemset(of(to, run), 0, 4 * plan_.padded.size), "clearing parameters");
   for (const PaddedTensor& t : plan_.padded.all)

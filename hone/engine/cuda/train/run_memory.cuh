@@ -40,8 +40,10 @@ class RunMemory {
   T* of(T* pointer, int run) const {
     return at(pointer, run * space().stride);
   }
-  RunState state(int run) const;
-  void set_state(int run, const RunState& state);
+  RunState state(int run) const { return copy_of(of(space().state, run), 1, "reading a run's state").front(); }
+  void set_state(int run, const RunState& state) {
+    copy_to(of(space().state, run), std::span(&state, 1), "writing a run's state");
+  }
   // Parameters or moments, in the model's layout.
   void upload(float* to, int run, std::span<const float> values);
   void download(const float* from, int run, std::span<float> values) const;

@@ -9,12 +9,8 @@ namespace hone::cuda {
 struct Figures {
   double *elbo, *refined, *terms;  // terms: (2, batch)
 
-  __device__ Figures(const Space& space, int run) {
-    double* const f = space.of(space.figures, run);
-    elbo = f;
-    refined = f + space.batch;
-    terms = f + 2 * space.batch;
-  }
+  __device__ Figures(const Space& space, int run)
+      : elbo(space.of(space.figures, run)), refined(elbo + space.batch), terms(elbo + 2 * space.batch) {}
 };
 
 // Threads of a block that learn; the last warp sums the iteration's figures.

@@ -51,10 +51,7 @@ __device__ __forceinline__ void sum_gradient(const UpdateTask& task, const Space
     __syncthreads();
   }
   float* to = shared + (m0 + g) * stride + n0 + 2 * t;
-  for (int j = 0; j < tiles; ++j) {
-    *reinterpret_cast<float2*>(to + 8 * j) = make_float2(c[j].x, c[j].y);
-    *reinterpret_cast<float2*>(to + 8 * stride + 8 * j) = make_float2(c[j].z, c[j].w);
-  }
+  for (int j = 0; j < tiles; ++j) put_sums(to + 8 * j, stride, c[j]);
   __syncthreads();
 }
 
@@ -78,16 +75,6 @@ __device__ void update_biases(const UpdateTask& task, const Space& space, int ru
   float none = 0;
   step.move<optimizer>(step.theta[n], sum, step.first ? step.first[n] : none, step.second[n]);
   step.check(isfinite(step.theta[n]));
-}
-
-// A tile's weights as a refinement's kernel wants them.
-__device__ __forceinline__ void pack_tile(const Space& space, const UpdateTask& task, bool one_layer, int run,
-                                          const float* theta) {
-  auto* to = reinterpret_cast<Fragment*>(space.of(space.packed, run));
-  if (one_layer)
-    pack_fragments<NoHiddenLayers>(to, task, theta, kept_stride, side / 16);
-  else
-    pack_fragments<TwoHiddenLayers>(to, task, theta, kept_stride, side / 16);
 }
 
 // What blocks know of their iteration; `coming`: the number of the next one.
@@ -145,7 +132,9 @@ __device__ __forceinline__ void update_weights(const Context& at, const UpdateTa
   }
   if (!at.prepares || task.packed_layer < 0) return;
   __syncthreads();
-  pack_tile(space, task, at.spec.one_layer, at.run, tile.theta);
+  auto* to = reinterpret_cast<Fragment*>(space.of(space.packed, at.run));  // as a refinement's kernel wants them
+  at.spec.one_layer ? pack_fragments<NoHiddenLayers>(to, task, tile.theta, kept_stride, side / 16)
+                    : pack_fragments<TwoHiddenLayers>(to, task, tile.theta, kept_stride, side / 16);
 }
 
 // `moves`: all tensors move, and the next iteration is prepared where the grid has `rows` for it. Else parameters stay,

@@ -16,9 +16,9 @@ struct OneLayerPlaces : Places {
   int sums = take<float>(warps * NC * dims);
   int values = take<double>(warps * NC);
   int fragments = take<uint4>(threads * Shape::in_shared);
+  ChainPlaces<NC, dims, keeps_first> chains{bytes()};
 
   __host__ __device__ constexpr OneLayerPlaces() {}
-  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes(), NC, dims, keeps_first}; }
 };
 
 // A Bernoulli decoder without hidden layers, as a whole in each block of a cluster, with one or two chains of the
@@ -29,9 +29,8 @@ struct OneLayerPlaces : Places {
 // for all dimensions of z is a part of the sum over all warps.
 template <int NC_>
 class OneLayerDecoder : public ChainBlock {
-  using Shape = NoHiddenLayers;
-
  public:
+  using Shape = NoHiddenLayers;
   static constexpr int NC = NC_, block_warps = warps, most_dims = OneLayerPlaces<NC>::dims, groups = Shape::blocks;
   static constexpr bool keeps_first = OneLayerPlaces<NC>::keeps_first;
 
@@ -40,31 +39,43 @@ class OneLayerDecoder : public ChainBlock {
       : ChainBlock(space, spec, shared, run, cluster_first + NC * block_rank()) {}
 
   static __device__ constexpr int rank() { return 0; }  // no other block has its chains
-  static __device__ constexpr ChainPlaces places() { return at().chains(); }
+  static __device__ constexpr auto places() { return at().chains; }
 
   __device__ void set_up() {
     static_assert(NC * most_dims / 2 <= threads);
     if (threadIdx.x < NC * most_dims / 2) shared<unsigned>(at().input)[threadIdx.x] = 0;
   }
-  __device__ void load() {
-    begin_vectors();
-    take_fragments<Shape>(weights_, resident(), packed_weights());
+  // As `load` uses them.
+  __device__ Fragment* resident() const { return shared<Fragment>(at().fragments); }
+  __device__ const Fragment* packed_weights() const {
+    return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_));
+  }
+  __device__ Fragment& own(int i) { return own_[i]; }
+  __device__ void begin_vectors() const {  // padding pixels contribute nothing
+    const Layer& layer = spec_.decoder.layer[0];
+    const float* bias = space_.of(space_.parameters, run_) + layer.bias;
+    const float* x = space_.of(space_.x, run_) + static_cast<std::size_t>(first_) * space_.ld_pixels;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < at().pixels; i += threads) {
+      float* to = shared<float>(at().vectors) + i;
+      const bool there = i < layer.outputs;
+      there ? copy_async(to, bias + i) : void(*to = never);
+#pragma unroll 1
+      for (int chain = 0; chain < NC; ++chain) {
+        to += at().pixels;
+        there&& real(chain) ? copy_async(to, x + chain * space_.ld_pixels + i) : void(*to = 0);
+      }
+    }
+  }
+  __device__ void take_vectors() {
     wait_for_copies();
-    take_vectors();
+    __syncthreads();
+    const auto two = [&](int row) {
+      return shared<float2>(at().vectors + row * at().pixels * 4)[8 * lane_tile() + g()];
+    };
+    bias_ = two(0);
+    for (int chain = 0; chain < NC; ++chain) x_[chain] = two(1 + chain);
   }
-  // The same in parts, as `begin_fragments` and `take_staged`; of the paper's shape all have a place to wait.
-  __device__ void begin_load(const Mailbox& box, char* stage, int staged) const {
-    begin_fragments<Shape>(resident(), packed_weights(), box, stage, staged);
-    begin_vectors();
-  }
-  __device__ void load_rest(int) const {}
-  template <bool>
-  __device__ void load_staged(const Mailbox& box, const char* stage, int staged) {
-    take_staged<Shape, false>(weights_, packed_weights(), box, stage, staged);
-    wait_for_copies();
-    take_vectors();
-  }
-
   __device__ __forceinline__ void set_input(int chain, int d, float z) {  // (chain, t, two words of each tile)
     const int word = (4 * chain + d % 8 / 2) * 2 * latent_tiles + d / 8;
     shared<unsigned short>(at().input)[2 * word + d % 2] = static_cast<unsigned short>(packed(z, z));
@@ -90,7 +101,7 @@ class OneLayerDecoder : public ChainBlock {
       for (int i = 0; i < own_tiles; ++i) {
         const unsigned both = residuals(i);
         for (int l = 0; l < latent_tiles; ++l)
-          add_gradient(gradients[l], weights_[latent_tiles * i + l], both, wide || l + 1 < latent_tiles);
+          add_gradient(gradients[l], own_[latent_tiles * i + l], both, wide || l + 1 < latent_tiles);
       }
       if (has_extra) {
         const unsigned both = residuals(own_tiles);
@@ -120,10 +131,6 @@ class OneLayerDecoder : public ChainBlock {
   static_assert(NC <= 2 && slots == 4);  // lanes t = 0 … 3 know the same chains: they share out the tiles' slots
 
   static __host__ __device__ constexpr OneLayerPlaces<NC> at() { return {}; }
-  __device__ Fragment* resident() const { return shared<Fragment>(at().fragments); }
-  __device__ const Fragment* packed_weights() const {
-    return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_));
-  }
 
   // A warp's slots are its own tiles and, for four warps each, one of the rest, of which a warp goes back to one tile
   // of dimensions.
@@ -146,43 +153,16 @@ class OneLayerDecoder : public ChainBlock {
     }
     for (int l = 0; l < last; ++l) {
       if constexpr (with_extra) multiply_add(a[own_tiles], extra[32 * l], z[l]);
-      for (int i = 0; i < own_tiles; ++i) multiply_add(a[i], weights_[latent_tiles * i + l], z[l]);
+      for (int i = 0; i < own_tiles; ++i) multiply_add(a[i], own_[latent_tiles * i + l], z[l]);
     }
     const auto finish = [&](auto multiply_last) {
       if constexpr (with_extra) multiply_last(a[own_tiles], extra[32 * last]);
-      for (int i = 0; i < own_tiles; ++i) multiply_last(a[i], weights_[latent_tiles * i + last]);
+      for (int i = 0; i < own_tiles; ++i) multiply_last(a[i], own_[latent_tiles * i + last]);
     };
     if (wide)
       finish([&](Sums& c, const Fragment& w) { multiply_add(c, w, z[last]); });
     else
       finish([&](Sums& c, const Fragment& w) { mma_halves(c, w.a[0], w.a[1], z[last].x); });
-  }
-  // Padding pixels contribute nothing.
-  __device__ void begin_vectors() const {
-    const Layer& layer = spec_.decoder.layer[0];
-    const float* bias = space_.of(space_.parameters, run_) + layer.bias;
-    const float* x = space_.of(space_.x, run_) + static_cast<std::size_t>(first_) * space_.ld_pixels;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < at().pixels; i += threads) {
-      float* to = shared<float>(at().vectors) + i;
-      const bool there = i < layer.outputs;
-      there ? copy_async(to, bias + i) : void(*to = never);
-#pragma unroll 1
-      for (int chain = 0; chain < NC; ++chain) {
-        to += at().pixels;
-        there&& real(chain) ? copy_async(to, x + chain * space_.ld_pixels + i) : void(*to = 0);
-      }
-    }
-  }
-  // With barriers before and after.
-  __device__ void take_vectors() {
-    __syncthreads();
-    const auto two = [&](int row) {
-      return shared<float2>(at().vectors + row * at().pixels * 4)[8 * lane_tile() + g()];
-    };
-    bias_ = two(0);
-    for (int chain = 0; chain < NC; ++chain) x_[chain] = two(1 + chain);
-    __syncthreads();
   }
   struct Pixels {
     unsigned of[NC];  // residuals of a pair of neighbours, as halves
@@ -254,8 +234,8 @@ class OneLayerDecoder : public ChainBlock {
         make_float2(c[0].x + c[1].x, c[0].y + c[1].y);
   }
 
-  Fragment weights_[Shape::own];  // (slot, tile of dimensions)
-  float2 bias_, x_[NC];           // of the lane's two pixels
+  Fragment own_[Shape::own];  // (slot, tile of dimensions)
+  float2 bias_, x_[NC];       // of the lane's two pixels
 };
 
 }  // namespace hone::cuda

@@ -29,9 +29,9 @@ struct RegisterPlaces : Places {
   int first_sums = take<float4>(32 * NT * Shape::blocks * Shape::owned_tiles);
   int boxes = take<unsigned long long>(box_count);
   int fragments = take<uint4>(threads * Shape::in_shared);
+  ChainPlaces<NC, dims, keeps_first> chains{bytes()};
 
   __host__ __device__ constexpr RegisterPlaces() {}
-  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes(), NC, dims, keeps_first}; }
 };
 
 __device__ __forceinline__ float2 unpacked(unsigned word) { return __half22float2(*reinterpret_cast<__half2*>(&word)); }
@@ -65,9 +65,8 @@ __device__ __forceinline__ int tile_word(int tile, int pair, int chain) {
 // before it in the same warp, and its sums are added up.
 template <int NT>
 class RegisterDecoder : public ChainBlock {
-  using Shape = TwoHiddenLayers;
-
  public:
+  using Shape = TwoHiddenLayers;
   static constexpr int NC = 8 * NT, block_warps = warps, most_dims = RegisterPlaces<NT>::dims, groups = 1;
   static constexpr bool keeps_first = RegisterPlaces<NT>::keeps_first;
 
@@ -77,7 +76,7 @@ class RegisterDecoder : public ChainBlock {
         rank_(block_rank()) {}
 
   __device__ int rank() const { return rank_; }
-  static __device__ constexpr ChainPlaces places() { return at().chains(); }
+  static __device__ constexpr auto places() { return at().chains; }
   __device__ void set_up() {  // of shared memory
     auto* all = shared<float4>(0);
     static_assert(at().boxes + box_count * 8 <= at().fragments);
@@ -85,25 +84,27 @@ class RegisterDecoder : public ChainBlock {
     for (int i = threadIdx.x; i < at().boxes / 16; i += threads) all[i] = make_float4(0, 0, 0, 0);
     boxes_.set_up();
   }
-  __device__ void load() {  // weights into place, with a barrier
-    take_fragments<Shape>(own_, resident(), packed_weights());
-    load_vectors();
-    __syncthreads();
+  // As `load` uses them.
+  __device__ __forceinline__ Fragment* resident() const { return shared<Fragment>(at().fragments); }
+  __device__ const Fragment* packed_weights() const {
+    return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_)) + rank_ * Shape::fragments * threads;
   }
-  // The same in parts, as `begin_fragments` and `take_staged`; between them, if wanted, what goes to registers and has
-  // no place to wait.
-  __device__ void begin_load(const Mailbox& box, char* stage, int staged) const {
-    begin_fragments<Shape>(resident(), packed_weights(), box, stage, staged);
-  }
-  __device__ void load_rest(int staged) {
-    take_rest<Shape>(own_, packed_weights(), staged);
-    load_vectors();
-  }
-  template <bool has_rest>
-  __device__ void load_staged(const Mailbox& box, const char* stage, int staged) {
-    take_staged<Shape, has_rest>(own_, packed_weights(), box, stage, staged);
-    if constexpr (!has_rest) load_vectors();
-    __syncthreads();
+  __device__ Fragment& own(int i) { return own_[i]; }
+  __device__ void begin_vectors() const {}
+  __device__ void take_vectors() {  // biases and data of what a lane computes
+    const int to[2] = {pixel(16 * warp_ + 2 * g()), pixel(16 * warp_ + 2 * g() + 1)};
+    last_bias_ = biases(last, to[0], to[1]);
+    const bool second = warp_ >= Shape::second_warp;
+    const int unit = 16 * (second ? owned(warp_ - Shape::second_warp) : warp_) + 2 * g();
+    hidden_bias_ = biases(second ? 1 : 0, unit, unit + 1);
+    const float* x = space_.of(space_.x, run_);
+    for (int e = 0; e < 2; ++e)
+      for (int n = 0; n < NT; ++n)
+        for (int other = 0; other < 2; ++other) {
+          const int chain = 8 * n + 2 * t() + other;
+          x_[n][2 * other + e] =
+              to[e] >= 0 && real(chain) ? x[static_cast<std::size_t>(first_ + chain) * space_.ld_pixels + to[e]] : 0.0f;
+        }
   }
   __device__ __forceinline__ void set_input(int chain, int d, float z) {
     const int word = tile_word(chain / 8 + d / 16, d / 2 % 8, chain % 8);
@@ -154,7 +155,6 @@ class RegisterDecoder : public ChainBlock {
     for (int i = 2; i < count; ++i) c[i % 2] = c[i % 2] + sums_at(place, first + i * stride);
     return c[0] + c[1];
   }
-  __device__ __forceinline__ Fragment* resident() const { return shared<Fragment>(at().fragments); }
   __device__ __forceinline__ Fragment& small(int i) const { return resident()[i * threads + 32 * warp_ + lane_]; }
   // What depends on the thread is computed where it is used: weights need the registers.
   __device__ __forceinline__ void forget_addresses() {
@@ -174,24 +174,6 @@ class RegisterDecoder : public ChainBlock {
     put(0, 1, c.z);
     put(1, 0, c.y);
     put(1, 1, c.w);
-  }
-  __device__ const Fragment* packed_weights() const {
-    return reinterpret_cast<const Fragment*>(space_.of(space_.packed, run_)) + rank_ * Shape::fragments * threads;
-  }
-  __device__ void load_vectors() {  // biases and data of what a lane computes
-    const int to[2] = {pixel(16 * warp_ + 2 * g()), pixel(16 * warp_ + 2 * g() + 1)};
-    last_bias_ = biases(last, to[0], to[1]);
-    const bool second = warp_ >= Shape::second_warp;
-    const int unit = 16 * (second ? owned(warp_ - Shape::second_warp) : warp_) + 2 * g();
-    hidden_bias_ = biases(second ? 1 : 0, unit, unit + 1);
-    const float* x = space_.of(space_.x, run_);
-    for (int e = 0; e < 2; ++e)
-      for (int n = 0; n < NT; ++n)
-        for (int other = 0; other < 2; ++other) {
-          const int chain = 8 * n + 2 * t() + other;
-          x_[n][2 * other + e] =
-              to[e] >= 0 && real(chain) ? x[static_cast<std::size_t>(first_ + chain) * space_.ld_pixels + to[e]] : 0.0f;
-        }
   }
   __device__ float2 biases(int l, int unit, int next) const {
     const Layer& layer = spec_.decoder.layer[l];

@@ -22,21 +22,6 @@ using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<NT>, OneLay
 template <class Shape, int NT>
 using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<NT>, OneLayerDecoder<NT>>;
 
-template <class Chain>  // Refinement::Chain
-[[maybe_unused]] __device__ __forceinline__ Datum refined_datum(const DrawnDatum& q, const Chain& chain) {
-  const bool alive = chain.first_value != -infinity;
-  return {.mean = q.mean,
-          .sd = q.sd,
-          .noise = q.noise,
-          .raw_sd = q.raw_sd,
-          .zt = chain.z,
-          .grad_p0 = chain.first_gradient,
-          .alive = alive,
-          .log_p0 = alive ? chain.first_value : 0,
-          .value = alive ? chain.value : 0,
-          .baseline = {q.baseline[0], q.baseline[1]}};
-}
-
 template <class Shape, int NT, bool stay>
 __global__ void __launch_bounds__(threads, 1)
     refine(const __grid_constant__ Space space, const __grid_constant__ RefinementSpec spec, int first_run) {
@@ -49,6 +34,9 @@ __global__ void __launch_bounds__(threads, 1)
   const Surroundings& around = spec.around;
   const auto encodes = [&] { return NT == 1 && around.there; };
   static_assert(Shape::blocks == EncoderSplit::blocks);
+  // In a loop of many steps the compiler would lack the registers. Without hidden layers, in the paper's shape, all
+  // fragments have a place to wait.
+  constexpr bool has_rest = stay && Shape::hidden;
   const auto encoder = [&](int block) {  // it keeps nothing in registers meanwhile
     const int of_cluster = block / Shape::blocks;
     return EncoderBlock(space, around.encoder, reinterpret_cast<float*>(shared + around.begin), block % Shape::blocks,
@@ -64,23 +52,35 @@ __global__ void __launch_bounds__(threads, 1)
     before.note_baselines(around.objective, draws);
     before.encode(around.encode, begun, draws, [&](auto when) {
       if constexpr (when == 0)  // there is much of it: before, it would stand in the way
-        decoder.begin_load(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
-      else if constexpr (stay)  // in a loop of many steps the compiler would lack the registers
-        decoder.load_rest(around.staged);
+        begin_load(decoder, before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+      else if constexpr (has_rest)
+        load_rest(decoder, around.staged);
     });
-    decoder.template load_staged<stay>(before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
+    load_staged<has_rest>(decoder, before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
     before.begin_ascend(around.ascend);  // where what the encoder needed was
   } else {
     wait_for_previous();
     decoder.set_up();
-    decoder.load();
+    load(decoder);
   }
   refinement.template run<stay>(encodes() ? draws + (decoder.first() - first) * space.latent
                                           : draws_of(space, run, decoder.first()));
   if (encodes()) {
     const auto after = encoder(this_block());
-    after.ascend(around.ascend, around.objective, [&](int column) {
-      return refined_datum(after.own(draws), refinement.chain(column - decoder.first()));
+    after.ascend(around.ascend, around.objective, [&](int column) -> Datum {
+      const DrawnDatum q = after.own(draws);
+      const auto chain = refinement.chain(column - decoder.first());
+      const bool alive = chain.first_value != -infinity;
+      return {.mean = q.mean,
+              .sd = q.sd,
+              .noise = q.noise,
+              .raw_sd = q.raw_sd,
+              .zt = chain.z,
+              .grad_p0 = chain.first_gradient,
+              .alive = alive,
+              .log_p0 = alive ? chain.first_value : 0,
+              .value = alive ? chain.value : 0,
+              .baseline = {q.baseline[0], q.baseline[1]}};
     });
   }
 #endif
@@ -97,7 +97,7 @@ RefinementPlan plan_of(const DecoderShape& decoder, int chains) {
           .cluster = Shape::blocks,
           .chains = chains,
           .threads = threads,
-          .bytes = few ? BlockPlaces<Shape, 1>().chains().bytes : BlockPlaces<Shape, 2>().chains().bytes,
+          .bytes = few ? BlockPlaces<Shape, 1>().chains.bytes() : BlockPlaces<Shape, 2>().chains.bytes(),
           .packed = Shape::packed_blocks * Shape::fragments * threads,
           .own = Shape::own};
 }

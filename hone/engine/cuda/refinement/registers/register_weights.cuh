@@ -159,42 +159,59 @@ __device__ __forceinline__ unsigned transposed(unsigned word) {
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
   return result;
 }
+
 // A thread's own fragments from number `staged` on, to its registers.
-template <class Shape>
-__device__ __forceinline__ void take_rest(Fragment (&own)[Shape::own], const Fragment* from, int staged) {
-  from += Shape::in_shared * threads + threadIdx.x;
-  for (int i = 0; i < Shape::own; ++i)
-    if (i >= staged) own[i] = from[i * threads];
+template <class Decoder>
+__device__ __forceinline__ void take_rest(Decoder& decoder, const Fragment* from, int staged) {
+  from += Decoder::Shape::in_shared * threads + threadIdx.x;
+  for (int i = 0; i < Decoder::Shape::own; ++i)
+    if (i >= staged) decoder.own(i) = from[i * threads];
 }
-// Loads a block's fragments from where they were packed: the first to shared memory, where they stay; a thread's own to
-// its registers. Or in two parts, with other work between them: `staged` of a thread's own wait in shared memory. The
-// others may come by `take_rest` in between (`has_rest`: they did).
-template <class Shape>
-__device__ __forceinline__ void take_fragments(Fragment (&own)[Shape::own], Fragment* resident, const Fragment* from) {
-  take_rest<Shape>(own, from, 0);
-  for (int i = 0; i < Shape::in_shared; ++i) resident[i * threads + threadIdx.x] = from[i * threads + threadIdx.x];
+// Loads a decoder's fragments from where they were packed, the first to shared memory, where they stay, a thread's own
+// to its registers; and its vectors, which are what else it needs.
+template <class Decoder>
+__device__ __forceinline__ void load(Decoder& decoder) {
+  decoder.begin_vectors();
+  Fragment* const resident = decoder.resident();
+  const Fragment* const from = decoder.packed_weights();
+  take_rest(decoder, from, 0);
+  for (int i = 0; i < Decoder::Shape::in_shared; ++i)
+    resident[i * threads + threadIdx.x] = from[i * threads + threadIdx.x];
+  decoder.take_vectors();
+  __syncthreads();
 }
-template <class Shape>
-__device__ __forceinline__ void begin_fragments(Fragment* resident, const Fragment* from, const Mailbox& box,
-                                                char* stage, int staged) {
-  constexpr int bytes = threads * static_cast<int>(sizeof(Fragment)), in_shared = Shape::in_shared;
-  if (threadIdx.x != 0) return;
-  copy_bytes(resident, from, in_shared * bytes, box);
-  if (staged > 0) copy_bytes(stage, from + in_shared * threads, staged * bytes, box);
-  box.expect((in_shared + staged) * bytes);
+// The same in two parts, with other work between them: `staged` of a thread's own wait in shared memory, and
+// `load_rest` may come in between (`has_rest`: it did).
+template <class Decoder>
+__device__ __forceinline__ void begin_load(const Decoder& decoder, const Mailbox& box, char* stage, int staged) {
+  constexpr int bytes = threads * static_cast<int>(sizeof(Fragment)), in_shared = Decoder::Shape::in_shared;
+  Fragment* const resident = decoder.resident();
+  const Fragment* const from = decoder.packed_weights();
+  if (threadIdx.x == 0) {
+    copy_bytes(resident, from, in_shared * bytes, box);
+    if (staged > 0) copy_bytes(stage, from + in_shared * threads, staged * bytes, box);
+    box.expect((in_shared + staged) * bytes);
+  }
+  decoder.begin_vectors();
 }
-template <class Shape, bool has_rest>
-__device__ __forceinline__ void take_staged(Fragment (&own)[Shape::own], const Fragment* from, const Mailbox& box,
-                                            const char* stage, int staged) {
-  from += Shape::in_shared * threads + threadIdx.x;
+template <class Decoder>
+__device__ __forceinline__ void load_rest(Decoder& decoder, int staged) {
+  take_rest(decoder, decoder.packed_weights(), staged);
+  decoder.take_vectors();
+}
+template <bool has_rest, class Decoder>
+__device__ __forceinline__ void load_staged(Decoder& decoder, const Mailbox& box, const char* stage, int staged) {
+  const Fragment* const from = decoder.packed_weights() + (Decoder::Shape::in_shared * threads + threadIdx.x);
   box.wait(0);
-  for (int i = 0; i < Shape::own; ++i) {
+  for (int i = 0; i < Decoder::Shape::own; ++i) {
     const Fragment* place = reinterpret_cast<const Fragment*>(stage) + i * threads + threadIdx.x;
     if constexpr (!has_rest)
-      own[i] = i < staged ? *place : from[i * threads];
+      decoder.own(i) = i < staged ? *place : from[i * threads];
     else if (i < staged)
-      own[i] = *place;
+      decoder.own(i) = *place;
   }
+  if constexpr (!has_rest) decoder.take_vectors();
+  __syncthreads();
 }
 
 }  // namespace hone::cuda

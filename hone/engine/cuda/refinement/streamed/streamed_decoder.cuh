@@ -40,10 +40,10 @@ struct StreamedPlaces : Places {
   int second = take_tiles(Shape::hidden ? hidden_steps : 0);
   int values = take<float>(Shape::warps * Shape::chains);
   int boxes = take<unsigned long long>(Shape::warps * Shape::stages);
+  ChainPlaces<Shape::chains, Shape::most_dims> chains{bytes()};
 
   __host__ __device__ constexpr StreamedPlaces() {}
   __host__ __device__ constexpr int take_tiles(int count) { return take<uint4>(tile_lines * count); }
-  __host__ __device__ constexpr ChainPlaces chains() const { return {bytes(), Shape::chains, Shape::most_dims}; }
 };
 
 template <class Shape>
@@ -56,7 +56,7 @@ class StreamedDecoder : public ChainBlock {
       : ChainBlock(space, spec, shared, run, first), pairs_(ceil_div(spec.decoder.layer[last].outputs, 16)) {}
 
   static __device__ constexpr int rank() { return 0; }
-  static __device__ constexpr ChainPlaces places() { return at().chains(); }
+  static __device__ constexpr auto places() { return at().chains; }
 
   __device__ void load() {
     const uint4* from = space_.of(space_.packed, run_);
@@ -85,11 +85,10 @@ class StreamedDecoder : public ChainBlock {
     read(h, Shape::hidden ? at().second : at().input);
     Sums gradient_below[2 * last_steps] = {};
     pass_pixels<records>(wants_value, value, h, gradient_below);
-    if constexpr (Shape::hidden) {
+    if constexpr (Shape::hidden)
       backward_hidden<records>(gradient_below);
-    } else if constexpr (!records) {
+    else if constexpr (!records)
       set_parts(gradient_below);
-    }
     __syncthreads();
   }
   __device__ __forceinline__ double gradient(int chain, int d) const {
@@ -296,17 +295,11 @@ class StreamedDecoder : public ChainBlock {
     each_own([&](int i, int pair) {
       Sums c[2] = {};
 #pragma unroll
-      for (int p = 0; p < hidden_steps; ++p) {
-        const Matrices w = load_tile<true>(tiles(Shape::first_tiles + hidden_steps * p + pair));
-        mma_halves(c[0], delta[p].a, w.m[0], w.m[2]);
-        mma_halves(c[1], delta[p].a, w.m[1], w.m[3]);
-      }
+      for (int p = 0; p < hidden_steps; ++p) back(c, delta[p], tiles(Shape::first_tiles + hidden_steps * p + pair));
       const Rows first = finish(0, pair, value[i], c);
       if constexpr (!records) back(z, first, tiles(in_steps * pair));
     });
-    if constexpr (!records) {
-      set_parts(z);
-    }
+    if constexpr (!records) set_parts(z);
   }
   // The warp's parts of ∇_z.
   __device__ __forceinline__ void set_parts(const Sums (&z)[2 * in_steps]) const {

@@ -60,7 +60,7 @@ RefinementPlan plan_of(const Net& net) {
           .cluster = 1,
           .chains = Shape::chains,
           .threads = 32 * Shape::warps,
-          .bytes = StreamedPlaces<Shape>().chains().bytes,
+          .bytes = StreamedPlaces<Shape>().chains.bytes(),
           .packed = Shape::lines(net)};
 }
 
