@@ -54,9 +54,15 @@ std::string RankPaces::words(int runs, int ranks) const {
   return text;
 }
 
-RankPaces time_ranks(Lead& lead, const std::function<std::unique_ptr<Engine>(Lead*)>& make) {
-  const Time alone = pace_of(*make(nullptr), lead), shared = pace_of(*make(&lead), lead);
-  return {alone, shared};
+std::optional<RankPaces> time_ranks(Lead& lead, const std::function<std::unique_ptr<Engine>(Lead*)>& make) {
+  const auto pace_on_ranks = [&]() -> std::optional<Time> {
+    const std::unique_ptr<Engine> engine = make(&lead);
+    if (!engine->ranks_share_iterations()) return {};
+    return pace_of(*engine, lead);
+  };
+  const std::optional<Time> shared = pace_on_ranks();
+  if (!shared) return {};
+  return RankPaces{pace_of(*make(nullptr), lead), *shared};
 }
 
 }  // namespace hone

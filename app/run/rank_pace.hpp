@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "hone/engine/engine.hpp"
@@ -22,7 +23,8 @@ struct RankPaces {
   std::string words(int runs, int ranks) const;
 };
 
-// Times some iterations of engines with a single run; `make` makes them, without ranks or with this lead.
-RankPaces time_ranks(Lead& lead, const std::function<std::unique_ptr<Engine>(Lead*)>& make);
+// Times some iterations of engines with a single run; `make` makes them, without ranks or with this lead. Nothing if
+// the ranks of such an engine do not share iterations.
+std::optional<RankPaces> time_ranks(Lead& lead, const std::function<std::unique_ptr<Engine>(Lead*)>& make);
 
 }  // namespace hone

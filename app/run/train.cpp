@@ -96,8 +96,7 @@ class Training {
     say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
     const bool cuda = config_.engine == EngineKind::cuda;
     if (options.lead && cuda)
-      say(fmt::format("ranks: {} share runs and evaluations, but not the iterations of a run (docs/cluster.md)",
-                      options.lead->ranks()));
+      say(fmt::format("ranks: {} share the work on their devices", options.lead->ranks()));
     else if (options.lead)
       say(fmt::format("ranks: {} share the work, with {} thread{} each", options.lead->ranks(), *config_.threads,
                       *config_.threads == 1 ? "" : "s"));
@@ -116,7 +115,9 @@ class Training {
         records_.back().log_to(runs_.size() > 1 ? options.tensorboard / run.folder.filename() : options.tensorboard);
     }
     failure_.resize(runs_.size());
-    if (options.lead && !cuda && (options.say || runs_.size() > 1)) see_what_ranks_bring();
+    // on a device several runs train whole and side by side
+    if (options.lead && (cuda ? options.say && runs_.size() == 1 : options.say || runs_.size() > 1))
+      see_what_ranks_bring();
     choose_squad();
     if (squad_.empty()) squad_.push_back(0);  // all runs are finished: still check that an engine can be made
     make_squad();
@@ -227,7 +228,12 @@ class Training {
     for (std::size_t run = 0; run < runs_.size(); ++run) left += under_way(run);
     if (left == 0) return;
     Lead& lead = *options_.lead;
-    paces_ = time_ranks(lead, [&](Lead* by) { return engine_of(config_, *data_, {config_.train.seed}, by); });
+    const auto paces = time_ranks(lead, [&](Lead* by) { return engine_of(config_, *data_, {config_.train.seed}, by); });
+    if (!paces)
+      return say(
+          "ranks: a whole refinement is one kernel here, so iterations are not shared: each rank makes them all "
+          "on its device; evaluations are shared (docs/cluster.md)");
+    paces_ = *paces;
     say(paces_.words(left, lead.ranks()));
   }
 

@@ -22,7 +22,9 @@ class Engine {
   /// Number of runs.
   virtual int runs() const = 0;
   virtual std::string device() const { return {}; }  ///< where and how it executes, in words; may be empty
-  virtual std::uint32_t iteration() const = 0;       ///< the same for all runs
+  /// Whether ranks, if there are any, share the iterations of a run. If not, each makes all of them.
+  virtual bool ranks_share_iterations() const { return true; }
+  virtual std::uint32_t iteration() const = 0;  ///< the same for all runs
   /// The kernel's current step size.
   virtual double step_size(int run = 0) const = 0;
 

@@ -88,6 +88,7 @@ class Lead::LedEngine final : public Engine {
 
   int runs() const override { return engine_->runs(); }
   std::string device() const override { return engine_->device(); }
+  bool ranks_share_iterations() const override { return engine_->ranks_share_iterations(); }
   std::uint32_t iteration() const override { return engine_->iteration(); }
   double step_size(int run) const override { return engine_->step_size(run); }
   const std::string& failure(int run) const override { return engine_->failure(run); }

@@ -51,6 +51,21 @@ bits() {
   echo "same bits on 1 $counts ranks"
 }
 
+devices() { # ranks share the minibatches of a run by products, and here perhaps a device
+  [ -e /dev/nvidia0 ] || { echo "devices: skipped, there is none"; return; }
+  local on="vae.toml --engine cuda --set precision=float32"
+  train $on --out device-1
+  for n in 2 3; do
+    train_on $n $on --out device-$n
+    same device-1 device-$n
+  done
+  train_on 3 $on --iterations 7 --out device-parts
+  train_on 2 $on --iterations 22 --resume --out device-parts
+  train $on --resume --out device-parts
+  cmp device-1/checkpoint.safetensors device-parts/checkpoint.safetensors || fail "a run resumed on other ranks differs"
+  echo "same bits on devices"
+}
+
 resumed() { # stopped and resumed with other numbers of ranks
   train_on 2 vae.toml --threads 1 --iterations 7 --out parts
   train_on 3 vae.toml --threads 2 --iterations 22 --resume --out parts
@@ -192,4 +207,4 @@ slurm() { # the scripts of docs/cluster.md are scripts
   echo "scripts for Slurm can be read"
 }
 
-for part in ${parts:-slurm bits resumed seeds evaluated fits cells errors kills stopped}; do $part; done
+for part in ${parts:-slurm bits devices resumed seeds evaluated fits cells errors kills stopped}; do $part; done

@@ -16,7 +16,8 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       model_(config.model, train),
       plan_(make_train_plan(config, train, model_.parameters().tensors(), static_cast<int>(seeds_.size()), path)),
       memory_(plan_, model_, train, seeds_),
-      trainer_(plan_, memory_, seeds_) {
+      shared_(ranks && ranks->size() > 1 && plan_.runs == 1 && !plan_.refinement),
+      trainer_(plan_, memory_, seeds_, shared_ ? ranks : nullptr) {
   for (int run = 0; run < plan_.runs; ++run) {
     model_.initialize(PhiloxSource(seeds_[run]));
     memory_.upload(memory_.space().parameters, run, model_.parameters().values());
@@ -24,6 +25,11 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
     state.step_size = config.refine.step_size;
     memory_.set_state(run, state);
   }
+}
+
+std::string Runs::device() const {
+  const CudaSupport support = cuda_support();
+  return support.own_device().name + ", " + path() + (shared_ ? "; ranks share minibatches, without graphs" : "");
 }
 
 TrainState Runs::save(int run) const {

@@ -9,13 +9,15 @@ namespace hone::cuda {
 // iterations at the same time.
 class Runs final : public Engine {
  public:
-  // `ranks` have the same runs, and share the data of evaluations; null: there are none.
+  // `ranks` have the same runs, and share the data of evaluations and, of a single run whose refinement goes by
+  // products, those of minibatches; null: there are none.
   Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uint64_t> seeds, const PathOptions& path = {},
        Ranks* ranks = nullptr);
 
   const std::string& path() const { return plan_.words; }
   int runs() const override { return plan_.runs; }
-  std::string device() const override { return cuda_support().own_device().name + ", " + path(); }
+  std::string device() const override;
+  bool ranks_share_iterations() const override { return shared_; }
   std::uint32_t iteration() const override { return trainer_.iteration(); }
   double step_size(int run) const override { return trainer_.step_size(run); }
   void train(std::uint32_t iterations, std::span<TrainMetrics> metrics) override {
@@ -47,6 +49,7 @@ class Runs final : public Engine {
   mutable Model<float> model_;  // names, shapes, the start, exact likelihoods
   const TrainPlan plan_;
   RunMemory memory_;
+  bool shared_;  // by ranks: each has some rows of the minibatch
   Trainer trainer_;
 };
 

@@ -74,8 +74,9 @@ __global__ void ascend(Space space, ObjectiveSpec spec) {
 
 }  // namespace
 
-Launches::Launches(const TrainPlan& plan, const RunMemory& memory) : plan_(plan), memory_(memory) {
-  const std::vector<UpdateTask> all = tasks();
+Launches::Launches(const TrainPlan& plan, const RunMemory& memory, Ranks* ranks) : plan_(plan), memory_(memory) {
+  std::vector<UpdateTask> all = tasks();
+  if (ranks) sharing_.emplace(plan, *ranks, all, queue_);
   strips_ = static_cast<int>(std::ranges::count_if(all, [](const UpdateTask& t) { return t.words > 0; }));
   tasks_ = Memory<UpdateTask>(all);
 }
@@ -150,10 +151,11 @@ UpdateSpec Launches::update() const {
 template <class Networks>
 void Launches::refine_by(const Networks& decoder, const Space& space) const {
   const RefineConfig& refine = plan_.config.refine;
-  const ChainArrays& chains = space.chains;
-  const int batch = plan_.config.batch, runs = plan_.runs;
+  const Space own = own_of(space);
+  const ChainArrays& chains = own.chains;
+  const int batch = own.batch, runs = plan_.runs;
   const ModelConfig& model = plan_.config.model;
-  Comparison data{.density = model.density(), .x = space.x, .ldx = space.ld_pixels, .categories = model.categories};
+  Comparison data{.density = model.density(), .x = own.x, .ldx = own.ld_pixels, .categories = model.categories};
   const auto gradient = [&](bool value) {
     data.partial = value ? chains.partial : nullptr;
     decoder.compute_gradient(batch, data, chains.likelihood_gradient, chains.ld);
@@ -161,12 +163,17 @@ void Launches::refine_by(const Networks& decoder, const Space& space) const {
   decoder.prepare();
   gradient(true);
   launch_begin(chains, runs, queue_);
-  launch(settle, warps_for(batch, runs), queue_, "settling draws", space);
-  HmcStep step{{memory_.seeds(), &space.now->iteration, 0, 0}, memory_.step_sizes(), plan_.hmc(), 0, false};
+  launch(settle, warps_for(batch, runs), queue_, "settling draws", own);
+  const auto first_datum = static_cast<std::uint32_t>(sharing_ ? sharing_->rows().begin : 0);
+  HmcStep step{{memory_.seeds(), &space.now->iteration, 0, first_datum}, memory_.step_sizes(), plan_.hmc(), 0, false};
   for (int i = 0; plan_.refines() && i < refine.steps; ++i) {
+    const bool adapts = refine.adapt == Adapt::inside && i < refine.adapting_steps();
     step.index = static_cast<std::uint32_t>(i);
-    step.adapts = refine.adapt == Adapt::inside && i < refine.adapting_steps();
+    step.adapts = adapts && !sharing_;
     launch_step(chains, step, runs, queue_, gradient);
+    if (!sharing_ || !adapts) continue;
+    sharing_->exchange_outcomes(space.chains);
+    launch_adapt(space.chains, step.sizes, runs, queue_);
   }
   launch_place(chains, space.alive, runs, queue_);
   data.partial = nullptr;
@@ -202,17 +209,18 @@ void Launches::refine(const Space& space, const Surroundings& around) const {
 }
 
 void Launches::iterate(const Space& space, const Space* next) const {
-  const int batch = plan_.config.batch, runs = plan_.runs;
+  const Space own = own_of(space);
+  const int batch = own.batch, runs = plan_.runs;
   const RunPlaces& places = memory_.places();
   const bool alone = !plan_.around.there;  // the encoder and the objective have launches of their own
   const auto with_encoder = [&](const auto& f) {
     const Sides sides{.nets = EncoderSplit::nets,
                       .runs = runs,
                       .net_parameters = plan_.net_parameters,
-                      .net_rows = static_cast<std::size_t>(batch),
+                      .net_rows = static_cast<std::size_t>(space.batch),
                       .run = space.stride};
     Tape tape = places.encoder_tape;
-    tape.input = space.x;
+    tape.input = own.x;
     places.encoder_path.with(plan_.encoder, space.parameters, tape, sides, queue_, f);
   };
   if (alone) {
@@ -220,17 +228,22 @@ void Launches::iterate(const Space& space, const Space* next) const {
       networks.prepare();
       networks.forward(batch);
     });
-    launch(draw, warps_for(batch, runs), queue_, "drawing", space);
+    launch(draw, warps_for(batch, runs), queue_, "drawing", own);
   }
   refine(space, surroundings());
   if (alone) {
-    launch(ascend, warps_for(batch, runs), queue_, "the objective", space, objective());
+    launch(ascend, warps_for(batch, runs), queue_, "the objective", own, objective());
+    if (sharing_) sharing_->send_news(own);
     with_encoder([&](const auto& networks) {
       networks.backward(batch);
       networks.record(batch);
     });
   }
-  launch_update(space, next, update(), runs, queue_);
+  if (!sharing_) return launch_update(space, next, update(), runs, queue_);
+  sharing_->receive_news(space);
+  sharing_->update(space, own, update(), [&] {
+    if (next) prepare(*next);
+  });
 }
 
 }  // namespace hone::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hone/base/ranks.hpp"
 #include "hone/engine/config.hpp"
 #include "hone/engine/cuda/refinement/hmc.cuh"
 
@@ -67,6 +68,19 @@ struct Space {
     const auto move = [&](auto*&... pointers) { ((pointers = at(pointers, index * slot)), ...); };
     move(space.now, space.x, space.datum, space.following, space.constant, space.noise, space.meeting,
          space.drawn_momentum, space.drawn_log_uniform, space.drawn_length);
+    space.chains.constant = space.constant;
+    return space;
+  }
+  // For a rank that has some rows of the minibatch: all that is prepared begins with these, and what is computed of
+  // them begins where that of all rows does.
+  Space of_rows(const ItemRange& rows) const {  // for the host
+    Space space = *this;
+    space.batch = space.chains.count = rows.count();
+    space.x += static_cast<std::size_t>(rows.begin) * ld_pixels;
+    space.noise += static_cast<std::size_t>(rows.begin) * latent;
+    space.datum += rows.begin;
+    space.following += rows.begin;
+    space.constant += rows.begin;
     space.chains.constant = space.constant;
     return space;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "hone/engine/state_arrays.hpp"
 
@@ -12,24 +13,27 @@ constexpr std::uint32_t at_once = 32;  // in one graph: between graphs the devic
 
 }  // namespace
 
-Trainer::Trainer(const TrainPlan& plan, const RunMemory& memory, const std::vector<std::uint64_t>& seeds)
+Trainer::Trainer(const TrainPlan& plan, const RunMemory& memory, const std::vector<std::uint64_t>& seeds, Ranks* ranks)
     : plan_(plan),
       memory_(memory),
-      launches_(plan, memory),
+      launches_(plan, memory, ranks),
       step_size_(seeds.size(), plan.config.refine.step_size),
       failure_(seeds.size()) {
   for (const std::uint64_t seed : seeds) minibatches_.push_back(permuted_minibatches(plan.data, seed));
+  if (launches_.shared()) return;
   one_ = recorded(1);
   if (plan.refinement) several_ = recorded(at_once);  // by products an iteration has hundreds of kernels
 }
 
-Graph Trainer::recorded(int iterations) const {
-  return Graph(launches_.queue(), [&] {
-    const Space slots[2] = {memory_.space().of_slot(0), memory_.space().of_slot(1)};
-    launches_.prepare(slots[0]);
-    for (int i = 0; i < iterations; ++i)
-      launches_.iterate(slots[i % 2], i + 1 < iterations ? &slots[(i + 1) % 2] : nullptr);
-  });
+Graph Trainer::recorded(std::uint32_t iterations) const {
+  return Graph(launches_.queue(), [&] { launch_all(iterations); });
+}
+
+void Trainer::launch_all(std::uint32_t iterations) const {
+  const Space slots[2] = {memory_.space().of_slot(0), memory_.space().of_slot(1)};
+  launches_.prepare(slots[0]);
+  for (std::uint32_t i = 0; i < iterations; ++i)
+    launches_.iterate(slots[i % 2], i + 1 < iterations ? &slots[(i + 1) % 2] : nullptr);
 }
 
 void Trainer::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
@@ -68,6 +72,7 @@ void Trainer::train_chunk(std::uint32_t count, std::uint32_t next, std::span<Tra
     start_at(run, first);
   }
   std::uint32_t left = count;
+  if (launches_.shared()) launch_all(std::exchange(left, 0));
   for (; several_ && left >= at_once; left -= at_once) several_.replay(queue);
   for (; left > 0; --left) one_.replay(queue);
   minibatches_from(first + count, next);

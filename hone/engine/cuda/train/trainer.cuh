@@ -10,10 +10,10 @@
 
 namespace hone::cuda {
 
-// Runs iterations, as graphs that are recorded once.
+// Runs iterations, as graphs that are recorded once; one by one if ranks share them.
 class Trainer {
  public:
-  Trainer(const TrainPlan& plan, const RunMemory& memory, const std::vector<std::uint64_t>& seeds);
+  Trainer(const TrainPlan& plan, const RunMemory& memory, const std::vector<std::uint64_t>& seeds, Ranks* ranks);
 
   std::uint32_t iteration() const { return iteration_; }
   double step_size(int run) const { return step_size_[run]; }
@@ -26,7 +26,8 @@ class Trainer {
   void start_at(int run, std::uint32_t iteration);
 
  private:
-  Graph recorded(int iterations) const;
+  Graph recorded(std::uint32_t iterations) const;
+  void launch_all(std::uint32_t iterations) const;
   void spread_baselines();  // local control variates begin with what all data had in common
   void train_chunk(std::uint32_t count, std::uint32_t next, std::span<TrainMetrics> metrics);  // next: how many follow
   const std::vector<int>& minibatches_from(std::uint32_t first, std::uint32_t count);

@@ -4,69 +4,26 @@
 
 #include "hone/engine/cuda/refinement/registers/register_weights.cuh"
 #include "hone/engine/cuda/update/first_layer.cuh"
+#include "hone/engine/cuda/update/gradient.cuh"
 #include "hone/engine/cuda/update/learn.cuh"
 #include "hone/engine/cuda/update/prepare.cuh"
 
 namespace hone::cuda {
 namespace {
 
-// A block has a tile of a matrix of weights, and each warp a part of it.
-constexpr int side = 64, log_side_quads = 4, warp_m = 16, warp_n = 32;
-constexpr int stride = side + 8;       // of operands: a fragment touches every bank once
 constexpr int kept_stride = side + 4;  // of θ and moments: hardly a bank twice where they are packed
-static_assert(update_warps == (side / warp_m) * (side / warp_n) && side == 4 << log_side_quads);
-constexpr int bias_columns = 64, bias_parts = update_threads / bias_columns;
 
 constexpr int shared_floats = std::max(2 * rows_at_once * stride + 2 * side * kept_stride, Strip::floats);
 static_assert(4 * shared_floats <= 99 * 1024);  // what all devices have
-
-// Σ over the batch of what the layer read times its deltas, → tile (side, stride), where the operands lay.
-template <Math math>
-__device__ __forceinline__ void sum_gradient(const UpdateTask& task, const Space& space, int run, float* shared) {
-  const float *from = task.x ? task.x + run * space.stride : space.of(space.x, run),
-              *deltas = task.dy + run * space.stride;
-  const int batch = space.batch;
-  float *x = shared, *dy = shared + rows_at_once * stride;
-  const int warp = this_warp(), lane = this_lane();
-  const int g = lane / 4, t = lane % 4, m0 = warp / 2 * warp_m, n0 = warp % 2 * warp_n;
-  constexpr int tiles = warp_n / 8;
-  Sums c[tiles] = {};
-#pragma unroll 1
-  for (int row0 = 0; row0 < batch; row0 += rows_at_once) {
-    const int rows = min(round_up(batch - row0, 8), rows_at_once);
-    copy_tile(x, stride, from, task.ldx, row0, batch, rows, task.row0, log_side_quads);
-    copy_tile(dy, stride, deltas, task.lddy, row0, batch, rows, task.col0, log_side_quads);
-    wait_for_copies();
-    __syncthreads();
-#pragma unroll 1
-    for (int k = t; k < rows; k += 8) {
-      const float *a = x + k * stride + m0 + g, *b = dy + k * stride + n0 + g;
-      const Operand<math, 4> left(rounded<math>(a[0]), rounded<math>(a[8]), rounded<math>(a[4 * stride]),
-                                  rounded<math>(a[4 * stride + 8]));
-      for (int j = 0; j < tiles; ++j) {
-        const Operand<math, 2> right(rounded<math>(b[8 * j]), rounded<math>(b[4 * stride + 8 * j]));
-        multiply_add<math>(c[j], left, right);
-      }
-    }
-    __syncthreads();
-  }
-  float* to = shared + (m0 + g) * stride + n0 + 2 * t;
-  for (int j = 0; j < tiles; ++j) put_sums(to + 8 * j, stride, c[j]);
-  __syncthreads();
-}
 
 // Sums of deltas over the batch, in an order of their own that is always the same.
 template <OptimizerKind optimizer>
 __device__ void update_biases(const UpdateTask& task, const Space& space, int run, float* shared) {
   const Step step(space, task, run);
   wait_for_previous();
-  const float* dy = task.dy + run * space.stride;
   const int column = this_thread() % bias_columns, part = this_thread() / bias_columns;
   const int n = task.col0 + column;
-  float sum = 0;
-  if (n < task.cols)
-#pragma unroll 8
-    for (int row = part; row < space.batch; row += bias_parts) sum += dy[static_cast<std::size_t>(row) * task.lddy + n];
+  float sum = sum_deltas(task, space, run, n, part, 0);
   shared[threadIdx.x] = sum;
   __syncthreads();
   if (part != 0 || n >= task.cols) return;

@@ -37,7 +37,9 @@ struct UpdateTask {
   double rate;
   int packed_layer = -1;  // of the decoder's, where weights are packed
   int words = 0;          // of a strip, of 64 bits, from row0 on
-  float* sums = nullptr;  // of a strip: the product with the next minibatch, (batch, ld)
+  // of a strip: the product with the next minibatch, (batch, ld); where ranks share the minibatch (share/sums.cuh):
+  // what they have added up of the gradient
+  float* sums = nullptr;
 };
 struct UpdateSpec {
   const UpdateTask* tasks;

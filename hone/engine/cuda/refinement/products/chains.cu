@@ -144,9 +144,12 @@ void launch_step(const ChainArrays& chains, const HmcStep& step, int runs, cudaS
     launch(leap, warps, stream, "a leapfrog step", chains, step, index);
   }
   launch(accept, warps, stream, "accepting proposals", chains, step);
-  if (!step.adapts) return;
-  const Grid groups{dim3(ceil_div(chains.count, step.sizes.group), runs), adapt_threads};
-  launch(adapt, groups, stream, "adapting step sizes", chains, step.sizes);
+  if (step.adapts) launch_adapt(chains, step.sizes, runs, stream);
+}
+
+void launch_adapt(const ChainArrays& chains, const StepSizeArrays& sizes, int runs, cudaStream_t stream) {
+  const Grid groups{dim3(ceil_div(chains.count, sizes.group), runs), adapt_threads};
+  launch(adapt, groups, stream, "adapting step sizes", chains, sizes);
 }
 
 }  // namespace hone::cuda

@@ -23,5 +23,7 @@ struct HmcStep {
 };
 void launch_step(const ChainArrays& chains, const HmcStep& step, int runs, cudaStream_t stream,
                  const std::function<void(bool)>& gradient);
+// Step sizes follow the outcomes of all chains: what ends a step that adapts.
+void launch_adapt(const ChainArrays& chains, const StepSizeArrays& sizes, int runs, cudaStream_t stream);
 
 }  // namespace hone::cuda
