@@ -49,7 +49,7 @@ void iteration(benchmark::State& state, const TrainConfig& config) {
   peak();
   engine->train(1, metrics);
   for (auto _ : state) engine->train(1, metrics);
-  const double gflop = iteration_flops(config, pixels).all() * 1e-9 * static_cast<double>(state.iterations());
+  const double gflop = iteration_flops(config, train.shape()).all() * 1e-9 * static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] = benchmark::Counter(gflop, benchmark::Counter::kIsRate);
   state.counters["of_peak"] =
       benchmark::Counter(gflop / (peak() * static_cast<double>(state.range(0))), benchmark::Counter::kIsRate);

@@ -1,6 +1,7 @@
 #include "app/run/iteration_bench.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "app/run/method_settings.hpp"
 #include "app/run/progress.hpp"
 #include "hone/engine/engines.hpp"
+#include "hone/latent/likelihoods.hpp"
+#include "hone/latent/model.hpp"
 #include "hone/tensor/peak.hpp"
 
 namespace hone {
@@ -23,15 +26,12 @@ struct PassFlops {
   double first = 0;  // of the layer next to the inputs
 };
 
-PassFlops pass_flops(int inputs, const std::vector<int>& hidden, int outputs) {
+PassFlops pass_flops(const NetworkConfig& network) {
   PassFlops flops;
-  int below = inputs;
-  std::vector<int> widths = hidden;
-  widths.push_back(outputs);
-  for (const int width : widths) {
-    flops.all += 2.0 * below * width;
-    if (flops.first == 0) flops.first = flops.all;
-    below = width;
+  for (std::size_t l = 0; l < network.depth(); ++l) {
+    const Windows* w = network.windows(l);
+    flops.all += w ? 2.0 * w->count() * w->depth() * w->coarse : 2.0 * network.below(l) * network.units(l);
+    if (l == 0) flops.first = flops.all;
   }
   return flops;
 }
@@ -45,6 +45,25 @@ IterationFlops refinement_passes(const TrainConfig& config) {
   const double gradients = evaluations;
   if (config.precision != Precision::bf16_trajectory) return {2 * gradients, 0};
   return {t, 2 * (gradients + 1)};  // exact values for the accept steps; the first kick's gradient is another one
+}
+
+// Random bits of a shape, in each group of categories a single 1; without a shape, generated images.
+DataSet bench_data(const TrainRunConfig& run) {
+  const ModelConfig& model = run.train.model;
+  if (!run.shape && model.categories == 0) return synthetic_data(1, 0, data_count);
+  const std::vector<int> sizes = run.shape.value_or(std::vector{28, 28});
+  if (sizes.size() < 2 || sizes.size() > 3) throw KeyError("shape", "expected rows and columns, and perhaps channels");
+  const ImageShape shape{sizes[0], sizes[1], sizes.size() > 2 ? sizes[2] : 1};
+  if (1.0 * shape.rows * shape.cols * shape.channels > 1e5)
+    throw KeyError("shape", "a datum would have more than 100,000 values");
+  std::vector<double> values(static_cast<std::size_t>(data_count) * static_cast<std::size_t>(shape.pixels()));
+  PhiloxSource(1).uniforms({Purpose::synthesize}, values);
+  const auto group = static_cast<std::size_t>(std::max(1, model.categories));
+  for (std::size_t i = values.size(); i-- > 0;) {  // a group begins with the number that chooses
+    const double chosen = std::floor(values[i - i % group] * static_cast<double>(group));
+    values[i] = group == 1 ? values[i] < 0.5 : static_cast<double>(i % group) == chosen;
+  }
+  return packed_if_binary(DataSet(std::move(values), shape));
 }
 
 double median(std::vector<double> values) {
@@ -80,7 +99,8 @@ Settings iteration_bench_settings(IterationBenchConfig& config) {
   const Settings all = train_settings(config.run);
   for (const Settings::Entry& entry : all.entries())
     for (const char* key :
-         {"model", "objective", "steps", "leapfrog", "latent", "hidden", "batch", "precision", "engine", "threads"})
+         {"model", "objective", "likelihood", "categories", "steps", "leapfrog", "latent", "hidden", "encoder_hidden",
+          "channels", "shape", "batch", "optimizer", "precision", "engine", "threads"})
       if (entry.key == key) s.add(entry);
   s.add("iterations", config.iterations, Bounds::between(repeats, 1e9), "iterations to time, in nine repeats",
         "as many as take two seconds");
@@ -88,23 +108,29 @@ Settings iteration_bench_settings(IterationBenchConfig& config) {
   return s;
 }
 
-IterationFlops iteration_flops(const TrainConfig& config, int pixels) {
+IterationFlops iteration_flops(const TrainConfig& config, ImageShape image) {
   const ModelConfig& model = config.model;
-  const PassFlops decoder = pass_flops(model.latent, model.hidden, pixels);
-  const PassFlops encoder = pass_flops(pixels, model.encoder_hidden, model.latent);
+  const std::vector<Windows> down = convolutions(model, image), up(down.rbegin(), down.rend());
+  const PassFlops decoder = pass_flops({.inputs = model.latent,
+                                        .hidden = model.hidden,
+                                        .outputs = outputs_of(model.density(), {image.pixels(), model.categories}),
+                                        .up = up});
+  const PassFlops encoder =
+      pass_flops({.inputs = image.pixels(), .hidden = model.encoder_hidden, .outputs = model.latent, .down = down});
   const IterationFlops passes = refinement_passes(config);
   const double learning = 3 * decoder.all - decoder.first + 2 * (3 * encoder.all - encoder.first);
   return {config.batch * (decoder.all * (2 + passes.exact) + learning), config.batch * decoder.all * passes.bf16};
 }
 
 IterationBench bench_iteration(IterationBenchConfig config) {
+  if (config.run.channels) config.run.train.model.initial = InitialWeights::scaled;  // the paper's has no convolutions
   resolve(config.run);
-  const DataSet data = synthetic_data(1, 0, data_count);
+  const DataSet data = bench_data(config.run);
   const TrainConfig& train = config.run.train;
   std::vector<std::uint64_t> seeds(config.runs);
   std::iota(seeds.begin(), seeds.end(), train.seed);
   const auto engine = make_engine(config.run.engine, train, data, {.seeds = seeds, .threads = *config.run.threads});
-  const IterationFlops flops = iteration_flops(train, data.dimension());
+  const IterationFlops flops = iteration_flops(train, data.shape());
   const bool on_cpu = config.run.engine == EngineKind::cpu;
   const auto peaks = [&] {
     if (!on_cpu) return std::pair(0.0, 0.0);
@@ -127,7 +153,11 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.engine = settings.text("engine");
   result.level = on_cpu ? name_of(simd_level()) : cuda_support().own_device().name;
   if (!on_cpu) result.device = engine->device();
+  result.likelihood = facts_of(train.model.density()).name;
   result.latent = train.model.latent;
+  result.shape = {data.shape().rows, data.shape().cols, data.shape().channels};
+  result.channels = train.model.channels;
+  result.encoder_hidden = train.model.encoder_hidden;
   result.hidden = train.model.hidden;
   result.batch = train.batch;
   result.steps = train.refine.steps;
@@ -151,8 +181,12 @@ IterationBench bench_iteration(IterationBenchConfig config) {
 std::string IterationBench::to_json() const {
   Json json = {{"model", model},
                {"objective", objective},
+               {"likelihood", likelihood},
+               {"shape", shape},
                {"latent", latent},
                {"hidden", hidden},
+               {"encoder_hidden", encoder_hidden},
+               {"channels", channels},
                {"batch", batch},
                {"steps", steps},
                {"precision", precision},

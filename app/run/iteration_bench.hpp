@@ -18,15 +18,16 @@ struct IterationBenchConfig {
   int runs = 1;                             // that differ by their seeds: side by side on a device, else in turn
 };
 
-// model, objective, steps, leapfrog, latent, hidden, batch, precision, engine, threads, iterations, runs
+// model, objective, likelihood, categories, steps, leapfrog, latent, hidden, encoder_hidden, channels, shape, batch,
+// optimizer, precision, engine, threads, iterations, runs
 Settings iteration_bench_settings(IterationBenchConfig& config);
 
 struct IterationBench {
-  std::string model, objective, precision, engine;
+  std::string model, objective, likelihood, precision, engine;
   std::string level;   // instruction level of the cpu engine, or the device's name
   std::string device;  // how the cuda engine executes an iteration, in words; empty on the cpu
   int latent = 0, batch = 0;
-  std::vector<int> hidden;
+  std::vector<int> shape, hidden, encoder_hidden, channels;
   int steps = 0, threads = 1, runs = 1;
   std::uint32_t iterations = 0;  // timed, in all, of each run
   double us_per_iteration = 0;   // of one run: that of all runs divided by their number; median over repeats
@@ -55,7 +56,7 @@ struct IterationFlops {
   double bf16 = 0;
   double all() const { return exact + bf16; }
 };
-IterationFlops iteration_flops(const TrainConfig& config, int pixels);
+IterationFlops iteration_flops(const TrainConfig& config, ImageShape image);
 
 // Several repeats after a warm-up.
 IterationBench bench_iteration(IterationBenchConfig config);

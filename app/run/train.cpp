@@ -230,9 +230,11 @@ class Training {
     Lead& lead = *options_.lead;
     const auto paces = time_ranks(lead, [&](Lead* by) { return engine_of(config_, *data_, {config_.train.seed}, by); });
     if (!paces)
-      return say(
-          "ranks: a whole refinement is one kernel here, so iterations are not shared: each rank makes them all "
-          "on its device; evaluations are shared (docs/cluster.md)");
+      return say(fmt::format(
+          "ranks: {}, so iterations are not shared: each rank makes them all on its device; evaluations are "
+          "shared (docs/cluster.md)",
+          config_.train.model.channels.empty() ? "a whole refinement is one kernel here"
+                                               : "gradients of convolutions are summed on one device"));
     paces_ = *paces;
     say(paces_.words(left, lead.ranks()));
   }

@@ -58,7 +58,7 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
   s.add(
       "channels", config.channels, Bounds::between(1, 1e4),
       "convolutions for images, before encoder_hidden and mirrored after hidden: windows of 4 x 4 pixels, each halves "
-      "rows and columns; these are their channels (vae, cpu)",
+      "rows and columns; these are their channels (vae)",
       "none");
   s.add("activation", config.train.model.activation,
         {{"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}},

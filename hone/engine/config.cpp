@@ -66,8 +66,6 @@ void check(const TrainConfig& config, EngineKind engine) {
   if (config.model.missing == Missing::ignored)
     throw KeyError("missing",
                    "the cuda engine takes complete data only; data with missing values are for the cpu engine");
-  if (!config.model.channels.empty())
-    throw KeyError("channels", "the cuda engine has fully connected layers only; convolutions are for the cpu engine");
   if (!config.objective->terms())
     throw KeyError("objective",
                    "the cuda engine runs kl, hoffman, vcd and li2017; other objectives are for the cpu engine");

@@ -43,13 +43,6 @@ void with_likelihood(Density density, F f) {
     if (each.density == density) f(each);
   });
 }
-// The same for those that no product computes.
-template <class F>
-void with_separate_likelihood(Density density, F f) {
-  with_likelihood(density, [&](auto each) {
-    if constexpr (!each.facts.fused) f(each);
-  });
-}
 
 // Outputs of a decoder, and items of a datum.
 constexpr int outputs_of(Density density, const LikelihoodShape& shape) {

@@ -30,7 +30,7 @@ class CudaDecoder : public CudaTest {
  protected:
   void make(const Shape& shape) {
     shape_ = shape;
-    net_ = {};
+    net_ = cuda::Net();
     net_.depth = static_cast<int>(shape.units.size()) - 1;
     net_.activation = shape.activation;
     std::size_t at = 0;

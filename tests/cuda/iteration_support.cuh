@@ -216,7 +216,7 @@ class CudaIteration : public CudaTest {
     return metrics;
   }
 
- private:
+  // The same, and the chains.
   static void compare(const TrainConfig& config, Runs& runs, const TrainState& start, const Expected& expected,
                       const Tolerances& tolerance) {
     compare_learned(config, runs, start, expected, tolerance);

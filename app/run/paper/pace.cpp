@@ -50,7 +50,7 @@ double Pace::seconds_per_iteration(const TrainRunConfig& config, int runs) {
 double Pace::evaluation_seconds(const TrainingCell& cell) {
   const TrainConfig& train = cell.config.train;
   const EvaluationConfig& evaluation = *cell.evaluation;
-  const double rate = iteration_flops(train, data_.dimension()).all() / seconds_per_iteration(cell.config, 1);
+  const double rate = iteration_flops(train, data_.shape()).all() / seconds_per_iteration(cell.config, 1);
   double pass = 0;  // FLOPs of one point through the decoder
   int below = train.model.latent;
   std::vector<int> widths = train.model.hidden;

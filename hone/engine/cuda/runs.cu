@@ -16,7 +16,7 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
       model_(config.model, train),
       plan_(make_train_plan(config, train, model_.parameters().tensors(), static_cast<int>(seeds_.size()), path)),
       memory_(plan_, model_, train, seeds_),
-      shared_(ranks && ranks->size() > 1 && plan_.runs == 1 && !plan_.refinement),
+      shared_(ranks && ranks->size() > 1 && plan_.runs == 1 && !plan_.refinement && !plan_.encoder.convolves()),
       trainer_(plan_, memory_, seeds_, shared_ ? ranks : nullptr) {
   for (int run = 0; run < plan_.runs; ++run) {
     model_.initialize(PhiloxSource(seeds_[run]));

@@ -14,16 +14,30 @@ TEST(IterationFlops, AreThoseOfTheMatrixProducts) {
   const double pass = 2.0 * (10 * 200 + 200 * 200 + 200 * 784), first = 2.0 * 10 * 200;
   const double encoder = 2.0 * (784 * 200 + 200 * 200 + 200 * 10), encoder_first = 2.0 * 784 * 200;
   const double rest = 3 * pass - first + 2 * (3 * encoder - encoder_first);
-  EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (41 * 2 * pass + rest));
-  EXPECT_EQ(iteration_flops(config, 784).bf16, 0);
+  EXPECT_EQ(iteration_flops(config, {28, 28}).all(), 100 * (41 * 2 * pass + rest));
+  EXPECT_EQ(iteration_flops(config, {28, 28}).bf16, 0);
   config.precision = Precision::bf16_trajectory;
-  EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (41 * 2 * pass + 8 * pass + 2 * pass + rest));
-  EXPECT_EQ(iteration_flops(config, 784).bf16, 100 * 41 * 2 * pass);
+  EXPECT_EQ(iteration_flops(config, {28, 28}).all(), 100 * (41 * 2 * pass + 8 * pass + 2 * pass + rest));
+  EXPECT_EQ(iteration_flops(config, {28, 28}).bf16, 100 * 41 * 2 * pass);
   config.kernel = test::mala();
-  EXPECT_EQ(iteration_flops(config, 784).bf16, 100 * 9 * 2 * pass);
-  EXPECT_EQ(iteration_flops(config, 784).exact, 100 * (2 * pass + 8 * pass + rest));
+  EXPECT_EQ(iteration_flops(config, {28, 28}).bf16, 100 * 9 * 2 * pass);
+  EXPECT_EQ(iteration_flops(config, {28, 28}).exact, 100 * (2 * pass + 8 * pass + rest));
   config.objective = test::by_kl();
-  EXPECT_EQ(iteration_flops(config, 784).all(), 100 * (2 * pass + rest));
+  EXPECT_EQ(iteration_flops(config, {28, 28}).all(), 100 * (2 * pass + rest));
+}
+
+// A convolution multiplies every window of 16 · fine numbers by coarse columns, either way.
+TEST(IterationFlops, CountTheWindowsOfConvolutions) {
+  TrainConfig config = TrainConfig::paper();
+  config.objective = test::by_kl();
+  config.model.initial = InitialWeights::scaled;
+  config.model.hidden = config.model.encoder_hidden = {200};
+  config.model.channels = {32, 64};
+  const double windows = 2.0 * (256 * 48 * 32 + 64 * 512 * 64), first = 2.0 * 10 * 200,
+               dense = first + 2.0 * 200 * 4096;
+  const double pass = dense + windows, encoder_first = 2.0 * 256 * 48 * 32;
+  EXPECT_EQ(iteration_flops(config, {32, 32, 3}).all(),
+            100 * (2 * pass + 3 * pass - first + 2 * (3 * pass - encoder_first)));
 }
 
 TEST(IterationBench, Measures) {
@@ -43,6 +57,11 @@ TEST(IterationBench, Measures) {
   EXPECT_EQ(result.runs, 1);
   config.runs = 2;
   EXPECT_EQ(bench_iteration(config).runs, 2);
+  config.run.channels = {2};
+  config.run.shape = {4, 6, 3};
+  config.run.likelihood = Density::categorical;
+  config.run.categories = 3;
+  EXPECT_EQ(bench_iteration(config).shape, (std::vector{4, 6, 3}));
   EXPECT_DOUBLE_EQ(result.peak_gflops, result.float_peak_gflops);
   EXPECT_EQ(result.bf16_share, 0);
 }

@@ -147,7 +147,8 @@ std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, co
     hear(1);
     return some;
   };
-  for_parts(run, data, {chains_at_once / task.config.chains, annealing_group}, std::span(result), found);
+  for_parts(run, data, {run.rows_at_once(chains_at_once) / task.config.chains, annealing_group}, std::span(result),
+            found);
   return result;
 }
 

@@ -238,14 +238,15 @@ class Evaluator {
   Memory<WeightSums> sample(int sampled, const std::function<void(int)>& progress) {
     const std::size_t size = static_cast<std::size_t>(sampled) * sums_of_point;
     Memory<WeightSums> sums(std::vector<WeightSums>(size, WeightSums::of(-infinity)));
-    constexpr int rows = drawn_at_once * evaluation_block;
+    const int together = std::max(1, run_.rows_at_once(drawn_at_once * evaluation_block) / evaluation_block),
+              rows = together * evaluation_block;
     const int lanes = lanes_of_draw(latent_);
     const BatchDecoder decoder(run_.decoder(), rows, false, queue_);
     Memory<float> input(static_cast<std::size_t>(rows) * ld_);
     Memory<float> partial(static_cast<std::size_t>(rows) * decoder.parts());
     Memory<DrawTerms> terms(rows);
-    for (int first = 0; first < sampled; first += drawn_at_once) {
-      const int points = std::min(drawn_at_once, sampled - first);
+    for (int first = 0; first < sampled; first += together) {
+      const int points = std::min(together, sampled - first);
       for (int begin = 0; begin < evaluation_.samples; begin += evaluation_block)
         for (int j = 0; j < proposal_count; ++j) {
           if (!proposals_.used[j]) continue;
@@ -298,7 +299,7 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
     }
     return some;
   };
-  for_parts(run, data, {points_at_once, evaluation_group}, std::span(result), found);
+  for_parts(run, data, {run.rows_at_once(points_at_once), evaluation_group}, std::span(result), found);
   return result;
 }
 

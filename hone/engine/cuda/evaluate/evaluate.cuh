@@ -30,7 +30,7 @@ class BatchDecoder {
     path_.allocate_room(decoder.net, {.rows = static_cast<std::size_t>(most),
                                       .compares = true,
                                       .gradients = gradients,
-                                      .outputs = !facts_of(decoder.density).fused});
+                                      .outputs = !facts_of(decoder.density).fused || decoder.net.convolves()});
     with_products({}, [](const auto& products) { products.prepare(); });
   }
 
@@ -125,6 +125,12 @@ struct TrainedRun {
   double step_size;
   Ranks* ranks;  // that share the data of an evaluation; null: none
 
+  // Rows that the decoder takes together: `most`, unless values and deltas of its layers would fill more than 4 GiB.
+  int rows_at_once(int most) const {
+    double numbers = 0;
+    for (int l = 0; l < plan.decoder.depth; ++l) numbers += 2.0 * plan.decoder.layer[l].outputs;
+    return static_cast<int>(std::clamp((1 << 30) / numbers, 1.0, static_cast<double>(most)));
+  }
   FixedDecoder decoder() const {
     const ModelConfig& model = plan.config.model;
     return {plan.decoder, parameters, model.density(), plan.math, model.categories};

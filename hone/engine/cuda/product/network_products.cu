@@ -1,5 +1,6 @@
 #include "hone/engine/cuda/product/network_products.cuh"
 
+#include "hone/engine/cuda/convolution/passes.cuh"
 #include "hone/engine/cuda/product/product_choice.cuh"
 #include "hone/latent/likelihoods.hpp"
 
@@ -77,8 +78,8 @@ struct OutputRows {
 
 constexpr int likelihood_rows = 8;  // of a block: one warp each
 
-// What `data` wants of a likelihood that no product computes. A warp takes 32 items of a row. The formulas are those of
-// the cpu engine, in double.
+// What `data` wants where no product computes the likelihood, or none makes the outputs. A warp takes 32 items of a
+// row. The formulas are those of the cpu engine, in double.
 template <class E, class Likelihood>
 __global__ void compare_outputs(OutputRows<E> all, Comparison data, LikelihoodShape shape, int items) {
   const int row = static_cast<int>(blockIdx.x) * likelihood_rows + static_cast<int>(threadIdx.y);
@@ -103,7 +104,7 @@ void launch_likelihood(const OutputRows<E>& all, const Comparison& data, cudaStr
   const LikelihoodShape shape{all.outputs / facts_of(data.density).outputs, data.categories};
   const Grid grid{dim3(ceil_div(all.rows, likelihood_rows), Comparison::parts(all.outputs), all.runs),
                   dim3(row_sum_columns, likelihood_rows)};
-  with_separate_likelihood(data.density, [&](auto likelihood) {
+  with_likelihood(data.density, [&](auto likelihood) {
     launch(compare_outputs<E, decltype(likelihood)>, grid, stream, "computing a likelihood", all, data, shape,
            items_of(data.density, shape));
   });
@@ -117,28 +118,48 @@ void Networks<E>::prepare() const {
     const Layer& layer = net_.layer[l];
     const auto start = [&]<class A>(A* across) {
       const WeightCopy copy{.weights = parameters_ + layer.weight,
-                            .inputs = layer.inputs,
-                            .outputs = layer.outputs,
-                            .ld = layer.ld,
-                            .ld_across = NetworkRoom<A>::ld(layer.inputs),
-                            .ld_along = ld(l)};
-      const Beside all = beside({sides_.net_parameters, net_along(l), floats<A>(layer.outputs, layer.inputs)});
-      const Grid grid{dim3(ceil_div(layer.outputs, side), ceil_div(layer.inputs, side), all.count()),
+                            .inputs = layer.weight_rows(),
+                            .outputs = layer.weight_columns(),
+                            .ld = layer.weight_ld(),
+                            .ld_across = NetworkRoom<A>::ld(layer.weight_rows()),
+                            .ld_along = room_.ld(layer.weight_columns())};
+      const Beside all = beside({sides_.net_parameters, net_along(l), net_across<A>(l)});
+      const Grid grid{dim3(ceil_div(copy.outputs, side), ceil_div(copy.inputs, side), all.count()),
                       dim3(side, copy_rows)};
       launch(copy_weights<A, E>, grid, stream_, "copying weights", copy, across, room_.along[l], all);
     };
-    l == 0 ? start(room_.first_across) : start(room_.across[l]);
+    l == 0 && !layer.convolves() ? start(room_.first_across) : start(room_.across[l]);
   }
+}
+
+// Forward with Wᵀ, back with W: from large images to small ones, or the other way.
+template <class E>
+template <class From, class To, bool back>
+void Networks<E>::convolve(int rows, int l, const Images<const From>& from, const Layered<math, To, back>& finish,
+                           std::size_t net_to) const {
+  const Layer& layer = net_.layer[l];
+  const ImagePass<E, math> pass(layer.windows, room_.windows, rows, beside({}), stream_);
+  const PassWeights<E> weights = back
+                                     ? PassWeights<E>{room_.along[l], room_.ld(layer.weight_columns()), net_along(l)}
+                                     : PassWeights<E>{room_.across[l], room_.ld(layer.weight_rows()), net_across<E>(l)};
+  const Distances to{.c = net_to, .bias = sides_.net_parameters};
+  if ((layer.kind == LayerKind::down) != back) return pass.shrink(from, weights, finish, to);
+  if constexpr (std::is_same_v<From, E>) pass.grow(from, weights, finish, to);  // images of data only shrink
 }
 
 template <class E>
 template <class Epilogue>
 void Networks<E>::launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const {
   const Layer& layer = net_.layer[l];
+  if constexpr (!are_halves<E> && requires { epilogue.activation; })
+    if (layer.convolves())
+      return l == 0 ? convolve(rows, l, Images<const float>{tape_.input, tape_.ld_input, 0}, epilogue, net_outputs)
+                    : convolve(rows, l, Images<const E>{room_.value[l - 1], ld(l - 1), net_values(l - 1)}, epilogue,
+                               net_outputs);
   const auto start = [&]<class A>(const A* input, int ld_input, std::size_t net_input, const A* weights) {
     const Product<A> product{input, weights,       ld_input,    NetworkRoom<A>::ld(layer.inputs),
                              rows,  layer.outputs, layer.inputs};
-    const Distances net{net_input, floats<A>(layer.outputs, layer.inputs), net_outputs, sides_.net_parameters};
+    const Distances net{net_input, net_across<A>(l), net_outputs, sides_.net_parameters};
     launch_product<A, math>(product, beside(net), epilogue, stream_);
   };
   if (l == 0)
@@ -151,9 +172,13 @@ template <class E>
 template <class Epilogue>
 void Networks<E>::launch_backward(int rows, int l, const Epilogue& epilogue) const {
   const Layer& layer = net_.layer[l];
+  const std::size_t net_to = l > 0 ? net_values(l - 1) : 0;
+  if constexpr (!are_halves<E>)
+    if (layer.convolves())
+      return convolve(rows, l, Images<const E>{room_.delta[l], ld(l), net_values(l)}, epilogue, net_to);
   const auto start = [&]<class A>(const A* delta, int ld_delta, std::size_t net_delta, const A* weights) {
     const Product<A> product{delta, weights, ld_delta, ld(l), rows, layer.inputs, layer.outputs};
-    const Distances net{net_delta, net_along(l), l > 0 ? net_values(l - 1) : 0};
+    const Distances net{net_delta, net_along(l), net_to};
     launch_product<A, math>(product, beside(net), epilogue, stream_);
   };
   if (room_.delta[l]) return start(room_.delta[l], ld(l), net_values(l), room_.along[l]);
@@ -180,7 +205,7 @@ void Networks<E>::compare(int rows, const Comparison& data) const {
   const int last = net_.depth - 1;
   forward_hidden(rows);
   if constexpr (sizeof(E) == sizeof(float)) {  // halves suit Bernoullis alone
-    if (!facts_of(data.density).fused) {
+    if (!facts_of(data.density).fused || net_.layer[last].convolves()) {
       auto* const outputs = reinterpret_cast<float*>(room_.delta[last]);
       launch_forward(rows, last, Activated<math, float>{outputs, bias(last), ld(last), Activation::linear}, 0);
       const OutputRows<E> at{room_.delta[last], rows, net_.layer[last].outputs, ld(last), sides_.runs, sides_.run};

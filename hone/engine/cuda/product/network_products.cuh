@@ -4,12 +4,14 @@
 #include <variant>
 #include <vector>
 
+#include "hone/engine/cuda/convolution/window_room.cuh"
 #include "hone/engine/cuda/product/network.cuh"
 
 namespace hone::cuda {
 
 // The arrays of Networks: what layers hold, (rows, ld), and copies of the weights, for both directions with neighbours
-// along k. Rows begin with a line of the cache. The first layer's input is floats, and so are its weights.
+// along k. Rows begin with a line of the cache. The first layer's input is floats, and so are its weights unless it is
+// a convolution.
 template <class E>
 struct NetworkRoom {
   E* value[max_layers];   // of hidden layers
@@ -17,6 +19,7 @@ struct NetworkRoom {
   E* along[max_layers];   // W, (inputs, ld of outputs), if the way back goes through it
   E* across[max_layers];  // Wᵀ, (outputs, ld of inputs), but for the first layer:
   float* first_across;    // (outputs, ld of inputs)
+  WindowRoom windows;     // of convolutions
 
   static int ld(int units) { return round_up(units, 128 / static_cast<int>(sizeof(E))); }
 };
@@ -28,6 +31,9 @@ struct RoomShape {
   bool gradients = false;
   bool outputs = false;  // the last layer's, where no product computes the likelihood
 };
+
+template <class T>
+struct Images;  // convolution/passes.cuh
 
 // Networks side by side, one launch per product, with a room of their own. E is __half if halves suit (`suits_halves`),
 // Tf32 in tf32 and float in float32. Of the tape they use the input; `forward` writes the last layer's values there,
@@ -58,6 +64,9 @@ class Networks {
   void launch_forward(int rows, int l, const Epilogue& epilogue, std::size_t net_outputs) const;
   template <class Epilogue>
   void launch_backward(int rows, int l, const Epilogue& epilogue) const;
+  template <class From, class To, bool back>
+  void convolve(int rows, int l, const Images<const From>& from, const Layered<math, To, back>& finish,
+                std::size_t net_to) const;
   const float* bias(int l) const { return net_.layer[l].has_bias ? parameters_ + net_.layer[l].bias : nullptr; }
   int ld(int l) const { return room_.ld(net_.layer[l].outputs); }
   Beside beside(const Distances& net) const { return {sides_.nets, sides_.runs, net, sides_.of_run()}; }
@@ -67,7 +76,11 @@ class Networks {
     return rows * NetworkRoom<T>::ld(units) * sizeof(T) / sizeof(float);
   }
   std::size_t net_values(int l) const { return floats<E>(sides_.net_rows, net_.layer[l].outputs); }
-  std::size_t net_along(int l) const { return floats<E>(net_.layer[l].inputs, net_.layer[l].outputs); }
+  std::size_t net_along(int l) const { return floats<E>(net_.layer[l].weight_rows(), net_.layer[l].weight_columns()); }
+  template <class A>
+  std::size_t net_across(int l) const {
+    return floats<A>(net_.layer[l].weight_columns(), net_.layer[l].weight_rows());
+  }
 
   const Net& net_;
   const float* parameters_;
@@ -100,10 +113,13 @@ class ProductPath {
         if (!last) array(room.value[l], shape.rows, layer.outputs);
         if ((shape.gradients && (!last || shape.compares)) || (last && shape.outputs))
           array(room.delta[l], shape.rows, layer.outputs);
-        if (shape.gradients && (l > 0 || shape.compares)) array(room.along[l], layer.inputs, layer.outputs);
-        l == 0 ? array(room.first_across, layer.outputs, layer.inputs)
-               : array(room.across[l], layer.outputs, layer.inputs);
+        const int rows = layer.weight_rows(), columns = layer.weight_columns();
+        if (shape.gradients && (l > 0 || shape.compares)) array(room.along[l], rows, columns);
+        l == 0 && !layer.convolves() ? array(room.first_across, columns, rows) : array(room.across[l], columns, rows);
+        if (layer.convolves()) room.windows.cover(layer.windows, shape.rows);
       }
+      if (net.convolves())
+        room.windows.numbers = reinterpret_cast<float*>(take(sizeof(float) * shape.nets * room.windows.net));
     };
     std::visit(fill, room_);
   }

@@ -81,6 +81,18 @@ Launches::Launches(const TrainPlan& plan, const RunMemory& memory, Ranks* ranks)
   tasks_ = Memory<UpdateTask>(all);
 }
 
+Launches::OneNetwork Launches::encoder_network(int index) const {
+  OneNetwork one{plan_.encoder, memory_.places().encoder_tape};
+  for (int l = 0; l < one.net.depth; ++l) {
+    Layer& layer = one.net.layer[l];
+    layer.weight += index * plan_.net_parameters;
+    layer.bias += index * plan_.net_parameters;
+    one.tape.value[l] += static_cast<std::size_t>(index) * plan_.config.batch * layer.ld;
+    one.tape.delta[l] += static_cast<std::size_t>(index) * plan_.config.batch * layer.ld;
+  }
+  return one;
+}
+
 // The longest first: small ones fill the gaps.
 std::vector<UpdateTask> Launches::tasks() const {
   const TrainConfig& config = plan_.config;
@@ -88,16 +100,9 @@ std::vector<UpdateTask> Launches::tasks() const {
   std::vector<UpdateTask> tasks;
   const auto add = [&](const std::vector<UpdateTask>& more) { tasks.insert(tasks.end(), more.begin(), more.end()); };
   for (int net = 0; net < EncoderSplit::nets; ++net) {
-    Net one = plan_.encoder;
-    Tape tape = places.encoder_tape;
+    const auto [one, tape] = encoder_network(net);
     FirstLayerSums strips = places.first_sums;
     strips.sums += static_cast<std::size_t>(net) * config.batch * one.layer[0].ld;
-    for (int l = 0; l < one.depth; ++l) {
-      one.layer[l].weight += net * plan_.net_parameters;
-      one.layer[l].bias += net * plan_.net_parameters;
-      tape.value[l] += static_cast<std::size_t>(net) * config.batch * one.layer[l].ld;
-      tape.delta[l] += static_cast<std::size_t>(net) * config.batch * one.layer[l].ld;
-    }
     const double rate = net == 0 ? config.rate_mean : config.rate_scale;
     for (int l = 0; l < one.depth; ++l) add(update_tasks(one, tape, l, rate, l == 0 ? strips : FirstLayerSums()));
   }
@@ -208,6 +213,20 @@ void Launches::refine(const Space& space, const Surroundings& around) const {
     launch_refinement(space, spec, run, std::min(plan_.wave, runs - run), queue_);
 }
 
+// The gradients of convolutions, which an update's tasks then apply.
+void Launches::sum_convolutions(const Space& space) const {
+  const auto sum = [&](const Net& net, const Tape& tape) {
+    launch_gradients({net, tape, plan_.config.batch, plan_.runs, space.stride, plan_.math},
+                     memory_.places().gradient_room, queue_);
+  };
+  for (int index = 0; index < EncoderSplit::nets; ++index) {
+    OneNetwork one = encoder_network(index);
+    one.tape.input = space.x;
+    sum(one.net, one.tape);
+  }
+  sum(plan_.decoder, memory_.places().decoder_tape);
+}
+
 void Launches::iterate(const Space& space, const Space* next) const {
   const Space own = own_of(space);
   const int batch = own.batch, runs = plan_.runs;
@@ -239,7 +258,10 @@ void Launches::iterate(const Space& space, const Space* next) const {
       networks.record(batch);
     });
   }
-  if (!sharing_) return launch_update(space, next, update(), runs, queue_);
+  if (!sharing_) {
+    sum_convolutions(space);
+    return launch_update(space, next, update(), runs, queue_);
+  }
   sharing_->receive_news(space);
   sharing_->update(space, own, update(), [&] {
     if (next) prepare(*next);

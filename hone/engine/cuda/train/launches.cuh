@@ -26,7 +26,13 @@ class Launches {
   Surroundings surroundings() const;
   UpdateSpec update() const;
   std::vector<UpdateTask> tasks() const;
+  struct OneNetwork {
+    Net net;
+    Tape tape;
+  };
+  OneNetwork encoder_network(int index) const;  // of the means, of the deviations
   void refine(const Space& space, const Surroundings& around) const;
+  void sum_convolutions(const Space& space) const;
   Space own_of(const Space& space) const { return sharing_ ? space.of_rows(sharing_->rows()) : space; }
   template <class Networks>
   void refine_by(const Networks& decoder, const Space& space) const;

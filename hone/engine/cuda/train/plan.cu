@@ -37,24 +37,27 @@ Choice choose_refinement(const DecoderShape& decoder, int batch, int runs, const
   return choice;
 }
 
-Net net_of(const PaddedTensors& padded, const std::string& name, int inputs, const std::vector<int>& hidden,
-           int outputs, Activation activation) {
+Net net_of(const PaddedTensors& padded, const std::string& name, const NetworkConfig& config) {
   Net net;
-  net.activation = activation;
-  net.depth = static_cast<int>(hidden.size()) + 1;
+  net.activation = config.activation;
+  net.depth = static_cast<int>(config.depth());
   if (net.depth > max_layers)
-    throw InputError("the cuda engine takes networks of at most " + std::to_string(max_layers - 1) + " hidden layers");
+    throw InputError("the cuda engine takes networks of at most " + std::to_string(max_layers - 1) +
+                     " hidden layers, convolutions among them");
   for (int l = 0; l < net.depth; ++l) {
-    const int units = l + 1 < net.depth ? hidden[l] : outputs;
     const std::string index = "[" + std::to_string(l) + "]";
     const PaddedTensor* bias = padded.find(name + ".bias" + index);
-    net.layer[l] = {.inputs = inputs,
-                    .outputs = units,
-                    .ld = padded_width(units),
-                    .weight = padded.find(name + ".weight" + index)->begin,
-                    .bias = bias ? bias->begin : 0,
-                    .has_bias = bias != nullptr};
-    inputs = units;
+    Layer& layer = net.layer[l];
+    layer = {.inputs = config.below(l),
+             .outputs = config.units(l),
+             .ld = padded_width(config.units(l)),
+             .weight = padded.find(name + ".weight" + index)->begin,
+             .bias = bias ? bias->begin : 0,
+             .has_bias = bias != nullptr};
+    const Windows* windows = config.windows(l);
+    if (!windows) continue;
+    layer.kind = l < static_cast<int>(config.down.size()) ? LayerKind::down : LayerKind::up;
+    layer.windows = WindowIndex::of(*windows);
   }
   return net;
 }
@@ -70,8 +73,10 @@ std::string words_of(const TrainPlan& plan) {
              : kernel->depth > 1 ? "streaming by"
                                  : "in shared memory");
   } else {
-    words = std::string("one kernel per product") + (plan.halves() ? ", in halves" : "") +
-            ", replayed as a graph (layers or batch are large, or a device is below compute capability 9.0)";
+    words = std::string("one kernel per product") + (plan.halves() ? ", in halves" : "") + ", replayed as a graph (" +
+            (plan.decoder.convolves() ? "convolutions: products of gathered windows"
+                                      : "layers or batch are large, or a device is below compute capability 9.0") +
+            ")";
   }
   return words + (plan.around.there ? "; encoder and objective in the same kernel" : "; encoder product by product");
 }
@@ -97,8 +102,16 @@ TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::
   const Math math = config.precision == Precision::float32 ? Math::fp32 : Math::tf32;
   const PaddedTensors padded(tensors);
   const int outputs = outputs_of(model.density(), {pixels, model.categories});
-  const Net decoder = net_of(padded, "decoder", model.latent, model.hidden, outputs, model.activation);
-  const Net encoder = net_of(padded, "mean", pixels, model.encoder_hidden, model.latent, model.activation);
+  const std::vector<Windows> down = convolutions(model, train.shape()), up(down.rbegin(), down.rend());
+  const Net decoder = net_of(
+      padded, "decoder",
+      {.inputs = model.latent, .hidden = model.hidden, .outputs = outputs, .activation = model.activation, .up = up});
+  const Net encoder = net_of(padded, "mean",
+                             {.inputs = pixels,
+                              .hidden = model.encoder_hidden,
+                              .outputs = model.latent,
+                              .activation = model.activation,
+                              .down = down});
   const Choice choice =
       choose_refinement({decoder, model.density(), math, config.objective->refines()}, config.batch, runs, options);
   const Surroundings around = choice.plan ? plan_surroundings(*choice.plan, encoder, model.latent) : Surroundings();

@@ -87,11 +87,20 @@ class Placing {
     places.encoder_tape = tape_of(plan_.encoder, nullptr, s.ld_pixels, EncoderSplit::nets);
     const std::size_t of_part = EncoderSplit::nets * batch_ * plan_.encoder.layer[0].ld;
     places.first_sums = {plan_.first_parts, arena_.take<float>(plan_.first_parts * of_part), of_part};
+    place_gradients(places);
     const int last = plan_.encoder.depth - 1;
     s.raw_mean = places.encoder_tape.value[last];
     s.raw_sd = s.raw_mean + batch_ * s.ld_latent;
     s.delta_mean = places.encoder_tape.delta[last];
     s.delta_sd = s.delta_mean + batch_ * s.ld_latent;
+  }
+
+  void place_gradients(RunPlaces& places) {
+    if (!plan_.encoder.convolves()) return;  // nor does the decoder
+    places.decoder_tape.gradient = places.encoder_tape.gradient = arena_.take<float>(plan_.padded.size);
+    GradientRoom& room = places.gradient_room;
+    for (const Net* net : {&plan_.encoder, &plan_.decoder}) room.cover(*net, plan_.config.batch);
+    room.numbers = arena_.take<float>(room.size);
   }
 
   Tape tape_of(const Net& net, const float* input, int ld_input, int copies) {
@@ -128,7 +137,8 @@ RunMemory::RunMemory(const TrainPlan& plan, const Model<float>& model, const Dat
     : plan_(plan), seeds_(seeds) {
   memory_ = Memory<char>(4 * Placing(plan, Arena()).places().space.stride * seeds.size());
   places_ = Placing(plan, Arena(memory_.data())).places();
-  if (const BitRows* bits = train.bits()) {
+  const LikelihoodFacts facts = facts_of(plan.config.model.density());
+  if (const BitRows* bits = train.bits(); bits && !facts.centred) {
     std::vector<std::uint64_t> words;
     for (int n = 0; n < train.size(); ++n) words.insert(words.end(), bits->row(n).begin(), bits->row(n).end());
     bits_ = Memory<std::uint64_t>(words);
@@ -136,7 +146,7 @@ RunMemory::RunMemory(const TrainPlan& plan, const Model<float>& model, const Dat
   }
   const PointData all = load_points(model, train, 0, train.size(), train.dimension());
   values_ = Memory<float>(all.x);
-  if (facts_of(plan.config.model.density()).counts) constants_ = Memory<double>(all.constant);
+  if (facts.counts) constants_ = Memory<double>(all.constant);
 }
 
 DataView RunMemory::data() const {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "hone/engine/cuda/convolution/gradients.cuh"
 #include "hone/engine/cuda/product/network_products.cuh"
 #include "hone/engine/cuda/train/plan.cuh"
 
@@ -15,6 +16,7 @@ struct RunPlaces {
   Tape encoder_tape = {}, decoder_tape = {};  // the encoder's input is the minibatch, of either slot
   FirstLayerSums first_sums = {};
   ProductPath encoder_path, decoder_path;  // with their rooms, where there are products
+  GradientRoom gradient_room = {};         // of convolutions
 };
 
 struct PointData {

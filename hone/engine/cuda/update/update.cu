@@ -16,6 +16,14 @@ constexpr int kept_stride = side + 4;  // of θ and moments: hardly a bank twice
 constexpr int shared_floats = std::max(2 * rows_at_once * stride + 2 * side * kept_stride, Strip::floats);
 static_assert(4 * shared_floats <= 99 * 1024);  // what all devices have
 
+// A gradient that another kernel summed → tile (side, stride)
+__device__ __forceinline__ void copy_gradient(const UpdateTask& task, const Space& space, int run, float* shared) {
+  copy_tile(shared, stride, task.gradient + run * space.stride, task.ld, task.row0, task.rows, side, task.col0,
+            log_side_quads);
+  wait_for_copies();
+  __syncthreads();
+}
+
 // Sums of deltas over the batch, in an order of their own that is always the same.
 template <OptimizerKind optimizer>
 __device__ void update_biases(const UpdateTask& task, const Space& space, int run, float* shared) {
@@ -23,7 +31,11 @@ __device__ void update_biases(const UpdateTask& task, const Space& space, int ru
   wait_for_previous();
   const int column = this_thread() % bias_columns, part = this_thread() / bias_columns;
   const int n = task.col0 + column;
-  float sum = sum_deltas(task, space, run, n, part, 0);
+  float sum = 0;
+  if (!task.gradient)
+    sum = sum_deltas(task, space, run, n, part, 0);
+  else if (n < task.cols && part == 0)
+    sum = task.gradient[run * space.stride + n];
   shared[threadIdx.x] = sum;
   __syncthreads();
   if (part != 0 || n >= task.cols) return;
@@ -79,7 +91,10 @@ __device__ __forceinline__ void update_weights(const Context& at, const UpdateTa
   if constexpr (moves) {
     const Step step(space, task, at.run);
     wait_for_previous();
-    sum_gradient<math>(task, space, at.run, shared);
+    if (task.gradient)
+      copy_gradient(task, space, at.run, shared);
+    else
+      sum_gradient<math>(task, space, at.run, shared);
     update_tile<optimizer>(task, tile, step, [&](int row, int col, const float4& theta) {
       *reinterpret_cast<float4*>(tile.theta + row * tile.stride + col) = theta;
     });
@@ -162,12 +177,13 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, do
                   .parameter = layer.weight,
                   .ldx = l == 0 ? tape.ld_input : net.layer[l - 1].ld,
                   .lddy = layer.ld,
-                  .ld = layer.ld,
-                  .rows = layer.inputs,
-                  .cols = layer.outputs,
-                  .rate = rate};
+                  .ld = layer.weight_ld(),
+                  .rows = layer.weight_rows(),
+                  .cols = layer.weight_columns(),
+                  .rate = rate,
+                  .gradient = layer.convolves() ? tape.gradient + layer.weight : nullptr};
   const auto add = [&](int width) {
-    for (task.col0 = 0; task.col0 < layer.outputs; task.col0 += width) tasks.push_back(task);
+    for (task.col0 = 0; task.col0 < task.cols; task.col0 += width) tasks.push_back(task);
   };
   const auto begin = [&](int part) { return ceil_div(layer.inputs, 64) * part / strips.parts; };  // in words
   for (int part = 0; part < strips.parts; ++part) {
@@ -176,10 +192,12 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, do
     task.sums = strips.sums + part * strips.of_part;
     add(Strip::units);
   }
-  for (task.row0 = 0; strips.parts == 0 && task.row0 < layer.inputs; task.row0 += side) add(side);
+  for (task.row0 = 0; strips.parts == 0 && task.row0 < task.rows; task.row0 += side) add(side);
   if (!layer.has_bias) return tasks;
   task.rows = task.row0 = task.words = 0;
+  task.cols = layer.biases();
   task.parameter = layer.bias;
+  if (task.gradient) task.gradient = tape.gradient + layer.bias;
   add(bias_columns);
   return tasks;
 }

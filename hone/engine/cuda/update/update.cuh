@@ -40,6 +40,7 @@ struct UpdateTask {
   // of a strip: the product with the next minibatch, (batch, ld); where ranks share the minibatch (share/sums.cuh):
   // what they have added up of the gradient
   float* sums = nullptr;
+  const float* gradient = nullptr;  // laid out as the tensor, if another kernel sums it
 };
 struct UpdateSpec {
   const UpdateTask* tasks;
