@@ -102,11 +102,12 @@ __global__ void finish_images(FinishShape s, Source source, const float* parts, 
   if (image >= s.images) return;
   const std::size_t place = static_cast<std::size_t>(image) * finish.ld + i;
   const float c = source(parts, image, i);
-  with_activation<false>(finish.activation, [&](auto choice) {
+  using enum Activation;
+  with_choice<false, relu, linear, tanh, softplus>(finish.activation, [&](auto choice) {
     float y;
     if constexpr (!back)
       y = activate<math>(choice, c + (finish.with ? finish.with[i % s.channels] : 0.0f));
-    else if constexpr (choice == Activation::linear)
+    else if constexpr (choice == linear)
       y = c;
     else
       y = c * slope<math>(choice, number_of(finish.with[place]));
