@@ -117,7 +117,7 @@ DataSplits load_file(const DataRequest& request) {
   std::vector<std::string> labels;
   DataSet data = read_data_file(request.name, file_request(request), &labels);
   if (data.binary()) refuse_to_binarize(request);
-  DataSplits splits = splits_of(request, std::move(data), DataSet());
+  DataSplits splits = splits_of(request, std::move(data));
   splits.labels.train = std::move(labels);
   return splits;
 }
@@ -199,6 +199,19 @@ DataSet part_of(const DataRequest& request, const std::string& name, DataSet dat
   }
 }
 
+// Makes the parts that are shares of the training data. Those with data of their own are still empty.
+void hold_out(DataSplits& data, const DataRequest& request) {
+  if (!request.test.empty() && request.split > 0)
+    throw KeyError("split", "test.data names the test data; leave one of the two out");
+  if (!request.validation.empty() && request.validation_split > 0)
+    throw KeyError("validation.split", "validation.data names the validation data; leave one of the two out");
+  if (request.split > 0) hold_out(data, {"split", "test", request.split, 0, data.test, data.labels.test}, request.seed);
+  if (request.validation_split > 0)
+    hold_out(data,
+             {"validation.split", "validation", request.validation_split, 1, data.validation, data.labels.validation},
+             request.seed);
+}
+
 // Reads a part that has a file of its own.
 void read_part(const DataRequest& request, const std::string& key, const std::string& file, std::uint32_t part,
                DataSet& data, std::vector<std::string>& labels) {
@@ -248,15 +261,7 @@ DataSplits load_data(const DataRequest& request) {
   DataSplits data =
       path ? load_file(request) : load_data(data_set_named(request.name), request, search_places(request.data_dir));
   add_labels(data, request);
-  if (!request.test.empty() && request.split > 0)
-    throw KeyError("split", "test.data names the test data; leave one of the two out");
-  if (!request.validation.empty() && request.validation_split > 0)
-    throw KeyError("validation.split", "validation.data names the validation data; leave one of the two out");
-  if (request.split > 0) hold_out(data, {"split", "test", request.split, 0, data.test, data.labels.test}, request.seed);
-  if (request.validation_split > 0)
-    hold_out(data,
-             {"validation.split", "validation", request.validation_split, 1, data.validation, data.labels.validation},
-             request.seed);
+  hold_out(data, request);
   if (!request.test.empty()) read_part(request, "test.data", request.test, 1, data.test, data.labels.test);
   if (!request.validation.empty())
     read_part(request, "validation.data", request.validation, 2, data.validation, data.labels.validation);
@@ -265,13 +270,23 @@ DataSplits load_data(const DataRequest& request) {
   return data;
 }
 
-DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test) {
+DataSplits splits_of(const DataRequest& request, DataSet train) {
   const bool bits = train.binary();
   const std::string binarization = bits ? "zeros and ones as they are" : in_words(request.binarization, request.seed);
   DataSplits data{request.name, fmt::format("{}, {}", request.name, binarization), binarization, {}, {}, {}};
   data.threshold = threshold_for(train, request.binarization);
   data.train = part_of(request, request.name, std::move(train), 0);
+  return data;
+}
+
+DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test, DataSet validation) {
+  DataSplits data = splits_of(request, std::move(train));
+  if (is_data_path(request.labels)) add_labels(data, request);
+  hold_out(data, request);
   if (test.size() > 0) data.test = part_of(request, "the test data", std::move(test), 1);
+  if (validation.size() > 0) data.validation = part_of(request, "the validation data", std::move(validation), 2);
+  check_width(data.train, data.test, "test.data");
+  check_width(data.train, data.validation, "validation.data");
   return data;
 }
 

@@ -79,6 +79,9 @@ DataSet read_data_file(const std::string& name, const FileRequest& request = {},
 DataSet load_more_data(const DataRequest& request);
 
 // Data in memory, treated as those of a file with the request's name: binarized, then kept as bits where they are bits.
-DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test);
+// All become training data.
+DataSplits splits_of(const DataRequest& request, DataSet train);
+// The same with data of other parts (empty: none), divided as the request says. Labels are read if they are a file.
+DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test, DataSet validation);
 
 }  // namespace hone

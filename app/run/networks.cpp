@@ -57,7 +57,10 @@ double TrainedNetworks::refine(const DataSet& data, Range range, const Refinemen
   std::vector<double> accepted((range.size() + block - 1) / block);
   std::atomic<int> finished = 0;
   for_blocks(range.size(), [&](int k, Range part) {
-    if (done) done(finished);
+    const std::function<void()> beat = [&] {
+      if (done) done(finished);
+    };
+    beat();
     const std::vector<int> indices = indices_of({range.begin + part.begin, range.begin + part.end});
     const int whole = range.begin / block + k;  // the block's place in all data
     const PhiloxSource random(derived_seed(refinement.seed, static_cast<std::uint64_t>(whole)));
@@ -65,9 +68,9 @@ double TrainedNetworks::refine(const DataSet& data, Range range, const Refinemen
     Matrix<double> mean(latent(), part.size()), sd(latent(), part.size());
     model_->encode(data, indices, mean, sd);
     draw_normals(random, Purpose::draw, mean, sd, moved);
-    accepted[k] = part.size() * model_->refine(data, indices, refinement.steps, random, moved);
+    accepted[k] = part.size() * model_->refine(data, indices, refinement.steps, random, moved, beat);
     finished += part.size();
-    if (done) done(finished);
+    beat();
   });
   return std::accumulate(accepted.begin(), accepted.end(), 0.0) / std::max(1, range.size());
 }

@@ -57,6 +57,19 @@ void check_scale(const ModelConfig& model, const DataSet& data) {
   }
 }
 
+// Test and validation data that do not suit the model are found before the training, not during it.
+void check_parts(const TrainRunConfig& config, const DataSplits& data) {
+  const ModelConfig& model = config.train.model;
+  for (const auto& [key, part] : {std::pair("test.data", &data.test), std::pair("validation.data", &data.validation)}) {
+    if (part->size() == 0) continue;
+    try {
+      check_data(model.density(), {part->dimension(), model.categories}, model.missing, *part);
+    } catch (const DataError& error) {
+      throw KeyError(key, error.what());
+    }
+  }
+}
+
 // An engine with one run per seed. Errors name the key that asks for the impossible.
 std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits& data,
                                   std::vector<std::uint64_t> seeds, Lead* lead) {
@@ -107,6 +120,7 @@ class Training {
       throw KeyError(
           config_.validation.patience > 0 ? "early_stopping" : "validation.every",
           "there are no validation data; name them by validation.data, or hold some out by validation.split");
+    check_parts(config_, *data_);
     for (const SeedRun& run : runs_) {
       TrainRunConfig own = config_;
       own.train.seed = run.seed;

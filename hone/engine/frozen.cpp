@@ -7,6 +7,7 @@
 #include "hone/latent/latent_target.hpp"
 #include "hone/latent/model.hpp"
 #include "hone/mcmc/refine.hpp"
+#include "hone/target/interruptible.hpp"
 #include "hone/tensor/vectors.hpp"
 
 namespace hone {
@@ -42,7 +43,7 @@ class Frozen final : public FrozenModel {
   }
 
   double refine(const DataSet& data, std::span<const int> indices, int steps, const RandomSource& random,
-                MatrixView<double> z) const override;
+                MatrixView<double> z, const std::function<void()>& beat) const override;
 
   void outputs(MatrixView<const double> z, MatrixView<double> out) const override { model_.decoder().outputs(z, out); }
   void mean(MatrixView<const double> z, MatrixView<double> out) const override { model_.mean(z, out); }
@@ -65,10 +66,11 @@ class Frozen final : public FrozenModel {
 
 template <class Real>
 double Frozen<Real>::refine(const DataSet& data, std::span<const int> indices, int steps, const RandomSource& random,
-                            MatrixView<double> z) const {
+                            MatrixView<double> z, const std::function<void()>& beat) const {
   const Minibatch<Real> minibatch = expanded(data, indices);
-  LatentTarget<Real> target(model_.decoder(), model_.gradients());
-  target.set_data(minibatch);
+  LatentTarget<Real> latent_target(model_.decoder(), model_.gradients());
+  latent_target.set_data(minibatch);
+  const InterruptibleTarget target(latent_target, beat);
   const int count = count_of(indices);
   Chains chains(latent(), count);
   for (int c = 0; c < count; ++c) copy(z.column(c), chains.z.column(c));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -28,9 +29,10 @@ class FrozenModel {
 
   // Moves z (D, n), points of the posteriors of the data at `indices`, by `steps` steps of the configuration's kernel;
   // returns the mean acceptance. The step size is the state's; under kl, which adapts none, one is found that has the
-  // configuration's target acceptance. Column c has the random numbers of datum c.
+  // configuration's target acceptance. Column c has the random numbers of datum c. `beat` is called before every
+  // evaluation and may throw Stopped.
   virtual double refine(const DataSet& data, std::span<const int> indices, int steps, const RandomSource& random,
-                        MatrixView<double> z) const = 0;
+                        MatrixView<double> z, const std::function<void()>& beat) const = 0;
 
   virtual void outputs(MatrixView<const double> z, MatrixView<double> out) const = 0;  // natural parameters of x
   virtual void mean(MatrixView<const double> z, MatrixView<double> out) const = 0;     // E[x | z]

@@ -25,7 +25,7 @@ Reconstructions reconstruct(const TrainConfig& config, const TrainState& state, 
   data.expand(indices, result.data.view());
   draw_normals(random, Purpose::draw, mean, sd, z);
   model->mean(z, result.from_q);
-  result.acceptance = model->refine(data, indices, config.refine.steps, random, z);
+  result.acceptance = model->refine(data, indices, config.refine.steps, random, z, {});
   model->mean(z, result.refined);
   Matrix<double> zero(latent, count), one(latent, count);
   std::ranges::fill(one.view().flat(), 1.0);

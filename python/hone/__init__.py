@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from ._estimators import VAE, MatrixFactorization
     from ._fit import Check, check, fit
     from ._load import load
-    from ._result import Q, Result
+    from ._q import Q
+    from ._result import Result
 
 _HOMES = {
     "fit": "_fit", "check": "_fit", "Check": "_fit", "load": "_load", "from_jax": "_density", "from_torch": "_density",
-    "Result": "_result", "Q": "_result", "VAE": "_estimators", "MatrixFactorization": "_estimators",
+    "Result": "_result", "Q": "_q", "VAE": "_estimators", "MatrixFactorization": "_estimators",
 }
 
 __all__ = ["HoneError", "InputError", "__version__", "devices", *_HOMES]

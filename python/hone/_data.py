@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +14,49 @@ from . import _hone
 IN_FILES = (np.bool_, np.uint8, np.float32, np.float64)  # what `hone train` reads
 
 
-def data_of(X: Any) -> _hone.Data:
-    """Data for the engine, without a copy where the type allows it; bits are packed."""
+def shape_in(given: Any) -> tuple[int, ...]:
+    """The shape of an array, or of lists; () where there is none."""
+    if hasattr(given, "shape"):
+        return tuple(given.shape)
+    try:
+        return np.shape(given) if isinstance(given, (list, tuple)) else ()
+    except ValueError:  # lists of unequal lengths
+        return ()
+
+
+def image_of(shape: Sequence[int] | None) -> tuple[int, ...] | None:
+    """(rows, columns, channels) of a datum, if its shape is that of an image."""
+    if shape is None or len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,), [1], [3]):
+        return None
+    return (*shape, 1) if len(shape) == 2 else tuple(shape)
+
+
+def rows_of(X: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """Images (n, rows, columns) or (n, rows, columns, channels) as rows (n, values), and their shape; None for others."""
+    shape = shape_in(X)
+    if len(shape) not in (3, 4):
+        return X, None
+    return np.asarray(X).reshape(shape[0], math.prod(shape[1:])), shape[1:]
+
+
+def data_of(X: Any, shape: Sequence[int] = ()) -> _hone.Data:
+    """Data for the engine, without a copy where the type allows it; bits are packed. shape: of a datum."""
+    image = list(image_of(shape) or (1, X.shape[1], 1))
     if hasattr(X, "tocsr"):
         X = X.tocsr()
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         return _hone.Data.sparse(np.asarray(X.indptr, np.int64), np.asarray(X.indices, np.int32),
-                                 np.asarray(X.data, np.float64), X.shape[1])
+                                 np.asarray(X.data, np.float64), image)
     if X.dtype.kind == "b":
-        return _hone.Data.bytes(X.view(np.uint8))
+        return _hone.Data.bytes(X.view(np.uint8), image)
     if X.dtype == np.uint8:
-        return _hone.Data.bytes(X)
+        return _hone.Data.bytes(X, image)
     if X.dtype.kind in "iu":
         small = X.size > 0 and X.min() >= 0 and X.max() <= 255
-        return data_of(X.astype(np.uint8 if small else np.float64))
-    return _hone.Data.floats(X) if X.dtype == np.float32 else _hone.Data.doubles(X)
+        return data_of(X.astype(np.uint8 if small else np.float64), shape)
+    return _hone.Data.floats(X, image) if X.dtype == np.float32 else _hone.Data.doubles(X, image)
 
 
 def bits_of(X: Any, threshold: float | None) -> Any:
@@ -72,18 +100,18 @@ def flat(table: dict[str, Any]) -> dict[str, Any]:
     return entries
 
 
-def write_npy(path: Path, X: Any) -> None:
-    """Data as `hone train` reads them; sparse ones row by row."""
+def write_npy(path: Path, X: Any, shape: Sequence[int]) -> None:
+    """Data as `hone train` reads them, with the shape of a datum; sparse ones row by row."""
     kind = X.dtype.kind
     dtype = np.dtype(np.uint8) if kind == "b" else X.dtype
     if kind in "iu" and dtype != np.uint8:
         dtype = np.dtype(np.uint8) if X.size and X.min() >= 0 and X.max() <= 255 else np.dtype(np.float64)
     if dtype.kind == "f" and hasattr(X, "toarray"):
         dtype = np.dtype(np.float64)
-    target = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=X.shape)
+    target = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(X.shape[0], *shape))
     for begin in range(0, X.shape[0], 1024):
         rows = X[begin : begin + 1024]
-        target[begin : begin + 1024] = rows.toarray() if hasattr(rows, "toarray") else rows
+        target[begin : begin + 1024] = (rows.toarray() if hasattr(rows, "toarray") else rows).reshape(-1, *shape)
     target.flush()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._density import array_of
-from ._result import flat_name, grouped
+from ._names import flat_name, grouped
 
 LOG_Q = ("log_q__", "log_g__", "lp_approx__")  # hone and CmdStan's laplace, its variational method, its pathfinder
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import tempfile
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from . import _hone
-from ._data import bits_of, count_of, data_of, flat, own_file, text_of, write_npy
+from . import _hone, _torch
+from ._data import bits_of, count_of, data_of, image_of, own_file, rows_of, shape_in, text_of, write_npy
 from ._density import array_of
+from ._parameters import KEYS, Settings, spelled_out
 from ._progress import Work
+from ._runs import BEST, IN_MEMORY, NEWEST, Files, columns, read_files, settings_in, settings_of, with_data, write_files
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -28,24 +27,13 @@ except ImportError:  # scikit-learn 1.6 or later is optional: these do what the 
                               validate_data)
 
 DTYPES = [np.float64, np.float32, np.uint8, np.bool_, np.int64, np.int32, np.int16, np.int8, np.uint16, np.uint32]
-FILES = ("config.toml", "metrics.csv", "clock.csv", "test_log_likelihood.csv", "summary.json", "checkpoint.safetensors")
-TABLES = {"checkpoint_every": "checkpoint.every", "checkpoint_minutes": "checkpoint.minutes",
-          "test_every": "test.every", "test_points": "test.points", "test_samples": "test.samples",
-          "alpha_from": "schedule.alpha_from", "alpha_until": "schedule.alpha_until", "warmup": "schedule.warmup"}
-OURS = {"folder", "warm_start", "progress", "likelihood"}  # parameters that are no settings of `hone train`
-IN_MEMORY = "<memory>"
+PARTS = {"data": "X", "test.data": "X_test", "validation.data": "X_validation"}  # key → argument of fit
+PLACES = {"data": "data.npy", "test.data": "test.npy", "validation.data": "validation.npy"}  # in a run folder
 MODELS, LIKELIHOODS = (
     next(row["takes"] for row in _hone.train_settings() if row["key"] == key).removeprefix("one of ").split(", ")
     for key in ("model", "likelihood"))
 LIKELIHOODS.remove("auto")
 ESTIMATES = ("mixture", "best", "pilot")  # of `hone eval`
-
-
-def _keep(model: Any, given: dict[str, Any]) -> None:
-    """Sets the parameters of a constructor; scikit-learn wants them spelled out there."""
-    for name, value in given.items():
-        if name not in ("self", "__class__"):
-            setattr(model, name, value)
 
 
 class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -55,76 +43,70 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The settings `model` and `likelihood`; `stored`: the model of the run that goes on."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, *, X_test: Any = None) -> Any:
-        """Trains on X (n, features). A matrix as second argument, or X_test, is test data; a 1-D y is ignored.
+    def fit(self, X: Any, y: Any = None, *, X_test: Any = None, X_validation: Any = None) -> Any:
+        """Trains on X: (n, features), or images (n, rows, columns) or (n, rows, columns, 3).
 
-        Ctrl-C ends the training with a checkpoint. With warm_start=True, fit continues the training of before.
+        X_test, or a matrix as second argument, are test data; a 1-D y is ignored. X_validation, or validation_split,
+        decide on the best model and on early stopping. Ctrl-C ends the training with a checkpoint. With
+        warm_start=True, fit continues the training of before.
         """
-        if getattr(self, "_convolutional", False):
-            raise _hone.InputError("this model has convolutions, which fit does not train: continue it with 'hone train --resume'")
         before = dict(vars(self))
         try:
-            return self._fit(X, y, X_test)
+            return self._fit(X, y, X_test, X_validation)
         except BaseException:  # the estimator stays what it was, fitted or not
             vars(self).clear()
             vars(self).update(before)
             raise
 
-    def _fit(self, X: Any, y: Any, X_test: Any) -> Any:
-        files = [own_file(X), None]
-        X = self._checked(X, reset=True)
-        X_test = self._test_data(X.shape[1], y, X_test)
-        files[1] = own_file(X_test)
-        test = None if X_test is None else self._checked(X_test, reset=False)
-        resume = bool(self.warm_start) and (self._folder_has_run() or "_files" in vars(self))
-        with tempfile.TemporaryDirectory(prefix="hone-") as temporary:
-            folder = Path(self.folder) if self.folder is not None else Path(temporary) / "run"
-            if resume and self.folder is None:
-                self._write_files(folder, self._files)
-            place = folder if self.folder is not None else None
-            named = {"data": files[0] or self._place(place, "data.npy"), "test.data": "own"}
-            if test is not None:
-                named["test.data"] = files[1] or self._place(place, "test.npy")
-            settings = self._settings(X.shape[0], named, place, resume)
-            data, test_data = data_of(X), None if test is None else data_of(test)
-            total = dict(settings).get("iterations", "")
-            with Work("train", int(total) if total.isdigit() else 400_000, self.progress) as work:
-                _hone.train(settings, str(folder), resume, data, test_data, work.stop, work.tell, work.say)
-            self._take(folder)
-        self._X, self._X_test = X, test
-        self.threshold_ = self._model().threshold
-        if self.folder is not None:
-            self._write_data(Path(self.folder), dict(settings))
-        return self
-
-    @staticmethod
-    def _test_data(features: int, y: Any, X_test: Any) -> Any:
-        """X_test, or a second argument that is a matrix."""
-        def shape(given: Any) -> tuple[int, ...]:
-            return given.shape if hasattr(given, "shape") else np.shape(given) if isinstance(given, (list, tuple)) else ()
-
-        if len(shape(y)) == 2:
+    def _fit(self, X: Any, y: Any, X_test: Any, X_validation: Any) -> Any:
+        if len(shape_in(y)) >= 2:
             if X_test is not None:
                 raise ValueError("X_test is given twice, as y too; pass targets as a 1-D y")
             X_test = y
-        found = shape(X_test)
-        if len(found) == 2 and found[1] != features:
-            raise ValueError(f"X_test has {found[1]} features, X has {features}; pass targets as a 1-D y")
-        return X_test
+        if X_validation is not None and not self.validation_every and not self.early_stopping:
+            raise ValueError("X_validation: nothing would use it; set validation_every (in iterations) or early_stopping")
+        was = getattr(self, "shape_", None)
+        given = {key: part for key, part in zip(PARTS, (X, X_test, X_validation), strict=True)
+                 if part is not None or key == "data"}
+        files = {key: own_file(part) for key, part in given.items()}
+        parts = {key: self._checked(part, PARTS[key], reset=key == "data") for key, part in given.items()}
+        if getattr(self, "channels", None) and image_of(self.shape_) is None:
+            raise ValueError(f"channels: X has rows of {self.n_features_in_} values; give images (n, rows, columns), or shape=(rows, columns)")
+        resume = bool(self.warm_start) and (self._folder_has_run() or "_files" in vars(self))
+        with tempfile.TemporaryDirectory(prefix="hone-") as temporary:
+            place = None if self.folder is None else Path(self.folder)
+            folder = place or Path(temporary) / "run"
+            if resume and place is None:
+                write_files(folder, self._files)
+            named = {key: files[key] or self._place(place, PLACES[key]) for key in parts}
+            stored = settings_in(folder) if resume else {}
+            settings = self._settings(parts["data"].shape[0], named, stored)
+            if resume and "shape" not in stored and image_of(self.shape) == image_of(was):
+                settings.pop("shape", None)  # the data of the run had it themselves
+            total = settings.get("iterations", "")
+            data = [data_of(parts[key], self.shape_) if key in parts else None for key in PARTS]
+            with Work("train", int(total) if total.isdigit() else 400_000, self.progress) as work:
+                _hone.train(list(settings.items()), str(folder), resume, *data, work.stop, work.tell, work.say)
+            self._take(read_files(folder))
+        self._parts = parts
+        self.threshold_ = self._model().threshold
+        if place is not None:
+            self._write_data(place, settings)
+        return self
 
     def _folder_has_run(self) -> bool:
         return self.folder is not None and (Path(self.folder) / "config.toml").exists()
 
-    def _settings(self, size: int, named: dict[str, str], folder: Path | None, resume: bool) -> list[tuple[str, str]]:
-        given = {TABLES.get(key, key): value for key, value in self.get_params(deep=False).items()
-                 if key not in OURS and value is not None}
-        if resume:  # data are known by their checksum; the name stays
-            text = (folder / "config.toml").read_text() if folder else self._files["config.toml"].decode()
-            stored = tomllib.loads(text)
-            named = {"data": stored["data"], "test.data": stored.get("test", {}).get("data", "own")}
-        settings = {**self._kind(stored.get("model") if resume else None), **named, **given}
+    def _settings(self, size: int, named: dict[str, str], stored: dict[str, Any]) -> dict[str, str]:
+        """The settings of `hone train` as texts. named: where data are; stored: the settings of the run that goes on."""
+        given = {KEYS[name]: value for name, value in self.get_params(deep=False).items()
+                 if name in KEYS and name != "likelihood" and value is not None}
+        if stored:  # data are known by their checksum, their names stay
+            kept = {key: stored.get(key, "own") for key in (*PARTS, "labels")}
+            named = {**kept, **{key: name for key, name in named.items() if kept[key] == "own" and key != "data"}}
+        settings = {**self._kind(stored.get("model")), "test.data": "own", **named, **given}
         settings.setdefault("batch", min(100, size))
-        return [(key, self._text(key, value)) for key, value in settings.items()]
+        return {key: self._text(key, value) for key, value in settings.items()}
 
     @staticmethod
     def _text(key: str, value: Any) -> str:
@@ -137,58 +119,89 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _place(folder: Path | None, name: str) -> str:
         return IN_MEMORY if folder is None else str(folder.resolve() / name)
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
+    def _checked(self, X: Any, name: str = "X", *, reset: bool) -> Any:
+        """X as rows. `reset`: they are what the model is trained on, and decide on features and shape."""
         if not reset:
             self._fitted()
+        X, image = rows_of(X)
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if kind in ("m", "M"):
-            raise TypeError(f"X: expected numbers, found dtype {X.dtype}")
+            raise TypeError(f"{name}: expected numbers, found dtype {X.dtype}")
+        if name != "X" and (width := shape_in(X)[1:]) not in ((), (self.n_features_in_,)):
+            hint = "; pass targets as a 1-D y" if name == "X_test" else ""
+            raise ValueError(f"{name} has {width[0]} features, X has {self.n_features_in_}{hint}")
         finite = "allow-nan" if self.missing == "ignore" else True
         try:
-            return validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset, ensure_min_samples=1,
-                                 ensure_all_finite=finite)
+            X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset, ensure_min_samples=1,
+                              ensure_all_finite=finite)
         except ValueError as error:
             if "X contains NaN" in str(error):
-                raise ValueError("Input X contains NaN; missing=\"ignore\" leaves missing values out of the likelihood") from error
-            if "X" in str(error):
+                raise ValueError(f"Input {name} contains NaN; missing=\"ignore\" leaves missing values out of the likelihood"
+                                 ) from error
+            if "X" in str(error) and name == "X":
                 raise
-            raise type(error)(f"X: {error}") from error
+            raise type(error)(f"{name}: {error}") from error
+        if reset:
+            self.shape_ = self._shape_of_data(image)
+        elif image is not None and image_of(image) not in (None, image_of(self.shape_)):
+            raise ValueError(f"{name}: images of shape {image}; the training data have {self.shape_}")
+        return X
+
+    def _shape_of_data(self, found: tuple[int, ...] | None) -> tuple[int, ...]:
+        """Of a datum: `shape`, or what X has; (features,) where they are no images."""
+        values = self.n_features_in_
+        if self.shape is None:
+            before = getattr(self, "shape_", ()) if self.warm_start else ()
+            if found is None and before and np.prod(before) == values:
+                return before
+            return found if found is not None and image_of(found) else (values,)
+        shape = tuple(int(size) for size in np.ravel(self.shape) if isinstance(size, (int, np.integer)))
+        if image_of(shape) is None or min(shape) < 1 or np.prod(shape) != values or len(shape) != np.size(self.shape):
+            raise ValueError(f"shape: expected (rows, columns), or (rows, columns, 3) for colour images, that make up the "
+                             f"{values} values of a datum; found {self.shape!r}")
+        if image_of(found) not in (None, image_of(shape)):
+            raise ValueError(f"shape: {shape}, but X has images of shape {found}")
+        return shape
 
     def _fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first.")
 
-    def _take(self, folder: Path) -> None:
+    def _take(self, files: Files) -> None:
         """Keeps what the run folder holds."""
-        self._files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+        self._files = files
         self.__dict__.pop("_networks", None)
-        self.summary_ = json.loads(self._files["summary.json"])
+        self.summary_ = json.loads(files["summary.json"])
         self.n_iter_ = self.summary_["iterations"]
         self.finished_ = self.summary_["finished"]
         self._n_features_out = self.summary_["latent"]
 
-    def _model(self) -> _hone.TrainedNetworks:
+    def _model(self, best: bool = False) -> _hone.TrainedNetworks:
         self._fitted()
-        networks = self.__dict__.get("_networks")
-        if networks is None:
-            threads = self.threads or os.cpu_count() or 1
-            networks = self._networks = _hone.TrainedNetworks(
-                self._files["config.toml"].decode(), self._files["checkpoint.safetensors"], threads)
-        return networks
+        name = BEST if best else NEWEST
+        if name not in self._files:
+            raise ValueError("best: there is none; a model with validation_every or early_stopping keeps it")
+        networks = self.__dict__.setdefault("_networks", {})
+        if name not in networks:
+            networks[name] = _hone.TrainedNetworks(self._files["config.toml"].decode(), self._files[name],
+                                                   self.threads or os.cpu_count() or 1)
+        return networks[name]
 
     def _data(self, X: Any) -> _hone.Data:
         """Data as the model was trained on them: binarized by the threshold that was found in fit."""
-        data = data_of(bits_of(self._checked(X, reset=False), self.threshold_))
+        data = data_of(bits_of(self._checked(X, reset=False), self.threshold_), self.shape_)
         if not data.binary and "at random" in self.summary_["binarization"]:
             raise ValueError("X: give bits: the training data were binarized at random")
         return data
 
-    def transform(self, X: Any, *, refine: int = 0, sd: bool = False, draws: int = 16, seed: int = 1) -> Any:
+    def transform(self, X: Any, *, refine: int = 0, sd: bool = False, draws: int = 16, seed: int = 1,
+                  best: bool = False) -> Any:
         """Means of q(z | x). refine=t: one draw of q per datum instead, refined by t steps.
 
-        sd=True returns (means, standard deviations): q's own, or those of `draws` refined draws.
+        sd=True returns (means, standard deviations): q's own, or those of `draws` refined draws. best=True takes the best
+        model by validation data instead of the newest; so do the methods below.
         """
-        model = self._model()
+        model = self._model(best)
         steps = count_of(refine, "refine", 0)
         draws, seed = count_of(draws, "draws", 2), count_of(seed, "seed", 0)
         data = self._data(X)
@@ -202,13 +215,13 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                              for k in range(draws)])
         return made.mean(axis=0), made.std(axis=0, ddof=1)
 
-    def inverse_transform(self, Z: Any) -> np.ndarray:
-        """E[x | z] of points (n, latent)."""
-        return self._model().decode(self._latents(Z))
+    def inverse_transform(self, Z: Any, *, best: bool = False) -> np.ndarray:
+        """E[x | z] of points (n, latent), as rows: reshape(-1, *shape_) makes images of them."""
+        return self._model(best).decode(self._latents(Z))
 
-    def decision_logits(self, Z: Any) -> np.ndarray:
+    def decision_logits(self, Z: Any, *, best: bool = False) -> np.ndarray:
         """The decoder's outputs at points (n, latent): logits, where x is binary."""
-        return self._model().outputs(self._latents(Z))
+        return self._model(best).outputs(self._latents(Z))
 
     def _latents(self, Z: Any) -> np.ndarray:
         self._fitted()
@@ -219,18 +232,18 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError("Z: contains a number that is not finite")
         return Z
 
-    def sample(self, n: int = 1, seed: int = 1) -> np.ndarray:
+    def sample(self, n: int = 1, seed: int = 1, *, best: bool = False) -> np.ndarray:
         """n data drawn from the model, (n, features)."""
-        return self._model().simulate(count_of(n, "n"), count_of(seed, "seed", 0))
+        return self._model(best).simulate(count_of(n, "n"), count_of(seed, "seed", 0))
 
     def score_samples(self, X: Any, method: str = "importance", *, samples: int = 20_000, steps: int | None = None,
-                      chains: int | None = None, estimate: str = "mixture") -> np.ndarray:
+                      chains: int | None = None, estimate: str = "mixture", best: bool = False) -> np.ndarray:
         """log p(x) of each datum, as `hone eval` estimates it.
 
         method: "importance" (samples; estimate "mixture", "best", "pilot", or "exact" where it is known), or "ais"
-        (steps, chains).
+        (steps, chains). The first Ctrl-C ends it, with KeyboardInterrupt.
         """
-        model = self._model()
+        model = self._model(best)
         if method not in ("importance", "ais"):
             raise ValueError(f"method: '{method}' is not known; expected importance or ais")
         exact = isinstance(self, MatrixFactorization) and self.likelihood == "gaussian"  # of this model it is known
@@ -253,55 +266,32 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def history_(self) -> dict[str, np.ndarray]:
         """The columns of metrics.csv."""
         self._fitted()
-        rows = list(csv.DictReader(io.StringIO(self._files["metrics.csv"].decode())))
-        columns = rows[0] if rows else {}
-        return {key: np.array([float(row[key]) if row[key] else np.nan for row in rows]) for key in columns}
+        return columns(self._files["metrics.csv"])
+
+    @property
+    def validation_(self) -> dict[str, np.ndarray]:
+        """The columns of validation_log_likelihood.csv: `mixture` decides on the best model. Empty without evaluations."""
+        self._fitted()
+        return columns(self._files.get("validation_log_likelihood.csv", b""))
 
     @property
     def parameters_(self) -> dict[str, np.ndarray]:
         """Weights and biases of the decoder and of q's two networks; weights have one row per input unit."""
         return self._model().parameters()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, *, best: bool = False) -> dict[str, Any]:
         """The same for PyTorch: decoder.0.weight (outputs, inputs), decoder.0.bias, decoder.2.weight, mean.0.weight, …"""
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError("state_dict needs torch, which is not installed: pip install torch") from error
-        return {name: torch.from_numpy(value) for name, value in self._model().torch_arrays().items()}
+        return _torch.state_dict(self._model(best).torch_arrays())
 
-    def torch_module(self, network: str = "decoder") -> Any:
+    def torch_module(self, network: str = "decoder", *, best: bool = False) -> Any:
         """A torch.nn.Sequential with the weights of "decoder" (z → logits), "mean" or "sd"."""
-        from torch import nn
+        return _torch.module(self._model(best).torch_arrays(), network, settings_of(self._files["config.toml"])["activation"])
 
-        own = network + "."
-        state = {key.removeprefix(own): value for key, value in self.state_dict().items() if key.startswith(own)}
-        if not state:
-            raise ValueError(f"network: '{network}' is not known; expected decoder, mean or sd")
-        name = tomllib.loads(self._files["config.toml"].decode())["activation"]
-        activation = {"relu": nn.ReLU, "tanh": nn.Tanh, "softplus": nn.Softplus}[name]
-        layers: list[Any] = []
-        weights = [value for key, value in state.items() if key.endswith("weight")]
-        if any(weight.ndim != 2 for weight in weights):
-            raise ValueError("this network has convolutions: 'hone export RUN --format torch' makes a module of it")
-        for index, weight in enumerate(weights):
-            linear = nn.Linear(weight.shape[1], weight.shape[0], bias=f"{2 * index}.bias" in state, dtype=weight.dtype)
-            layers += [linear, activation()] if index + 1 < len(weights) else [linear]
-        module = nn.Sequential(*layers)
-        module.load_state_dict(state)
-        return module
-
-    @staticmethod
-    def _write_files(folder: Path, files: dict[str, bytes]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-
-    def _write_data(self, folder: Path, named: dict[str, str]) -> None:
-        for key, name, X in (("data", "data.npy", self._X), ("test.data", "test.npy", self._X_test)):
-            path = folder.resolve() / name
-            if X is not None and named.get(key) == str(path) and not path.exists():
-                write_npy(path, X)
+    def _write_data(self, folder: Path, named: dict[str, Any]) -> None:
+        for key, X in self._parts.items():
+            path = folder.resolve() / PLACES[key]
+            if named.get(key) == str(path) and not path.exists():
+                write_npy(path, X, self.shape_)
 
     def save(self, folder: str | Path) -> Path:
         """Writes a run folder: `hone train --resume`, `hone eval`, `hone report` and hone.load take it.
@@ -313,24 +303,17 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder: {folder} is not empty")
-        settings = flat(tomllib.loads(self._files["config.toml"].decode()))
-        checkpoint = self._files["checkpoint.safetensors"]
-        moved = {key: str(folder.resolve() / name) for key, name in (("data", "data.npy"), ("test.data", "test.npy"))
-                 if settings.get(key) == IN_MEMORY and self._X is not None}
-        if moved:
-            settings.update(moved)
-            checkpoint = _hone.with_identity(checkpoint, "data", settings["data"])
-        config = _hone.resolved_config([(key, text_of(value)) for key, value in settings.items()])
-        self._write_files(folder, {**self._files, "config.toml": config.encode(), "checkpoint.safetensors": checkpoint})
-        self._write_data(folder, settings)
+        settings = settings_of(self._files["config.toml"])
+        moved = {key: self._place(folder, PLACES[key]) for key in self._parts if settings.get(key) == IN_MEMORY}
+        write_files(folder, with_data(self._files, moved))
+        self._write_data(folder, moved)
         return folder
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__()) if hasattr(super(), "__getstate__") else dict(vars(self))
-        for key in ("_networks",):
-            state.pop(key, None)
-        if "_files" in state:  # data do not travel with a pickle
-            state["_X"] = state["_X_test"] = None
+        state.pop("_networks", None)
+        if "_parts" in state:  # data do not travel with a pickle
+            state["_parts"] = {}
         return state
 
     def __sklearn_tags__(self) -> Any:
@@ -343,32 +326,17 @@ class VAE(_LatentModel):
     """A variational autoencoder: x | z by a network, z standard normal, q(z | x) by networks.
 
     likelihood: "bernoulli" (bits), "gaussian" (variance 0.01), "gaussian-learned", "categorical" (one-hot groups of
-    `categories` neighbours), "poisson" or "negative-binomial" (counts); None: bernoulli.
+    `categories` neighbours), "poisson" or "negative-binomial" (counts); None: bernoulli. channels: convolutions for
+    images, such as (32, 64); X then has the shape (n, rows, columns) or (n, rows, columns, 3), or `shape` says it.
     A parameter that is None has the default of `hone train` (docs/keys.md); batch is at most the number of data.
     folder: a run folder to train in; None: in memory. warm_start: fit continues the training of before. progress: True,
     False, or None for a bar in terminals and notebooks.
     """
 
+    @spelled_out
     def __init__(self, latent: int | None = None, hidden: Sequence[int] | None = None, *,
-                 likelihood: str | None = None, categories: int | None = None, missing: str | None = None,
-                 encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
-                 init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
-                 alpha_until: int | None = None, warmup: int | None = None,
-                 objective: str | None = None, alpha: float | None = None, estimator: str | None = None,
-                 first_term: str | None = None, entropy: str | None = None, baseline: str | None = None,
-                 baseline_decay: float | None = None, local_from: int | None = None, kernel: str | None = None,
-                 steps: int | None = None, leapfrog: int | None = None, leapfrog_jitter: int | None = None,
-                 adapt: str | None = None, step_size: float | None = None, acceptance: float | None = None,
-                 batch: int | None = None, iterations: int | None = None, optimizer: str | None = None,
-                 rate_mean: float | None = None, rate_scale: float | None = None, rate_model: float | None = None,
-                 rate_decay: float | None = None, decay_every: int | None = None, precision: str | None = None,
-                 seed: int | None = None, binarization: str | None = None, data_seed: int | None = None,
-                 report_every: int | None = None, checkpoint_every: int | None = None,
-                 checkpoint_minutes: float | None = None, test_every: int | None = None,
-                 test_points: int | None = None, test_samples: int | None = None, engine: str | None = None,
-                 threads: int | None = None, folder: str | Path | None = None, warm_start: bool = False,
-                 progress: bool | None = None) -> None:
-        _keep(self, locals())
+                 channels: Sequence[int] | None = None, likelihood: str | None = None, **settings: Unpack[Settings]) -> None:
+        ...
 
     def _kind(self, stored: str | None = None) -> dict[str, str]:
         return {"model": "vae", **({} if self.likelihood is None else {"likelihood": self.likelihood})}
@@ -377,29 +345,12 @@ class VAE(_LatentModel):
 class MatrixFactorization(_LatentModel):
     """x | z by a linear map of z; the likelihoods are those of VAE, and "logistic" is another name of "bernoulli".
 
-    The other parameters are those of VAE, but for `hidden`, which matrix factorization does not have.
+    The other parameters are those of VAE, but for `hidden` and `channels`, which matrix factorization does not have.
     """
 
-    def __init__(self, latent: int | None = None, likelihood: str = "logistic", *, categories: int | None = None,
-                 missing: str | None = None,
-                 encoder_hidden: Sequence[int] | None = None, activation: str | None = None,
-                 init: str | None = None, score_bound: float | None = None, alpha_from: int | None = None,
-                 alpha_until: int | None = None, warmup: int | None = None,
-                 objective: str | None = None, alpha: float | None = None, estimator: str | None = None,
-                 first_term: str | None = None, entropy: str | None = None, baseline: str | None = None,
-                 baseline_decay: float | None = None, local_from: int | None = None, kernel: str | None = None,
-                 steps: int | None = None, leapfrog: int | None = None, leapfrog_jitter: int | None = None,
-                 adapt: str | None = None, step_size: float | None = None, acceptance: float | None = None,
-                 batch: int | None = None, iterations: int | None = None, optimizer: str | None = None,
-                 rate_mean: float | None = None, rate_scale: float | None = None, rate_model: float | None = None,
-                 rate_decay: float | None = None, decay_every: int | None = None, precision: str | None = None,
-                 seed: int | None = None, binarization: str | None = None, data_seed: int | None = None,
-                 report_every: int | None = None, checkpoint_every: int | None = None,
-                 checkpoint_minutes: float | None = None, test_every: int | None = None,
-                 test_points: int | None = None, test_samples: int | None = None, engine: str | None = None,
-                 threads: int | None = None, folder: str | Path | None = None, warm_start: bool = False,
-                 progress: bool | None = None) -> None:
-        _keep(self, locals())
+    @spelled_out
+    def __init__(self, latent: int | None = None, likelihood: str = "logistic", **settings: Unpack[Settings]) -> None:
+        ...
 
     def _kind(self, stored: str | None = None) -> dict[str, str]:
         named = [name.removesuffix("-mf") for name in MODELS if name.endswith("-mf")]  # that have names of their own
@@ -413,20 +364,21 @@ class MatrixFactorization(_LatentModel):
 
 def load_estimator(folder: Path) -> _LatentModel:
     """The estimator of a training run's folder; its parameters are those of config.toml."""
-    settings = flat(tomllib.loads((folder / "config.toml").read_text()))
-    if not (folder / "checkpoint.safetensors").exists():
-        raise _hone.InputError(f"{folder}: no checkpoint.safetensors there; expected a run of 'hone train'")
+    files = read_files(folder)
+    if NEWEST not in files:
+        raise _hone.InputError(f"{folder}: no {NEWEST} there; expected a run of 'hone train'")
+    settings = settings_in(folder)
     name = settings["model"]
     model: _LatentModel = VAE() if name == "vae" else MatrixFactorization()
     if name.endswith("-mf"):
         settings["likelihood"] = name.removesuffix("-mf")
-    keys = {key: parameter for parameter, key in TABLES.items()}
-    known = model.get_params(deep=False)
-    model.set_params(**{keys.get(key, key): value for key, value in settings.items() if keys.get(key, key) in known})
-    model._take(folder)
-    model._files["checkpoint.safetensors"] = _hone.complete_checkpoint(str(folder))
-    model._X = model._X_test = None
-    model._convolutional = bool(settings.get("channels"))
+    model._take({**files, NEWEST: _hone.complete_checkpoint(str(folder))})
+    model._parts = {}
     model.n_features_in_ = 1  # until the networks say it
-    model.n_features_in_, model.threshold_ = model._model().pixels, model._model().threshold
+    networks = model._model()
+    model.n_features_in_, model.threshold_, model.shape_ = networks.pixels, networks.threshold, tuple(networks.shape)
+    if image_of(model.shape_):  # also where it was the file that said it: a clone may be trained on rows
+        settings["shape"] = list(model.shape_)
+    model.set_params(**{name: settings[KEYS[name]] for name in model.get_params(deep=False)
+                        if name in KEYS and KEYS[name] in settings})
     return model

@@ -19,7 +19,8 @@ from ._density import Names, array_of, convert, flat_names, takes_batches
 from ._data import count_of
 from ._draws import given
 from ._progress import Work
-from ._result import MOST_ROWS, Result, cell, checked_dims, grouped, numbers_in
+from ._names import checked_dims, grouped
+from ._result import MOST_ROWS, Result, cell, numbers_in
 
 if TYPE_CHECKING:
     from ._pymc import PymcModel

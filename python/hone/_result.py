@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import math
-import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,24 +16,17 @@ import numpy as np
 
 from . import _hone
 from ._data import count_of
-from ._density import array_of
+from ._names import checked_dims, flat_name, grouped
+from ._plot import COLOURS, plot
+from ._q import Q
+from ._warm_start import warm_start
 
 MOST_ROWS = 40  # of a second opinion
-MOST_PANELS = 100
-SAMPLERS = ("cmdstan", "pymc", "blackjax")
-ELEMENT = re.compile(r"([^\[\]]+)\[([\d, ]+)\]$")
 MOVES = ("acceptance_rate", "diverging", "energy")  # of the steps that led to the draws
-COLOURS = {"use-q": "#2a7d2a", "use-refined": "#8a6d00", "trust-neither": "#a02020"}
 
 
 def cell(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
-
-
-def flat_name(name: str) -> str:
-    """theta[1,2] as theta.1.2."""
-    found = ELEMENT.match(name)
-    return name if found is None else ".".join([found[1], *(part.strip() for part in found[2].split(","))])
 
 
 def _ragged(value: Any) -> bool:
@@ -46,55 +37,6 @@ def _ragged(value: Any) -> bool:
     return False
 
 
-def grouped(names: Sequence[str]) -> dict[str, tuple[tuple[int, ...], list[int]]]:
-    """Names in Stan's CSV form as arrays: name → (shape, column of each element, last index fastest)."""
-    found: dict[str, dict[tuple[int, ...], int]] = {}
-    for column, name in enumerate(names):
-        base, *rest = name.split(".")
-        if not all(part.isdigit() and int(part) > 0 for part in rest):
-            base, rest = name, []
-        found.setdefault(base, {})[tuple(int(part) - 1 for part in rest)] = column
-    arrays: dict[str, tuple[tuple[int, ...], list[int]]] = {}
-    for base, columns in found.items():
-        ranks = {len(index) for index in columns}
-        shape = tuple(1 + max(index[k] for index in columns) for k in range(len(next(iter(columns)))))
-        if len(ranks) == 1 and math.prod(shape) == len(columns):
-            arrays[base] = (shape, [columns[index] for index in np.ndindex(*shape)])
-        else:  # no rectangle: each name for itself
-            for index, column in columns.items():
-                arrays[".".join([base, *(str(i + 1) for i in index)])] = ((), [column])
-    return arrays
-
-
-def checked_dims(names: Sequence[str], dims: Mapping[str, Any], coords: Mapping[str, Any],
-                 others: Iterable[str] = ()) -> dict[str, list[str]]:
-    """dims with a name for each dimension; errors say what does not fit. `others` need not be among the names."""
-    for dimension, values in coords.items():
-        if isinstance(values, str) or not hasattr(values, "__len__"):
-            raise TypeError(f"coords['{dimension}']: expected a list of values, found {values!r}")
-    arrays = grouped(names)
-    lengths = {dimension: (len(values), f"coords['{dimension}'] has") for dimension, values in coords.items()}
-    checked = {}
-    for name, given in dims.items():
-        if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
-            raise TypeError(f"dims['{name}']: expected a list of names of dimensions, found {given!r}")
-        own = checked[name] = [f"{name}_dim_{k}" if entry is None else entry for k, entry in enumerate(given)]
-        if not all(isinstance(entry, str) for entry in own) or len({"chain", "draw", *own}) != 2 + len(own):
-            raise ValueError(f"dims['{name}']: expected different names, neither chain nor draw, found {own}")
-        if name in others and name not in arrays:
-            continue
-        if name not in arrays:
-            raise ValueError(f"dims: '{name}' is not one of the variables {', '.join(arrays)}")
-        shape = arrays[name][0]
-        if len(shape) != len(own):
-            raise ValueError(f"dims['{name}']: {len(own)} names for {len(shape)} dimensions")
-        for dimension, length in zip(own, shape, strict=True):
-            known, who = lengths.setdefault(dimension, (length, f"dims['{name}'] gives it"))
-            if known != length:
-                raise ValueError(f"dims['{name}']: '{dimension}' has length {length} here, but {who} {known}")
-    return checked
-
-
 def numbers_in(path: Path) -> dict[str, Any] | None:
     """The data of a Stan model, for the group observed_data; None where they cannot be read."""
     try:
@@ -102,86 +44,6 @@ def numbers_in(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
-
-
-def _whitened(factor: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, float]:
-    """e of off = L e, for columns, and log |L|."""
-    if factor.ndim == 1:
-        return off / factor[:, None], np.log(factor).sum()
-    if np.triu(factor, 1).any():  # a factor of low rank, not a triangle
-        return np.linalg.solve(factor, off), np.linalg.slogdet(factor)[1]
-    try:
-        from scipy.linalg import solve_triangular
-    except ImportError:
-        solved = np.linalg.solve(factor, off)
-    else:
-        solved = solve_triangular(factor, off, lower=True)
-    return solved, np.log(np.abs(np.diag(factor))).sum()
-
-
-class Q:
-    """The fitted q, a Gaussian or a mixture of Gaussians over the unconstrained coordinates."""
-
-    def __init__(self, text: str) -> None:
-        parts = json.loads(text)
-        self.family: str = parts["family"]
-        self.coordinates: list[str] = parts["coordinates"]
-        self.weights = np.array([c["weight"] for c in parts["components"]], float)
-        self.means = np.array([c["mean"] for c in parts["components"]], float)
-        self.sds = np.array([c["sd"] for c in parts["components"]], float)
-        self._components = parts["components"]
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self.weights @ self.means
-
-    @cached_property
-    def _factors(self) -> list[np.ndarray]:
-        """L of each component, z = mean + L e; of a diagonal one its diagonal (D,)."""
-        d = len(self.coordinates)
-        factors = []
-        for c in self._components:
-            if "cholesky" in c:
-                factor = np.zeros((d, d))
-                for i, row in enumerate(c["cholesky"]):
-                    factor[i, : i + 1] = row
-            elif "factor" in c:
-                f = {key: np.array(value, float) for key, value in c["factor"].items()}
-                u = f["u"].reshape(-1, d).T
-                factor = f["a"][:, None] * (np.eye(d) + (u * (f["r"] - 1)) @ u.T) * f["b"]
-            else:
-                factor = np.array(c["sd"], float)
-            factors.append(factor)
-        return factors
-
-    def sample(self, n: int, seed: int | None = None) -> np.ndarray:
-        """n independent draws (n, D)."""
-        n = count_of(n, "n", 0)
-        random = np.random.default_rng(seed)
-        which = random.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
-        noise = random.standard_normal((n, len(self.coordinates)))
-        draws = np.empty_like(noise)
-        for k, factor in enumerate(self._factors):
-            own = which == k
-            draws[own] = self.means[k] + (noise[own] * factor if factor.ndim == 1 else noise[own] @ factor.T)
-        return draws
-
-    def log_prob(self, z: Any) -> np.ndarray:
-        """log q at points (n, D), or at one point (D,)."""
-        z = array_of(z, "z")
-        if z.shape[-1:] != (len(self.coordinates),) or z.ndim > 2:
-            raise ValueError(f"z: expected shape (n, {len(self.coordinates)}), found {z.shape}")
-        points = np.atleast_2d(z)
-        terms = []
-        for weight, mean, factor in zip(self.weights, self.means, self._factors, strict=True):
-            e, log_det = _whitened(factor, (points - mean).T)
-            terms.append(np.log(weight) - 0.5 * (e**2).sum(axis=0) - log_det
-                         - 0.5 * len(mean) * math.log(2 * math.pi))
-        value = np.logaddexp.reduce(np.array(terms), axis=0)
-        return value if z.ndim == 2 else value[0]
-
-    def __repr__(self) -> str:
-        return f"q: {self.family}, {len(self.coordinates)} coordinates, {len(self.weights)} component(s)"
 
 
 class Result:
@@ -314,55 +176,7 @@ class Result:
 
         names: variables or values, as in table(); None: the first twelve parameters.
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError("Result.plot needs matplotlib, which is not installed: pip install matplotlib") from error
-        if names is None:
-            chosen = self.names[: min(12, self.summary["parameter_count"])]
-        else:
-            given = [names] if isinstance(names, str) else list(names)
-            chosen = [self.names[column] for name in given for column in self._columns(name)[1]]
-        if not chosen:
-            raise ValueError("names: expected at least one name")
-        if len(chosen) > MOST_PANELS:
-            raise ValueError(f"names: {len(chosen)} values; a figure shows at most {MOST_PANELS}")
-        across = min(4, len(chosen))
-        down = -(-len(chosen) // across)
-
-        class Picture(Figure):  # a notebook shows it without pyplot
-            def _repr_png_(self) -> bytes:
-                content = io.BytesIO()
-                self.savefig(content, format="png", dpi=100)
-                return content.getvalue()
-
-        figure = Picture(figsize=(3.2 * across, 2.4 * down + 0.6), layout="constrained")
-        panels = figure.subplots(down, across, squeeze=False)
-        for axis, name in zip(panels.flat, [*chosen, *[None] * (down * across - len(chosen))], strict=True):
-            if name is None:
-                axis.set_visible(False)
-                continue
-            self._panel(axis, name)
-        panels[0, 0].legend(frameon=False, fontsize=8)
-        figure.suptitle(f"verdict: {self.verdict}", color=COLOURS[self.verdict])
-        return figure
-
-    def _panel(self, axis: Any, name: str) -> None:
-        column = self.names.index(name)
-        refined, q = self.draws[:, column], self.draws_q[:, column]
-        both = np.concatenate([refined, q])
-        both = both[np.isfinite(both)]
-        axis.set_title(name, fontsize=9)
-        axis.set_yticks([])
-        axis.tick_params(labelsize=8)
-        if both.size == 0:
-            return
-        low, high = np.quantile(both, [0.002, 0.998])
-        if not high > low:
-            low, high = low - 0.5, high + 0.5
-        bins = np.linspace(low, high, 41)
-        axis.hist(refined, bins=bins, density=True, color="#c0392b", alpha=0.45, label="refined")
-        axis.hist(q, bins=bins, density=True, histtype="step", color="#1f4e99", linewidth=1.2, label="q")
+        return plot(self, names)
 
     def _groups(self, chains: int | None) -> dict[str, Any]:
         """xarray datasets by group, in ArviZ's layout."""
@@ -454,38 +268,7 @@ class Result:
         are written there too. "pymc": pymc.sample (initvals, chains), for a PyMC model. "blackjax": position (chains, D),
         inverse_mass_matrix and step_size over the unconstrained coordinates, as BlackJAX and others take them.
         """
-        if sampler not in SAMPLERS:
-            raise ValueError(f"sampler: '{sampler}' is not known; expected one of {', '.join(SAMPLERS)}")
-        if folder is not None and sampler != "cmdstan":
-            raise ValueError(f"folder: {sampler} takes no files; leave it out")
-        if count_of(chains, "chains") > len(self.draws):
-            raise ValueError(f"chains: expected 1 to {len(self.draws)}, found {chains}")
-        z = self.draws_unconstrained
-        n, d = z.shape
-        dense = d <= 300
-        metric = np.zeros((d, d) if dense else d)  # summed as the program sums, so that the bits are the same
-        mean = np.zeros(d)
-        for row in z:
-            mean += row / n
-        for row in z:
-            off = row - mean
-            metric += (off[:, None] * off if dense else off * off) / (n - 1)
-        rows = [c * (n // chains) for c in range(chains)]
-        if sampler == "pymc":
-            return {"chains": chains, "initvals": [{name: z[row, columns].reshape(shape) for name, (shape, columns)
-                                                    in grouped(self.coordinates).items()} for row in rows]}
-        if sampler == "blackjax":
-            return {"position": z[rows], "inverse_mass_matrix": metric, "step_size": float(self.summary["step_size"])}
-        count = self.summary["parameter_count"]
-        own = self.names[:count]
-        first = self.draws[rows]
-        inits = [{name: first[c, columns].reshape(shape).tolist() for name, (shape, columns) in grouped(own).items()}
-                 for c in range(chains)]
-        step_size = float(self.summary["step_size"])
-        if folder is not None:
-            _hone.save_warm_start(str(folder), own, np.ascontiguousarray(first[:, :count]),
-                                  metric if dense else metric[None, :], step_size)
-        return {"chains": chains, "inits": inits, "metric": {"inv_metric": metric.tolist()}, "step_size": step_size}
+        return warm_start(self, sampler, chains, folder)
 
     def save(self, folder: str | Path) -> Path:
         """Writes the run folder that `hone fit` writes; `hone report`, `hone check` and hone.load read it.

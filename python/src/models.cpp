@@ -10,10 +10,12 @@
 namespace hone::python {
 namespace {
 
+ImageShape image_of(const std::array<int, 3>& shape) { return {shape[0], shape[1], shape[2]}; }
+
 template <class T, class Array>
-Data borrowed(Array& values) {
+Data borrowed(Array& values, const std::array<int, 3>& shape) {
   const std::size_t size = values.shape(0) * values.shape(1);
-  const DataSet set(std::span<const T>(values.data(), size), {1, static_cast<int>(values.shape(1))});
+  const DataSet set(std::span<const T>(values.data(), size), image_of(shape));
   DataSet packed = packed_if_binary(set);
   if (packed.binary()) return {std::move(packed), nb::none()};
   return {std::move(packed), nb::cast(values, nb::rv_policy::reference)};
@@ -57,31 +59,19 @@ nb::object array_of_named(const NamedArray& array) {
       array.values);
 }
 
-// Tells a watch of data that are done; throws Stopped when it is time.
-std::function<void(int)> watched(Watch& watch, const Stop& stop) {
-  return [&](int done) {
-    if (stop.set) throw Stopped();
-    watch.tick(done);
-  };
-}
-
 }  // namespace
 
-Data bytes_of(nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> values) {
-  return borrowed<std::uint8_t>(values);
+Data bytes_of(Rows<std::uint8_t> values, const std::array<int, 3>& shape) {
+  return borrowed<std::uint8_t>(values, shape);
 }
-Data floats_of(nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> values) {
-  return borrowed<float>(values);
-}
-Data doubles_of(nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> values) {
-  return borrowed<double>(values);
-}
+Data floats_of(Rows<float> values, const std::array<int, 3>& shape) { return borrowed<float>(values, shape); }
+Data doubles_of(Rows<double> values, const std::array<int, 3>& shape) { return borrowed<double>(values, shape); }
 
 Data sparse_of(const Csr& rows) {
   const SparseRows sparse{{rows.begin.data(), rows.begin.shape(0)},
                           {rows.column.data(), rows.column.shape(0)},
                           {rows.value.data(), rows.value.shape(0)}};
-  DataSet packed = packed_if_binary(DataSet(sparse, {1, rows.columns}));
+  DataSet packed = packed_if_binary(DataSet(sparse, image_of(rows.shape)));
   if (packed.binary()) return {std::move(packed), nb::none()};
   return {std::move(packed), nb::make_tuple(rows.begin, rows.column, rows.value)};
 }
@@ -120,15 +110,15 @@ nb::bytes complete_checkpoint(const std::string& folder) {
   return stored(read_run(folder, {}, 1, [](const std::string& damage) { throw InputError(damage); }).checkpoint);
 }
 
-std::string train_model(const Training& training, const Data& train, const Data* test, Stop& stop, nb::object tell,
-                        nb::object say) {
+std::string train_model(const Training& training, const Parts& parts, Stop& stop, nb::object tell, nb::object say) {
   const TrainRunConfig config = config_of(training.settings);
   Watch watch(std::move(tell));
   TrainOptions options;
   options.resume = training.resume ? Resume::yes : Resume::no;
   options.stop = &stop.signal;
-  options.data =
-      std::make_shared<DataSplits>(splits_of(data_request(config, {}), train.set, test ? test->set : DataSet()));
+  const auto set_of = [](const Data* part) { return part ? part->set : DataSet(); };
+  options.data = std::make_shared<DataSplits>(
+      splits_of(data_request(config, {}), parts.train.set, set_of(parts.test), set_of(parts.validation)));
   options.watch = [&](std::int64_t done, std::int64_t, const std::string& note) { watch.say(note, done); };
   options.say = [&](const std::string& text) {
     const nb::gil_scoped_acquire gil;
@@ -164,12 +154,9 @@ nb::tuple Networks::refine(const Data& data, int steps, std::uint64_t seed, Stop
   expect(data);
   const int n = data.set.size();
   Matrix<double> z(networks_.latent(), n);
-  Watch watch(std::move(tell));
-  double acceptance = 0;
-  {
-    const nb::gil_scoped_release released;
-    acceptance = networks_.refine(data.set, {0, n}, {steps, seed}, z, watched(watch, stop));
-  }
+  const double acceptance = attended(std::move(tell), stop, [&](const std::function<void(int)>& progress) {
+    return networks_.refine(data.set, {0, n}, {steps, seed}, z, progress);
+  });
   return nb::make_tuple(array_of(std::move(z)), acceptance);
 }
 
@@ -204,12 +191,9 @@ nb::object Networks::simulate(int count, std::uint64_t seed) const {
 
 nb::dict Networks::evaluate(const Data& data, int samples, Stop& stop, nb::object tell) {
   expect(data);
-  Watch watch(std::move(tell));
-  std::vector<PointEvaluation> points;
-  {
-    const nb::gil_scoped_release released;
-    points = networks_.evaluate(data.set, {.samples = samples}, watched(watch, stop));
-  }
+  const auto points = attended(std::move(tell), stop, [&](const std::function<void(int)>& progress) {
+    return networks_.evaluate(data.set, {.samples = samples}, progress);
+  });
   std::vector<double> mixture, best, pilot, effective;
   for (const PointEvaluation& point : points) {
     mixture.push_back(point.mixture.log_likelihood);
@@ -232,20 +216,23 @@ nb::dict Networks::evaluate(const Data& data, int samples, Stop& stop, nb::objec
 
 nb::dict Networks::anneal(const Data& data, int steps, int chains, Stop& stop, nb::object tell) {
   expect(data);
-  Watch watch(std::move(tell));
-  std::vector<AnnealedPoint> points;
   AnnealingConfig config;
   if (steps > 0) config.steps = steps;
   if (chains > 0) config.chains = chains;
-  {
-    const nb::gil_scoped_release released;
-    points = networks_.anneal(data.set, config, watched(watch, stop));
-  }
+  const auto points = attended(std::move(tell), stop, [&](const std::function<void(int)>& progress) {
+    return networks_.anneal(data.set, config, progress);
+  });
   std::vector<double> value;
   for (const AnnealedPoint& point : points) value.push_back(point.estimate.log_likelihood);
   nb::dict result;
   result["ais"] = array_of(std::move(value));
   return result;
+}
+
+std::vector<int> Networks::shape() const {
+  const ImageShape& shape = networks_.data().shape;
+  if (shape.channels > 1) return {shape.rows, shape.cols, shape.channels};
+  return shape.rows > 1 ? std::vector{shape.rows, shape.cols} : std::vector{shape.cols};
 }
 
 nb::dict Networks::parameters() const {

@@ -2,8 +2,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/run/networks.hpp"
 #include "app/run/train.hpp"
@@ -18,16 +20,20 @@ struct Data {
   nb::object owner;  // what holds the numbers; None where they were packed
 };
 
-Data bytes_of(nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> values);
-Data floats_of(nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> values);
-Data doubles_of(nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> values);
+template <class T>
+using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // (n, values)
+
+// `shape` is (rows, columns, channels) of a datum; data that are no images have one row.
+Data bytes_of(Rows<std::uint8_t> values, const std::array<int, 3>& shape);
+Data floats_of(Rows<float> values, const std::array<int, 3>& shape);
+Data doubles_of(Rows<double> values, const std::array<int, 3>& shape);
 
 // Compressed rows.
 struct Csr {
   nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> begin;
   nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> column;
   nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> value;
-  int columns;
+  std::array<int, 3> shape;
 };
 Data sparse_of(const Csr& rows);
 
@@ -38,9 +44,13 @@ struct Training {
   bool resume = false;
 };
 
+struct Parts {
+  const Data& train;
+  const Data *test, *validation;  // null: none
+};
+
 // Trains in a run folder and returns summary.json. Ends early, with a checkpoint, where `stop` is set.
-std::string train_model(const Training& training, const Data& train, const Data* test, Stop& stop, nb::object tell,
-                        nb::object say);
+std::string train_model(const Training& training, const Parts& parts, Stop& stop, nb::object tell, nb::object say);
 
 std::string resolved_config(const SettingTexts& settings);  // config.toml
 nb::list setting_table();                                   // the keys of `hone train`
@@ -64,6 +74,7 @@ class Networks {
   nb::dict torch_arrays() const;
   std::uint32_t iteration() const { return networks_.state().iteration; }
   int pixels() const { return networks_.pixels(); }
+  std::vector<int> shape() const;  // of a datum; data that are no images have one size
   std::optional<double> threshold() const { return networks_.data().threshold; }
 
  private:

@@ -1,3 +1,4 @@
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -25,6 +26,8 @@ std::string in_python(std::string text) {
       {"continue it with --resume, or choose another folder with --out",
        "continue it with warm_start=True, or choose another folder"},
       {" (--data FILE.json)", " (data=…)"},
+      {"validation.data", "X_validation"},
+      {"test.data", "X_test"},
       {"data: <memory> (<memory>, not binarized): ", "X: "},
       {"'<memory>'", "X"},
       {"<memory>", "X"},
@@ -120,25 +123,28 @@ void add_fit(nb::module_& module) {
 
 void add_models(nb::module_& module) {
   nb::class_<Data>(module, "Data", "Data of a model. Numbers stay where they are; bits are packed.")
-      .def_static("bytes", &bytes_of, "values"_a)
-      .def_static("floats", &floats_of, "values"_a)
-      .def_static("doubles", &doubles_of, "values"_a)
+      .def_static("bytes", &bytes_of, "values"_a, "shape"_a)
+      .def_static("floats", &floats_of, "values"_a, "shape"_a)
+      .def_static("doubles", &doubles_of, "values"_a, "shape"_a)
       .def_static(
           "sparse",
-          [](decltype(Csr::begin) begin, decltype(Csr::column) column, decltype(Csr::value) value, int columns) {
-            return sparse_of({begin, column, value, columns});
+          [](decltype(Csr::begin) begin, decltype(Csr::column) column, decltype(Csr::value) value,
+             const std::array<int, 3>& shape) {
+            return sparse_of({begin, column, value, shape});
           },
-          "begin"_a, "column"_a, "value"_a, "columns"_a)
+          "begin"_a, "column"_a, "value"_a, "shape"_a)
       .def_prop_ro("binary", [](const Data& data) { return data.set.binary(); })
       .def_prop_ro("rows", [](const Data& data) { return data.set.size(); })
       .def_prop_ro("memory", [](const Data& data) { return data.set.memory(); });
   module.def(
       "train",
       [](const SettingTexts& settings, const std::string& folder, bool resume, const Data& train, const Data* test,
-         Stop& stop, nb::object tell, nb::object say) {
-        return train_model({settings, folder, resume}, train, test, stop, std::move(tell), std::move(say));
+         const Data* validation, Stop& stop, nb::object tell, nb::object say) {
+        return train_model({settings, folder, resume}, {train, test, validation}, stop, std::move(tell),
+                           std::move(say));
       },
-      "settings"_a, "folder"_a, "resume"_a, "train"_a, "test"_a.none(), "stop"_a, "tell"_a.none(), "say"_a.none());
+      "settings"_a, "folder"_a, "resume"_a, "train"_a, "test"_a.none(), "validation"_a.none(), "stop"_a,
+      "tell"_a.none(), "say"_a.none());
   module.def("resolved_config", &resolved_config, "settings"_a);
   module.def("train_settings", &setting_table);
   module.def("with_identity", &with_identity, "checkpoint"_a, "key"_a, "value"_a);
@@ -157,6 +163,7 @@ void add_models(nb::module_& module) {
       .def("torch_arrays", &Networks::torch_arrays)
       .def_prop_ro("iteration", &Networks::iteration)
       .def_prop_ro("pixels", &Networks::pixels)
+      .def_prop_ro("shape", &Networks::shape)
       .def_prop_ro("threshold", &Networks::threshold);
 }
 

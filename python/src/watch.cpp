@@ -13,6 +13,7 @@ void Watch::tick(std::int64_t done) {
 
 void Watch::say(const std::string& text, std::int64_t done) {
   if (std::this_thread::get_id() != thread_) return;
+  if (text == text_) return tick(done);  // nothing new
   text_ = text;
   call(done);
 }

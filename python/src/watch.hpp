@@ -5,8 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <string>
 #include <thread>
+
+#include "hone/base/error.hpp"
 
 namespace hone::python {
 
@@ -35,5 +39,29 @@ class Watch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   std::string text_;
 };
+
+// Runs work(progress) on a thread of its own, and meanwhile lets Python tell and handle signals on this one, which must
+// hold the GIL. `work` calls progress(done) now and then, on any thread and without the GIL: it throws Stopped when it
+// is time to end. Returns the result of the work.
+template <class Work>
+auto attended(nb::object tell, const Stop& stop, Work work) {
+  Watch watch(std::move(tell));
+  std::atomic<bool> leave = false;
+  std::atomic<int> done = 0;
+  const std::function<void(int)> progress = [&](int now) {
+    if (leave || stop.set) throw Stopped();
+    done = now;
+  };
+  const nb::gil_scoped_release released;
+  auto working =
+      std::async(std::launch::async, [&] { return work(progress); });  // its end is waited for, come what may
+  try {
+    while (working.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) watch.tick(done);
+  } catch (...) {
+    leave = true;
+    throw;
+  }
+  return working.get();
+}
 
 }  // namespace hone::python

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import COVARIANCE, PRECISION, gaussians
+from conftest import COVARIANCE, NO_TORCH, PRECISION, gaussians
 
 import hone
 from hone._density import convert
@@ -59,7 +59,7 @@ def test_jax_compiles_few_programs():
 
 
 def test_torch():
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     matrix = torch.tensor(PRECISION)
     close(hone.fit(hone.from_torch(lambda z: -0.5 * z @ matrix @ z), **QUICK))
 

@@ -6,7 +6,7 @@ import importlib.util
 import numpy as np
 import onnxruntime
 import pytest
-from conftest import run
+from conftest import NO_TORCH, run
 
 
 @pytest.fixture(scope="module", params=["gaussian", "bernoulli"])
@@ -46,7 +46,7 @@ def test_onnxruntime(trained, tmp_path):
 
 
 def test_torch(trained, tmp_path):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     folder, x, z, sd, mean = trained
     run("export", folder, "--format", "torch", "--out", tmp_path)
     spec = importlib.util.spec_from_file_location("hone_model", tmp_path / "hone_model.py")

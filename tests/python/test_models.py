@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import SMALL, run, stripes
+from conftest import NO_TORCH, SMALL, run, stripes
 
 import hone
 
@@ -327,11 +327,11 @@ def test_data_are_binarized_as_in_training(tmp_path):
 
 def test_a_matrix_as_second_argument_is_test_data():
     settings = {**VAE, "iterations": 20, "test_every": 20}
-    assert hone.VAE(**settings).fit(X, TEST.tolist())._X_test.shape == TEST.shape
+    assert hone.VAE(**settings).fit(X, TEST.tolist())._parts["test.data"].shape == TEST.shape
     column = X[:, :1]
     narrow = hone.VAE(**settings).fit(column, column[:30])
-    assert narrow._X_test.shape == (30, 1)
-    assert hone.VAE(**settings).fit(X, np.arange(len(X)))._X_test is None
+    assert narrow._parts["test.data"].shape == (30, 1)
+    assert set(hone.VAE(**settings).fit(X, np.arange(len(X)))._parts) == {"data"}
     message = "X_test has 3 features, X has 64; pass targets as a 1-D y"
     for given, named in ((X[:, :3], {}), (X[:, :3].tolist(), {}), (None, {"X_test": X[:, :3]})):
         with pytest.raises(ValueError, match=message):
@@ -400,7 +400,7 @@ def test_bad_data_are_named(trained):
         hone.MatrixFactorization(likelihood="normal").fit(X)
     with pytest.raises(ValueError, match="NaN"):
         hone.VAE(**VAE).fit(np.where(X > 0, np.nan, 0.0))
-    for bad in (np.full((9, 2), "a"), np.full((9, 2), "2020-01-01", "datetime64[D]"), X[0], X[:0], np.zeros((2, 2, 2))):
+    for bad in (np.full((9, 2), "a"), np.full((9, 2), "2020-01-01", "datetime64[D]"), X[0], X[:0], np.zeros((2, 2, 2, 2, 2))):
         with pytest.raises((TypeError, ValueError), match="^X: "):
             hone.VAE(**VAE).fit(bad)
     with pytest.raises(ValueError, match="X has 3 features, but VAE is expecting 64"):
@@ -439,7 +439,7 @@ def test_parameters_for_other_tools(trained):
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "softplus"])
 def test_torch_gives_the_same_logits(activation):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     model = hone.VAE(hidden=(16, 12), activation=activation, iterations=50, **SMALL).fit(X)
     module = model.torch_module("decoder")
     assert set(module.state_dict()) == {key.removeprefix("decoder.") for key in model.state_dict() if key.startswith("decoder.")}

@@ -167,6 +167,42 @@ def test_control_c_ends_a_training_with_a_checkpoint():
     assert told.startswith("False True (500, 2)")
 
 
+LONG = ("X = (np.random.default_rng(0).random((100, 50)) < 0.5).astype(np.uint8); "
+        "v = hone.VAE(2, (50,), iterations=20, progress=False).fit(X); started = time.perf_counter(); "
+        "threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT)).start(); ")
+
+
+@pytest.mark.parametrize("work", ["v.score_samples(X, 'ais', steps=1_000_000)", "v.score_samples(X, samples=1_000_000)",
+                                  "v.transform(X, refine=1_000_000)"])
+def test_control_c_is_heeded_inside_a_group_of_data(work):
+    """Of 50 data, or a block of 500: minutes of work, or hours."""
+    told = interrupted(LONG + work, times=0)
+    assert told.startswith("KeyboardInterrupt") and float(told.split("took ")[1].split()[0]) < 10
+
+
+def test_work_that_is_interrupted_leaves_nothing_behind(trained):
+    data = np.random.default_rng(0).random((100, trained.n_features_in_)) < 0.3
+    expected = trained.score_samples(data[:10], samples=50)
+
+    def once():
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            trained.score_samples(data, "ais", steps=1_000_000)
+        timer.join()
+
+    for _ in range(5):
+        once()
+    gc.collect()
+    before, threads = memory(), threading.active_count()
+    for _ in range(20):
+        once()
+    gc.collect()
+    assert memory() - before < 8e6 and threading.active_count() == threads
+    np.testing.assert_array_equal(trained.score_samples(data[:10], samples=50), expected)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_handler_of_the_users_own_stays():
     code = ("import os, signal, threading, time, numpy as np, hone\nclass Mine(Exception): pass\n"
             "def mine(*_): raise Mine\nsignal.signal(signal.SIGINT, mine)\n"

@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import onnxruntime
 import pytest
-from conftest import SMALL, run, stripes
+from conftest import NO_TORCH, SMALL, run, stripes
 
 import hone
 
@@ -103,7 +103,7 @@ def test_onnxruntime_gives_the_same_numbers(used, tmp_path):
 
 
 def test_torch_gives_the_same_numbers(used, tmp_path):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     model, folder, _, data = used
     run("export", folder, "--format", "torch", "--out", tmp_path)
     spec = importlib.util.spec_from_file_location("hone_model", tmp_path / "hone_model.py")

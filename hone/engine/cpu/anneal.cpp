@@ -5,6 +5,7 @@
 #include "hone/assess/annealing_parts.hpp"
 #include "hone/base/error.hpp"
 #include "hone/latent/latent_target.hpp"
+#include "hone/target/interruptible.hpp"
 
 namespace hone {
 
@@ -17,7 +18,7 @@ std::vector<AnnealedPoint> anneal_points(const Model<Real>& model, const DataSet
   std::vector<AnnealedPoint> points(std::min(data.size(), task.points.value_or(data.size())));
   const Groups groups{annealing_group, data.size(), static_cast<int>(points.size())};
   for_groups(workers, groups, std::span(points), progress, [&] {
-    return [&](const DataGroup& group) {
+    return [&](const DataGroup& group, const std::function<void()>& beat) {
       Minibatch<Real> minibatch = model.minibatch(group.count());
       std::vector<int> indices(group.count());
       std::iota(indices.begin(), indices.end(), group.begin);
@@ -25,7 +26,8 @@ std::vector<AnnealedPoint> anneal_points(const Model<Real>& model, const DataSet
       const auto first = static_cast<std::uint32_t>(group.begin);
       LatentTarget<Real> target(model.decoder());
       target.set_data(minibatch, first);
-      Annealer annealer(target, task.config, random);
+      const InterruptibleTarget interruptible(target, beat);
+      Annealer annealer(interruptible, task.config, random);
       const MatrixView<const double> draws = task.posterior_draws.columns(group.begin, group.end);
       const auto found = task.backward() ? annealer.backward(first, draws, group.wanted)
                                          : annealer.forward(first, group.count(), group.wanted);

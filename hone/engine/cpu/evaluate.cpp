@@ -7,6 +7,7 @@
 #include "hone/base/scalar.hpp"
 #include "hone/latent/latent_target.hpp"
 #include "hone/mcmc/refine.hpp"
+#include "hone/target/interruptible.hpp"
 
 namespace hone {
 namespace {
@@ -30,8 +31,10 @@ class GroupEvaluator {
                  const RandomSource& random)
       : model_(model), config_(config), chain_(chain), random_(random) {}
 
-  // Evaluates the wanted data of a group.
-  void evaluate(const DataSet& data, const DataGroup& group, std::span<PointEvaluation> out) {
+  // Evaluates the wanted data of a group. Calls `beat` now and then.
+  void evaluate(const DataSet& data, const DataGroup& group, std::span<PointEvaluation> out,
+                const std::function<void()>& beat) {
+    beat_ = beat;
     Minibatch<Real> minibatch = model_.minibatch(group.count());
     std::vector<int> indices(group.count());
     std::iota(indices.begin(), indices.end(), group.begin);
@@ -74,7 +77,8 @@ class GroupEvaluator {
     chains.z = p.q_mean;
     std::vector<std::uint32_t> datum(count);
     std::iota(datum.begin(), datum.end(), first);
-    target.evaluate(chains.z, Want::both, chains.value, chains.gradient, datum);
+    const InterruptibleTarget interruptible(target, beat_);
+    interruptible.evaluate(chains.z, Want::both, chains.value, chains.gradient, datum);
     Team alone(1);
     Refiner adapting(chain_.kernel,
                      {.steps = std::max(1, config_.burn_in),
@@ -83,13 +87,14 @@ class GroupEvaluator {
                       .acceptance = chain_.acceptance,
                       .adapting = config_.burn_in},
                      alone);
-    if (config_.burn_in > 0) adapting.refine(target, chains.view(first), count, assessment_iteration, random_);
+    if (config_.burn_in > 0) adapting.refine(interruptible, chains.view(first), count, assessment_iteration, random_);
     Refiner still(chain_.kernel,
                   {.steps = 1, .adapt = Adapt::off, .step_size = adapting.step_size(), .acceptance = chain_.acceptance},
                   alone);
     std::vector<Moments> moments(static_cast<std::size_t>(latent) * static_cast<std::size_t>(count));
     for (int step = 1; step <= config_.kept; ++step) {
-      still.refine(target, chains.view(first), count, assessment_iteration + static_cast<std::uint32_t>(step), random_);
+      still.refine(interruptible, chains.view(first), count, assessment_iteration + static_cast<std::uint32_t>(step),
+                   random_);
       for (std::size_t i = 0; i < moments.size(); ++i) moments[i].add(chains.z.view().flat()[i]);
     }
     for (std::size_t i = 0; i < moments.size(); ++i) {
@@ -113,6 +118,7 @@ class GroupEvaluator {
       const int size = std::min(block, config_.samples - begin);
       for (int j = 0; j < proposal_count; ++j) {
         if (!config_.proposals[j]) continue;
+        beat_();
         const auto sequence = static_cast<std::uint32_t>(begin / block * proposal_count + j);
         random_.normals({Purpose::proposal, assessment_iteration, datum, sequence},
                         noise_.view().columns(0, size).flat());
@@ -147,6 +153,7 @@ class GroupEvaluator {
   const EvaluationConfig& config_;
   const EvaluationChain& chain_;
   const RandomSource& random_;
+  std::function<void()> beat_;
   Matrix<double> noise_, z_;
 };
 
@@ -162,8 +169,9 @@ std::vector<PointEvaluation> evaluate_points(const Model<Real>& model, const Dat
   std::vector<PointEvaluation> points(std::min(data.size(), config.points.value_or(data.size())));
   const Groups groups{evaluation_group, data.size(), static_cast<int>(points.size())};
   for_groups(workers, groups, std::span(points), progress, [&] {
-    return [&, evaluator = GroupEvaluator<Real>(model, config, chain, random)](const DataGroup& group) mutable {
-      evaluator.evaluate(data, group, std::span(points).subspan(group.begin, group.wanted));
+    return [&, evaluator = GroupEvaluator<Real>(model, config, chain, random)](
+               const DataGroup& group, const std::function<void()>& beat) mutable {
+      evaluator.evaluate(data, group, std::span(points).subspan(group.begin, group.wanted), beat);
     };
   });
   return points;

@@ -24,7 +24,8 @@ struct Workers {
 };
 
 // Threads share groups [own.begin, own.end). Each makes a worker and gives it one group after another; `progress` is
-// told how many data are done, if the other ranks are as fast as this one.
+// told how many data are done, if the other ranks are as fast as this one. A group takes long, so the worker also gets
+// a `beat` to call while it works: it tells `progress` again, which may throw Stopped.
 template <class MakeWorker>
 void for_own_groups(const Workers& workers, const Groups& groups, const ItemRange& own,
                     const std::function<void(int)>& progress, MakeWorker&& make_worker) {
@@ -34,6 +35,11 @@ void for_own_groups(const Workers& workers, const Groups& groups, const ItemRang
   std::atomic<int> next = own.begin;
   std::mutex mutex;
   int done = 0;
+  const std::function<void()> beat = [&] {
+    if (!progress) return;
+    const std::lock_guard lock(mutex);
+    progress(std::min(wanted - 1, done * ranks));  // the last group is not done
+  };
   team.for_shares(team.threads(), [&](int, int, int) {
     auto worker = make_worker();
     for (;;) {
@@ -41,7 +47,7 @@ void for_own_groups(const Workers& workers, const Groups& groups, const ItemRang
       if (index >= own.end) return;
       const int end = std::min(data, begin + size);
       const DataGroup group{begin, end, std::min(wanted, end) - begin};
-      worker(group);
+      worker(group, beat);
       const std::lock_guard lock(mutex);
       done += group.wanted;
       if (progress) progress(std::min(wanted, done * ranks));
