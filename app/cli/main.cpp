@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <new>
 
 #include "app/cli/commands.hpp"
 #include "app/cli/formatter.hpp"
@@ -155,6 +156,9 @@ int run(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     fmt::print(stderr, "hone: {}: {}\n", error.path1().string(), error.code().message());
     return bad_input;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "hone: not enough memory\n");
+    return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "hone: {}\n", error.what());
     return 1;

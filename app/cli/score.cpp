@@ -6,6 +6,7 @@
 
 #include "app/cli/commands.hpp"
 #include "app/cli/use_flags.hpp"
+#include "app/run/unfinished_scores.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/statistics.hpp"
 
@@ -54,6 +55,8 @@ void add_score_command(CLI::App& program) {
   const auto state = std::make_shared<ScoreCommand>();
   state->add(*command, DataArgument::required, "one row per datum as .csv or .npy");
   command->add_flag("--sort", state->score.sorted, "the least likely data first");
+  command->add_flag("--resume", state->score.resume, "continue a command that was stopped or killed (FILE.unfinished)")
+      ->needs("--out");
   command->add_option("--method", state->method, "importance (sampling) or ais, annealed importance sampling")
       ->check(CLI::IsMember({"importance", "ais"}))
       ->option_text("NAME [importance]");
@@ -68,6 +71,7 @@ void add_score_command(CLI::App& program) {
       ->option_text(fmt::format("C [{}]", state->score.annealing.chains));
   command->callback([state, command] {
     state->choose(*command);
+    state->unfinished = unfinished_scores;
     state->run(
         [&](const UseOptions& options) { return table_of(score_data(options, state->score), options.out.string()); });
   });

@@ -56,7 +56,10 @@ void UseFlags::run(const std::function<std::string(const UseOptions&)>& work) {
     const std::string line = work(options);
     if (!quiet && !out.empty()) fmt::print("{}\n", line);
   } catch (const Stopped&) {
-    if (!quiet) fmt::print(stderr, "stopped by a signal; nothing was written\n");
+    const bool kept = unfinished && !out.empty() && std::filesystem::exists(unfinished(out));
+    if (!quiet)
+      fmt::print(stderr, "stopped by a signal; {}\n",
+                 kept ? "the same command with --resume continues" : "nothing was written");
     throw Ended{128 + stop_signal};
   }
 }

@@ -14,6 +14,8 @@ struct UseFlags {
   std::string out;
   int points = 0;
   bool quiet = false;
+  // Where a command that is stopped keeps what it has for --resume, if it does.
+  std::function<std::filesystem::path(const std::filesystem::path& out)> unfinished = {};
 
   void add(CLI::App& command, DataArgument data, const std::string& formats);
   void add_seed(CLI::App& command);

@@ -17,7 +17,7 @@ constexpr std::array<std::pair<Binarization, std::string_view>, 4> names = {{{Bi
                                                                              {Binarization::threshold, "threshold"},
                                                                              {Binarization::stochastic, "stochastic"}}};
 
-void levels_of(const DataSet& data, int datum, std::span<double> levels) {
+void levels_of(const DataSet& data, int datum, int first, std::span<double> levels) {
   if (const auto bytes = data.bytes(); !bytes.empty()) {
     const std::size_t begin = static_cast<std::size_t>(datum) * levels.size();
     for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = bytes[begin + i] / 255.0;
@@ -28,20 +28,20 @@ void levels_of(const DataSet& data, int datum, std::span<double> levels) {
   for (std::size_t i = 0; i < levels.size(); ++i)
     if (!(levels[i] >= 0 && levels[i] <= 1))
       throw InputError(
-          fmt::format("value {} of datum {} is {}: binarization needs values in [0, 1]", i, datum, levels[i]));
+          fmt::format("value {} of datum {} is {}: binarization needs values in [0, 1]", i, first + datum, levels[i]));
 }
 
-// decide(datum, levels, bits) turns one datum's levels into zeros and ones.
+// decide(datum, levels, bits) turns one datum's levels into zeros and ones; data count from `first`.
 template <class Decide>
-DataSet binarized(const DataSet& data, Decide decide) {
+DataSet decided(const DataSet& data, int first, Decide decide) {
   if (data.binary()) return data;
   BitRows rows(data.shape().pixels());
   const auto pixels = static_cast<std::size_t>(data.shape().pixels());
   std::vector<double> levels(pixels);
   std::vector<std::uint8_t> bits(pixels);
   for (int datum = 0; datum < data.size(); ++datum) {
-    levels_of(data, datum, levels);
-    decide(datum, levels, bits);
+    levels_of(data, datum, first, levels);
+    decide(first + datum, levels, bits);
     rows.append(bits);
   }
   return DataSet(std::move(rows), data.shape());
@@ -65,8 +65,8 @@ Binarization binarization_named(std::string_view name) {
       fmt::format("binarization '{}': expected one of {}{}", name, join(known), did_you_mean(name, known)));
 }
 
-DataSet binarize_threshold(const DataSet& data) {
-  return binarized(data, [](int, std::span<const double> levels, std::span<std::uint8_t> bits) {
+DataSet binarize_threshold(const DataSet& data, int first) {
+  return decided(data, first, [](int, std::span<const double> levels, std::span<std::uint8_t> bits) {
     for (std::size_t i = 0; i < levels.size(); ++i) bits[i] = levels[i] > 0.5;
   });
 }
@@ -74,10 +74,23 @@ DataSet binarize_threshold(const DataSet& data) {
 DataSet binarize_stochastic(const DataSet& data, StochasticBits stochastic) {
   const PhiloxSource random(stochastic.seed);
   std::vector<double> uniforms(static_cast<std::size_t>(data.shape().pixels()));
-  return binarized(data, [&](int datum, std::span<const double> levels, std::span<std::uint8_t> bits) {
+  return decided(data, stochastic.first, [&](int datum, std::span<const double> levels, std::span<std::uint8_t> bits) {
     random.uniforms({Purpose::binarize, stochastic.part, static_cast<std::uint32_t>(datum)}, uniforms);
     for (std::size_t i = 0; i < levels.size(); ++i) bits[i] = uniforms[i] < levels[i];
   });
+}
+
+DataSet binarized(DataSet data, Binarization binarization, StochasticBits bits) {
+  switch (binarization) {
+    case Binarization::threshold:
+      return binarize_threshold(data, bits.first);
+    case Binarization::stochastic:
+      return binarize_stochastic(data, bits);
+    case Binarization::automatic:
+    case Binarization::none:
+      break;
+  }
+  return data;
 }
 
 }  // namespace hone

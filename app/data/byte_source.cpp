@@ -156,9 +156,13 @@ void ByteSource::read_exactly(std::span<std::uint8_t> out, std::string_view what
     fail(offset_, fmt::format("the file ends, expected {} ({} bytes from byte {})", what, out.size(), from));
 }
 
-std::vector<std::uint8_t> ByteSource::read_announced(std::uint64_t count, std::string_view what) {
+void ByteSource::check_announced(std::uint64_t count, std::string_view what) const {
   if (count > most_left())
     fail(offset_, fmt::format("the header announces {} bytes of {}, at most {} can follow", count, what, most_left()));
+}
+
+std::vector<std::uint8_t> ByteSource::read_announced(std::uint64_t count, std::string_view what) {
+  check_announced(count, what);
   std::vector<std::uint8_t> values;
   while (values.size() < count) {
     const std::size_t begin = values.size();

@@ -33,6 +33,7 @@ class ByteSource {
   // Reads `count` bytes that a header announced. Refuses a count that the file cannot hold before it allocates
   // anything; memory grows only with the bytes read.
   std::vector<std::uint8_t> read_announced(std::uint64_t count, std::string_view what);
+  void check_announced(std::uint64_t count, std::string_view what) const;  // the refusal alone
 
   // Throws if bytes are left over; also verifies the checksum at the end of gzip data.
   void expect_end();

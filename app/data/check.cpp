@@ -8,11 +8,14 @@
 
 namespace hone {
 
-DataSet images_of(IdxArray array, const ByteSource& source) {
-  const std::vector<int>& dimensions = array.dimensions;
+void expect_images(const std::vector<int>& dimensions, const ByteSource& source) {
   if (dimensions.size() != 3)
     source.fail(3, fmt::format("expected images, an array of 3 dimensions, found {}", dimensions.size()));
-  return DataSet(std::move(array.values), {dimensions[1], dimensions[2]}, 1 / 255.0);
+}
+
+DataSet images_of(IdxArray array, const ByteSource& source) {
+  expect_images(array.dimensions, source);
+  return DataSet(std::move(array.values), {array.dimensions[1], array.dimensions[2]}, 1 / 255.0);
 }
 
 DataSet read_known_file(const DataSetInfo& info, const DataFile& file, const std::filesystem::path& path) {

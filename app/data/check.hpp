@@ -8,7 +8,10 @@
 
 namespace hone {
 
-// Grey levels byte/255 from an array of images (items, rows, cols); throws InputError for other arrays.
+// Throws InputError for an array that is not one of images (items, rows, cols).
+void expect_images(const std::vector<int>& dimensions, const ByteSource& source);
+
+// Grey levels byte/255 from an array of images; throws InputError for other arrays.
 DataSet images_of(IdxArray array, const ByteSource& source);
 
 // Reads a file of a known data set: images as bytes, .amat as bits. Throws InputError if the format is broken, or if

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
-
-#include "app/data/text_lines.hpp"
+#include <utility>
 
 namespace hone {
 namespace {
@@ -22,11 +20,11 @@ std::string_view trimmed(std::string_view text) {
 // The next separator after `at`, but for one inside quotes (where two quotes stand for one); the line's end if there
 // is none.
 std::size_t end_of_cell(std::string_view line, std::size_t at, char separator) {
-  const std::size_t first = line.find_first_not_of(" ", at);
+  const std::size_t first = line.find_first_not_of(' ', at);
   if (first != std::string_view::npos && line[first] == '"') {
     std::size_t closed = line.find('"', first + 1);
     while (closed != std::string_view::npos && line.substr(closed, 2) == "\"\"") closed = line.find('"', closed + 2);
-    const std::size_t after = closed == std::string_view::npos ? closed : line.find_first_not_of(" ", closed + 1);
+    const std::size_t after = closed == std::string_view::npos ? closed : line.find_first_not_of(' ', closed + 1);
     if (closed != std::string_view::npos && (after == std::string_view::npos || line[after] == separator))
       return std::min(after, line.size());
   }
@@ -39,111 +37,115 @@ bool is_missing(std::string_view cell) {
   return false;
 }
 
-class CsvReader {
- public:
-  CsvReader(ByteSource& source, const CsvWanted& wanted) : lines_(source), wanted_(wanted) {}
-
-  CsvRows read() {
-    std::string line;
-    std::uint64_t blank = 0;  // the first of blank lines that nothing has followed so far
-    while (lines_.next(line)) {
-      if (lines_.number() == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
-      if (trimmed(line).empty() && (separator_ != '\t' || line.empty())) {
-        if (blank == 0) blank = lines_.number();
-        continue;
-      }
-      if (blank > 0) lines_.fail(fmt::format("line {} is empty; expected one datum per line", blank));
-      if (separator_ == 0) begin(line);
-      split(line);
-      if (lines_.number() == 1 && is_header()) continue;
-      add();
-    }
-    if (table_.rows == 0) {
-      lines_.fail("expected rows of numbers, found none");
-    }
-    if (label_) --table_.cols;
-    return std::move(table_);
-  }
-
- private:
-  void begin(const std::string& line) {
-    std::ptrdiff_t most = -1;
-    for (const char candidate : {',', ';', '\t'}) {
-      std::ptrdiff_t count = 0;
-      bool quoted = false;
-      for (const char c : line) {
-        quoted = quoted != (c == '"');
-        count += !quoted && c == candidate;
-      }
-      if (count <= most) continue;
-      most = count;
-      separator_ = candidate;
-    }
-    std::ptrdiff_t cols = 1;
-    for (std::size_t at = 0; (at = end_of_cell(line, at, separator_)) < line.size(); ++at) ++cols;
-    if (cols > std::numeric_limits<int>::max()) lines_.fail("too many columns");
-    table_.cols = static_cast<int>(cols);
-  }
-
-  void split(std::string_view line) {
-    cells_.clear();
-    for (std::size_t at = 0;;) {
-      const std::size_t end = end_of_cell(line, at, separator_);
-      cells_.push_back(trimmed(line.substr(at, end - at)));
-      if (end == line.size()) break;
-      at = end + 1;
-    }
-    if (cells_.size() != static_cast<std::size_t>(table_.cols))
-      lines_.fail(fmt::format("expected {} columns, as in the first line, found {}", table_.cols, cells_.size()));
-  }
-
-  // Names: all cells are texts, and not all of them stand for missing values.
-  bool is_header() {
-    double ignored;
-    if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); })) return false;
-    if (std::ranges::all_of(cells_, is_missing)) return false;
-    names_.assign(cells_.begin(), cells_.end());
-    const auto label = wanted_.label.empty() ? names_.end() : std::ranges::find(names_, wanted_.label);
-    if (label != names_.end()) label_ = static_cast<std::size_t>(label - names_.begin());
-    if (label_ && names_.size() == 1) lines_.fail("expected columns of numbers beside that of the labels");
-    return true;
-  }
-
-  void add() {
-    if (table_.rows == std::numeric_limits<int>::max()) lines_.fail("too many lines");
-    for (std::size_t i = 0; i < cells_.size(); ++i) {
-      double value = std::numeric_limits<double>::quiet_NaN();
-      if (i == label_) {
-        table_.labels.emplace_back(cells_[i]);
-        continue;
-      }
-      const bool missing = wanted_.missing == Missing::ignored && is_missing(cells_[i]);
-      if (!missing && (!parse_number(cells_[i], value) || !std::isfinite(value))) refuse(i);
-      table_.values.push_back(value);
-    }
-    ++table_.rows;
-  }
-
-  [[noreturn]] void refuse(std::size_t i) const {
-    const std::string where =
-        names_.empty() ? fmt::format("column {}", i + 1) : fmt::format("column {} ({})", i + 1, shown(names_[i]));
-    if (is_missing(cells_[i]))
-      lines_.fail(fmt::format("{}: a missing value; fill it in, or leave the row out{}", where, missing_hint));
-    lines_.fail(fmt::format("{}: expected a finite number, found '{}'{}", where, shown(cells_[i]),
-                            lines_.number() == 1 ? "; a header line has no numbers" : ""));
-  }
-
-  TextLines lines_;
-  const CsvWanted& wanted_;
-  std::optional<std::size_t> label_;
-  char separator_ = 0;
-  CsvRows table_;
-  std::vector<std::string_view> cells_;
-  std::vector<std::string> names_;
-};
-
 }  // namespace
 
-CsvRows read_csv(ByteSource& source, const CsvWanted& wanted) { return CsvReader(source, wanted).read(); }
+CsvReader::CsvReader(ByteSource& source, CsvWanted wanted) : lines_(source), wanted_(std::move(wanted)) {
+  fill(1);
+  if (table_.rows == 0) lines_.fail("expected rows of numbers, found none");
+}
+
+CsvRows CsvReader::next(int most) {
+  fill(most);
+  table_.cols = cols();
+  return std::exchange(table_, {});
+}
+
+void CsvReader::fill(int rows) {
+  while (table_.rows < rows && row()) {
+  }
+}
+
+bool CsvReader::row() {
+  std::uint64_t blank = 0;  // the first of blank lines that nothing has followed so far
+  while (lines_.next(line_)) {
+    if (lines_.number() == 1 && line_.starts_with("\xEF\xBB\xBF")) line_.erase(0, 3);
+    if (trimmed(line_).empty() && (separator_ != '\t' || line_.empty())) {
+      if (blank == 0) blank = lines_.number();
+      continue;
+    }
+    if (blank > 0) lines_.fail(fmt::format("line {} is empty; expected one datum per line", blank));
+    if (separator_ == 0) begin(line_);
+    split(line_);
+    if (lines_.number() == 1 && is_header()) continue;
+    add();
+    return true;
+  }
+  return false;
+}
+
+void CsvReader::begin(const std::string& line) {
+  std::ptrdiff_t most = -1;
+  for (const char candidate : {',', ';', '\t'}) {
+    std::ptrdiff_t count = 0;
+    bool quoted = false;
+    for (const char c : line) {
+      quoted = quoted != (c == '"');
+      count += !quoted && c == candidate;
+    }
+    if (count <= most) continue;
+    most = count;
+    separator_ = candidate;
+  }
+  std::ptrdiff_t cols = 1;
+  for (std::size_t at = 0; (at = end_of_cell(line, at, separator_)) < line.size(); ++at) ++cols;
+  if (cols > std::numeric_limits<int>::max()) lines_.fail("too many columns");
+  cols_ = static_cast<int>(cols);
+}
+
+void CsvReader::split(std::string_view line) {
+  cells_.clear();
+  for (std::size_t at = 0;;) {
+    const std::size_t end = end_of_cell(line, at, separator_);
+    cells_.push_back(trimmed(line.substr(at, end - at)));
+    if (end == line.size()) break;
+    at = end + 1;
+  }
+  if (cells_.size() != static_cast<std::size_t>(cols_))
+    lines_.fail(fmt::format("expected {} columns, as in the first line, found {}", cols_, cells_.size()));
+}
+
+// Names: all cells are texts, and not all of them stand for missing values.
+bool CsvReader::is_header() {
+  double ignored;
+  if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); })) return false;
+  if (std::ranges::all_of(cells_, is_missing)) return false;
+  names_.assign(cells_.begin(), cells_.end());
+  const auto label = wanted_.label.empty() ? names_.end() : std::ranges::find(names_, wanted_.label);
+  if (label != names_.end()) label_ = static_cast<std::size_t>(label - names_.begin());
+  if (label_ && names_.size() == 1) lines_.fail("expected columns of numbers beside that of the labels");
+  return true;
+}
+
+void CsvReader::add() {
+  if (total_ == std::numeric_limits<int>::max()) lines_.fail("too many lines");
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    double value = std::numeric_limits<double>::quiet_NaN();
+    if (i == label_) {
+      table_.labels.emplace_back(cells_[i]);
+      continue;
+    }
+    const bool missing = wanted_.missing == Missing::ignored && is_missing(cells_[i]);
+    if (!missing && (!parse_number(cells_[i], value) || !std::isfinite(value))) refuse(i);
+    table_.values.push_back(value);
+  }
+  ++table_.rows;
+  ++total_;
+}
+
+void CsvReader::refuse(std::size_t i) const {
+  const std::string where =
+      names_.empty() ? fmt::format("column {}", i + 1) : fmt::format("column {} ({})", i + 1, shown(names_[i]));
+  if (is_missing(cells_[i]))
+    lines_.fail(fmt::format("{}: a missing value; fill it in, or leave the row out{}", where, missing_hint));
+  lines_.fail(fmt::format("{}: expected a finite number, found '{}'{}", where, shown(cells_[i]),
+                          lines_.number() == 1 ? "; a header line has no numbers" : ""));
+}
+
+CsvRows read_csv(ByteSource& source, const CsvWanted& wanted) {
+  CsvReader reader(source, wanted);
+  CsvRows rows = reader.next(std::numeric_limits<int>::max());
+  reader.next(1);  // refuses what is too many
+  return rows;
+}
 
 }  // namespace hone

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/data/byte_source.hpp"
+#include "app/data/text_lines.hpp"
 #include "hone/latent/model_config.hpp"
 
 namespace hone {
@@ -23,6 +26,33 @@ struct CsvWanted {
 // Reads a table of numbers, separated by commas, semicolons or tabs, whichever the first line has most of. A first line
 // without any number is a header. The column with the wanted name, if the header has it, is no number but a label.
 // Throws InputError with line and column for anything else: a missing value, a text, a line with more or fewer columns.
-CsvRows read_csv(ByteSource& source, const CsvWanted& wanted = {});
+class CsvReader {
+ public:
+  CsvReader(ByteSource& source, CsvWanted wanted);       // reads the first row
+  int cols() const { return cols_ - (label_ ? 1 : 0); }  // of numbers
+  CsvRows next(int most);                                // the next rows, at most `most`; none at the end
+
+ private:
+  void fill(int rows);  // until there are so many rows, or the end
+  bool row();           // the next; false at the end
+  void begin(const std::string& line);
+  void split(std::string_view line);
+  bool is_header();
+  void add();
+  [[noreturn]] void refuse(std::size_t i) const;
+
+  TextLines lines_;
+  CsvWanted wanted_;
+  std::optional<std::size_t> label_;
+  char separator_ = 0;
+  int cols_ = 0;   // with that of labels
+  int total_ = 0;  // rows so far
+  CsvRows table_;
+  std::string line_;
+  std::vector<std::string_view> cells_;
+  std::vector<std::string> names_;
+};
+
+CsvRows read_csv(ByteSource& source, const CsvWanted& wanted = {});  // the whole table
 
 }  // namespace hone

@@ -1,13 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <functional>
+#include <limits>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "app/data/amat.hpp"
 #include "app/data/check.hpp"
 #include "app/data/csv.hpp"
-#include "app/data/load.hpp"
+#include "app/data/data_reader.hpp"
 #include "app/data/matrix_market.hpp"
 #include "app/data/npy.hpp"
 #include "app/data/picture.hpp"
@@ -27,39 +30,12 @@ std::string extension_of(fs::path file) {
   return file.extension().string();
 }
 
-// Rows and columns, and with a third size, 1 or 3, channels; none if the sizes are those of no image.
-std::optional<ImageShape> image_shape(std::span<const int> sizes) {
-  if (sizes.size() == 2) return ImageShape{sizes[0], sizes[1]};
-  if (sizes.size() == 3 && (sizes[2] == 1 || sizes[2] == 3)) return ImageShape{sizes[0], sizes[1], sizes[2]};
-  return {};
-}
-
-// The shape that is asked for, or that of the file's data: one row unless they are images.
-ImageShape shape_of(const std::vector<int>& in_file, int dimension, std::span<const int> wanted) {
-  if (wanted.empty()) return image_shape(in_file).value_or(ImageShape{1, dimension});
-  const auto shape = image_shape(wanted);
-  if (!shape || std::int64_t{shape->rows} * shape->cols * shape->channels != dimension)
-    throw KeyError("shape", fmt::format("expected [rows, columns], or [rows, columns, 3] for colour images, that make "
-                                        "up the {} values of a datum",
-                                        dimension));
-  return *shape;
-}
-
-DataSet data_of(NpyMatrix matrix, std::span<const int> wanted) {
-  const ImageShape shape = shape_of(matrix.shape, matrix.cols, wanted);
-  if (auto* bytes = std::get_if<Bytes>(&matrix.values)) return packed_if_binary(DataSet(std::move(*bytes), shape, 1));
-  if (auto* floats = std::get_if<std::vector<float>>(&matrix.values))
-    return packed_if_binary(DataSet(std::move(*floats), shape));
-  return packed_if_binary(DataSet(std::move(std::get<std::vector<double>>(matrix.values)), shape));
-}
-
 bool is_byte(double value) { return value >= 0 && value <= 255 && value == static_cast<std::uint8_t>(value); }
 
-DataSet data_of(CsvRows table, std::span<const int> wanted) {
-  const ImageShape shape = shape_of({}, table.cols, wanted);
-  if (std::ranges::all_of(table.values, is_byte))
-    return packed_if_binary(DataSet(Bytes(table.values.begin(), table.values.end()), shape, 1));
-  return DataSet(std::move(table.values), shape);
+// Bytes if all values are bytes.
+Numbers narrowed(std::vector<double> values) {
+  if (std::ranges::all_of(values, is_byte)) return Bytes(values.begin(), values.end());
+  return values;
 }
 
 template <class T>
@@ -82,11 +58,9 @@ std::vector<T> dense(const MatrixMarket& matrix, const std::string& name) {
   return values;
 }
 
-DataSet data_of(const MatrixMarket& matrix, const std::string& name, std::span<const int> wanted) {
-  const ImageShape shape = shape_of({}, matrix.cols, wanted);
-  if (std::ranges::all_of(matrix.value, is_byte))
-    return packed_if_binary(DataSet(dense<std::uint8_t>(matrix, name), shape, 1));
-  return DataSet(dense<double>(matrix, name), shape);
+Numbers numbers_of(const MatrixMarket& matrix, const std::string& name) {
+  if (std::ranges::all_of(matrix.value, is_byte)) return dense<std::uint8_t>(matrix, name);
+  return dense<double>(matrix, name);
 }
 
 Bytes bytes_of(const fs::path& file) {
@@ -94,7 +68,7 @@ Bytes bytes_of(const fs::path& file) {
   return {text.begin(), text.end()};
 }
 
-DataSet npz_array(const fs::path& file, const std::string& key, const FileRequest& request) {
+NpyMatrix npz_array(const fs::path& file, const std::string& key, Missing missing) {
   const Bytes archive = bytes_of(file);
   const std::vector<ZipEntry> entries = zip_entries(archive, file.string());
   std::string names;
@@ -106,62 +80,159 @@ DataSet npz_array(const fs::path& file, const std::string& key, const FileReques
     const std::string origin = fmt::format("{}:{}", file.string(), name);
     const Bytes bytes = unzipped(archive, entry, origin);
     ByteSource source(bytes, origin);
-    return data_of(read_npy(source, {request.missing}), request.shape);
+    return read_npy(source, {missing});
   }
   throw InputError(fmt::format("{}: {}; it has {}", file.string(),
                                key.empty() ? "expected the name of an array, FILE.npz:NAME" : "no array '" + key + "'",
                                names.empty() ? "none" : names));
 }
 
-// Images of one size, all grey or all coloured.
-class Images {
+// Formats that are read as a whole and then given away in pieces.
+class WholeReader final : public DataReader {
  public:
-  void add(const Bytes& bytes, const std::string& name) {
-    const Picture picture = read_image(bytes, name);
-    if (count_++ == 0) first_ = name, shape_ = {picture.rows, picture.cols, picture.channels};
-    if (picture.rows != shape_.rows || picture.cols != shape_.cols)
-      throw InputError(fmt::format("{}: {} × {} pixels, but {} has {} × {}; expected images of one size", name,
-                                   picture.rows, picture.cols, first_, shape_.rows, shape_.cols));
-    if (picture.channels != shape_.channels)
-      throw InputError(fmt::format("{} is {}, but {} is {}; expected images of one kind", name, kind(picture.channels),
-                                   first_, kind(shape_.channels)));
-    values_.insert(values_.end(), picture.levels.begin(), picture.levels.end());
-  }
-
-  DataSet data(const std::string& name, std::span<const int> wanted) {
-    if (count_ == 0) throw InputError(fmt::format("{}: no image (.png, .jpg or .jpeg) there", name));
-    const std::vector<int> sizes = {shape_.rows, shape_.cols, shape_.channels};
-    return DataSet(std::move(values_), shape_of(sizes, shape_.pixels(), wanted), 1.0 / 255);
+  WholeReader(std::vector<int> sizes, Numbers numbers)
+      : sizes_(std::move(sizes)), numbers_(std::move(numbers)), count_(count_of(numbers_, dimension())) {}
+  std::vector<int> sizes() const override { return sizes_; }
+  Numbers next(int most) override {
+    const int begin = done_, count = std::min(most, count_ - done_);
+    done_ += count;
+    if (count == count_) return std::move(numbers_);
+    if (count == 0) return Bytes();
+    return std::visit(
+        [&](const auto& values) -> Numbers {
+          using Values = std::decay_t<decltype(values)>;
+          if constexpr (std::is_same_v<Values, BitRows>) {
+            BitRows rows(values.dimension());
+            rows.append(values, begin, begin + count);
+            return rows;
+          } else {
+            const auto at = [&](int datum) { return values.begin() + std::ptrdiff_t{datum} * dimension(); };
+            return Values(at(begin), at(begin + count));
+          }
+        },
+        numbers_);
   }
 
  private:
-  static const char* kind(int channels) { return channels == 3 ? "a colour image" : "grey"; }
-
-  int count_ = 0;
-  ImageShape shape_;
-  std::string first_;
-  Bytes values_;
+  std::vector<int> sizes_;
+  Numbers numbers_;
+  int count_, done_ = 0;
 };
 
-DataSet folder_of_images(const fs::path& folder, std::span<const int> wanted) {
+class NpyData final : public DataReader {
+ public:
+  NpyData(const std::string& name, Missing missing) : source_(fs::path(name)), reader_(source_, {missing}) {}
+  std::vector<int> sizes() const override { return reader_.header().shape; }
+  bool by_column() const { return reader_.header().fortran_order; }
+  Numbers next(int most) override {
+    NpyValues next = reader_.next(most);
+    return std::visit([](auto& values) -> Numbers { return std::move(values); }, next);
+  }
+
+ private:
+  ByteSource source_;
+  NpyReader reader_;
+};
+
+class CsvData final : public DataReader {
+ public:
+  CsvData(const std::string& name, CsvWanted wanted) : source_(fs::path(name)), reader_(source_, std::move(wanted)) {}
+  std::vector<int> sizes() const override { return {reader_.cols()}; }
+  Numbers next(int most) override {
+    CsvRows rows = reader_.next(most);
+    labels_ = std::move(rows.labels);
+    return narrowed(std::move(rows.values));
+  }
+  std::vector<std::string> labels() override { return std::move(labels_); }
+
+ private:
+  ByteSource source_;
+  CsvReader reader_;
+  std::vector<std::string> labels_;
+};
+
+class AmatData final : public DataReader {
+ public:
+  explicit AmatData(const std::string& name) : source_(fs::path(name)), reader_(source_) {}
+  std::vector<int> sizes() const override { return {reader_.dimension()}; }
+  Numbers next(int most) override { return reader_.next(most); }
+
+ private:
+  ByteSource source_;
+  AmatReader reader_;
+};
+
+class IdxData final : public DataReader {
+ public:
+  explicit IdxData(const std::string& name) : source_(fs::path(name)), reader_(source_) {
+    expect_images(reader_.dimensions(), source_);
+  }
+  std::vector<int> sizes() const override { return {reader_.dimensions()[1], reader_.dimensions()[2]}; }
+  double scale() const override { return 1 / 255.0; }
+  Numbers next(int most) override { return reader_.next(most); }
+
+ private:
+  ByteSource source_;
+  IdxReader reader_;
+};
+
+// Images of one size, all grey or all coloured: load(i) gives the i-th file's bytes.
+class ImageData final : public DataReader {
+ public:
+  ImageData(const std::string& name, std::vector<std::string> files, std::function<Bytes(std::size_t)> load)
+      : files_(std::move(files)), load_(std::move(load)) {
+    if (files_.empty()) throw InputError(fmt::format("{}: no image (.png, .jpg or .jpeg) there", name));
+    first_ = read_image(load_(0), files_[0]);
+  }
+  std::vector<int> sizes() const override { return {first_.rows, first_.cols, first_.channels}; }
+  double scale() const override { return 1.0 / 255; }
+  Numbers next(int most) override {
+    Bytes values;
+    for (int count = 0; count < most && done_ < files_.size(); ++count, ++done_) {
+      const Picture picture = read_image(load_(done_), files_[done_]);
+      expect_alike(picture, files_[done_]);
+      values.insert(values.end(), picture.levels.begin(), picture.levels.end());
+    }
+    return values;
+  }
+
+ private:
+  void expect_alike(const Picture& picture, const std::string& name) const {
+    if (picture.rows != first_.rows || picture.cols != first_.cols)
+      throw InputError(fmt::format("{}: {} × {} pixels, but {} has {} × {}; expected images of one size", name,
+                                   picture.rows, picture.cols, files_[0], first_.rows, first_.cols));
+    if (picture.channels != first_.channels)
+      throw InputError(fmt::format("{} is {}, but {} is {}; expected images of one kind", name, kind(picture.channels),
+                                   files_[0], kind(first_.channels)));
+  }
+  static const char* kind(int channels) { return channels == 3 ? "a colour image" : "grey"; }
+
+  std::vector<std::string> files_;
+  std::function<Bytes(std::size_t)> load_;
+  Picture first_;
+  std::size_t done_ = 0;
+};
+
+std::unique_ptr<DataReader> folder_of_images(const fs::path& folder) {
   std::set<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (is_image_name(entry.path().filename().string())) files.insert(entry.path());
-  Images images;
-  for (const fs::path& file : files) images.add(bytes_of(file), file.string());
-  return images.data(folder.string(), wanted);
+  std::vector<std::string> names;
+  for (const fs::path& file : files) names.push_back(file.string());
+  return std::make_unique<ImageData>(folder.string(), names, [names](std::size_t i) { return bytes_of(names[i]); });
 }
 
-DataSet zip_of_images(const fs::path& file, std::span<const int> wanted) {
-  const Bytes archive = bytes_of(file);
-  std::vector<ZipEntry> entries = zip_entries(archive, file.string());
+// The archive stays in memory as it is.
+std::unique_ptr<DataReader> zip_of_images(const fs::path& file) {
+  const auto archive = std::make_shared<const Bytes>(bytes_of(file));
+  std::vector<ZipEntry> entries = zip_entries(*archive, file.string());
+  std::erase_if(entries, [](const ZipEntry& entry) { return !is_image_name(entry.name); });
   std::ranges::sort(entries, {}, &ZipEntry::name);
-  Images images;
-  for (const ZipEntry& entry : entries) {
-    const std::string name = fmt::format("{}:{}", file.string(), entry.name);
-    if (is_image_name(entry.name)) images.add(unzipped(archive, entry, name), name);
-  }
-  return images.data(file.string(), wanted);
+  std::vector<std::string> names;
+  for (const ZipEntry& entry : entries) names.push_back(fmt::format("{}:{}", file.string(), entry.name));
+  return std::make_unique<ImageData>(file.string(), names, [archive, entries, names](std::size_t i) {
+    return unzipped(*archive, entries[i], names[i]);
+  });
 }
 
 // Files that people have and that are read elsewhere: how to come from them to one of ours.
@@ -185,30 +256,33 @@ void refuse_others(const std::string& name, const std::string& extension) {
 
 }  // namespace
 
-DataSet read_data_file(const std::string& name, const FileRequest& request, std::vector<std::string>* labels) {
-  const std::vector<int>& shape = request.shape;
+std::unique_ptr<DataReader> open_data_file(const std::string& name, const FileRequest& request) {
+  const auto whole = [](NpyMatrix matrix) {
+    return std::make_unique<WholeReader>(
+        std::move(matrix.shape), std::visit([](auto& values) -> Numbers { return std::move(values); }, matrix.values));
+  };
   const std::size_t key = name.find(".npz:");
-  if (key != std::string::npos) return npz_array(name.substr(0, key + 4), name.substr(key + 5), request);
+  if (key != std::string::npos) return whole(npz_array(name.substr(0, key + 4), name.substr(key + 5), request.missing));
   const std::string extension = extension_of(name);
-  if (fs::is_directory(name)) return folder_of_images(name, shape);
-  if (extension == ".npz") return npz_array(name, "", request);
-  if (extension == ".zip") return zip_of_images(name, shape);
+  if (fs::is_directory(name)) return folder_of_images(name);
+  if (extension == ".npz") return whole(npz_array(name, "", request.missing));
+  if (extension == ".zip") return zip_of_images(name);
   ByteSource source{fs::path(name)};
   refuse_others(name, extension);
-  if (extension == ".npy") return data_of(read_npy(source, {request.missing}), shape);
-  if (extension == ".csv" || extension == ".tsv") {
-    CsvRows table = read_csv(source, {request.missing, request.label});
-    if (labels) *labels = std::move(table.labels);
-    return data_of(std::move(table), shape);
+  if (extension == ".npy") {
+    auto data = std::make_unique<NpyData>(name, request.missing);
+    if (!data->by_column()) return data;
+    return std::make_unique<WholeReader>(data->sizes(), data->next(std::numeric_limits<int>::max()));
   }
-  if (extension == ".mtx") return data_of(read_matrix_market(source), name, shape);
-  if (extension == ".amat") {
-    BitRows rows = read_amat(source);
-    const ImageShape found = shape_of({}, rows.dimension(), shape);
-    return DataSet(std::move(rows), found);
+  if (extension == ".csv" || extension == ".tsv")
+    return std::make_unique<CsvData>(name, CsvWanted{request.missing, request.label});
+  if (extension == ".mtx") {
+    const MatrixMarket matrix = read_matrix_market(source);
+    return std::make_unique<WholeReader>(std::vector<int>{matrix.cols}, numbers_of(matrix, name));
   }
-  if (!shape.empty()) throw KeyError("shape", "an IDX file has its own; leave it out");
-  return images_of(read_idx(source), source);
+  if (extension == ".amat") return std::make_unique<AmatData>(name);
+  if (!request.shape.empty()) throw KeyError("shape", "an IDX file has its own; leave it out");
+  return std::make_unique<IdxData>(name);
 }
 
 }  // namespace hone

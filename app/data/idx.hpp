@@ -13,7 +13,20 @@ struct IdxArray {
   std::vector<std::uint8_t> values;
 };
 
-// Reads an IDX file (the format of MNIST) to its end. Throws InputError if anything is wrong.
-IdxArray read_idx(ByteSource& source);
+// Reads an IDX file (the format of MNIST). Throws InputError if anything is wrong.
+class IdxReader {
+ public:
+  explicit IdxReader(ByteSource& source);
+  const std::vector<int>& dimensions() const { return dimensions_; }
+  std::vector<std::uint8_t> next(int most);  // the values of the next items, at most `most`; none at the end
+
+ private:
+  ByteSource& source_;
+  std::vector<int> dimensions_;
+  std::uint64_t item_ = 1;  // its bytes
+  int done_ = 0;
+};
+
+IdxArray read_idx(ByteSource& source);  // the whole array
 
 }  // namespace hone

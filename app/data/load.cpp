@@ -18,19 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-DataSet binarized(DataSet data, Binarization binarization, StochasticBits bits) {
-  switch (binarization) {
-    case Binarization::threshold:
-      return binarize_threshold(data);
-    case Binarization::stochastic:
-      return binarize_stochastic(data, bits);
-    case Binarization::automatic:
-    case Binarization::none:
-      break;
-  }
-  return data;
-}
-
 std::string in_words(Binarization binarization, std::uint64_t seed) {
   switch (binarization) {
     case Binarization::threshold:
@@ -106,11 +93,6 @@ std::optional<FoundData> find_fixed_bits(const DataSetInfo& fixed, std::span<con
     for (const DataSetInfo& info : {fixed, beside})
       if (auto found = find_data(info, {&place, 1})) return found;
   return std::nullopt;
-}
-
-// What to ask of a file: the labels are a column of it unless they are a file.
-FileRequest file_request(const DataRequest& request) {
-  return {request.shape, request.missing, is_data_path(request.labels) ? "" : request.labels};
 }
 
 DataSplits load_file(const DataRequest& request) {
@@ -250,8 +232,8 @@ const DataSet& split_of(const DataSplits& data, const std::string& name) {
   return *split;
 }
 
-DataSet load_more_data(const DataRequest& request) {
-  return part_of(request, request.name, read_data_file(request.name, file_request(request)), 1);
+FileRequest file_request(const DataRequest& request) {
+  return {request.shape, request.missing, is_data_path(request.labels) ? "" : request.labels};
 }
 
 DataSplits load_data(const DataRequest& request) {

@@ -74,9 +74,8 @@ struct FileRequest {
 DataSet read_data_file(const std::string& name, const FileRequest& request = {},
                        std::vector<std::string>* labels = nullptr);
 
-// The data of a file that a trained model is used on, binarized as the request says; they have other random numbers
-// than training data.
-DataSet load_more_data(const DataRequest& request);
+// What a request asks of its file: the labels are a column of it unless they are a file of their own.
+FileRequest file_request(const DataRequest& request);
 
 // Data in memory, treated as those of a file with the request's name: binarized, then kept as bits where they are bits.
 // All become training data.

@@ -200,115 +200,131 @@ std::vector<T> reordered(const std::vector<T>& values, std::span<const int> shap
   return result;
 }
 
-// The numbers of a file, with where a message should point.
-class Numbers {
- public:
-  Numbers(const ByteSource& source, const std::vector<std::uint8_t>& bytes, std::uint64_t offset, int cols)
-      : source_(source), bytes_(bytes), offset_(offset), cols_(cols) {}
+// The numbers of a piece of a file, with where a message should point.
+struct Numbers {
+  const ByteSource& source;
+  const std::vector<std::uint8_t>& bytes;
+  std::uint64_t offset;
+  std::size_t first;  // the place of the first number in the array
+  int cols;           // values per datum; 0: they do not follow each other
 
   template <class T>
   std::vector<T> reals(Missing missing) const {
     std::vector<T> values = copied<T>();
-    const auto cols = static_cast<std::size_t>(cols_);
     for (std::size_t i = 0; i < values.size(); ++i)
       if (!std::isfinite(values[i]) && !(missing == Missing::ignored && std::isnan(values[i])))
-        fail<T>(i, fmt::format("expected a finite number, found {} ({}){}", values[i],
-                               cols > 0 ? fmt::format("datum {}, position {}", i / cols, i % cols)
-                                        : fmt::format("number {} of the array", i),
+        fail<T>(i, fmt::format("expected a finite number, found {} ({}){}", values[i], place(i),
                                std::isnan(values[i]) ? missing_hint : ""));
     return values;
   }
 
   template <class T>
-  void integers(NpyMatrix& matrix) const {
+  NpyValues integers() const {
     const std::vector<T> values = copied<T>();
     constexpr double largest = 9007199254740992;  // 2^53
     const auto small = [](T value) { return std::in_range<std::uint8_t>(value); };
-    if (std::ranges::all_of(values, small)) {
-      matrix.values = std::vector<std::uint8_t>(values.begin(), values.end());
-      return;
-    }
+    if (std::ranges::all_of(values, small)) return std::vector<std::uint8_t>(values.begin(), values.end());
     std::vector<double> wide(values.begin(), values.end());
     for (std::size_t i = 0; i < wide.size(); ++i)
       if (std::abs(wide[i]) > largest)
-        fail<T>(i, fmt::format("expected an integer up to 2^53, found {} (number {} of the array)", values[i], i));
-    matrix.values = std::move(wide);
+        fail<T>(i,
+                fmt::format("expected an integer up to 2^53, found {} (number {} of the array)", values[i], first + i));
+    return wide;
   }
 
  private:
+  std::string place(std::size_t i) const {
+    const std::size_t number = first + i, width = static_cast<std::size_t>(cols);
+    return cols > 0 ? fmt::format("datum {}, position {}", number / width, number % width)
+                    : fmt::format("number {} of the array", number);
+  }
   template <class T>
   std::vector<T> copied() const {
-    std::vector<T> values(bytes_.size() / sizeof(T));
-    std::memcpy(values.data(), bytes_.data(), bytes_.size());
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
   template <class T>
   [[noreturn]] void fail(std::size_t i, const std::string& what) const {
-    source_.fail(offset_ + i * sizeof(T), what);
+    source.fail(offset + i * sizeof(T), what);
   }
-
-  const ByteSource& source_;
-  const std::vector<std::uint8_t>& bytes_;
-  std::uint64_t offset_;
-  int cols_;  // values per datum; 0: they do not follow each other
 };
 
 std::size_t width(NpyType type) { return std::ranges::find(types, type, &Type::type)->width; }
 
-void take_values(NpyMatrix& matrix, std::vector<std::uint8_t>& bytes, const Numbers& numbers, Missing missing) {
-  switch (matrix.type) {
+NpyValues values_of(NpyType type, std::vector<std::uint8_t>& bytes, const Numbers& numbers, Missing missing) {
+  switch (type) {
     case NpyType::float32:
-      matrix.values = numbers.reals<float>(missing);
-      break;
+      return numbers.reals<float>(missing);
     case NpyType::float64:
-      matrix.values = numbers.reals<double>(missing);
-      break;
+      return numbers.reals<double>(missing);
     case NpyType::boolean:
     case NpyType::uint8:
-      matrix.values = std::move(bytes);
-      break;
+      return std::move(bytes);
     case NpyType::int8:
-      return numbers.integers<std::int8_t>(matrix);
+      return numbers.integers<std::int8_t>();
     case NpyType::uint16:
-      return numbers.integers<std::uint16_t>(matrix);
+      return numbers.integers<std::uint16_t>();
     case NpyType::int16:
-      return numbers.integers<std::int16_t>(matrix);
+      return numbers.integers<std::int16_t>();
     case NpyType::uint32:
-      return numbers.integers<std::uint32_t>(matrix);
+      return numbers.integers<std::uint32_t>();
     case NpyType::int32:
-      return numbers.integers<std::int32_t>(matrix);
+      return numbers.integers<std::int32_t>();
     case NpyType::uint64:
-      return numbers.integers<std::uint64_t>(matrix);
+      return numbers.integers<std::uint64_t>();
     case NpyType::int64:
-      return numbers.integers<std::int64_t>(matrix);
+      return numbers.integers<std::int64_t>();
   }
+  return {};
 }
 
 }  // namespace
 
-NpyMatrix read_npy(ByteSource& source, const NpyWanted& wanted) {
+NpyReader::NpyReader(ByteSource& source, const NpyWanted& wanted) : source_(source), missing_(wanted.missing) {
   const Header header = read_header(source, wanted.least_sizes);
-  NpyMatrix matrix{.type = *header.type, .rows = header.shape->front(), .shape = {}, .cols = 1, .values = {}};
-  matrix.shape.assign(header.shape->begin() + 1, header.shape->end());
-  const std::uint64_t offset = source.offset();
-  for (const int size : matrix.shape) {
-    if (size > std::numeric_limits<int>::max() / matrix.cols)
-      source.fail(offset, "the header announces an impossible number of values");
-    matrix.cols *= size;
+  header_ = {.type = *header.type,
+             .fortran_order = *header.fortran_order,
+             .rows = header.shape->front(),
+             .shape = std::vector<int>(header.shape->begin() + 1, header.shape->end()),
+             .cols = 1};
+  for (const int size : header_.shape) {
+    if (size > std::numeric_limits<int>::max() / header_.cols)
+      source.fail(source.offset(), "the header announces an impossible number of values");
+    header_.cols *= size;
   }
-  const auto rows = static_cast<std::size_t>(matrix.rows), cols = static_cast<std::size_t>(matrix.cols);
-  if (rows > std::numeric_limits<std::uint64_t>::max() / cols / width(matrix.type))
-    source.fail(offset, "the header announces an impossible number of bytes");
-  std::vector<std::uint8_t> bytes = source.read_announced(rows * cols * width(matrix.type), "values");
-  source.expect_end();
-  if (matrix.type == NpyType::boolean)
+  const auto rows = static_cast<std::size_t>(header_.rows), cols = static_cast<std::size_t>(header_.cols);
+  if (rows > std::numeric_limits<std::uint64_t>::max() / cols / width(header_.type))
+    source.fail(source.offset(), "the header announces an impossible number of bytes");
+  source.check_announced(rows * cols * width(header_.type), "values");
+}
+
+NpyValues NpyReader::next(int most) {
+  if (done_ == header_.rows) return {};
+  const int rows = header_.fortran_order ? header_.rows - done_ : std::min(most, header_.rows - done_);
+  const std::uint64_t offset = source_.offset();
+  const auto cols = static_cast<std::size_t>(header_.cols);
+  std::vector<std::uint8_t> bytes =
+      source_.read_announced(static_cast<std::size_t>(rows) * cols * width(header_.type), "values");
+  const std::size_t first = static_cast<std::size_t>(done_) * cols;
+  done_ += rows;
+  if (done_ == header_.rows) source_.expect_end();
+  if (header_.type == NpyType::boolean)
     for (std::size_t i = 0; i < bytes.size(); ++i)
-      if (bytes[i] > 1) source.fail(offset + i, fmt::format("expected a boolean, 0 or 1, found {}", bytes[i]));
-  const Numbers numbers(source, bytes, offset, *header.fortran_order ? 0 : matrix.cols);
-  take_values(matrix, bytes, numbers, wanted.missing);
-  if (*header.fortran_order)
-    std::visit([&](auto& values) { values = reordered(values, *header.shape); }, matrix.values);
-  return matrix;
+      if (bytes[i] > 1) source_.fail(offset + i, fmt::format("expected a boolean, 0 or 1, found {}", bytes[i]));
+  const Numbers numbers{source_, bytes, offset, first, header_.fortran_order ? 0 : header_.cols};
+  NpyValues result = values_of(header_.type, bytes, numbers, missing_);
+  if (header_.fortran_order) {
+    std::vector<int> sizes = {rows};
+    sizes.insert(sizes.end(), header_.shape.begin(), header_.shape.end());
+    std::visit([&](auto& values) { values = reordered(values, sizes); }, result);
+  }
+  return result;
+}
+
+NpyMatrix read_npy(ByteSource& source, const NpyWanted& wanted) {
+  NpyReader reader(source, wanted);
+  return {reader.header(), reader.next(reader.header().rows)};
 }
 
 }  // namespace hone

@@ -47,8 +47,7 @@ bool parse_number(std::string_view text, double& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-std::string shown(std::string_view text) {
-  constexpr std::size_t longest = 40;
+std::string shown(std::string_view text, std::size_t longest) {
   std::string result(text.substr(0, longest));
   for (char& c : result)
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';

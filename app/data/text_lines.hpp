@@ -30,6 +30,6 @@ class TextLines {
 bool parse_number(std::string_view text, double& value);
 
 // Text from a file for a message: not too long, nothing that a terminal obeys.
-std::string shown(std::string_view text);
+std::string shown(std::string_view text, std::size_t longest = 40);
 
 }  // namespace hone

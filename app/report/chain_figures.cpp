@@ -58,11 +58,10 @@ std::optional<FigurePlan> plan_ranks(const RunRecord& run, const CsvTable& draws
       csv += "\n";
     }
     csv += "\n\n";
-    plots +=
-        fmt::format("set title {} noenhanced offset 0,-0.5\nplot 1 lw 1 dt 2 lc rgb '#808080'", gnuplot_text(names[i]));
+    plots += fmt::format("set title {} noenhanced offset 0,-0.5\nplot", gnuplot_text(names[i]));
     for (int g = 0; g < groups; ++g)
-      plots += fmt::format(", 'ranks.csv' index {} using 1:{} with histeps lw 1.4 lc rgb '{}'", i, g + 2, colours[g]);
-    plots += "\n";
+      plots += fmt::format(" 'ranks.csv' index {} using 1:{} with histeps lw 1.4 lc rgb '{}',", i, g + 2, colours[g]);
+    plots += " 1 lw 1.5 dt 2 lc rgb '#404040'\n";
   }
   write_file(folder / "ranks.csv", csv);
   const int rows = static_cast<int>(shown + 1) / 2;
@@ -96,8 +95,10 @@ std::optional<FigurePlan> plan_memory(const RunRecord& run, const std::filesyste
   if (words.empty()) return std::nullopt;
   write_file(folder / "memory.csv", csv);
   const std::string script = fmt::format(
-      "{}set key center right\nset grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title 'What the chains have left "
-      "behind'\nset xlabel 'refinement steps t'\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange [-0.2:*]\n"
+      "{}set key below vertical maxcols 1 center Left reverse samplen 2\nset grid ytics lt 1 lw 0.5 lc rgb "
+      "'#c0808080'\nset title 'What the chains have left "
+      "behind'\nset xlabel 'refinement steps t' offset 0,0.5\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange "
+      "[-0.2:*]\n"
       "plot 1 lw 1 dt 2 lc rgb '#808080' notitle, 'memory.csv' using 1:2 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb "
       "'{}' "
       "title 'squared jump', '' using 1:3 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb '{}' title 'correlation of log "
@@ -105,7 +106,7 @@ std::optional<FigurePlan> plan_memory(const RunRecord& run, const std::filesyste
       "reset\n",
       axes, 1.25 * last, colours[0], colours[2]);
   return FigurePlan{
-      {.name = "memory", .width = 440, .height = 300, .script = script},
+      {.name = "memory", .width = 440, .height = 340, .script = script},
       "Squared jump and correlation of log p against the number of steps: " + words + ".",
       fmt::format("How far chains moved from their draws of q (1: as far as independent draws), and what log p still "
                   "remembers, against t. Between the two halves of the chains, means, sds and tails drift by {} "

@@ -11,13 +11,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A range stays on one line, and a minus sign is one.
+std::string typeset(std::string cell) {
+  constexpr std::string_view loose = " ± ", tight = "\u00a0±\u00a0", minus = "−";
+  for (std::size_t at = 0; (at = cell.find(loose, at)) != cell.npos; at += tight.size())
+    cell.replace(at, loose.size(), tight);
+  for (std::size_t at = 0; (at = cell.find('-', at)) != cell.npos; ++at)
+    if ((at == 0 || cell[at - 1] == ' ') && at + 1 < cell.size() && cell[at + 1] >= '0' && cell[at + 1] <= '9')
+      cell.replace(at, 1, minus);
+  return cell;
+}
+
 // "| a | b |" → a, b
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream text(line.substr(1));
   for (std::string cell; std::getline(text, cell, '|');) {
     const auto first = cell.find_first_not_of(' '), last = cell.find_last_not_of(' ');
-    cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
+    cells.push_back(first == std::string::npos ? "" : typeset(cell.substr(first, last - first + 1)));
   }
   return cells;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -23,7 +24,7 @@ std::string nonfinite_text(const RunRecord& run) {
   if (const auto* rows = run.metrics.column("rejected_nonfinite"); rows && std::isnan(count))
     count = std::accumulate(rows->begin(), rows->end(), 0.0);
   if (std::isnan(count)) return "the number of non-finite proposals is not known";
-  if (count == 0) return "every proposal was finite";
+  if (count == 0) return "all proposals were finite";
   return fmt::format("{} proposal{} not finite and {} rejected", count_text(count), count == 1 ? " was" : "s were",
                      count == 1 ? "was" : "were");
 }
@@ -52,10 +53,22 @@ Estimate mixture_of(const RunRecord& run) {
   return {run.number({"test_log_likelihood", "mixture"}), run.number({"test_log_likelihood", "mixture_se"})};
 }
 
+// What the last evaluation during training found, of a few of the test data.
+std::string early_likelihood(const RunRecord& run) {
+  const auto last = [&](const char* name) {
+    const auto* column = run.evaluations.column(name);
+    return column && !column->empty() ? column->back() : std::nan("");
+  };
+  const Estimate mixture{last("mixture"), last("mixture_se")};
+  if (!std::isfinite(mixture.mean)) return " it has no test log-likelihood:";
+  return fmt::format(" the test log-likelihood is {} nats per datum over the first {} test data;",
+                     estimate_text(mixture), count_text(last("points")));
+}
+
 std::string likelihood_sentence(const RunRecord& run) {
   const Estimate mixture = mixture_of(run);
   std::string text = how_far(run);
-  if (!std::isfinite(mixture.mean)) return text + " no test log-likelihood is known: hone eval estimates it.";
+  if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + " hone eval estimates it from all test data.";
   text += fmt::format(
       " the test log-likelihood is {} nats per datum over {} data (by the mixture of the proposals, a lower bound in "
       "the "
@@ -112,8 +125,10 @@ std::string fit_verdict(const RunRecord& run) {
   if (verdict == "use-q")
     why = "The VCD is " + last_vcd_text(run);
   else if (reasons && reasons->is_array() && !reasons->empty() && reasons->front().is_string())
-    why = "First of all, " + reasons->front().get<std::string>();
-  return fmt::format("{} {}, and {}.", text, why, nonfinite_text(run));
+    why = "The first reason: " + reasons->front().get<std::string>();
+  std::string finite = nonfinite_text(run);
+  finite.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(finite.front())));
+  return fmt::format("{} {}. {}.", text, why, finite);
 }
 
 using Quantity = std::function<double(const RunRecord&)>;
@@ -211,15 +226,17 @@ std::string verdict_of(const std::vector<const RunRecord*>& seeds) {
         "Over {} seeds KL(q ‖ p) is {} and the VCD {} (means ± standard deviations over seeds). Acceptance is "
         "{}, non-finite proposals are {}.",
         seeds.size(), spread(seeds, kl_of), spread(seeds, vcd_of), acceptance, nonfinite);
+  const std::string elbo = spread(seeds, [](auto& run) { return run.number({"elbo", "mean"}); });
+  if (std::ranges::none_of(seeds, [](const RunRecord* run) { return std::isfinite(mixture_of(*run).mean); }))
+    return fmt::format(
+        "Over {} seeds the test log-likelihood is not known yet: hone eval estimates it. The ELBO is {} (mean ± "
+        "standard "
+        "deviation over seeds), acceptance {}, non-finite proposals are {}.",
+        seeds.size(), elbo, acceptance, nonfinite);
   return fmt::format(
       "Over {} seeds the test log-likelihood is {} (mean ± standard deviation over seeds; by the mixture of "
       "the proposals). The ELBO is {}, acceptance {}, non-finite proposals are {}.",
-      seeds.size(), spread(seeds, [](auto& run) { return mixture_of(run).mean; }),
-      spread(seeds,
-             [](auto& run) {
-               return run.number({"elbo", "mean"});
-             }),
-      acceptance, nonfinite);
+      seeds.size(), spread(seeds, [](auto& run) { return mixture_of(run).mean; }), elbo, acceptance, nonfinite);
 }
 
 std::string comparison_of(const std::vector<const RunRecord*>& runs) {

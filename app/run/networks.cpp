@@ -62,7 +62,7 @@ double TrainedNetworks::refine(const DataSet& data, Range range, const Refinemen
     };
     beat();
     const std::vector<int> indices = indices_of({range.begin + part.begin, range.begin + part.end});
-    const int whole = range.begin / block + k;  // the block's place in all data
+    const int whole = (refinement.first + range.begin) / block + k;  // the block's place in all data
     const PhiloxSource random(derived_seed(refinement.seed, static_cast<std::uint64_t>(whole)));
     const MatrixView<double> moved = z.columns(part.begin, part.end);
     Matrix<double> mean(latent(), part.size()), sd(latent(), part.size());
@@ -120,9 +120,9 @@ std::vector<PointEvaluation> TrainedNetworks::evaluate(const DataSet& data, cons
 }
 
 std::vector<AnnealedPoint> TrainedNetworks::anneal(const DataSet& data, const AnnealingConfig& config,
-                                                   const std::function<void(int)>& progress) {
+                                                   const std::function<void(int)>& progress, int first) {
   const std::lock_guard held(engine_in_use_);
-  return engine().anneal(data, {config}, progress);
+  return engine().anneal(data, {.config = config, .first = first}, progress);
 }
 
 RunToUse read_run(const fs::path& folder, const fs::path& data_dir, int threads,

@@ -38,7 +38,8 @@ class TrainedNetworks {
   int pixels() const { return model_->pixels(); }
   int outputs() const { return model_->outputs(); }
 
-  void check(const DataSet& data) const { model_->check(data); }  // throws DataError if they do not suit the model
+  // Throws DataError if they do not suit the model; it counts them from `first`.
+  void check(const DataSet& data, int first = 0) const { model_->check(data, first); }
 
   // Means and standard deviations of q(z | x), (D, range) each.
   void encode(const DataSet& data, Range range, MatrixView<double> mean, MatrixView<double> sd) const;
@@ -48,6 +49,7 @@ class TrainedNetworks {
   struct Refinement {
     int steps = 8;
     std::uint64_t seed = 1;
+    int first = 0;  // the place of the first datum among all of which these are a part; whole blocks before
   };
   double refine(const DataSet& data, Range range, const Refinement& refinement, MatrixView<double> z,
                 const std::function<void(int)>& done) const;
@@ -65,7 +67,7 @@ class TrainedNetworks {
   std::vector<PointEvaluation> evaluate(const DataSet& data, const EvaluationConfig& config,
                                         const std::function<void(int)>& progress);
   std::vector<AnnealedPoint> anneal(const DataSet& data, const AnnealingConfig& config,
-                                    const std::function<void(int)>& progress);
+                                    const std::function<void(int)>& progress, int first = 0);
 
  private:
   void for_blocks(int count, const std::function<void(int, Range)>& work) const;

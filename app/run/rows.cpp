@@ -45,8 +45,7 @@ std::vector<std::string> numbered(const std::string& name, int count) {
 RowFile::RowFile(const fs::path& path, std::FILE* otherwise, Layout layout)
     : path_(path), file_(otherwise), layout_(std::move(layout)) {
   if (!path_.empty()) {
-    if (!is_npy(path_) && path_.extension() != ".csv")
-      throw InputError(fmt::format("--out: {}: expected a name that ends in .npy or .csv", path_.string()));
+    check_name(path_);
     unfinished_ = unfinished_name(path_);
     file_ = std::fopen(unfinished_.c_str(), "wb");
     if (!file_) throw InputError(fmt::format("--out: {}: cannot be written: {}", path_.string(), std::strerror(errno)));
@@ -60,6 +59,11 @@ RowFile::RowFile(const fs::path& path, std::FILE* otherwise, Layout layout)
     const std::string header = fmt::format("{}\n", fmt::join(layout_.columns, ","));
     write(header.data(), header.size());
   }
+}
+
+void RowFile::check_name(const fs::path& path) {
+  if (!is_npy(path) && path.extension() != ".csv")
+    throw InputError(fmt::format("--out: {}: expected a name that ends in .npy or .csv", path.string()));
 }
 
 RowFile::~RowFile() {

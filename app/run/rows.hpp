@@ -34,7 +34,8 @@ class RowFile final : public Rows {
   // Throws InputError if the name ends in neither .npy nor .csv, or if there is no such folder. An empty path: CSV on
   // `otherwise`.
   RowFile(const std::filesystem::path& path, std::FILE* otherwise, Layout layout);
-  ~RowFile() override;  // removes an incomplete file
+  static void check_name(const std::filesystem::path& path);  // the first of these refusals
+  ~RowFile() override;                                        // removes an incomplete file
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 

@@ -12,8 +12,8 @@
 #include "app/run/networks.hpp"
 #include "app/run/progress.hpp"
 
-// `hone encode`, `reconstruct`, `sample` and `score`: a trained model used on data. Results are written a few blocks of
-// data at a time, so they need not fit into memory.
+// `hone encode`, `reconstruct`, `sample` and `score`: a trained model used on data. Data are read, and results written,
+// a few blocks at a time, so neither need fit into memory (scores take 48 bytes per datum).
 namespace hone {
 
 struct UseOptions {
@@ -60,6 +60,7 @@ struct ScoreOptions {
   EvaluationConfig importance;
   AnnealingConfig annealing;
   bool sorted = false;  // the least likely datum first
+  bool resume = false;  // continue what a stopped command has left (unfinished_scores.hpp)
 };
 
 // The estimated log-likelihood of a datum.

@@ -44,7 +44,7 @@ void check(const EvaluationConfig& config) {
 void check(const AnnealingTask& task, int data) {
   check(task.config);
   if (task.points && *task.points < 1) throw InputError("annealing needs at least one point");
-  if (static_cast<std::int64_t>(data) * task.config.chains > 0xFFFF'FFFFll)
+  if ((static_cast<std::int64_t>(task.first) + data) * task.config.chains > 0xFFFF'FFFFll)
     throw InputError("annealing can have at most 4,294,967,295 chains over all data");
   if (task.backward() && task.posterior_draws.cols() != data)
     throw std::logic_error("backward annealing needs one draw per datum");

@@ -30,6 +30,7 @@ struct EvaluationConfig {
   double widening = 1.2;                                            ///< factor on all standard deviations
   std::array<bool, proposal_count> proposals = {true, true, true};  ///< which proposals to use
   std::optional<int> points;  ///< evaluate only this many data, from the first on (same results); none: all
+  int first = 0;              ///< the place of the first datum among all of which these are a part; whole groups before
 };
 
 /// Throws InputError if the settings are impossible.
@@ -78,6 +79,7 @@ struct AnnealingTask {
   AnnealingConfig config = {};                    ///< steps and chains
   std::optional<int> points = {};                 ///< as above
   MatrixView<const double> posterior_draws = {};  ///< (D, data): the start of backward chains; empty: forward
+  int first = 0;                                  ///< as above
 
   /// Whether chains run from the posterior to the prior.
   bool backward() const { return posterior_draws.cols() > 0; }

@@ -32,7 +32,7 @@ class Frozen final : public FrozenModel {
   int latent() const override { return model_.decoder().latent(); }
   int pixels() const override { return model_.decoder().pixels(); }
   int outputs() const override { return model_.decoder().outputs(); }
-  void check(const DataSet& data) const override { model_.check(data); }
+  void check(const DataSet& data, int first) const override { model_.check(data, first); }
 
   void encode(const DataSet& data, std::span<const int> indices, MatrixView<double> mean,
               MatrixView<double> sd) const override {

@@ -21,7 +21,8 @@ class FrozenModel {
   virtual int pixels() const = 0;
   virtual int outputs() const = 0;  // of the decoder: natural parameters of x
 
-  virtual void check(const DataSet& data) const = 0;  // throws DataError if the data do not suit the model
+  // Throws DataError if the data do not suit the model; it counts them from `first`.
+  virtual void check(const DataSet& data, int first = 0) const = 0;
 
   // q(z | x): μ and σ (D, n) of the data at `indices`.
   virtual void encode(const DataSet& data, std::span<const int> indices, MatrixView<double> mean,

@@ -131,6 +131,7 @@ class Lead::LedEngine final : public Engine {
     message.put(run);
     message.put(task.config);
     message.put(task.points);
+    message.put(task.first);
     message.put(task.posterior_draws.rows());
     message.put_list(std::span<const double>(task.posterior_draws.flat()));
     message.put(data);
@@ -240,6 +241,7 @@ class Follower {
       return;
     }
     AnnealingTask task{.config = message.take<AnnealingConfig>(), .points = message.take<std::optional<int>>()};
+    task.first = message.take<int>();
     const int rows = message.take<int>();
     const std::vector<double> draws = message.take_list<double>();
     if (rows > 0) task.posterior_draws = {draws.data(), rows, static_cast<int>(draws.size()) / rows};

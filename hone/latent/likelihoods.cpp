@@ -29,15 +29,15 @@ std::string bad_group(const LikelihoodShape& shape, int datum, std::span<const d
 
 // The first value of the data that is not allowed, in words; empty: none.
 std::string first_fault(const LikelihoodFacts& facts, const LikelihoodShape& shape, Missing missing,
-                        const DataSet& data, bool (*allowed)(double)) {
+                        const DataSet& data, int first, bool (*allowed)(double)) {
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {
     data.expand(std::span<const int>(&n, 1), column.view());
     for (int i = 0; i < data.dimension(); ++i)
       if (!allowed(column(i, 0)) && !(missing == Missing::ignored && std::isnan(column(i, 0))))
-        return place_of(n, column(i, 0), i);
+        return place_of(first + n, column(i, 0), i);
     if (!facts.grouped) continue;
-    if (const std::string fault = bad_group(shape, n, column.column(0)); !fault.empty()) return fault;
+    if (const std::string fault = bad_group(shape, first + n, column.column(0)); !fault.empty()) return fault;
   }
   return {};
 }
@@ -63,12 +63,12 @@ void likelihood_draw(Density density, const LikelihoodShape& shape, std::span<co
   });
 }
 
-void check_data(Density density, const LikelihoodShape& shape, Missing missing, const DataSet& data) {
+void check_data(Density density, const LikelihoodShape& shape, Missing missing, const DataSet& data, int first) {
   const LikelihoodFacts facts = facts_of(density);
   if (density == Density::bernoulli && data.binary()) return;
   std::string fault;
-  with_likelihood(density,
-                  [&](auto likelihood) { fault = first_fault(facts, shape, missing, data, likelihood.allowed); });
+  with_likelihood(
+      density, [&](auto likelihood) { fault = first_fault(facts, shape, missing, data, first, likelihood.allowed); });
   if (fault.empty() && (density != Density::bernoulli || missing == Missing::ignored)) return;
   std::string name(facts.name);
   name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));

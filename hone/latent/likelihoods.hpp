@@ -58,7 +58,7 @@ void likelihood_mean(Density density, const LikelihoodShape& shape, std::span<co
 void likelihood_draw(Density density, const LikelihoodShape& shape, std::span<const double> a,
                      std::span<const double> noise, std::span<double> x);
 // Throws DataError that names the first datum and position at which data do not suit the likelihood. A NaN does if
-// missing values are ignored.
-void check_data(Density density, const LikelihoodShape& shape, Missing missing, const DataSet& data);
+// missing values are ignored. Messages count data from `first`, where the data are a part of others.
+void check_data(Density density, const LikelihoodShape& shape, Missing missing, const DataSet& data, int first = 0);
 
 }  // namespace hone

@@ -186,11 +186,11 @@ double Model<Real>::mean_length(const DataSet& train) const {
 }
 
 template <class Real>
-void Model<Real>::check(const DataSet& data) const {
+void Model<Real>::check(const DataSet& data, int first) const {
   if (data.size() > 0 && data.dimension() != decoder_.pixels())
     throw DataError("a datum has " + std::to_string(data.dimension()) + " values and the model " +
                     std::to_string(decoder_.pixels()));
-  if (data.size() > 0) check_data(density_, decoder_.shape(), missing_, data);
+  if (data.size() > 0) check_data(density_, decoder_.shape(), missing_, data, first);
 }
 
 template <class Real>

@@ -31,7 +31,8 @@ class Model {
   // InputError if there are no data, DataError if the data do not suit the likelihood.
   Model(const ModelConfig& config, const DataSet& train, Gradients gradients = Gradients::exact);
 
-  void check(const DataSet& data) const;  // throws DataError if other data do not suit the model
+  // Throws DataError if other data do not suit the model; it counts them from `first`.
+  void check(const DataSet& data, int first = 0) const;
 
   void initialize(const RandomSource& random);
   void pack(int part, int parts);  // call after the parameters change; thread i of n packs part i

@@ -245,6 +245,9 @@ class BridgeStanPosterior final : public Posterior {
     const std::string text = read_file(data);
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
       throw InputError(detail::format("{}: is empty; expected a JSON object with the model's data", data.string()));
+    if (const std::size_t at = text.find('\0'); at != std::string::npos)
+      throw InputError(
+          detail::format("{}: byte {} is NUL; expected a JSON object with the model's data", data.string(), at));
     return text;
   }
   static std::string complaining(const fs::path& name, const fs::path& data) {

@@ -429,6 +429,27 @@ TEST_F(CudaAnnealingTest, TheSameBitsAgainAndHoweverManyPoints) {
   }
 }
 
+TEST_F(CudaAnnealingTest, APartOfTheDataHasTheBitsOfTheWhole) {
+  const Engines e = engines(ModelKind::vae, Precision::tf32, data_);
+  AnnealingTask task;
+  task.config = {12, 2, 3};
+  EvaluationConfig config;
+  config.samples = 600;
+  const auto annealed = e.cuda->anneal(data_, task, {});
+  const auto evaluated = e.cuda->evaluate(data_, config, {});
+  task.first = config.first = 50;
+  int told = 0;
+  const DataSet part = data_.slice(50, 150);
+  const auto some = e.cuda->anneal(part, task, {});
+  const auto others = e.cuda->evaluate(part, config, [&](int done) { told = done; });
+  EXPECT_EQ(told, 100);
+  ASSERT_EQ(some.size(), 100u);
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(some[i].estimate.log_likelihood, annealed[50 + i].estimate.log_likelihood);
+    EXPECT_EQ(others[i].mixture.log_likelihood, evaluated[50 + i].mixture.log_likelihood);
+  }
+}
+
 // Against the exact evidence, by the default schedule.
 TEST_F(CudaAnnealingTest, ComesCloseToTheExactEvidence) {
   const DataSet data = made_up_data(ModelKind::gaussian_mf, 100, 101);

@@ -179,6 +179,13 @@ TEST_F(FitProgram, BadInputIsRefusedByName) {
   expect_refused("check nowhere", "nowhere");
 }
 
+TEST_F(FitProgram, DataWithANulAreRefused) {
+  write_file(folder.path() / "d.json", std::string_view("\0{\"N\": 1}", 9));
+  const Outcome outcome = hone("fit " HONE_FAKES "/libfake_needs_data.so --data d.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("d.json: byte 0 is NUL; expected a JSON object"), std::string::npos) << outcome.err;
+}
+
 TEST_F(FitProgram, AFitThatFailsLeavesNothingBehind) {
   const std::string nowhere = HONE_FAKES "/libfake_nowhere.so", improper = HONE_FAKES "/libfake_improper.so";
   expect_refused("fit " + nowhere + " --out run", "not finite at any of 800 random points");

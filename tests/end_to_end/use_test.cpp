@@ -1,5 +1,7 @@
 // hone encode, reconstruct, sample, score and export as a user runs them.
 
+#include <fstream>
+
 #include "tests/end_to_end/program.hpp"
 
 namespace hone {
@@ -39,8 +41,8 @@ TEST_F(Use, ResultsDoNotDependOnThreads) {
        {"encode run train --points 1300 --out z.npy --sd s.npy",
         "encode run train --points 1300 --refine 3 --draws 2 --out z.csv",
         "reconstruct run train --points 1300 --refine 2 --out z.npy", "sample run -n 1300 --out z.npy",
-        "sample run --between 1,2 -n 600 --out z.npy", "score run test --points 60 --samples 20 --out z.csv",
-        "score run test --points 60 --method ais --ais-steps 10 --out z.csv"}) {
+        "sample run --between 1,2 -n 600 --out z.npy", "score run test --points 230 --samples 20 --out z.csv",
+        "score run test --points 230 --method ais --ais-steps 10 --out z.csv"}) {
     const std::string file = command.ends_with("csv") ? "z.csv" : "z.npy";
     const Outcome one = hone(command + " --threads 1");
     ASSERT_EQ(one.code, 0) << command << one.err;
@@ -104,6 +106,90 @@ TEST_F(Use, BadInputIsRefusedAndNothingIsWritten) {
   expect_error("export run", "missing argument: --format");
   expect_error("export run --format pickle", "pickle");
   expect_error("export run --format onnx --out c.toml", "c.toml: expected a folder");
+}
+
+// Sparse files: the disk holds little of them.
+TEST_F(Use, DataLargerThanTheMemoryAreUsed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory is larger than the limit";
+#endif
+  constexpr std::uint64_t rows = 200'000, pixels = 784, header = 128, limit_in_kb = 120'000;
+  std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (200000, 784), }";
+  dictionary.resize(header - 11, ' ');
+  std::string text = std::string("\x93NUMPY\x01\0v\0", 10) + dictionary + "\n";  // v: 118 characters follow
+  ASSERT_EQ(text.size(), header);
+  const float one = 1;
+  text.append(reinterpret_cast<const char*>(&one), sizeof one);
+  write_file(folder.path() / "x.npy", text);
+  fs::resize_file(folder.path() / "x.npy", header + rows * pixels * sizeof one);  // 627 MB
+  const std::string limited = "ulimit -d " + std::to_string(limit_in_kb) + "; \"$HONE\" ";
+  for (const std::string command :
+       {"encode run x.npy --sd s.npy --out z.npy", "reconstruct run x.npy --points 9000 --out x9.npy",
+        "score run x.npy --points 60 --samples 10 --out s.csv"}) {
+    const Outcome outcome = shell(limited + command + " --threads 2 --quiet");
+    ASSERT_EQ(outcome.code, 0) << command << outcome.err;
+  }
+  EXPECT_EQ(fs::file_size(folder.path() / "z.npy"), header + rows * 2 * sizeof(double));
+  // What comes late is checked before anything is written.
+  const auto place = static_cast<std::streamoff>(header + (150'000 * pixels + 5) * sizeof one);
+  const float two = 2;
+  std::fstream file(folder.path() / "x.npy", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(place).write(reinterpret_cast<const char*>(&two), sizeof two);
+  file.close();
+  fs::remove(folder.path() / "z.npy");
+  const Outcome outcome = shell(limited + "encode run x.npy --out z.npy --threads 2");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("datum 150000 has the value 2 at position 5"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(folder.path() / "z.npy"));
+}
+
+// until_lines LINES COMMAND SIGNAL: ends the command by the signal when so many lines are kept.
+constexpr auto until = R"sh(
+until_lines() {
+  "$HONE" $2 & pid=$!
+  while [ "$(cat s.csv.unfinished 2>/dev/null | wc -l)" -lt "$1" ]; do kill -0 $pid || exit 9; sleep 0.02; done
+  kill -$3 $pid; wait $pid; echo $? >code
+}
+)sh";
+
+TEST_F(Use, ScoringContinuesAfterAKill) {
+  for (const std::string command : {"score run test --points 230 --method ais --ais-steps 800 --out s.csv",
+                                    "score run test --points 230 --samples 3000 --sort --out s.csv"}) {
+    ASSERT_EQ(hone(command + " --quiet --threads 2").code, 0);
+    const std::string wanted = read("s.csv");
+    fs::remove(folder.path() / "s.csv");
+    const Outcome killed = shell(until + ("until_lines 54 '" + command + " --quiet --threads 1' KILL"));
+    ASSERT_EQ(killed.code, 0) << killed.err;
+    EXPECT_FALSE(fs::exists(folder.path() / "s.csv"));
+    expect_error(command, "continue it with --resume, or remove the file");
+    const auto with = [&](const std::string& part, const std::string& other) {
+      std::string changed = command + " --resume";
+      return changed.replace(changed.find(part), part.size(), other);
+    };
+    expect_error(with("230", "229"), "made with other settings");
+    expect_error(with(" test ", " train "), "its scores belong to other data");
+    // The end of what is there may be cut off.
+    fs::resize_file(folder.path() / "s.csv.unfinished", fs::file_size(folder.path() / "s.csv.unfinished") - 3);
+    const Outcome again = shell(until + ("until_lines 104 '" + command + " --resume --threads 2' INT"));
+    ASSERT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(read("code"), "130\n");
+    EXPECT_NE(again.err.find("the same command with --resume continues"), std::string::npos) << again.err;
+    const Outcome done = hone(command + " --resume --threads 3");
+    EXPECT_EQ(done.code, 0) << done.err;
+    EXPECT_NE(done.err.find("continuing after "), std::string::npos) << done.err;
+    EXPECT_EQ(read("s.csv"), wanted);
+    EXPECT_FALSE(fs::exists(folder.path() / "s.csv.unfinished"));
+    fs::remove(folder.path() / "code");
+  }
+}
+
+TEST_F(Use, ScoresOfAnotherModelAreNotContinued) {
+  const std::string command = "score run test --points 150 --samples 3000 --out s.csv --resume";
+  ASSERT_EQ(shell(until + ("until_lines 54 '" + command + " --threads 1' KILL")).code, 0);
+  ASSERT_EQ(hone("train c.toml --out run --quiet --resume --iterations 70").code, 0);
+  fs::remove(folder.path() / "code");
+  expect_error(command, "s.csv.unfinished: its scores belong to another model");
+  expect_error("score run test --resume", "--resume");
 }
 
 TEST_F(Use, ADamagedCheckpointIsNamedEvenWhenQuiet) {

@@ -166,6 +166,12 @@ TEST(EngineAnnealing, NumbersDoNotDependOnThreadsOrOnLaterData) {
     EXPECT_EQ(told, std::min(points, 170));
     EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), reference.begin(), equal)) << points;
   }
+  task.points.reset();
+  for (const auto& [first, end] : {std::pair(0, 50), std::pair(50, 150), std::pair(150, 170)}) {
+    task.first = first;
+    const auto part = model.engine(data, 2)->anneal(data.slice(first, end), task, {});
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), reference.begin() + first, equal)) << first;
+  }
 }
 
 // Where log p(x | z) overflows, no chain has weight. Such points are counted, and nothing crashes.

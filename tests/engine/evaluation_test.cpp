@@ -159,6 +159,12 @@ TEST(Evaluation, NumbersDoNotDependOnThreadsOrOnLaterData) {
     EXPECT_EQ(fewer.size(), static_cast<std::size_t>(std::min(points, 170)));
     EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), reference.begin(), equal)) << points;
   }
+  config.points.reset();
+  for (const auto& [first, end] : {std::pair(0, 50), std::pair(50, 150), std::pair(150, 170)}) {
+    config.first = first;
+    const auto part = model.engine(data, 2)->evaluate(data.slice(first, end), config, {});
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), reference.begin() + first, equal)) << first;
+  }
 }
 
 }  // namespace

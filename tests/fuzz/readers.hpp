@@ -11,6 +11,9 @@
 // reading, the parity of the input's size chooses one.
 namespace hone::fuzz {
 
+// How many data to read at a time: two, or all.
+inline int piece_of(std::span<const std::uint8_t> bytes) { return bytes.size() % 3 ? 2 : 1 << 30; }
+
 void idx(std::span<const std::uint8_t> bytes);
 void amat(std::span<const std::uint8_t> bytes);
 void npy(std::span<const std::uint8_t> bytes);

@@ -23,7 +23,7 @@ std::vector<AnnealedPoint> anneal_points(const Model<Real>& model, const DataSet
       std::vector<int> indices(group.count());
       std::iota(indices.begin(), indices.end(), group.begin);
       model.expand(data, indices, 0, group.count(), minibatch);
-      const auto first = static_cast<std::uint32_t>(group.begin);
+      const auto first = static_cast<std::uint32_t>(task.first + group.begin);
       LatentTarget<Real> target(model.decoder());
       target.set_data(minibatch, first);
       const InterruptibleTarget interruptible(target, beat);

@@ -41,7 +41,7 @@ class GroupEvaluator {
     model_.expand(data, indices, 0, group.count(), minibatch);
     const Proposals proposals = find_proposals(minibatch, group);
     for (int i = 0; i < static_cast<int>(out.size()); ++i) {
-      out[i] = sample(minibatch, proposals, i, static_cast<std::uint32_t>(group.begin + i));
+      out[i] = sample(minibatch, proposals, i, static_cast<std::uint32_t>(config_.first + group.begin + i));
       if (exact()) out[i].exact = model_.exact_log_likelihood(minibatch, i);
     }
   }
@@ -69,7 +69,7 @@ class GroupEvaluator {
 
   // From q's mean: burn_in steps that adapt the step size, then `kept` steps whose moments count.
   void run_chains(const Minibatch<Real>& minibatch, const DataGroup& group, Proposals& p) const {
-    const auto first = static_cast<std::uint32_t>(group.begin);
+    const auto first = static_cast<std::uint32_t>(config_.first + group.begin);
     LatentTarget<Real> target(model_.decoder(), model_.gradients());
     target.set_data(minibatch, first);
     const int count = group.count(), latent = target.dimension();

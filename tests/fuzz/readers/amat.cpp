@@ -5,7 +5,9 @@
 void hone::fuzz::amat(std::span<const std::uint8_t> bytes) {
   try {
     ByteSource source(bytes, "input");
-    read_amat(source);
+    AmatReader reader(source);
+    while (reader.next(piece_of(bytes)).size() > 0) {
+    }
   } catch (const InputError&) {
   }
 }

@@ -5,7 +5,9 @@
 void hone::fuzz::idx(std::span<const std::uint8_t> bytes) {
   try {
     ByteSource source(bytes, "input");
-    read_idx(source);
+    IdxReader reader(source);
+    while (!reader.next(piece_of(bytes)).empty()) {
+    }
   } catch (const InputError&) {
   }
 }

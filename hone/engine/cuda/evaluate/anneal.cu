@@ -109,7 +109,7 @@ class DeviceAnnealer {
   std::vector<double> draws(int points, int each) const {  // of the posterior, (points · each, D)
     std::vector<double> z;
     for (int i = 0; i < points; ++i) {
-      const auto draw = task_.posterior_draws.column(static_cast<int>(first_point_) + i);
+      const auto draw = task_.posterior_draws.column(static_cast<int>(first_point_) - task_.first + i);
       for (int c = 0; c < each; ++c) z.insert(z.end(), draw.begin(), draw.end());
     }
     return z;
@@ -143,7 +143,8 @@ std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, co
     const auto hear = [&](double part) {
       if (say) say(begin + static_cast<int>(part * wanted));
     };
-    const auto some = DeviceAnnealer(run, task, points, static_cast<std::uint32_t>(begin)).anneal(wanted, hear);
+    const auto first = static_cast<std::uint32_t>(task.first + begin);
+    const auto some = DeviceAnnealer(run, task, points, first).anneal(wanted, hear);
     hear(1);
     return some;
   };

@@ -262,7 +262,7 @@ class Evaluator {
         }
       if (!progress) continue;
       queue_.wait();
-      progress(static_cast<int>(first_datum_) + first + points);
+      progress(static_cast<int>(first_datum_) - evaluation_.first + first + points);
     }
     queue_.wait();
     return sums;
@@ -291,7 +291,7 @@ std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data
   Minibatch<float> one = run.model.minibatch(1);
   const auto hear = progress_of_all(progress, run.ranks, static_cast<int>(result.size()));
   const auto found = [&](const PointData& points, int begin, int wanted) {
-    auto some = Evaluator(run, config, points, static_cast<std::uint32_t>(begin)).evaluate(wanted, hear);
+    auto some = Evaluator(run, config, points, static_cast<std::uint32_t>(config.first + begin)).evaluate(wanted, hear);
     for (int i = 0; exact && i < wanted; ++i) {
       const int n = begin + i;
       run.model.expand(data, std::span<const int>(&n, 1), 0, 1, one);

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "app/data/data_reader.hpp"
+
+namespace hone {
+
+// Data to use a trained model on. Those of a file need not fit into memory: a piece of them is there at a time, and
+// every datum is what it would be if the file were read as a whole. Binarization has other random numbers than that of
+// training data.
+class DataStream {
+ public:
+  // Told of data [first, first + data.size()).
+  using Work = std::function<void(const DataSet& data, int first)>;
+
+  // How many data of this many values a piece has: whole blocks of `block` data.
+  static int at_once(int block, int dimension);
+
+  // Data in memory.
+  DataStream(DataSet data, int block);
+
+  // Data of a file, binarized as the request says. Reads all of it once, so that nothing is wrong with the file, its
+  // numbers and their binarization if it does not throw InputError, and gives `check` every piece. Where later data
+  // change the form of the first ones, it begins again with datum 0.
+  DataStream(DataRequest request, int block, const Work& check);
+
+  int size() const { return size_; }
+  ImageShape shape() const { return shape_; }
+  bool in_memory() const { return all_.has_value(); }
+
+  // Calls work for the pieces with data of [begin, end), one after the other. The last piece ends at `end`.
+  void each(int begin, int end, const Work& work) const;
+
+ private:
+  bool scan(const Work& check);
+  DataSet piece(Numbers numbers, int first) const;
+
+  DataRequest request_;
+  int block_;
+  int size_ = 0;
+  ImageShape shape_;
+  double scale_ = 1;
+  std::optional<StoredAs> form_;
+  std::optional<DataSet> all_;  // if they fit into one piece
+};
+
+}  // namespace hone

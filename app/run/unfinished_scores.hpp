@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/run/use.hpp"
+
+namespace hone {
+
+// Where the scores on their way into a file are kept until all are there: FILE.unfinished.
+std::filesystem::path unfinished_scores(const std::filesystem::path& out);
+
+// What scores depend on, each in words or as a checksum.
+struct ScoreIdentity {
+  std::string settings, model, data;
+};
+
+// The scores so far of `hone score --out FILE`, on disk after every addition, so that a command that was stopped or
+// killed can be continued. A text: what the scores depend on, then one line per datum.
+class UnfinishedScores {
+ public:
+  // With `resume`, takes the scores that are there, in whole groups of `group` data. Throws InputError if they depend
+  // on something else, and without `resume` if there are any.
+  UnfinishedScores(const std::filesystem::path& out, const ScoreIdentity& identity, int group, bool resume);
+  ~UnfinishedScores();  // removes the file if it has no scores
+  UnfinishedScores(const UnfinishedScores&) = delete;
+  UnfinishedScores& operator=(const UnfinishedScores&) = delete;
+
+  const std::vector<Score>& found() const { return found_; }
+  void add(std::span<const Score> scores);  // throws Error, for instance if the disk is full
+  void remove();                            // they are complete, and elsewhere
+
+ private:
+  void read(const ScoreIdentity& identity, int group);
+
+  std::filesystem::path path_;
+  std::FILE* file_ = nullptr;
+  std::vector<Score> found_;
+  bool empty_ = true;
+};
+
+}  // namespace hone
