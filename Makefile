@@ -19,7 +19,7 @@ help:
 	@echo "make setup    install the packages that a purpose needs (PURPOSE=build, demo, test, mpi, wheel, dev or docs)"
 	@echo "make docs     the library's API page: build/docs/html/index.html"
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
-	@echo "make bench-posteriors  errors and gradients on the posteriors with known answers"
+	@echo "make bench-posteriors  verdicts, errors and gradients on the posteriors of examples/posteriors"
 	@echo "make fuzz     run every fuzzer for RUNS=100000000 inputs, as many at a time as there are cores"
 	@echo "make dev      check layout and lint, build with warnings as errors, test"
 	@echo "make asan     build and test under the address and undefined-behaviour sanitizers"
@@ -78,8 +78,9 @@ bench:
 
 bench-posteriors:
 	@$(CONFIGURE) -DHONE_BUILD_BENCH=ON >/dev/null
-	@$(BUILD) --target bench_posteriors
-	@build/$(PRESET)/bench/bench_posteriors 3 $(JOBS)
+	@$(BUILD) --target calibration
+	@build/$(PRESET)/bench/calibration --seeds 3 --jobs $(JOBS) --out build/posteriors.csv --summary build/posteriors.md \
+	  --only eight_schools,arK,garch,kidiq,mesquite,sblrc,low_dim_gauss_mix,gp_regr
 
 docs:
 	@scripts/setup docs

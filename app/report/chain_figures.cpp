@@ -75,8 +75,11 @@ std::optional<FigurePlan> plan_ranks(const RunRecord& run, const CsvTable& draws
       fmt::format("Ranks of the refined draws of {} parameters in four groups of chains, relative to a uniform "
                   "distribution.",
                   shown),
-      "Ranks of the refined draws among all of them, for four quarters of the chains (blue and teal: those that began "
-      "at draws of q; red and amber: those from the starts). Chains that agree stay about the dashed line."};
+      fmt::format("Ranks of the refined draws among all of them, for four quarters of the chains ({}). Chains that "
+                  "agree stay about the dashed line.",
+                  run.number({"short_chains"}) > 0
+                      ? "each from other starts, and from other draws of q"
+                      : "blue and teal: those that began at draws of q; red and amber: those from the starts")};
 }
 
 std::optional<FigurePlan> plan_memory(const RunRecord& run, const std::filesystem::path& folder) {

@@ -64,7 +64,8 @@ std::optional<NamedVariable> as_array(const std::string& base, const std::vector
 void check(const DrawTable& draws, const fs::path& path) {
   const std::size_t count = static_cast<std::size_t>(draws.values.cols());
   if (static_cast<std::size_t>(draws.values.rows()) != draws.names.size() || draws.log_p.size() != count ||
-      draws.log_q.size() != count || (!draws.moves.empty() && draws.moves.size() != count))
+      draws.log_q.size() != count || (!draws.moves.empty() && draws.moves.size() != count) ||
+      (!draws.short_chain.empty() && draws.short_chain.size() != count))
     throw Error(fmt::format("{}: the table of draws does not match its names", path.string()));
 }
 
@@ -154,6 +155,7 @@ void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vec
   for (const std::string& comment : comments) line("# " + comment);
   std::string header = "lp__,log_p__,log_q__";
   if (!draws.moves.empty()) header += ",accept_stat__,divergent__,energy__";
+  if (!draws.short_chain.empty()) header += ",short_chain__";
   for (const std::string& name : draws.names) header += "," + name;
   line(header);
   for (int s = 0; s < draws.values.cols(); ++s) {
@@ -162,6 +164,7 @@ void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vec
     if (!draws.moves.empty())
       for (const double value : {draws.moves[s].acceptance, draws.moves[s].diverged ? 1.0 : 0.0, draws.moves[s].energy})
         text.push_back(','), append_number(text, value);
+    if (!draws.short_chain.empty()) fmt::format_to(std::back_inserter(text), ",{}", draws.short_chain[s]);
     for (const double value : draws.values.column(s)) text.push_back(','), append_number(text, value);
     text.push_back('\n');
   }

@@ -19,6 +19,7 @@ struct DrawTable {
   Matrix<double> values;              // (names, S): one draw per column
   std::vector<double> log_p, log_q;   // (S): normalised log densities in the coordinates of the fit
   std::vector<StateMove> moves = {};  // (S): the last step of the chain to each draw; none: independent draws
+  std::vector<int> short_chain = {};  // (S): the chain of the fit that each draw is from; none: not known
 };
 
 // A variable made of names in Stan's CSV form: "K.1.1", "K.2.1", … are one variable of two dimensions.
@@ -33,8 +34,8 @@ struct NamedVariable {
 std::vector<NamedVariable> group_names(std::span<const std::string> names);
 
 // Stan CSV: comments as CmdStan writes them, so that its readers open the file, then lp__,log_p__,log_q__, with moves
-// also accept_stat__,divergent__,energy__, and the names. lp__ repeats log_p__ because readers expect it. `comments`
-// are additional lines (without '#'). Throws Error.
+// also accept_stat__,divergent__,energy__, with short_chain that too, and the names. lp__ repeats log_p__ because
+// readers expect it. `comments` are additional lines (without '#'). Throws Error.
 void write_stan_csv(const std::filesystem::path& path, const DrawTable& draws,
                     const std::vector<std::string>& comments = {});
 

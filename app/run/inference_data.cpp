@@ -2,13 +2,14 @@
 // (chain, draw, …) and a coordinate for each of them.
 #include <fmt/format.h>
 #include <netcdf.h>
-#include <unistd.h>
+#include <netcdf_mem.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
-#include <system_error>
 
 #include "app/run/draws.hpp"
 #include "app/run/posterior_run.hpp"
@@ -24,22 +25,28 @@ void ok(int status, const char* doing) {
   if (status != NC_NOERR) throw Error(fmt::format("NetCDF: {}: {}", doing, nc_strerror(status)));
 }
 
-// The file while it is being written; always closed.
+// A file in memory: after a failed write to a disk, HDF5 would crash when the program ends.
 class File {
  public:
-  explicit File(const fs::path& path) { ok(nc_create(path.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "creating a file"); }
+  File() { ok(nc_create_mem("", NC_NETCDF4, initial_size, &id_), "making a file"); }
   ~File() {
     if (open_) nc_close(id_);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   int id() const { return id_; }
-  void close() {
+  // Closes it.
+  std::vector<std::uint8_t> bytes() {
+    NC_memio memory = {};
     open_ = false;
-    ok(nc_close(id_), "writing");
+    ok(nc_close_memio(id_, &memory), "making a file");
+    const std::unique_ptr<void, decltype(&std::free)> owned(memory.memory, &std::free);
+    const auto* begin = static_cast<const std::uint8_t*>(memory.memory);
+    return {begin, begin + memory.size};
   }
 
  private:
+  static constexpr std::size_t initial_size = 1 << 20;  // it grows
   int id_ = 0;
   bool open_ = true;
 };
@@ -119,6 +126,12 @@ void put_statistics(int group, const DrawTable& draws, int chains) {
   const ChainDimensions shared = add_chains(group, chains, draws.values.cols());
   put_values(group, "lp", {shared.chain, shared.draw}, draws.log_p);
   put_values(group, "log_q", {shared.chain, shared.draw}, draws.log_q);
+  const int dimensions[] = {shared.chain, shared.draw};
+  int variable = 0;
+  if (!draws.short_chain.empty()) {
+    ok(nc_def_var(group, "short_chain", NC_INT64, 2, dimensions, &variable), "short_chain");
+    ok(nc_put_var_int(group, variable, draws.short_chain.data()), "short_chain");
+  }
   if (draws.moves.empty()) return;
   std::vector<double> acceptance, energy;
   std::vector<signed char> diverging;
@@ -129,8 +142,6 @@ void put_statistics(int group, const DrawTable& draws, int chains) {
   }
   put_values(group, "acceptance_rate", {shared.chain, shared.draw}, acceptance);
   if (!std::isnan(energy.front())) put_values(group, "energy", {shared.chain, shared.draw}, energy);
-  const int dimensions[] = {shared.chain, shared.draw};
-  int variable = 0;
   ok(nc_def_var(group, "diverging", NC_BYTE, 2, dimensions, &variable), "diverging");
   ok(nc_put_att_text(group, variable, "dtype", 4, "bool"), "diverging");  // as xarray writes what it reads as bool
   ok(nc_put_var_schar(group, variable, diverging.data()), "diverging");
@@ -152,14 +163,15 @@ void put_data(int file, const char* name, const InferenceData& data, bool observ
 void check(const DrawTable& draws, int chains) {
   const std::size_t count = static_cast<std::size_t>(draws.values.cols());
   if (static_cast<std::size_t>(draws.values.rows()) != draws.names.size() || draws.log_p.size() != count ||
-      draws.log_q.size() != count || (!draws.moves.empty() && draws.moves.size() != count))
+      draws.log_q.size() != count || (!draws.moves.empty() && draws.moves.size() != count) ||
+      (!draws.short_chain.empty() && draws.short_chain.size() != count))
     throw Error("the table of draws does not match its names");
   if (chains < 1 || draws.values.cols() == 0 || draws.values.cols() % chains != 0)
     throw InputError(fmt::format("{} draws do not divide into {} chains", draws.values.cols(), chains));
 }
 
-void write(const fs::path& path, const InferenceData& data) {
-  File file(path);
+std::vector<std::uint8_t> bytes_of(const InferenceData& data) {
+  File file;
   put_attributes(file.id(), data.attributes);
   const int posterior = add_group(file.id(), "posterior");
   put_attributes(posterior, data.attributes);
@@ -178,7 +190,7 @@ void write(const fs::path& path, const InferenceData& data) {
   put_statistics(add_group(file.id(), "q_stats"), data.q, 1);
   put_data(file.id(), "observed_data", data, true);
   put_data(file.id(), "constant_data", data, false);
-  file.close();
+  return file.bytes();
 }
 
 }  // namespace
@@ -186,15 +198,7 @@ void write(const fs::path& path, const InferenceData& data) {
 void write_inference_data(const fs::path& path, const InferenceData& data) {
   check(data.refined, data.chains);
   check(data.q, 1);
-  const fs::path aside = path.string() + fmt::format(".{}.partial", ::getpid());
-  try {
-    write(aside, data);
-    place_file(aside, path);
-  } catch (const Error& error) {
-    std::error_code ignored;
-    fs::remove(aside, ignored);
-    throw Error(fmt::format("{}: {}", path.string(), error.what()));
-  }
+  write_file(path, bytes_of(data));
 }
 
 void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "app/run/json.hpp"
+#include "app/run/kept_draws.hpp"
 #include "app/run/method_settings.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
@@ -261,9 +262,10 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   json["family"] = family_name(fit.fit.q.kind);
   json["objective"] = name_of(objective_names(), config.objective);
   json["seed"] = config.check.fit.seed;
-  const KeptDraws kept = kept_draws(fit, config.check.draws);
+  const KeptDraws kept = kept_draws(fit.refined, config.check.draws);
   json["draws"] = kept.cols.size();
   json["chains"] = kept.chains;
+  json["short_chains"] = kept.short_chains;
   json["chains_run"] = fit.refined.states.chains;
   json["steps"] = fit.refined.steps;
   json["step_size"] = fit.refined.step_size;

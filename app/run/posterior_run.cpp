@@ -8,6 +8,7 @@
 
 #include "app/run/draws.hpp"
 #include "app/run/json.hpp"
+#include "app/run/kept_draws.hpp"
 #include "app/run/method_settings.hpp"
 #include "hone/base/error.hpp"
 #include "hone/target/stan.hpp"
@@ -113,19 +114,6 @@ FitGroups groups_of(const Posterior& posterior, const PosteriorRunConfig& config
 
 }  // namespace
 
-KeptDraws kept_draws(const CheckedFit& fit, int most) {
-  const int chains = fit.refined.states.chains, each = fit.refined.states.per_chain();
-  KeptDraws kept;
-  kept.chains = std::clamp(most / std::min(4, each), 1, chains);
-  const int own = std::clamp(most / kept.chains, 1, each);
-  for (int c = 0; c < kept.chains; ++c)
-    for (int s = 0; s < own; ++s) {
-      const auto chain = static_cast<std::int64_t>(c) * chains / kept.chains;
-      kept.cols.push_back(static_cast<int>(chain) * each + (s + 1) * each / own - 1);
-    }
-  return kept;
-}
-
 std::string family_name(QKind kind) { return name_of(families, kind); }
 
 Settings posterior_run_settings(PosteriorRunConfig& config) {
@@ -192,10 +180,11 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, Stan
 }
 
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config) {
-  const KeptDraws kept = kept_draws(fit, config.check.draws);
+  const KeptDraws kept = kept_draws(fit.refined, config.check.draws);
   FitGroups groups = groups_of(posterior, config);
   DrawTable draws = table_of(posterior.names(), fit.natural_refined, fit, kept);
   for (const int column : kept.cols) draws.moves.push_back(fit.refined.states.moves[static_cast<std::size_t>(column)]);
+  draws.short_chain = kept.short_chain;
   std::string summary = fit_summary_json(fit, config, groups);
   return {.config = config_toml(config),
           .q = q_json(fit.fit.q, posterior),
@@ -216,7 +205,8 @@ void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files
   write_stan_csv(folder.path() / "draws_q.csv", files.draws_q, {"independent draws of q", verdict});
   write_stan_csv(
       folder.path() / "draws.csv", files.draws,
-      {fmt::format("refined draws: states of {} chains up to step {}, chain after chain", files.chains, files.steps),
+      {fmt::format("refined draws: {} chains of {}, one after another, made of the fit's short chains up to step {}",
+                   files.chains, files.draws.values.cols() / files.chains, files.steps),
        verdict});
   write_stan_csv(folder.path() / "draws_unconstrained.csv", files.draws_unconstrained,
                  {"the refined draws over the unconstrained coordinates", verdict});

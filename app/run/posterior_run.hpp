@@ -56,16 +56,9 @@ struct PosteriorRunFiles {
   DrawTable draws_q, draws, draws_unconstrained;  // the last: the refined draws over the coordinates of the fit
   std::string verdict;                            // its name
   int steps = 0;                                  // of the refinement
-  int chains = 1;                                 // of draws: chain after chain, all of one length
+  int chains = 1;                                 // of draws, one after another, all of one length
   FitGroups groups;                               // what variables are to ArviZ
 };
-
-// Which of the refined states are written: at most `most`, of as many chains as leave each at least four of them.
-struct KeptDraws {
-  std::vector<int> cols;
-  int chains = 1;
-};
-KeptDraws kept_draws(const CheckedFit& fit, int most);
 
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config);
 

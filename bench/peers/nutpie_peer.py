@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""nutpie's NUTS on the shared posteriors, by the C++ densities in tests/support/posteriors.cpp.
+"""nutpie's NUTS on the shared posteriors, in the libraries that hone compiles from the Stan programs.
 
-    python3 -m pip install nutpie arviz
-    cmake --preset release -DHONE_BUILD_BENCH=ON && cmake --build --preset release --target peer_posteriors
-    python3 bench/peers/nutpie_peer.py --out peers.jsonl
+    python3 -m pip install nutpie arviz stanio
+    python3 bench/peers/nutpie_peer.py --hone build/release/bin/hone --out peers.jsonl
 
-Each gradient passes through Python, which costs some microseconds; gradients are what to compare."""
+Needs `hone stan install` once. Gradients are the leapfrog steps of warm-up and sampling; seconds are processor time."""
 import argparse
-import ctypes
+import json
+import subprocess
 import time
 
 import arviz
 import numpy
 import nutpie
-from nutpie import compiled_pyfunc
+from nutpie.compile_stan import CompiledStanModel
 
 import shared
 
@@ -21,73 +21,49 @@ PEER = "nutpie NUTS"
 TUNE, DRAWS, CHAINS = 400, 1000, 4
 
 
-def load(path):
-    library = ctypes.CDLL(str(path))
-    numbers = ctypes.c_void_p
-    library.peer_open.restype = ctypes.c_void_p
-    library.peer_open.argtypes = [ctypes.c_char_p]
-    library.peer_dimension.argtypes = [ctypes.c_void_p]
-    library.peer_names.restype = ctypes.c_char_p
-    library.peer_names.argtypes = [ctypes.c_void_p]
-    library.peer_log_density.restype = ctypes.c_double
-    library.peer_log_density.argtypes = [ctypes.c_void_p, numbers, numbers]
-    library.peer_constrain.restype = None
-    library.peer_constrain.argtypes = [ctypes.c_void_p, numbers, numbers]
-    return library
+def opened(hone, name):
+    """nutpie's model of one posterior."""
+    compiled = subprocess.run([hone, "stan", "compile", shared.program(name), "--quiet"], check=True,
+                              capture_output=True, text=True)
+    library = nutpie._lib.StanLibrary(compiled.stdout.strip())
+    data = json.loads(shared.data(name).read_text(encoding="utf-8"))
+    model = CompiledStanModel(code="", library=library, dims={}, _coords={}, model=None, data=None)
+    return model.with_data(seed=1, **data)
 
 
-def compiled(library, peer, calls):
-    """A nutpie model of one posterior; `calls` counts gradients."""
-    names = library.peer_names(peer).decode().split(",")
-
-    def make_logp():
-        def logp(z):
-            calls[0] += 1
-            z = numpy.ascontiguousarray(z, dtype=float)
-            gradient = numpy.empty_like(z)
-            value = library.peer_log_density(peer, z.ctypes.data, gradient.ctypes.data)
-            return value, gradient
-        return logp
-
-    def make_expand(*_):
-        def expand(z):
-            z = numpy.ascontiguousarray(z, dtype=float)
-            natural = numpy.empty(len(names))
-            library.peer_constrain(peer, z.ctypes.data, natural.ctypes.data)
-            return {"natural": natural}
-        return expand
-
-    model = compiled_pyfunc.from_pyfunc(library.peer_dimension(peer), make_logp, make_expand, [numpy.dtype(float)],
-                                        [(len(names),)], ["natural"])
-    return model, names
+def elements(posterior):
+    """Name in Stan's CSV form and draws of every value."""
+    for name, values in posterior.items():
+        flat = values.values.reshape(-1, *values.shape[2:])
+        if flat.ndim == 1:
+            yield name, flat
+        else:
+            for k, column in enumerate(flat.reshape(len(flat), -1).T):
+                index = ".".join(str(i + 1) for i in numpy.unravel_index(k, flat.shape[1:]))
+                yield f"{name}.{index}", column
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", default=shared.ROOT / "build" / "release" / "bench" / "libpeer_posteriors.so")
+    parser.add_argument("--hone", default=shared.ROOT / "build" / "release" / "bin" / "hone", help="the program")
     parser.add_argument("--out", default="peers.jsonl", help="one JSON object per run; runs that it has are left out")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    library = load(given.library)
     there = shared.done(given.out)
     for name in shared.POSTERIORS:
         if (name, PEER, given.seed) in there:
             continue
-        peer = library.peer_open(name.encode())
-        if not peer:
-            parser.error(f"{given.library} does not know the posterior '{name}'")
-        calls = [0]
-        model, names = compiled(library, peer, calls)
+        model = opened(given.hone, name)
         begun = time.process_time()
-        trace = nutpie.sample(model, tune=TUNE, draws=DRAWS, chains=CHAINS, cores=1, seed=given.seed, progress_bar=False)
+        trace = nutpie.sample(model, tune=TUNE, draws=DRAWS, chains=CHAINS, cores=1, seed=given.seed,
+                              save_warmup=True, progress_bar=False)
         seconds = time.process_time() - begun
-        natural = trace.posterior["natural"].values
-        draws = natural.reshape(-1, len(names))
-        rhat = float(arviz.rhat(trace.posterior)["natural"].max())
+        rhat = max(float(values.max()) for values in arviz.rhat(trace.posterior).values())
         divergent = int(trace.sample_stats["diverging"].values.sum())
-        moments = {key: (draws[:, k].mean(), draws[:, k].std(ddof=1)) for k, key in enumerate(names)}
-        line = {"posterior": name, "peer": PEER, "seed": given.seed, "gradients": calls[0], "values": 0,
-                "seconds": seconds, "claim": f"R-hat {rhat:.3f}, {divergent} divergences", "draws": len(draws)}
+        steps = sum(int(group["n_steps"].values.sum()) for group in (trace.warmup_sample_stats, trace.sample_stats))
+        moments = {key: (draws.mean(), draws.std(ddof=1)) for key, draws in elements(trace.posterior)}
+        line = {"posterior": name, "peer": PEER, "seed": given.seed, "gradients": steps, "values": 0,
+                "seconds": seconds, "claim": f"R-hat {rhat:.3f}, {divergent} divergences", "draws": CHAINS * DRAWS}
         shared.append(given.out, line | shared.score(name, moments))
 
 

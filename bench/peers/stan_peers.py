@@ -4,9 +4,11 @@
     python3 -m pip download --no-deps --only-binary=:all: --python-version 3.12 httpstan
     python3 bench/peers/stan_peers.py --httpstan httpstan-*.whl --out peers.jsonl
 
-The wheel has stanc and Stan's headers. The driver and eight models take some minutes to compile, once."""
+The wheel has stanc and Stan's headers. The driver and eight models take some minutes to compile, once,
+by CXX or g++."""
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -16,6 +18,7 @@ import zipfile
 import shared
 
 HERE = pathlib.Path(__file__).resolve().parent
+COMPILER = os.environ.get("CXX", "g++")
 METHODS = {"nuts": "Stan NUTS", "pathfinder": "Stan Pathfinder", "meanfield": "Stan ADVI, mean field",
            "fullrank": "Stan ADVI, full rank", "laplace": "Stan Laplace"}
 FLAGS = ["-std=c++17", "-O2", "-w", "-DSTAN_THREADS", "-D_REENTRANT", "-DBOOST_DISABLE_ASSERTS",
@@ -37,7 +40,7 @@ def unpack(wheel, into):
 def compile_object(home, source, target):
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         print(f"compiling {source.name}", file=sys.stderr, flush=True)
-        subprocess.run(["g++", *FLAGS, f"-I{home / 'include'}", f"-I{HERE}", "-c", str(source), "-o", str(target)],
+        subprocess.run([COMPILER, *FLAGS, f"-I{home / 'include'}", f"-I{HERE}", "-c", str(source), "-o", str(target)],
                        check=True)
     return target
 
@@ -64,7 +67,7 @@ def build_program(home, name, build):
     if not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in (driver, model)):
         library = home / "lib"
         static = [str(p) for p in sorted(library.glob("libsundials_*.a"))]
-        subprocess.run(["g++", "-o", str(target), str(driver), str(model), *static, str(library / "libtbb.so.2"),
+        subprocess.run([COMPILER, "-o", str(target), str(driver), str(model), *static, str(library / "libtbb.so.2"),
                         f"-Wl,-rpath,{library.resolve()}"], check=True)
     return target
 

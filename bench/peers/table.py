@@ -1,50 +1,44 @@
 #!/usr/bin/env python3
 """The table of hone and its peers: results/posteriors/peers.md.
 
-    python3 bench/peers/table.py --peers peers.jsonl --hone calibration.csv > results/posteriors/peers.md
+    python3 bench/peers/table.py peers.jsonl > table.md
 
-`--hone` is what `calibration --seeds 1` wrote. Peers come from stan_peers.py and nutpie_peer.py."""
+Medians over the seeds in the files, which hone_peer.py, stan_peers.py and nutpie_peer.py write."""
 import argparse
-import csv
 import json
+import statistics
 
 import shared
 
-
-def hone_lines(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["posterior"] in shared.POSTERIORS and row["seed"] == "1":
-                sd = float(row["sd_ratio"])
-                yield {"posterior": row["posterior"], "peer": "hone fit", "gradients": int(row["gradients"]), "values": 0,
-                       "seconds": float(row["seconds"]), "claim": row["verdict"],
-                       "mean_error": float(row["mean_error"]), "sd_low": min(sd, 1), "sd_high": max(sd, 1)}
+NUMBERS = {"mean_error": "{:.3f}", "sd_low": "{:.2f}", "sd_high": "{:.2f}", "gradients": "{:,.0f}", "values": "{:,.0f}",
+           "seconds": "{:.2f}"}
 
 
-def cells(line):
-    if "mean_error" not in line:
-        return "– | – | – | – | –"
-    return (f"{line['mean_error']:.3f} | {line['sd_low']:.2f}–{line['sd_high']:.2f} | {line['gradients']} | "
-            f"{line['values']} | {line['seconds']:.2f}")
+def row(peer, lines):
+    lines.sort(key=lambda line: line["seed"])
+    scored = [line for line in lines if "mean_error" in line]
+    if not scored:
+        return peer, None, lines[0]["claim"]
+    return peer, {key: statistics.median(line[key] for line in scored) for key in NUMBERS}, lines[0]["claim"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", action="append", required=True, help="JSON lines of the peers; may be given again")
-    parser.add_argument("--hone", help="the CSV of calibration")
+    parser.add_argument("lines", nargs="+", help="JSON lines of the peers")
     given = parser.parse_args()
-    lines = list(hone_lines(given.hone)) if given.hone else []
-    for path in given.peers:
+    runs = {}
+    for path in given.lines:
         with open(path, encoding="utf-8") as file:
-            lines += [json.loads(line) for line in file]
-    print("Worst mean in reference sds, smallest and largest ratio of sds, evaluations with and without a gradient, "
-          "processor seconds, and what each says about itself. nutpie's gradients pass through Python, which costs "
-          "some microseconds each.\n")
-    print("| posterior | method | mean, sds | sds | gradients | values | seconds | its claim |")
+            for line in map(json.loads, file):
+                runs.setdefault((line["posterior"], line["peer"]), []).append(line)
+    print("| posterior | method | worst mean | sds | gradients | values | seconds | its claim, first seed |")
     print("|---|---|---|---|---|---|---|---|")
     for name in shared.POSTERIORS:
-        for line in sorted((one for one in lines if one["posterior"] == name), key=lambda one: one.get("mean_error", 1e9)):
-            print(f"| {name} | {line['peer']} | {cells(line)} | {line['claim']} |")
+        rows = [row(peer, lines) for (posterior, peer), lines in runs.items() if posterior == name]
+        for peer, numbers, claim in sorted(rows, key=lambda one: one[1]["mean_error"] if one[1] else float("inf")):
+            cells = {key: NUMBERS[key].format(numbers[key]) if numbers else "–" for key in NUMBERS}
+            print(f"| {name} | {peer} | {cells['mean_error']} | {cells['sd_low']} to {cells['sd_high']} | "
+                  f"{cells['gradients']} | {cells['values']} | {cells['seconds']} | {claim} |")
 
 
 if __name__ == "__main__":

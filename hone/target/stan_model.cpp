@@ -97,15 +97,24 @@ struct Compiler {
 
   void compile(const fs::path& from, const fs::path& to, const std::string& what) const;
   void make_wrapper() const;
+  void make_header() const;
   void make_headers() const;
+  int seconds() const;  // that a model takes, about
 
   const StanTools& tools;
   const StanOptions& options;
   std::vector<std::string> words;
+  bool clang = false;
   std::string key;           // differs if any of it differs
   fs::path wrapper;          // the compiled wrapper
-  fs::path header, headers;  // Stan's headers, and the same compiled
+  fs::path header, headers;  // what every model includes first, and the same compiled
 };
+
+// What every model of httpstan includes first: Stan's headers, behind our own base class.
+std::string header_text(const StanTools& tools) {
+  const fs::path base = tools.translator.parent_path() / "include/stan/model/model_base_crtp.hpp";
+  return (fs::exists(base) ? std::string(stan_model_base()) : "") + "#include <stan/model/model_header.hpp>\n";
+}
 
 Compiler::Compiler(const StanTools& stan, const StanOptions& given) : tools(stan), options(given) {
   const std::string name = environment("CXX", "g++");
@@ -116,17 +125,24 @@ Compiler::Compiler(const StanTools& stan, const StanOptions& given) : tools(stan
   words.insert(words.end(), tools.compile.begin(), tools.compile.end());
   std::string flags;
   for (const std::string& word : words) flags += word + "\n";
-  key = key_of({std::string(stan_wrapper()), std::string(stan_json()), tools.versions, version.output, flags});
+  clang = version.output.find("clang") != std::string::npos;
+  key = key_of({std::string(stan_wrapper()), std::string(stan_json()), header_text(tools), tools.versions,
+                version.output, flags});
   const fs::path cache = cache_of(options);
   wrapper = cache / detail::format("wrapper-{}.o", key);
-  header = cache / detail::format("stan-{}.hpp", key_of({tools.versions, version.output, flags}));
+  header = cache / detail::format("stan-{}.hpp", key_of({header_text(tools), tools.versions, version.output, flags}));
   headers = fs::path(header) += ".gch";
 }
 
 void Compiler::compile(const fs::path& from, const fs::path& to, const std::string& what) const {
   std::vector<std::string> command = words;
-  if (fs::exists(headers) && from != header) command.insert(command.end(), {"-include", header.string()});
-  if (from == header) command.insert(command.end(), {"-x", "c++-header"});
+  if (from == header)
+    command.insert(command.end(), {"-x", "c++-header"});
+  else if (tools.kind == StanTools::Kind::httpstan)
+    command.insert(command.end(), {"-include", header.string()});
+  // clang can do once what each model needs of the headers' templates; dates do not matter, the name is a checksum
+  if (from == header && clang)
+    command.insert(command.end(), {"-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp"});
   command.insert(command.end(), {"-c", from.string(), "-o", to.string()});
   run_compiler(command, what, options);
 }
@@ -136,6 +152,7 @@ void Compiler::make_wrapper() const {
     write_file(work / "wrapper.cpp", stan_wrapper());
     fs::create_directories(work / "hone/target/stan");
     write_file(work / "hone/target/stan/json.hpp", stan_json());
+    write_file(work / "hone/target/stan/model_base.hpp", stan_model_base());
     std::vector<std::string> command = words;
     command.insert(command.end(),
                    {"-I" + work.string(), "-c", (work / "wrapper.cpp").string(), "-o", (work / "wrapper.o").string()});
@@ -144,13 +161,26 @@ void Compiler::make_wrapper() const {
   });
 }
 
+void Compiler::make_header() const {
+  make_once(header, options, [&](const fs::path& work) {
+    write_file(work / "stan.hpp", header_text(tools));
+    return work / "stan.hpp";
+  });
+}
+
 void Compiler::make_headers() const {
+  make_header();
   make_once(headers, options, [&](const fs::path& work) {
-    tell(options, "compiling Stan's headers, once: about a minute");
-    write_file(header, "#include <stan/model/model_header.hpp>\n");
+    tell(options,
+         detail::format("compiling Stan's headers with {}, once: about {} seconds", words.front(), clang ? 20 : 60));
     compile(header, work / "headers", "Stan's headers do not compile");
     return work / "headers";
   });
+}
+
+int Compiler::seconds() const {
+  if (clang) return fs::exists(headers) ? 6 : 15;
+  return fs::exists(headers) ? 15 : 40;
 }
 
 // Compiles with a translator and our own wrapper, which is compiled once for all models.
@@ -166,8 +196,11 @@ fs::path compile_with(const StanTools& tools, const fs::path& program, const Sta
     const auto data = read_stan_data(options.data);
     const std::string code = translate_stan(tools, translation, work, options);
     if (data) check_stan_data(code, *data, options.data);
-    tell(options, detail::format("compiling {} with {}: about {} seconds; the next time it starts at once",
-                                 program.string(), tools.name, fs::exists(compiler.headers) ? 20 : 40));
+    const bool slow = !old && !fs::exists(compiler.headers);
+    tell(options, detail::format("compiling {} with {} and {}: about {} seconds{}; the next time it starts at once",
+                                 program.string(), tools.name, compiler.words.front(), compiler.seconds(),
+                                 slow ? ", less after another 'hone stan install'" : ""));
+    if (!old) compiler.make_header();
     auto wrapped = std::async(std::launch::async, [&] { compiler.make_wrapper(); });
     write_file(work / "model.cpp", code);
     compiler.compile(work / "model.cpp", work / "model.o", failure);

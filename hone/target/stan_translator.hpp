@@ -54,8 +54,9 @@ InputError translation_failure(const std::filesystem::path& program, const StanS
 std::string c_name(const std::filesystem::path& program);
 
 // The texts of hone/target/stan/wrapper.cpp, which is compiled together with the result of translate_stan, and of the
-// header that it includes.
+// headers that it includes.
 std::string_view stan_wrapper();
 std::string_view stan_json();
+std::string_view stan_model_base();
 
 }  // namespace hone

@@ -58,8 +58,9 @@ def _fit(folder: Path) -> Any:
     names, refined = _table(folder / "draws.csv")
     _, q = _table(folder / "draws_q.csv")
     coordinates, over_z = _table(folder / "draws_unconstrained.csv")
-    own = 3  # lp__, log_p__, log_q__ come first, then what the steps of the chains were
-    moves = {"accept_stat__": "acceptance_rate", "divergent__": "diverging", "energy__": "energy"}
+    own = 3  # lp__, log_p__, log_q__ come first, then what the steps of the chains were, and which chains
+    moves = {"accept_stat__": "acceptance_rate", "divergent__": "diverging", "energy__": "energy",
+             "short_chain__": "short_chain"}
     first = own + sum(name in moves for name in names)
     for column in range(own, first):
         parts[moves[names[column]]] = refined[:, column].copy()

@@ -22,7 +22,7 @@ from ._q import Q
 from ._warm_start import warm_start
 
 MOST_ROWS = 40  # of a second opinion
-MOVES = ("acceptance_rate", "diverging", "energy")  # of the steps that led to the draws
+MOVES = ("acceptance_rate", "diverging", "energy", "short_chain")  # of the steps that led to the draws
 
 
 def cell(value: float) -> str:
@@ -93,7 +93,10 @@ class Result:
 
     @property
     def draws(self) -> np.ndarray:
-        """The refined draws (n, names), chain after chain; summary["chains"] says how many chains they are."""
+        """The refined draws (n, names), chain after chain; summary["chains"] says how many chains they are.
+
+        Each is made of several short chains of the fit, summary["short_chains"] in all.
+        """
         return self._parts["draws"]
 
     @property
@@ -209,8 +212,9 @@ class Result:
 
         def statistics(keys: dict[str, str], chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
             found = {name: self._parts[key].reshape(chains, -1) for name, key in keys.items() if key in self._parts}
-            if "diverging" in found:
-                found["diverging"] = found["diverging"].astype(bool)
+            for name, kind in (("diverging", bool), ("short_chain", int)):
+                if name in found:
+                    found[name] = found[name].astype(kind)
             return {name: (["chain", "draw"], values) for name, values in found.items() if not np.isnan(values).all()}
 
         own = self.summary.get("groups", {})  # which variables are no parameters
@@ -242,7 +246,8 @@ class Result:
     def to_datatree(self, chains: int | None = None) -> Any:
         """An xarray.DataTree in the layout of ArviZ: posterior (refined), q, sample_stats, log_likelihood, …
 
-        `chains` cuts the draws into another number of chains than there were: R-hat of many short chains says little.
+        The draws are eight chains, each made of short chains of the fit, which `short_chain` in sample_stats names.
+        `chains` cuts the draws into another number of chains; chains=r.summary["short_chains"] gives the short ones.
         """
         groups = self._groups(chains)
         import xarray

@@ -42,6 +42,7 @@ nb::dict dict_of(PosteriorRunFiles files) {
   result["acceptance_rate"] = array_of(std::move(acceptance));
   result["diverging"] = array_of(std::move(diverging));
   result["energy"] = array_of(std::move(energy));
+  result["short_chain"] = array_of(std::vector<double>(files.draws.short_chain.begin(), files.draws.short_chain.end()));
   return result;
 }
 
@@ -60,6 +61,13 @@ std::vector<StateMove> moves_of(const nb::dict& parts) {
                             energy = numbers(parts["energy"]);
   for (std::size_t i = 0; i < energy.size(); ++i) moves.push_back({acceptance.at(i), energy[i], diverging.at(i) != 0});
   return moves;
+}
+
+// The chain of the fit to each draw; folders of older versions do not have it.
+std::vector<int> short_chain_of(const nb::dict& parts) {
+  if (!parts.contains("short_chain")) return {};
+  const std::vector<double> chains = numbers(parts["short_chain"]);
+  return {chains.begin(), chains.end()};
 }
 
 }  // namespace
@@ -142,7 +150,8 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
       .q = nb::cast<std::string>(parts["q"]),
       .summary = nb::cast<std::string>(parts["summary"]),
       .draws_q = {names, matrix(parts["draws_q"]), numbers(parts["log_p_q"]), numbers(parts["log_q_q"])},
-      .draws = {names, matrix(parts["draws"]), numbers(parts["log_p"]), numbers(parts["log_q"]), moves_of(parts)},
+      .draws = {names, matrix(parts["draws"]), numbers(parts["log_p"]), numbers(parts["log_q"]), moves_of(parts),
+                short_chain_of(parts)},
       .draws_unconstrained = {nb::cast<std::vector<std::string>>(parts["coordinates"]),
                               matrix(parts["draws_unconstrained"]), numbers(parts["log_p"]), numbers(parts["log_q"])},
       .verdict = verdict,

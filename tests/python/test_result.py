@@ -4,6 +4,7 @@ import copy
 import html
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -144,10 +145,68 @@ def test_arviz(schools):
     kinetic = float((data.sample_stats["energy"] + data.sample_stats["lp"]).mean())
     assert abs(kinetic - 5) < 4 * np.sqrt((5 + 2 * r.log_p.var()) / len(r.log_p))
     assert az.plot_energy(data) is not None
-    table = az.summary(r.to_inference_data(chains=4), var_names=["mu", "tau"])  # R-hat of many short chains says little
-    assert abs(table.loc["mu", "mean"] - r["mu"].mean()) < 1e-3 and table.loc["mu", "r_hat"] < 1.01
+    table = az.summary(data, var_names=["mu", "tau", "theta"], round_to="none")
+    assert abs(table.loc["mu", "mean"] - r["mu"].mean()) < 1e-3 and (table["r_hat"].astype(float) < 1.01).all()
+    for name in ("mu", "tau"):  # the file has half of the states
+        assert 0.4 < float(table.loc[name, "ess_bulk"]) / r.summary["parameters"][name]["ess"] < 2
     axes = az.plot_trace(data, var_names=["mu"])
     assert axes.shape == (1, 2) if az.__version__ < "1" else axes is not None  # 1.x has a class of its own for plots
+
+
+def test_long_chains_are_made_of_short_ones(result, tmp_path):
+    pytest.importorskip("xarray")
+    long, short = result.to_datatree(), result.to_datatree(chains=result.summary["short_chains"])
+    of, alone = long["sample_stats"]["short_chain"].values, short["sample_stats"]["short_chain"].values
+    assert result.summary["chains"] == 8 == of.shape[0] and of.dtype.kind == "i"
+    assert (alone == alone[:, :1]).all() and len(set(alone[:, 0])) == result.summary["short_chains"]
+    assert np.array_equal(of.ravel(), alone.ravel())
+    result.save(tmp_path / "new")
+    assert np.array_equal(hone.load(tmp_path / "new").to_datatree()["sample_stats"]["short_chain"].values, of)
+    # A folder of a version that wrote the short chains as they were.
+    shutil.copytree(tmp_path / "new", tmp_path / "old")
+    lines = (tmp_path / "old" / "draws.csv").read_text().splitlines()
+    at = next(line for line in lines if line.startswith("lp__")).split(",").index("short_chain__")
+    (tmp_path / "old" / "draws.csv").write_text("".join(
+        line + "\n" if line.startswith("#") else ",".join(cell for k, cell in enumerate(line.split(",")) if k != at) + "\n"
+        for line in lines))
+    summary = json.loads((tmp_path / "old" / "summary.json").read_text())
+    summary["chains"] = summary.pop("short_chains")
+    (tmp_path / "old" / "summary.json").write_text(json.dumps(summary))
+    old = hone.load(tmp_path / "old")
+    assert np.array_equal(old.draws, result.draws) and "short_chain" not in old.to_datatree()["sample_stats"]
+    assert old.to_datatree()["posterior"].sizes["chain"] == result.summary["short_chains"]
+    assert hone.load(old.save(tmp_path / "again")).verdict == result.verdict
+    for folder in ("old", "again"):
+        run("check", tmp_path / folder)  # exit code 0: use-q
+
+
+def split_rhat(values):
+    """Of (chains, draws): Gelman et al., Bayesian Data Analysis, 11.4."""
+    halves = values.reshape(2 * len(values), -1)
+    n = halves.shape[1]
+    within = halves.var(axis=1, ddof=1).mean()
+    return np.sqrt((n - 1) / n + halves.mean(axis=1).var(ddof=1) / within)
+
+
+def banana(z):
+    off = z[..., 1] - 5 * z[..., 0] ** 2
+    return -0.5 * z[..., 0] ** 2 - 50 * off**2, np.stack([1000 * off * z[..., 0] - z[..., 0], -100 * off], -1)
+
+
+def modes(z):
+    a, b = -0.5 * ((z - 4) ** 2).sum(-1), -0.5 * ((z + 4) ** 2).sum(-1)
+    top = np.logaddexp(a, b)
+    return top, np.exp(a - top)[..., None] * (4 - z) + np.exp(b - top)[..., None] * (-4 - z)
+
+
+@pytest.mark.parametrize("density, settings, verdict", [
+    (banana, dict(budget=20_000), "trust-neither"),  # chains that have not arrived
+    (modes, dict(starts=16), "use-q")])  # chains that stay in their modes, whose masses q knows
+def test_long_chains_show_that_short_ones_disagree(density, settings, verdict):
+    pytest.importorskip("xarray")
+    r = hone.fit(density, dim=2, seed=1, progress=False, **settings)
+    assert r.verdict == verdict
+    assert max(split_rhat(values.values) for values in r.to_datatree()["posterior"].values()) > 1.1
 
 
 def test_dims_and_coordinates():

@@ -1,6 +1,11 @@
 // BridgeStan's C interface (version 2.9) on top of any model that Stan translates: today's, or 2.21. hone carries this
 // text and compiles it on the user's machine, once, against Stan's headers; it is no part of hone's own library. Models
 // are called from any thread: every entry makes sure that the thread has its own tape.
+#if __has_include(<stan/io/validate_dims.hpp>)  // Stan 2.26 and later
+#define HONE_STAN_TODAY
+#include "hone/target/stan/model_base.hpp"
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -20,9 +25,8 @@
 #include <streambuf>
 #include <string>
 #include <vector>
-#if __has_include(<stan/io/validate_dims.hpp>)  // Stan 2.26 and later
+#ifdef HONE_STAN_TODAY
 #include <stan/io/validate_dims.hpp>
-#define HONE_STAN_TODAY
 #endif
 
 #include "hone/target/stan/json.hpp"
@@ -296,9 +300,9 @@ void unconstrain(const bs_model* m, const Variables& variables, double* unconstr
   std::copy(z.data(), z.data() + z.size(), unconstrained);
 }
 
-// Any of the four densities; T is double or var.
-template <class T>
-T density(const bs_model* m, bool propto, bool jacobian, std::vector<T>& z, std::ostream* print) {
+// Any of the four densities.
+stan::math::var density(const bs_model* m, bool propto, bool jacobian, std::vector<stan::math::var>& z,
+                        std::ostream* print) {
   std::vector<int> none;
   const stan::model::model_base& model = *m->model;
   if (propto) return jacobian ? model.log_prob_propto_jacobian(z, none, print) : model.log_prob_propto(z, none, print);
@@ -357,7 +361,8 @@ BS_PUBLIC int bs_log_density(const bs_model* m, bool propto, bool jacobian, cons
       *value = density(m, true, jacobian, z, print).val();
     } else {
       std::vector<double> z(unconstrained, unconstrained + count);
-      *value = density(m, false, jacobian, z, print);
+      std::vector<int> none;
+      *value = jacobian ? m->model->log_prob_jacobian(z, none, print) : m->model->log_prob(z, none, print);
     }
   });
 }

@@ -112,6 +112,7 @@ TEST(InferenceData, OtherReadersSeeTheSameNumbers) {
   DrawTable refined = some_draws(5);
   const DrawTable q = some_draws(6);
   for (int i = 0; i < 12; ++i) refined.moves.push_back({0.05 * i, 1.5 * i, i == 7});
+  for (int i = 0; i < 12; ++i) refined.short_chain.push_back(40 - i / 2);
   FitGroups groups;
   groups.log_likelihood = {"theta"};
   groups.observed_data = {"y"};

@@ -43,7 +43,7 @@ def main(folder):
     tables = {"posterior": read_csv(folder / "draws.csv"), "q": read_csv(folder / "draws_q.csv")}
     statistics = {"posterior": "sample_stats", "q": "q_stats"}
     rename = {"lp__": "lp", "log_q__": "log_q", "accept_stat__": "acceptance_rate", "divergent__": "diverging",
-              "energy__": "energy"}
+              "energy__": "energy", "short_chain__": "short_chain"}
     likelihood = {name: column for name, column in tables["posterior"].items() if name.startswith("theta.")}
     for columns in tables.values():  # theta is in log_likelihood
         for name in likelihood:
