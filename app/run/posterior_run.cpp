@@ -171,6 +171,7 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, Stan
   if (model.extension() == ".stan" && !std::filesystem::exists(model))
     throw InputError(fmt::format("{}: there is no such file; expected a Stan program", config.model));
   options.data = config.data;
+  options.no_data = config.data.empty();
   if (model.extension() == ".stan")
     library = compile_stan(model, options);
   else if (model.extension() != ".so")

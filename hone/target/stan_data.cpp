@@ -142,4 +142,12 @@ void check_stan_data(const std::string& code, const Variables& data, const std::
   for (const Declared& declared : declared_in(code)) check(declared, data, file);
 }
 
+void check_needs_no_data(const std::string& code, const std::filesystem::path& program) {
+  std::string names;
+  for (const Declared& declared : declared_in(code)) names += (names.empty() ? "" : ", ") + declared.name;
+  if (!names.empty())
+    throw InputError(detail::format(
+        "{}: the model was given no data (--data FILE.json), but its data block declares {}", program.string(), names));
+}
+
 }  // namespace hone

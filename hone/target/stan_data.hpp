@@ -16,5 +16,7 @@ hone_data::Variables stan_data_in(const std::string& text, const std::string& na
 // whole, the number of dimensions, and those sizes that are numbers or whole numbers of the data. What the translation
 // does not show, the model checks when it is made. Throws InputError that names the file and the variable.
 void check_stan_data(const std::string& code, const hone_data::Variables& data, const std::filesystem::path& file);
+// Throws InputError if a program declares data.
+void check_needs_no_data(const std::string& code, const std::filesystem::path& program);
 
 }  // namespace hone

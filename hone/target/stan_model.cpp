@@ -196,6 +196,7 @@ fs::path compile_with(const StanTools& tools, const fs::path& program, const Sta
     const auto data = read_stan_data(options.data);
     const std::string code = translate_stan(tools, translation, work, options);
     if (data) check_stan_data(code, *data, options.data);
+    if (options.no_data) check_needs_no_data(code, program);
     const bool slow = !old && !fs::exists(compiler.headers);
     tell(options, detail::format("compiling {} with {} and {}: about {} seconds{}; the next time it starts at once",
                                  program.string(), tools.name, compiler.words.front(), compiler.seconds(),

@@ -455,6 +455,11 @@ TEST(TodaysStan, DataAreCheckedBeforeTheCompilerRuns) {
     return refusal([&] { compile_stan(folder.path() / "never.stan", options); });
   };
   const std::string y = "\"y\": [1, 2, 3], ", prior = "\"prior\": {\"1\": 0, \"2\": [1, 1]}, ";
+  StanOptions none;
+  none.cache = folder.path() / "cache";
+  none.no_data = true;
+  EXPECT_TRUE(says(refusal([&] { compile_stan(folder.path() / "never.stan", none); }),
+                   "the model was given no data (--data FILE.json), but its data block declares"));
   EXPECT_TRUE(says(refused("", prior), "data.json: variable 'y' of the data block is not in the data"));
   EXPECT_TRUE(says(refused("\"y\": 1, ", prior),
                    "'y' of the data block is declared as an array of size (N), but the data "
