@@ -14,9 +14,9 @@ struct StanOptions {
   std::filesystem::path cache;  ///< folder for compiled models; empty: hone/stan in the user's cache
   std::function<void(const std::string&)> progress;  ///< told of steps that take seconds; may be empty
   std::filesystem::path data;  ///< data that must suit the program before anything is compiled; empty: not checked
+  std::function<bool()> stop;  ///< asked every 50 ms: true ends the compiler, and Stopped is thrown; may be empty
   bool no_data =
       false;  ///< the model will be given none: a program that declares some is refused before it is compiled
-  std::function<bool()> stop;  ///< asked every 50 ms: true ends the compiler, and Stopped is thrown; may be empty
 };
 
 /// Compiles a Stan program into a shared library with BridgeStan's C interface, for load_bridgestan, and returns the

@@ -456,7 +456,7 @@ TEST(TodaysStan, DataAreCheckedBeforeTheCompilerRuns) {
   };
   const std::string y = "\"y\": [1, 2, 3], ", prior = "\"prior\": {\"1\": 0, \"2\": [1, 1]}, ";
   StanOptions none;
-  none.cache = folder.path() / "cache";
+  none.cache = HONE_STAN_CACHE;
   none.no_data = true;
   EXPECT_TRUE(says(refusal([&] { compile_stan(folder.path() / "never.stan", none); }),
                    "the model was given no data (--data FILE.json), but its data block declares"));
