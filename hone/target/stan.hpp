@@ -15,8 +15,7 @@ struct StanOptions {
   std::function<void(const std::string&)> progress;  ///< told of steps that take seconds; may be empty
   std::filesystem::path data;  ///< data that must suit the program before anything is compiled; empty: not checked
   std::function<bool()> stop;  ///< asked every 50 ms: true ends the compiler, and Stopped is thrown; may be empty
-  bool no_data =
-      false;  ///< the model will be given none: a program that declares some is refused before it is compiled
+  bool no_data = false;        ///< whether the model will be given none: then a program that declares some is refused
 };
 
 /// Compiles a Stan program into a shared library with BridgeStan's C interface, for load_bridgestan, and returns the
