@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "hone/assess/lanes.hpp"
 #include "hone/assess/nested_rhat.hpp"
 #include "hone/assess/pareto.hpp"
 #include "hone/base/scalar.hpp"
@@ -12,26 +13,59 @@
 namespace hone {
 namespace {
 
-// One coordinate's values, chain after chain; k = −1: log p
-std::vector<double> values_of(const ChainStates& states, int k) {
-  if (k < 0) return states.log_p;
-  std::vector<double> values(static_cast<std::size_t>(states.count()));
-  for (int i = 0; i < states.count(); ++i) values[static_cast<std::size_t>(i)] = states.z(k, i);
-  return values;
+// The moments of every series in each of the chains from `first` on.
+std::vector<std::vector<Moments>> moments_of_chains(const LaneBlock& block, int chains, int first) {
+  const int each = block.length() / chains;
+  std::vector<std::vector<Moments>> result(lane_count);
+  for (int c = first; c < chains; ++c) {
+    const LaneMoments own = moments_of(block, c * each, (c + 1) * each);
+    for (int l = 0; l < lane_count; ++l) result[static_cast<std::size_t>(l)].push_back(own.of(l));
+  }
+  return result;
 }
 
-// How far the mean of h moved from `before` to `now`, in standard errors, chain by chain.
-template <class H>
-double moved(const std::vector<double>& before, const std::vector<double>& now, int chains, H&& h) {
-  std::vector<double> first(before.size()), second(now.size());
-  std::ranges::transform(before, first.begin(), h);
-  std::ranges::transform(now, second.begin(), h);
-  first = means_of_chains(first, chains);
-  second = means_of_chains(second, chains);
-  Moments change;
-  for (std::size_t c = 0; c < first.size(); ++c) change.add(second[c] - first[c]);
-  const Estimate e = change.estimate();
-  return e.se > 0 ? std::abs(e.mean) / e.se : 0;
+// How far each mean moved from `before` to `now`, in standard errors, by the means of the same chains.
+Lanes moved(const LaneBlock& before, const LaneBlock& now) {
+  const LaneMoments change = moments_of(now.minus(before));
+  Lanes result{};
+  for (int l = 0; l < lane_count; ++l) {
+    const Estimate e = change.of(l).estimate();
+    result[l] = e.se > 0 ? std::abs(e.mean) / e.se : 0;
+  }
+  return result;
+}
+
+// The effective draws of values with these moments, whose chains have these means.
+Lanes effective_lanes(const LaneMoments& values, const LaneBlock& means) {
+  const LaneMoments between = moments_of(means);
+  Lanes result{};
+  for (int l = 0; l < lane_count; ++l)
+    result[l] = effective_draws(values.count, values.of(l).variance(), between.of(l).estimate().se);
+  return result;
+}
+
+// What the chains show of eight coordinates: how far the means of x, (x − mean)² and of being in a tail moved, and the
+// effective draws for each.
+struct Shown {
+  static constexpr int quantities = 4;
+  Lanes drift[quantities], effective[quantities];
+};
+
+Shown show(const LaneBlock& before, const LaneBlock& now, int chains, const Lanes (&tails)[2], const LaneMoments& all) {
+  Shown shown{};
+  const auto look = [&](int quantity, const LaneBlock& first, const LaneBlock& second, const LaneMoments& moments) {
+    const LaneBlock means = second.means_of_chains(chains);
+    shown.drift[quantity] = moved(first.means_of_chains(chains), means);
+    shown.effective[quantity] = effective_lanes(moments, means);
+  };
+  look(0, before, now, all);
+  const LaneBlock squares = now.squares_about(all.mean);
+  look(1, before.squares_about(all.mean), squares, moments_of(squares));
+  for (int side = 0; side < 2; ++side) {
+    const LaneBlock below = now.below(tails[side]);
+    look(2 + side, before.below(tails[side]), below, moments_of(below));
+  }
+  return shown;
 }
 
 // What a normal deviate of z is among those of Student's t (Wallace 1959).
@@ -87,16 +121,13 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
     limit.push_back(
         most_spread(static_cast<int>(std::ranges::count(mode, m)), per_super, (states.z.rows() + 1) * modes));
   double farthest = -1;  // spread / limit
-  for (int k = -1; k < states.z.rows(); ++k) {
-    const std::vector<double> values = values_of(states, k);
+  const auto judge = [&](int k, std::span<const Moments> of_chains) {
     double beyond = 0, freedom = 0;  // Σ over modes of R̂² − 1, by their numbers of super-chains less one
     for (int m = 0; m < modes; ++m) {
       std::vector<Moments> chains;
-      for (int c = first; c < states.chains; ++c) {
-        if (mode[static_cast<std::size_t>((c - first) / per_super)] != m) continue;
-        Moments& own = chains.emplace_back();
-        for (int s = 0; s < each; ++s) own.add(values[static_cast<std::size_t>(c * each + s)]);
-      }
+      for (int c = first; c < states.chains; ++c)
+        if (mode[static_cast<std::size_t>((c - first) / per_super)] == m)
+          chains.push_back(of_chains[static_cast<std::size_t>(c - first)]);
       if (chains.empty()) continue;
       const NestedVariances variances = nested_variances(chains, per_super);
       const double spread = variances.chance > 0 ? variances.between / variances.chance : 0;
@@ -110,9 +141,20 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
       freedom += own;
     }
     const double rhat = std::sqrt(std::max(1.0, 1 + beyond / freedom));
-    if (!(rhat > checks.nested_rhat)) continue;
+    if (!(rhat > checks.nested_rhat)) return;
     checks.nested_rhat = rhat;
     checks.rhat_coordinate = k;
+  };
+  std::vector<Moments> of_log_p;
+  for (int c = first; c < states.chains; ++c) {
+    Moments& own = of_log_p.emplace_back();
+    for (int s = 0; s < each; ++s) own.add(states.log_p[static_cast<std::size_t>(c * each + s)]);
+  }
+  judge(-1, of_log_p);
+  for (int k = 0; k < states.z.rows(); k += lane_count) {
+    const std::vector<std::vector<Moments>> chains = moments_of_chains(LaneBlock(states.z, k), states.chains, first);
+    for (int l = 0; l < std::min(lane_count, states.z.rows() - k); ++l)
+      judge(k + l, chains[static_cast<std::size_t>(l)]);
   }
 }
 
@@ -123,37 +165,40 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
   checks.drift = 0;
   checks.effective = checks.tail_effective = infinity;
   checks.tail_index = 0;
-  double slowest = infinity;  // effective draws of what mixes worst: coordinates, their squares, log p
-  for (int k = -1; k < d; ++k) {
-    const std::vector<double> now_values = values_of(now, k), before_values = values_of(before, k);
-    Moments all;
-    for (const double x : now_values) all.add(x);
-    if (k < 0) checks.bfmi = d / (0.5 * d + all.variance());
-    const auto look = [&](auto&& h) {
-      const double drift = moved(before_values, now_values, now.chains, h);
-      if (!(drift > checks.drift)) return;
-      checks.drift = drift;
-      checks.drift_coordinate = k;
-    };
-    look([](double x) { return x; });
-    const double own = effective_draws(now_values, now.chains);
-    slowest = std::min(slowest, own);
-    if (k < 0) continue;
-    look([m = all.mean()](double x) { return square(x - m); });
-    checks.effective = std::min(checks.effective, own);
-    std::vector<double> squares = now_values;
-    for (double& x : squares) x = square(x - all.mean());
-    slowest = std::min(slowest, effective_draws(squares, now.chains));
+  const auto drifts = [&](double drift, int k) {
+    if (!(drift > checks.drift)) return;
+    checks.drift = drift;
+    checks.drift_coordinate = k;
+  };
+  Moments log_p, change;
+  for (const double x : now.log_p) log_p.add(x);
+  checks.bfmi = d / (0.5 * d + log_p.variance());
+  const std::vector<double> first = means_of_chains(before.log_p, now.chains),
+                            second = means_of_chains(now.log_p, now.chains);
+  for (std::size_t c = 0; c < first.size(); ++c) change.add(second[c] - first[c]);
+  if (const Estimate e = change.estimate(); e.se > 0) drifts(std::abs(e.mean) / e.se, -1);
+  double slowest = effective_draws(now.log_p, now.chains);  // of what mixes worst: coordinates, their squares, log p
+  for (int k = 0; k < d; k += lane_count) {
+    const LaneBlock now_block(now.z, k);
+    const int there = std::min(lane_count, d - k);
+    Lanes tails[2] = {};
     constexpr int most_tails = 1000;
-    if (const double index = d <= most_tails ? tail_index(now_values) : 0; index > checks.tail_index) {
-      checks.tail_index = index;
-      checks.tail_coordinate = k;
+    for (int l = 0; l < there; ++l) {
+      std::vector<double> values = now_block.series(l);
+      const double index = d <= most_tails ? tail_index(values, checks.tail_index) : 0;
+      if (index > checks.tail_index) {
+        checks.tail_index = index;
+        checks.tail_coordinate = k + l;
+      }
+      for (const int side : {0, 1})
+        tails[side][static_cast<std::size_t>(l)] = quantile_of(values, side == 0 ? 0.05 : 0.95);
     }
-    std::vector<double> sorted = now_values;
-    for (const double p : {0.05, 0.95}) {
-      const double at = quantile_of(sorted, p);
-      look([at](double x) { return x < at ? 1.0 : 0.0; });
-      checks.tail_effective = std::min(checks.tail_effective, effective_draws_below(now_values, now.chains, at));
+    const Shown shown = show(LaneBlock(before.z, k), now_block, now.chains, tails, moments_of(now_block));
+    for (int l = 0; l < there; ++l) {
+      for (const Lanes& drift : shown.drift) drifts(drift[l], k + l);
+      checks.effective = std::min(checks.effective, shown.effective[0][l]);
+      slowest = std::min({slowest, shown.effective[0][l], shown.effective[1][l]});
+      checks.tail_effective = std::min({checks.tail_effective, shown.effective[2][l], shown.effective[3][l]});
     }
   }
   checks.per_chain = slowest / now.chains;
@@ -208,33 +253,37 @@ void judge_memory(const Pairs& pairs, ChainChecks& checks) {
 
 std::vector<double> value_rhats(MatrixView<const double> values, const ChainStates& states, int per_super) {
   std::vector<double> result(static_cast<std::size_t>(values.rows()), std::nan(""));
-  const int each = states.per_chain(), supers = states.chains / per_super;
+  const int supers = states.chains / per_super;
   if (supers < 2) return result;
   const int first = states.chains - supers * per_super;
-  for (int k = 0; k < values.rows(); ++k) {
-    std::vector<Moments> chains(static_cast<std::size_t>(supers * per_super));
-    for (int i = first * each; i < values.cols(); ++i)
-      chains[static_cast<std::size_t>(i / each - first)].add(values(k, i));
-    const NestedVariances variances = nested_variances(chains, per_super);
-    if (std::isfinite(variances.within))
-      result[static_cast<std::size_t>(k)] = std::sqrt(1 + std::max(0.0, variances.excess()));
+  for (int k = 0; k < values.rows(); k += lane_count) {
+    const std::vector<std::vector<Moments>> chains = moments_of_chains(LaneBlock(values, k), states.chains, first);
+    for (int l = 0; l < std::min(lane_count, values.rows() - k); ++l) {
+      const NestedVariances variances = nested_variances(chains[static_cast<std::size_t>(l)], per_super);
+      if (std::isfinite(variances.within))
+        result[static_cast<std::size_t>(k + l)] = std::sqrt(1 + std::max(0.0, variances.excess()));
+    }
   }
   return result;
 }
 
 LargestErrors largest_errors(MatrixView<const double> values, int chains, int parameters) {
   LargestErrors result;
-  std::vector<double> row(static_cast<std::size_t>(values.cols()));
-  for (int k = 0; k < values.rows(); ++k) {
-    Moments all;
-    for (int i = 0; i < values.cols(); ++i) all.add(row[static_cast<std::size_t>(i)] = values(k, i));
-    if (!(all.sd() > 0) || !std::isfinite(all.sd())) continue;
-    result.mean = std::max(result.mean, mean_over_chains(row, chains).se / all.sd());
-    if (k >= parameters) continue;
-    const double sd = sd_over_chains(row, chains).se / all.sd();
-    if (!(sd > result.sd) || !(tail_index(row) < slow_sd)) continue;
-    result.sd = sd;
-    result.sd_value = k;
+  for (int first = 0; first < values.rows(); first += lane_count) {
+    const LaneBlock block(values, first);
+    const LaneMoments all = moments_of(block);
+    const LaneMoments means = moments_of(block.means_of_chains(chains)),
+                      squares = moments_of(block.squares_about(all.mean).means_of_chains(chains));
+    for (int l = 0; l < std::min(lane_count, values.rows() - first); ++l) {
+      const double sd = all.of(l).sd();
+      if (!(sd > 0) || !std::isfinite(sd)) continue;
+      result.mean = std::max(result.mean, means.of(l).estimate().se / sd);
+      if (first + l >= parameters) continue;
+      const double error = squares.of(l).estimate().se / (2 * sd) / sd;  // as sd_over_chains has it
+      if (!(error > result.sd) || !(tail_index(block.series(l), slow_sd) < slow_sd)) continue;
+      result.sd = error;
+      result.sd_value = first + l;
+    }
   }
   return result;
 }

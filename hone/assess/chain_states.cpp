@@ -35,13 +35,17 @@ Estimate sd_over_chains(std::span<const double> values, int chains) {
   return {all.sd(), all.sd() > 0 ? se / (2 * all.sd()) : 0};
 }
 
+double effective_draws(std::size_t count, double variance, double se) {
+  const double n = static_cast<double>(count);
+  if (!(variance > 0)) return n;
+  const double most = n * std::max(1.0, std::log10(n));
+  return se > 0 ? std::min(most, variance / square(se)) : most;
+}
+
 double effective_draws(std::span<const double> values, int chains) {
   Moments all;
   for (const double x : values) all.add(x);
-  const double n = static_cast<double>(values.size()), se = mean_over_chains(values, chains).se;
-  if (!(all.variance() > 0)) return n;
-  const double most = n * std::max(1.0, std::log10(n));
-  return se > 0 ? std::min(most, all.variance() / square(se)) : most;
+  return effective_draws(values.size(), all.variance(), mean_over_chains(values, chains).se);
 }
 
 double quantile_of(std::span<double> values, double p) {

@@ -3,10 +3,58 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/base/scalar.hpp"
 #include "hone/mcmc/refine.hpp"
+#include "hone/target/batches.hpp"
 #include "hone/tensor/vectors.hpp"
 
 namespace hone {
+namespace {
+
+// Chains from all over, evaluated.
+Chains some_of(const Chains& chains) {
+  constexpr int most = 32;
+  const int count = chains.z.cols(), pilots = std::min(count, most);
+  Chains some(chains.z.rows(), pilots);
+  for (int i = 0; i < pilots; ++i) {
+    const int c = static_cast<int>(static_cast<std::int64_t>(i) * count / pilots);
+    copy(chains.z.column(c), some.z.column(i));
+    copy(chains.gradient.column(c), some.gradient.column(i));
+    some.value[i] = chains.value[c];
+  }
+  return some;
+}
+
+}  // namespace
+
+int paying_length(const Target& target, Chains pilots, const Pilots& how, const RandomSource& random, Team& team) {
+  const int d = pilots.z.rows(), n = pilots.z.cols();
+  const Matrix<double> start = pilots.z;
+  Matrix<double> momentum(d, n);
+  for (int c = 0; c < n; ++c)
+    random.normals({Purpose::momentum, assessment_iteration, static_cast<std::uint32_t>(c)}, momentum.column(c));
+  // Of each pilot: the sum over steps of its squared distance; the largest so far of that by l², and the l it had
+  // there.
+  std::vector<double> moved(n), most(n);
+  std::vector<int> best(n, 2);
+  int typical = 2;  // their median: a pilot that runs away does not count for more
+  for (int l = 1; l <= how.steps && l <= 2 * typical + 8; ++l) {
+    add_scaled(0.5 * how.step_size, pilots.gradient.view().flat(), momentum.view().flat());
+    add_scaled(how.step_size, momentum.view().flat(), pilots.z.view().flat());
+    evaluate_in_batches(target, pilots.z, Want::gradient, {}, pilots.gradient, team);
+    add_scaled(0.5 * how.step_size, pilots.gradient.view().flat(), momentum.view().flat());
+    for (int c = 0; c < n; ++c) {
+      for (int k = 0; k < d; ++k) moved[c] += square(pilots.z(k, c) - start(k, c));
+      if (!std::isfinite(moved[c]) || !(moved[c] > most[c] * l * l)) continue;
+      most[c] = moved[c] / (static_cast<double>(l) * l);
+      best[c] = l;
+    }
+    std::vector<int> sorted = best;
+    std::ranges::nth_element(sorted, sorted.begin() + n / 2);
+    typical = sorted[n / 2];
+  }
+  return (typical + 1) / 2;
+}
 
 KernelTuning::KernelTuning(const RefinedConfig& config)
     : config_(&config), kernel_(config.kernel), most_step_size_(config.most_step_size) {
@@ -16,27 +64,37 @@ KernelTuning::KernelTuning(const RefinedConfig& config)
 void KernelTuning::begin(const Target& target, const Chains& chains, Team& team) {
   if (config_->step_size) return;
   const HmcConfig* const hmc = config_->kernel->as_hmc();
-  double size = config_->first_step_size;
-  if (size <= 0) {
-    constexpr int most_pilots = 32;
-    const int count = chains.z.cols(), pilots = std::min(count, most_pilots);
-    Chains some(chains.z.rows(), pilots);
-    for (int i = 0; i < pilots; ++i) {
-      const int c = static_cast<int>(static_cast<std::int64_t>(i) * count / pilots);
-      copy(chains.z.column(c), some.z.column(i));
-      copy(chains.gradient.column(c), some.gradient.column(i));
-      some.value[i] = chains.value[c];
-    }
-    const std::shared_ptr<const Kernel> trial =
-        hmc ? std::make_shared<Hmc>(HmcConfig{2, 1, hmc->step_sizes}) : config_->kernel;
-    size = find_step_size(target, *trial, some, 0.5, config_->acceptance,
-                          PhiloxSource(config_->seed ^ 0x9e3779b97f4a7c15u), team);
-  }
-  step_size_ = size;
-  if (!hmc || config_->first_step_size > 0) return;
+  const PhiloxSource random(config_->seed ^ 0x9e3779b97f4a7c15u);
+  step_size_ = config_->first_step_size;
+  if (step_size_ > 0) return;
+  const Chains some = some_of(chains);
+  const std::shared_ptr<const Kernel> trial =
+      hmc ? std::make_shared<Hmc>(HmcConfig{2, 1, hmc->step_sizes}) : config_->kernel;
+  step_size_ = find_step_size(target, *trial, some, 0.5, config_->acceptance, random, team);
+  if (!hmc) return;
   constexpr double quarter_turn = 1.6;  // of a standard normal: as long as it pays
-  const int length = std::clamp(static_cast<int>(std::lround(quarter_turn / size)), 2, 32);
+  const int length = std::clamp(static_cast<int>(std::lround(quarter_turn / step_size_)), 2, 32);
   kernel_ = std::make_shared<Hmc>(HmcConfig{length, length - 1, hmc->step_sizes});
+  if (config_->pilot_steps > 0) begin_long(target, some, random, team);
+}
+
+// A step size at which short trajectories are accepted may be too large for long ones.
+void KernelTuning::begin_long(const Target& target, const Chains& pilots, const RandomSource& random, Team& team) {
+  const int longest = config_->pilot_steps;
+  constexpr int halvings = 4;
+  constexpr double far_too_few = 0.2;  // below the acceptance that is aimed at
+  const int found = paying_length(target, pilots, {step_size_, longest}, random, team);
+  const double time = std::max({step_size_ * found, step_size_ * kernel_->as_hmc()->leapfrog, config_->first_time});
+  for (int k = 0;; ++k, step_size_ *= 0.5) {
+    set_length(std::min(longest, static_cast<int>(std::lround(time / step_size_))));
+    if (k == halvings) return;
+    Refiner refiner(
+        *kernel_, {.steps = 1, .adapt = Adapt::off, .step_size = step_size_, .acceptance = config_->acceptance}, team);
+    Chains copies = pilots;
+    const std::uint32_t iteration = assessment_iteration + (1u << 16) + static_cast<std::uint32_t>(k);
+    const double accepted = refiner.refine(target, copies.view(), copies.z.cols(), iteration, random).acceptance;
+    if (accepted >= config_->acceptance - far_too_few) return;
+  }
 }
 
 void KernelTuning::adapt(const ChainChecks& checks, const Round& round) {
@@ -72,6 +130,12 @@ void KernelTuning::adapt_length(const Round& round) {
   constexpr int least_steps = 8;
   constexpr double many_steps = 5, hidden = 0.5;
   if (!hmc || length_settled_ || round.steps < least_steps || round.draws_per_state > hidden) return;
+  constexpr double one_or_two = 2;  // per chain: as many as chains that stand still seem to give, and no cost is known
+  if (config_->pilot_steps > 0 && round.draws_per_chain < one_or_two) {
+    last_cost_ = 0;
+    set_length(std::max(hmc->leapfrog, std::min(2 * hmc->leapfrog, config_->pilot_steps)));
+    return;
+  }
   const double cost = round.steps_per_draw * hmc->leapfrog;
   if (last_cost_ > 0 && cost > last_cost_) {
     length_settled_ = true;

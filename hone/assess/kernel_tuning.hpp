@@ -7,6 +7,17 @@
 
 namespace hone {
 
+// How far pilots go: so many leapfrog steps of this size at most.
+struct Pilots {
+  double step_size;
+  int steps;
+};
+
+// The mean number of leapfrog steps with which trajectories of random length, uniform on 1 … twice the mean, get
+// farthest from where they began: the squared distance per gradient. By one trajectory of each pilot (evaluated), and
+// the median over pilots.
+int paying_length(const Target& target, Chains pilots, const Pilots& how, const RandomSource& random, Team& team);
+
 // Kernel and step size of a refinement. They are frozen within a round and adapt between rounds.
 class KernelTuning {
  public:
@@ -20,6 +31,7 @@ class KernelTuning {
     int burn_in;  // steps before the first state that counts
     int steps;    // of these states
     double steps_per_draw;
+    double draws_per_chain;
     double draws_per_state;  // near 1 where states are thinned so much that they hide how fast chains mix
   };
   // After a round whose states are not used: the step size follows its acceptance, and stays well below one at which
@@ -31,6 +43,7 @@ class KernelTuning {
   double most_step_size() const { return most_step_size_; }
 
  private:
+  void begin_long(const Target& target, const Chains& pilots, const RandomSource& random, Team& team);
   void set_length(int length);
   void adapt_length(const Round& round);
 

@@ -16,6 +16,7 @@ struct Pareto {
 Pareto fit_pareto(std::span<const double> ascending);
 
 // The larger Pareto k of the two tails of the values; tails are what lies beyond 3 √n values. 0 where they are too few.
-double tail_index(std::vector<double> values);
+// Where it is below `least`, some value below that: it is found sooner.
+double tail_index(std::vector<double> values, double least = 0);
 
 }  // namespace hone

@@ -8,16 +8,16 @@
 
 namespace hone {
 
-Pareto fit_pareto(std::span<const double> x) {
+namespace {
+
+// The fit, with `log_product(b)` for Σ log(1 − b x).
+template <class LogProduct>
+Pareto fit_by(std::span<const double> x, LogProduct&& log_product) {
   const auto n = static_cast<double>(x.size());
   const int grid = 30 + static_cast<int>(std::sqrt(n));
   const double quartile = x[static_cast<std::size_t>(std::floor(n / 4 + 0.5)) - 1];
   std::vector<double> theta(grid), log_likelihood(grid);
-  const auto shape_at = [&](double b) {  // the maximum-likelihood k for a given θ = −k/σ
-    double sum = 0;
-    for (const double value : x) sum += std::log1p(-b * value);
-    return sum / n;
-  };
+  const auto shape_at = [&](double b) { return log_product(b) / n; };  // the maximum-likelihood k for θ = −k/σ
   for (int j = 0; j < grid; ++j) {
     theta[j] = 1 / x.back() + (1 - std::sqrt(grid / (j + 0.5))) / (3 * quartile);
     const double k = shape_at(theta[j]);
@@ -29,6 +29,34 @@ Pareto fit_pareto(std::span<const double> x) {
   const double k = shape_at(b);
   constexpr double prior_weight = 10;  // worth this many values at k = ½
   return {(n * k + prior_weight * 0.5) / (n + prior_weight), -k / b};
+}
+
+// The same k but for rounding, by one logarithm per eight values; x.back() is at most 10¹² times the lowest quarter.
+double rough_shape(std::span<const double> x) {
+  constexpr std::size_t together = 8;
+  const std::size_t whole = x.size() / together;
+  return fit_by(x,
+                [&](double b) {
+                  double sum = 0;
+                  for (std::size_t i = 0; i < whole; ++i) {
+                    double product = 1;
+                    for (std::size_t k = 0; k < together; ++k) product *= 1 - b * x[k * whole + i];
+                    sum += std::log(product);
+                  }
+                  for (const double value : x.subspan(together * whole)) sum += std::log1p(-b * value);
+                  return sum;
+                })
+      .k;
+}
+
+}  // namespace
+
+Pareto fit_pareto(std::span<const double> x) {
+  return fit_by(x, [x](double b) {
+    double sum = 0;
+    for (const double value : x) sum += std::log1p(-b * value);
+    return sum;
+  });
 }
 
 Psis smooth_weights(std::span<const double> log_ratio) {
@@ -75,18 +103,20 @@ Psis smooth_weights(std::span<const double> log_ratio) {
   return result;
 }
 
-double tail_index(std::vector<double> values) {
-  std::ranges::sort(values);
+double tail_index(std::vector<double> values, double least) {
   const auto tail = static_cast<std::size_t>(3 * std::sqrt(static_cast<double>(values.size())));
   if (2 * tail >= values.size() || tail < 20) return 0;
+  constexpr double rounding = 1e-6;
   double k = 0;
   for (int side = 0; side < 2; ++side) {
+    const auto first = values.end() - static_cast<std::ptrdiff_t>(tail) - 1;
+    std::ranges::nth_element(values, first);
+    std::sort(first, values.end());
     std::vector<double> excess;
-    for (std::size_t i = values.size() - tail; i < values.size(); ++i)
-      excess.push_back(std::max(1e-300, values[i] - values[values.size() - tail - 1]));
+    for (auto x = first + 1; x < values.end(); ++x) excess.push_back(std::max(1e-300, *x - *first));
     if (std::isfinite(excess.back()) && excess[excess.size() / 4] > 1e-12 * excess.back())
-      k = std::max(k, fit_pareto(excess).k);
-    std::ranges::reverse(values);
+      if (const double rough = rough_shape(excess); !(rough < std::max(k, least) - rounding))
+        k = std::max(k, fit_pareto(excess).k);
     for (double& x : values) x = -x;
   }
   return k;

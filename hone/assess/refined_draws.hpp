@@ -60,6 +60,9 @@ Estimate sd_over_chains(std::span<const double> values, int chains);
 /// n log₁₀ n (antithetic chains), and n where the values do not vary.
 double effective_draws(std::span<const double> values, int chains);
 
+/// The same of n values with this variance, whose mean has the standard error `se`.
+double effective_draws(std::size_t n, double variance, double se);
+
 /// The p-quantile, between the two nearest values. Puts smaller values before larger ones.
 double quantile_of(std::span<double> values, double p);
 
@@ -79,10 +82,14 @@ enum class Keep {
 struct RefinedConfig {
   /// the MCMC kernel; of HMC the number of leapfrog steps adapts with the step size
   std::shared_ptr<const Kernel> kernel = std::make_shared<Hmc>(HmcConfig{5, 4, StepSizes::varied});
-  double acceptance = 0.8;                  ///< the acceptance that the step size aims at
-  std::optional<double> step_size;          ///< kernel and step size are frozen; none: both adapt between rounds
-  double most_step_size = 1e300;            ///< the step size adapts up to this one
-  double first_step_size = 0;               ///< where adaptation begins; 0: found by a search
+  double acceptance = 0.8;          ///< the acceptance that the step size aims at
+  std::optional<double> step_size;  ///< kernel and step size are frozen; none: both adapt between rounds
+  double most_step_size = 1e300;    ///< the step size adapts up to this one
+  double first_step_size = 0;       ///< where adaptation begins; 0: found by a search
+  /// Trajectories of HMC are at first as long as pays for a standard normal; or as pays for pilots of this many
+  /// leapfrog steps, where the posterior's correlations are left in the coordinates.
+  int pilot_steps = 0;
+  double first_time = 0;                    ///< with pilots: their step size times their length is at first no less
   int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
   int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run
   int chains_per_start = 16;                ///< chains per super-chain
@@ -91,7 +98,7 @@ struct RefinedConfig {
   Keep keep = Keep::points;                 ///< of the refined draws
   double error = 0.025;                     ///< wanted: standard errors of means, in sds
   PrintedValues printed;                    ///< whose errors count; none: the coordinates
-  int parameters = 1 << 30;                 ///< the number of parameters, which come first: their sds must be known
+  std::optional<int> parameters;            ///< of the printed values, the first: their sds must be known; none: all
   int steps = 8;                            ///< the chains are first checked after this many steps; even
   int most_steps = 4096;                    ///< at most this many steps
   std::int64_t gradients = 0;               ///< at most this many gradients; 0: no limit

@@ -46,6 +46,7 @@ class CheckedFitter {
   void explore();
   double follow(const RefinedDraws& seen);
   RefinedConfig refined_config(std::uint64_t seed) const;
+  int pilot_steps(const RefinedConfig& config) const;
   void refine();
   void compare();
   Matrix<double> natural(MatrixView<const double> e) const;
@@ -69,6 +70,7 @@ class CheckedFitter {
   SuperStarts supers_;  // over e
   std::shared_ptr<const Kernel> kernel_;
   double step_size_ = 0, most_step_size_ = 1e300;
+  double time_ = 0;         // of trajectories, over e
   bool chains_ran_ = true;  // a round of the final refinement was completed
 };
 
@@ -132,6 +134,7 @@ RefinedConfig CheckedFitter::refined_config(std::uint64_t seed) const {
   RefinedConfig config;
   config.kernel = kernel_ ? kernel_ : config_.fit.kernel;
   config.first_step_size = step_size_;
+  config.first_time = time_;
   config.most_step_size = most_step_size_;
   config.acceptance = config_.fit.acceptance;
   config.chains_per_start = config_.chains_per_start;
@@ -152,9 +155,20 @@ RefinedConfig CheckedFitter::refined_config(std::uint64_t seed) const {
   return config;
 }
 
+// How far pilots may look where q leaves the posterior's correlations in its coordinates: 32 steps of the super-chains
+// with trajectories of that mean length take an eighth of the budget.
+int CheckedFitter::pilot_steps(const RefinedConfig& config) const {
+  if (result_.fit.q.whitening.is_dense()) return 0;
+  constexpr double far = 512, near = 32, share = 0.125, steps = 32;
+  if (config.gradients == 0) return static_cast<int>(far);
+  const double chains = static_cast<double>(supers_.mode.size()) * config.chains_per_start;
+  return static_cast<int>(std::clamp(share * static_cast<double>(config.gradients) / (chains * steps), near, far));
+}
+
 // Gives q the moments of the states, or goes half of the way, where that lowers its VCD; says by how much it may have.
 double CheckedFitter::follow(const RefinedDraws& seen) {
   FittedQ& q = result_.fit.q;
+  Team team(config_.fit.threads);
   std::optional<Whitening> next;
   double gain = 0, possible = 0;
   std::vector<Whitening> candidates;
@@ -162,11 +176,11 @@ double CheckedFitter::follow(const RefinedDraws& seen) {
   if (q.kind == QKind::gaussian_curvature) {  // the curvature at the mean of the chains
     const std::vector<double> one(target_.dimension(), 1.0);
     const Whitening here = q.whitening.then_diagonal(moments_of_states(seen.states, Second::none).mean, one);
-    if (const auto model = quadratic_about(target_, here))
+    if (const auto model = quadratic_about(target_, here, team))
       candidates.push_back(here.then_lower(std::vector<double>(one.size()), model->root));
   }
   for (Whitening& candidate : candidates) {
-    const Estimate own = gain_of(target_, q.whitening, candidate, seen.states, seed(part_elbo));
+    const Estimate own = gain_of(target_, q.whitening, candidate, seen.states, seed(part_elbo), team);
     possible = std::max(possible, own.mean + 2 * own.se);
     if (!(own.mean - 2 * own.se > 0 && own.mean > gain)) continue;
     gain = own.mean;
@@ -211,26 +225,31 @@ void CheckedFitter::explore() {
     config.pairs = 0;
     config.keep = Keep::gradients;
     config.steps = config.most_steps = steps;
+    config.pilot_steps = pilot_steps(config);
     const FittedQ& q = result_.fit.q;
     const WhitenedTarget whitened(target_, q.whitening);
-    const std::optional<RefinedDraws> before_stop =
-        until_stop([&] { return refine_draws(whitened, *q.family, supers_, config); });
-    if (!before_stop) break;
-    const RefinedDraws& seen = *before_stop;
+    const double log_det = q.whitening.log_det();
+    RefinedDraws seen;
+    const std::optional<double> gain = until_stop([&] {
+      seen = refine_draws(whitened, *q.family, supers_, config);
+      return follow(seen);
+    });
+    if (!gain) break;
     kernel_ = seen.kernel;
     step_size_ = seen.step_size;
     most_step_size_ = seen.most_step_size;
-    const double gain = follow(seen);
     fell = result_.fit.stages.back().change;
     arriving = seen.checks.effective < least_effective ||
                (target_.dimension() > most_full_dimensions && seen.checks.drift > seen.checks.drift_limit);
     if (fell > much) {  // other coordinates, other step sizes
+      const double shrank = std::exp((log_det - result_.fit.q.whitening.log_det()) / target_.dimension());
+      if (const HmcConfig* const hmc = seen.kernel->as_hmc()) time_ = shrank * hmc->leapfrog * seen.step_size;
       kernel_ = nullptr;
       step_size_ = 0;
     }
     say(detail::format("{} steps of the chains, nested R-hat {:.3f}, q's VCD fell by at most {:.2g}", steps,
-                       seen.checks.nested_rhat, gain));
-    result_.fit.converged = gain < settled * target_.dimension() && seen.checks.nested_rhat < 1.1 && !arriving;
+                       seen.checks.nested_rhat, *gain));
+    result_.fit.converged = *gain < settled * target_.dimension() && seen.checks.nested_rhat < 1.1 && !arriving;
   }
   result_.fit.gradients = target_.count();
 }
@@ -242,6 +261,7 @@ void CheckedFitter::refine() {
   constexpr int draws_over_modes = 1600;  // chains stay in their modes: only their number makes the error small
   config.pairs = q.family->components() > 1 ? draws_over_modes : 8 * config_.chains_per_start;
   config.q_draws = std::max(config.q_draws, config.pairs);
+  config.pilot_steps = pilot_steps(config);
   config.printed = [this](MatrixView<const double> e) { return natural(e); };
   config.parameters = static_cast<int>(posterior_.parameter_count());
   std::optional<RefinedDraws> refined = until_stop([&] {

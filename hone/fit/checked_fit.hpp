@@ -23,7 +23,7 @@ struct CheckedFitConfig {
   double error = 0.05;        ///< wanted: twice the standard error of every mean, in sds
   int chains_per_start = 16;  ///< of the eight or more super-chains; as many chains in all start at draws of q
   Tolerances tolerances;      ///< how far q may be from the refined draws
-  /// told of the fit when the searches have ended: q is preliminary then
+  /// told of the fit when the searches from the first starts have ended: q is preliminary then
   std::function<void(const PosteriorFit&)> on_starts;
 };
 
@@ -73,7 +73,8 @@ using CheckedFitProgress = std::function<void(const std::string&, std::int64_t)>
 /// Fits q, refines its draws until they can be trusted or the budget ends, compares both, and judges. Bits depend on
 /// the seed alone, unless the budget is one of seconds. Throws as fit_posterior does, with the names of coordinates,
 /// and with the posterior's complaint where it is nowhere finite. budget.stop ends it soon: with the last round of the
-/// chains, or with q and very short chains if there was none; Stopped if the searches have not ended.
+/// chains, or with q and very short chains if there was none; Stopped if the
+/// searches from the first starts have not ended.
 CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config,
                          const CheckedFitProgress& progress = {});
 

@@ -8,6 +8,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/optim/lbfgs.hpp"
+#include "hone/target/batches.hpp"
 #include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
 #include "hone/tensor/vectors.hpp"
@@ -30,9 +31,26 @@ std::vector<double> lower_factor(const Whitening& whitening) {
   return cholesky(covariance);
 }
 
+// Without the directions in which L stretches by less than half: each costs 4 D multiplications per gradient.
+Whitening without_idle(const Whitening& whitening) {
+  constexpr double least = 1.5;
+  std::vector<int> kept;
+  const auto r = whitening.r();
+  for (int k = 0; k < static_cast<int>(r.size()); ++k)
+    if (std::abs(std::log(r[static_cast<std::size_t>(k)])) > std::log(least)) kept.push_back(k);
+  Matrix<double> u(whitening.dimension(), static_cast<int>(kept.size()));
+  std::vector<double> own;
+  for (std::size_t k = 0; k < kept.size(); ++k) {
+    copy(whitening.u().column(kept[k]), u.column(static_cast<int>(k)));
+    own.push_back(r[static_cast<std::size_t>(kept[k])]);
+  }
+  return Whitening::low_rank({whitening.mean().begin(), whitening.mean().end()},
+                             {whitening.a().begin(), whitening.a().end()}, std::move(u), std::move(own));
+}
+
 Whitening shaped(const Whitening& whitening, Shape shape) {
   std::vector<double> mean(whitening.mean().begin(), whitening.mean().end());
-  if (shape == Shape::low_rank) return whitening;
+  if (shape == Shape::low_rank) return without_idle(whitening);
   if (shape == Shape::dense) return Whitening::dense(std::move(mean), lower_factor(whitening));
   std::vector<double> sd = whitening.variances();
   for (double& x : sd) x = std::sqrt(x);
@@ -257,42 +275,56 @@ std::vector<LocalNormal> find_local_normals(const Target& target, const StartCon
   return found_by(search_from(target, config, random, {0, config.starts}, team), config);
 }
 
-Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, int shells,
+Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, const Shells& shells,
                               const RandomSource& random, Team& team) {
   constexpr double narrowest = 1.5, widest = 12, surplus = 3;  // nats, beside a Gaussian with sds 1.15 times as large
   constexpr double flatter = 0.75;                             // its share of |e|²: the search's sds are rough
-  const int d = target.dimension(), each = std::clamp(20'000 / d, 512, 4096) / shells;
+  const int d = target.dimension(), each = shells.values, size = std::min(each, batch_size(target));
+  const int batches = (each + size - 1) / size;  // per shell
   const double log_constant = log_mass - 0.5 * d * log_two_pi - gaussian.log_det();
-  Matrix<double> best(d, shells);
-  std::vector<double> most(shells, -infinity);
-  team.for_shares(shells, [&](int begin, int end, int) {
-    Matrix<double> z(d, each);
-    std::vector<double> e(d), value(each), within(each), radius(each);
-    for (int k = begin; k < end; ++k) {
+  struct Highest {
+    double value = -infinity;
+    std::vector<double> z;
+  };
+  std::vector<Highest> found(static_cast<std::size_t>(shells.count * batches));
+  team.for_shares(shells.count * batches, [&](int begin, int end, int) {
+    std::vector<double> e(d), within(each);
+    for (int item = begin; item < end; ++item) {
+      const int k = item / batches, first = item % batches * size, count = std::min(size, each - first);
       const auto shell = static_cast<std::uint32_t>(k);
       random.uniforms({Purpose::start, surplus_iteration, shell}, within);
-      for (int i = 0; i < each; ++i) {
-        random.normals({Purpose::start, surplus_iteration + 1 + static_cast<std::uint32_t>(i), shell}, e);
-        radius[i] = narrowest * std::pow(widest / narrowest, (k + within[i]) / shells) * std::sqrt(d);
+      Matrix<double> z(d, count);
+      std::vector<double> value(count), radius(count);
+      for (int i = 0; i < count; ++i) {
+        random.normals({Purpose::start, surplus_iteration + 1 + static_cast<std::uint32_t>(first + i), shell}, e);
+        radius[i] = narrowest * std::pow(widest / narrowest, (k + within[first + i]) / shells.count) * std::sqrt(d);
         const double by = radius[i] / std::sqrt(dot(e, e));
         for (double& x : e) x *= by;
         gaussian.to_z(e, z.column(i));
       }
       target.evaluate(z, Want::value, value, {});
-      for (int i = 0; i < each; ++i) {
-        if (!(value[i] > most[k]) || !(value[i] > log_constant - 0.5 * flatter * square(radius[i]) + surplus)) continue;
-        most[k] = value[i];
-        copy(z.column(i), best.column(k));
+      Highest& best = found[static_cast<std::size_t>(item)];
+      for (int i = 0; i < count; ++i) {
+        if (!(value[i] > best.value) || !(value[i] > log_constant - 0.5 * flatter * square(radius[i]) + surplus))
+          continue;
+        best.value = value[i];
+        best.z.assign(z.column(i).begin(), z.column(i).end());
       }
     }
   });
-  Matrix<double> result(d, shells - static_cast<int>(std::ranges::count(most, -infinity)));
-  for (int k = 0, to = 0; k < shells; ++k)
-    if (most[k] != -infinity) copy(best.column(k), result.column(to++));
+  std::vector<const Highest*> tops;  // of the shells
+  for (int k = 0; k < shells.count; ++k) {
+    const auto of_shell =
+        std::span(found).subspan(static_cast<std::size_t>(k * batches), static_cast<std::size_t>(batches));
+    const auto top = std::ranges::max_element(of_shell, {}, &Highest::value);  // the first of equal ones
+    if (top->value != -infinity) tops.push_back(&*top);
+  }
+  Matrix<double> result(d, static_cast<int>(tops.size()));
+  for (int k = 0; k < result.cols(); ++k) copy(tops[static_cast<std::size_t>(k)]->z, result.column(k));
   return result;
 }
 
-std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening) {
+std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening, Team& team) {
   const int d = target.dimension();
   constexpr double h = 1e-3;
   const WhitenedTarget whitened(target, whitening);
@@ -302,7 +334,7 @@ std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& 
     e(i, 2 * i + 1) = -h;
   }
   std::vector<double> value(2 * d);
-  whitened.evaluate(e, Want::both, value, gradient);
+  evaluate_in_batches(whitened, e, Want::both, value, gradient, team);
   if (std::ranges::count(value, -infinity) > 0) return std::nullopt;
   for (int i = 0; i < d; ++i)
     for (int j = 0; j < d; ++j) {
@@ -330,10 +362,10 @@ std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& 
   }
 }
 
-void sharpen(const Target& target, const RandomSource& random, LocalNormal& local) {
+void sharpen(const Target& target, const RandomSource& random, LocalNormal& local, Team& team) {
   LocalNormal sharper = local;
   if (local.whitening.is_dense()) {
-    const std::optional<Quadratic> model = quadratic_about(target, local.whitening);
+    const std::optional<Quadratic> model = quadratic_about(target, local.whitening, team);
     if (!model) return;
     sharper.whitening = local.whitening.then_lower(model->shift, model->root);
   } else {

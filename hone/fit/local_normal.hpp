@@ -39,10 +39,14 @@ std::vector<LocalNormal> found_by(std::vector<std::optional<LocalNormal>> search
 std::vector<LocalNormal> find_local_normals(const Target& target, const StartConfig& config, const RandomSource& random,
                                             Team& team);
 
-// At most `shells` points, the highest one of some hundred draws from each of as many shells about a Gaussian, from 1.5
-// to 12 times as wide as it: those where log p exceeds by three nats or more what a slightly wider Gaussian says, if
-// the posterior has this mass. One may lie at a mode that no search has seen.
-Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, int shells,
+// Shells about a Gaussian, from 1.5 to 12 times as wide as it, and how many values of log p each gets.
+struct Shells {
+  int count = 8, values = 512;
+};
+
+// At most one point per shell, the highest one of draws from it: those where log p exceeds by three nats or more what a
+// slightly wider Gaussian says, if the posterior has this mass. One may lie at a mode that no search has seen.
+Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, const Shells& shells,
                               const RandomSource& random, Team& team);
 
 // The quadratic model of log p at the centre of coordinates e, from differences of gradients (2 D of them): its maximum
@@ -50,12 +54,12 @@ Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, d
 struct Quadratic {
   std::vector<double> shift, root;
 };
-std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening);
+std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening, Team& team);
 
 // The same approximation with the Hessian at its centre by differences of gradients (2 D of them), where that is
 // positive definite and gives a better ELBO; otherwise as it was. Where the whitening is not dense: independent
 // coordinates about the end of the search, by the Hessian's diagonal.
-void sharpen(const Target& target, const RandomSource& random, LocalNormal& local);
+void sharpen(const Target& target, const RandomSource& random, LocalNormal& local, Team& team);
 
 // A rough estimate of the ELBO of N(m, L Lᵀ) from `draws` draws; −∞ where one lies outside the support.
 double rough_elbo(const Target& target, const Whitening& whitening, const RandomSource& random, int draws);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/assess/lanes.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/target/batches.hpp"
 #include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
 
@@ -13,15 +15,14 @@ namespace {
 
 // How much of its control variate each coordinate takes: the slope of e_i against g_i, between 0 and 1.
 std::vector<double> shares(const ChainStates& states, const std::vector<double>& mean) {
-  std::vector<double> result(mean.size());
-  for (int k = 0; k < states.z.rows(); ++k) {
-    double both = 0, squares = 0;
-    for (int i = 0; i < states.count(); ++i) {
-      both += (states.z(k, i) - mean[k]) * states.gradient(k, i);
-      squares += square(states.gradient(k, i));
+  std::vector<double> result(mean.size()), both(mean.size()), squares(mean.size());
+  for (int i = 0; i < states.count(); ++i)
+    for (int k = 0; k < states.z.rows(); ++k) {
+      both[k] += (states.z(k, i) - mean[k]) * states.gradient(k, i);
+      squares[k] += square(states.gradient(k, i));
     }
-    result[k] = squares > 0 ? std::clamp(-both / squares, 0.0, 1.0) : 0;
-  }
+  for (std::size_t k = 0; k < result.size(); ++k)
+    result[k] = squares[k] > 0 ? std::clamp(-both[k] / squares[k], 0.0, 1.0) : 0;
   return result;
 }
 
@@ -61,14 +62,16 @@ namespace {
 
 // √(Var e_k / Var g_k): of all Gaussians with independent coordinates, the one whose variances these are has the least
 // symmetrised KL to a Gaussian posterior, which is its VCD after many steps. Exact where g = −e, whatever the states.
-double best_variance(const ChainStates& states, int k) {
-  Moments e, g;
-  for (int i = 0; i < states.count(); ++i) {
-    e.add(states.z(k, i));
-    g.add(states.gradient(k, i));
+std::vector<double> best_variances(const ChainStates& states) {
+  std::vector<double> result;
+  for (int first = 0; first < states.z.rows(); first += lane_count) {
+    const LaneMoments e = moments_of(LaneBlock(states.z, first)), g = moments_of(LaneBlock(states.gradient, first));
+    for (int l = 0; l < std::min(lane_count, states.z.rows() - first); ++l) {
+      const double ratio = e.of(l).variance() / g.of(l).variance();
+      result.push_back(std::isfinite(ratio) && ratio > 0 ? std::sqrt(ratio) : 1);
+    }
   }
-  const double ratio = e.variance() / g.variance();
-  return std::isfinite(ratio) && ratio > 0 ? std::sqrt(ratio) : 1;
+  return result;
 }
 
 }  // namespace
@@ -92,12 +95,13 @@ Whitening matched(const FittedQ& q, const ChainStates& states, double effective,
     }
   }
   std::vector<double> sd(d);
-  for (int k = 0; k < d; ++k) sd[k] = std::sqrt(part * best_variance(states, k) + 1 - part);
+  const std::vector<double> best = best_variances(states);
+  for (int k = 0; k < d; ++k) sd[k] = std::sqrt(part * best[k] + 1 - part);
   return q.whitening.then_diagonal(moments.mean, sd);
 }
 
 Estimate gain_of(const Target& target, const Whitening& own, const Whitening& candidate, const ChainStates& states,
-                 std::uint64_t seed) {
+                 std::uint64_t seed, Team& team) {
   constexpr int draws = 256;
   const int d = target.dimension();
   const auto log_normal = [](std::span<const double> e) {
@@ -117,8 +121,8 @@ Estimate gain_of(const Target& target, const Whitening& own, const Whitening& ca
   for (int i = 0; i < draws; ++i)
     random.normals({Purpose::draw, assessment_iteration, static_cast<std::uint32_t>(i)}, noise.column(i));
   std::vector<double> here(draws), there(draws);
-  WhitenedTarget(target, own).evaluate(noise, Want::value, here, {});
-  WhitenedTarget(target, candidate).evaluate(noise, Want::value, there, {});
+  evaluate_in_batches(WhitenedTarget(target, own), noise, Want::value, here, {}, team);
+  evaluate_in_batches(WhitenedTarget(target, candidate), noise, Want::value, there, {}, team);
   Moments under_q;
   for (int i = 0; i < draws; ++i)
     if (here[i] != -infinity && there[i] != -infinity)

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "hone/assess/refined_draws.hpp"
+#include "hone/base/parallel.hpp"
 #include "hone/fit/posterior_fit.hpp"
 
 namespace hone {
@@ -26,6 +27,6 @@ Whitening matched(const FittedQ& q, const ChainStates& states, double effective,
 // E_q[f] with f = log p − log q: the first from states over the e of `own`, the second from a few draws of both, with
 // the same noise.
 Estimate gain_of(const Target& target, const Whitening& own, const Whitening& candidate, const ChainStates& states,
-                 std::uint64_t seed);
+                 std::uint64_t seed, Team& team);
 
 }  // namespace hone

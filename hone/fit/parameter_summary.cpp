@@ -69,10 +69,10 @@ double sd_error(const Matrix<double>& table, std::size_t row, double mean, doubl
   return std::sqrt((fourth - 1) / (4 * n));
 }
 
-double tail_index(const Matrix<double>& table, std::size_t row) {
+double tail_index(const Matrix<double>& table, std::size_t row, double least) {
   std::vector<double> values(static_cast<std::size_t>(table.cols()));
   for (int i = 0; i < table.cols(); ++i) values[static_cast<std::size_t>(i)] = table(static_cast<int>(row), i);
-  return hone::tail_index(std::move(values));
+  return hone::tail_index(std::move(values), least);
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natura
       worst.shift_se = std::hypot(s.mcse / s.sd, ratio / std::sqrt(n0));
       worst.shift_name = s.name;
     }
-    if (const double index = tail_index(fit.natural_refined, k); index > worst.tail_index) {
+    if (const double index = tail_index(fit.natural_refined, k, worst.tail_index); index > worst.tail_index) {
       worst.tail_index = index;
       worst.tail_name = s.name;
     }

@@ -59,11 +59,10 @@ void check(const Target& target, const PosteriorFitConfig& config) {
 class PosteriorFitter {
  public:
   PosteriorFitter(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe)
-      : target_(target), config_(config), observe_(observe) {}
+      : target_(target, config.budget.stop), config_(config), observe_(observe) {}
 
   PosteriorFit run() {
     begin();
-    if (observe_) report(nullptr);
     bool settled_down = run_stages(by_kl_, {64, config_.kl_stages, 0.2, infinity});
     if (config_.objective) settled_down = run_stages(config_.objective, objective_schedule);
     result_.converged = settled_down;
@@ -73,9 +72,11 @@ class PosteriorFitter {
 
  private:
   void begin();
+  std::vector<LocalNormal> best_of_modes() const;
   void choose_modes();
   std::vector<LocalNormal> search(const StartConfig& config);
   void look_for_modes(Shape shape);
+  Shells shells() const;
   void search_surplus(Shape shape);
   bool starts_are_few() const;
   bool separated(const LocalNormal& a, const LocalNormal& b) const;
@@ -121,22 +122,40 @@ void PosteriorFitter::begin() {
   const PhiloxSource random(derived_seed(config_.seed, 0));
   result_.starts = search({.starts = config_.starts, .shape = shape_of(kind), .init = config_.init});
   choose_modes();
-  if (d <= most_full_dimensions && config_.init.cols() == 0) look_for_modes(shape_of(kind));
-  const auto better = [](const LocalNormal& a, const LocalNormal& b) { return a.elbo < b.elbo; };
-  std::vector<LocalNormal> best;  // of every mode
-  for (int mode = 0; mode < result_.modes; ++mode) {
-    const LocalNormal* top = nullptr;
-    for (std::size_t k = 0; k < result_.starts.size(); ++k)
-      if (result_.mode_of_start[k] == mode && (!top || better(*top, result_.starts[k]))) top = &result_.starts[k];
-    best.push_back(*top);
-    sharpen(target_, random, best.back());
+  if (observe_) {
+    start_q(best_of_modes(), {}, result_.q);
+    report(nullptr);
   }
-  std::ranges::stable_sort(best, [&](const LocalNormal& a, const LocalNormal& b) { return better(b, a); });
+  std::vector<LocalNormal> best;
+  target_.heed(true);
+  try {
+    if (d <= most_full_dimensions && config_.init.cols() == 0) look_for_modes(shape_of(kind));
+    best = best_of_modes();
+    Team team(config_.shared ? 1 : config_.threads);  // ranks share each batch
+    for (LocalNormal& local : best) sharpen(target_, random, local, team);
+  } catch (const Stopped&) {  // then with what there is
+    if (best.empty()) best = best_of_modes();
+  }
+  target_.heed(false);
+  const auto better = [](const LocalNormal& a, const LocalNormal& b) { return a.elbo > b.elbo; };
+  std::ranges::stable_sort(best, better);
   if (config_.own_family)
     kind = QKind::own;
   else if (config_.family == QKind::automatic && kind == QKind::gaussian_full && result_.modes > 1)
     kind = QKind::mixture;
   start_q(best, config_.own_family, result_.q);
+}
+
+// The start with the best approximation of every mode.
+std::vector<LocalNormal> PosteriorFitter::best_of_modes() const {
+  std::vector<LocalNormal> best;
+  for (int mode = 0; mode < result_.modes; ++mode) {
+    const LocalNormal* top = nullptr;
+    for (std::size_t k = 0; k < result_.starts.size(); ++k)
+      if (result_.mode_of_start[k] == mode && (!top || top->elbo < result_.starts[k].elbo)) top = &result_.starts[k];
+    best.push_back(*top);
+  }
+  return best;
 }
 
 std::vector<LocalNormal> PosteriorFitter::search(const StartConfig& config) {
@@ -197,14 +216,28 @@ void PosteriorFitter::look_for_modes(Shape shape) {
   }
 }
 
+// At most a sixteenth of what the fit may spend goes into values of log p in the shells.
+Shells PosteriorFitter::shells() const {
+  constexpr double share = 1.0 / 16;
+  double values = std::clamp(20'000 / target_.dimension(), 512, 4096);
+  const Budget& budget = config_.budget;
+  if (budget.gradients > 0) values = std::min(values, share * static_cast<double>(budget.gradients));
+  if (budget.seconds > 0) {  // at the pace so far
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
+    values = std::min(values, share * budget.seconds * static_cast<double>(target_.count()) / passed.count());
+  }
+  Shells shells;
+  shells.values = std::max(1, static_cast<int>(values) / shells.count);
+  return shells;
+}
+
 void PosteriorFitter::search_surplus(Shape shape) {
   if (spent(0.25)) return;
-  constexpr int shells = 8;
   constexpr std::uint32_t first = 1u << 16;  // their own random numbers, beside those of other searches
   const auto best = std::ranges::max_element(result_.starts, {}, &LocalNormal::elbo);
   Team team(config_.shared ? 1 : config_.threads);  // ranks share each batch of values
   const Matrix<double> points =
-      surplus_points(target_, best->whitening, best->elbo, shells, PhiloxSource(derived_seed(config_.seed, 0)), team);
+      surplus_points(target_, best->whitening, best->elbo, shells(), PhiloxSource(derived_seed(config_.seed, 0)), team);
   if (points.cols() == 0) return;
   std::vector<LocalNormal> more = search({.starts = points.cols(), .first = first, .shape = shape, .at = points});
   std::ranges::move(more, std::back_inserter(result_.starts));

@@ -124,8 +124,8 @@ class RunsAway : public InputError {
   int coordinate;  ///< unconstrained, from 0: where it is worst
 };
 
-/// Called after every stage (and once after the searches, without one): the fit so far, to be read during
-/// the call only.
+/// Called after every stage, and once, without one, after the searches from the first starts: the fit so far, to be
+/// read during the call only. q is preliminary before the first stage.
 using FitObserver = std::function<void(const PosteriorFit&, const Stage*)>;
 
 /// Fits q to a posterior without tuning: searches from several starts, then stages by KL, then by the objective (VCD),

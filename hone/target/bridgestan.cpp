@@ -193,13 +193,15 @@ class BridgeStanPosterior final : public Posterior {
     const auto lock = guard();
     prepare_thread(z);
     Message message(f_);
-    Generator* const generator = f_.rng_construct(seed_of(z), message.slot());
-    if (!generator) throw Error(message.text());
-    const bool done = write(z, natural, true, true, generator) || write(z, natural, true, false, generator);
+    const bool generates = transformed_ < names_.size();  // a generator takes longer than the values of a small model
+    Generator* const generator = generates ? f_.rng_construct(seed_of(z), message.slot()) : nullptr;
+    if (generates && !generator) throw Error(message.text());
+    const bool done =
+        (generates && write(z, natural, true, true, generator)) || write(z, natural, true, false, generator);
     const int status =
         done ? 0 : f_.param_constrain(model_, false, false, z.data(), natural.data(), generator, message.slot());
     if (!done) std::fill(natural.begin() + static_cast<std::ptrdiff_t>(parameters_), natural.end(), NAN);
-    f_.rng_destruct(generator);
+    if (generator) f_.rng_destruct(generator);
     if (status != 0) throw Error(message.text());
   }
 

@@ -29,6 +29,31 @@ TEST(FitPareto, FindsTheShapeOfKnownTails) {
 }
 
 // For q = N(0, s² I) and p = N(0, I) in two dimensions the weights are exactly Pareto with k = 1 − s².
+// The larger k of both tails by the fit itself, over sorted values; below a limit only that it is below.
+TEST(TailIndex, IsTheFitOfTheHeavierTail) {
+  constexpr int n = 3000, tail = 164;  // 3 √n
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    std::vector<double> x(n), ascending;
+    PhiloxSource(seed).normals({Purpose::draw}, x);
+    const double power = 0.7 + 0.1 * static_cast<double>(seed);  // from lighter than normal to heavy
+    for (double& v : x) v = std::copysign(std::pow(std::abs(v), v > 0 ? power : 1), v);
+    double expected = 0;
+    for (const double side : {1.0, -1.0}) {
+      std::vector<double> sorted, excess;
+      for (const double v : x) sorted.push_back(side * v);
+      std::ranges::sort(sorted);
+      for (int i = n - tail; i < n; ++i) excess.push_back(sorted[i] - sorted[n - tail - 1]);
+      expected = std::max(expected, fit_pareto(excess).k);
+    }
+    EXPECT_EQ(tail_index(x), expected);
+    for (const double least : {0.1, 0.3, 0.45, expected - 1e-9, expected, expected + 1e-9, 1.0})
+      if (expected >= least)
+        EXPECT_EQ(tail_index(x, least), expected) << seed;
+      else
+        EXPECT_LT(tail_index(x, least), least) << seed;
+  }
+}
+
 TEST(SmoothWeights, KHatOfAGaussianTooNarrow) {
   constexpr int n = 20000;
   for (const double variance : {0.3, 0.5, 0.8}) {

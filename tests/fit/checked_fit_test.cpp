@@ -7,12 +7,16 @@
 
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
+#include "hone/family/mixture.hpp"
 #include "hone/fit/moment_match.hpp"
 #include "hone/target/density.hpp"
 #include "hone/tensor/vectors.hpp"
+#include "tests/support/scaled_gaussian.hpp"
 
 namespace hone {
 namespace {
+
+using test::scaled_gaussian;
 
 // A stationary autoregression: mean 0, sd 1, neighbours correlated by ρ.
 auto autoregression(double rho) {
@@ -70,6 +74,21 @@ TEST(CheckedFit, OnAGaussianQIsNotWide) {
     }
   }
   EXPECT_NEAR(bias.mean(), 0, 0.01);
+}
+
+// Where q leaves correlations to the chains, trajectories are long enough for them: the slowest direction is 4.4 sds of
+// a coordinate long and costs hundreds of short ones.
+TEST(CheckedFit, ChainsReachWhatIndependentCoordinatesLeave) {
+  constexpr int d = 400;
+  const auto posterior = make_posterior(autoregression(0.9), numbered(d));
+  CheckedFitConfig config;
+  config.fit.family = QKind::gaussian;
+  const CheckedFit fit = fit_and_check(*posterior, config);
+  EXPECT_EQ(fit.judgement.verdict, Verdict::use_refined) << fit.judgement.reasons.front();
+  for (const ParameterSummary& s : fit.parameters) {
+    EXPECT_NEAR(s.mean, 0, 4.5 * 0.025) << s.name;  // the error that was wanted, and 400 of them
+    EXPECT_NEAR(s.sd, 1, 0.1) << s.name;
+  }
 }
 
 // An event that hardly a draw shows is no reason to refuse the draws.
@@ -151,6 +170,107 @@ TEST(Judge, ReasonsNameTheirScale) {
                                                     "q's sd of tau is 1.21 times what it should be",
                                                     "q's sd of log tau is 0.82 times what it should be"}));
   EXPECT_EQ(judge(f, {}, Subject::draws).reasons[0], "the draws' mean of mu is off by 0.30 sd");
+}
+
+// A target that wants large batches gets them, and the bits stay the same.
+TEST(CheckedFit, LargeBatchesChangeNoBit) {
+  struct Large final : Posterior {
+    explicit Large(const Posterior& own, int batch) : posterior(own), good(batch) {}
+    int dimension() const override { return posterior.dimension(); }
+    const std::vector<std::string>& names() const override { return posterior.names(); }
+    const std::vector<std::string>& coordinate_names() const override { return posterior.coordinate_names(); }
+    std::size_t parameter_count() const override { return posterior.parameter_count(); }
+    void constrain(std::span<const double> z, std::span<double> x) const override { posterior.constrain(z, x); }
+    int good_batch() const override { return good; }
+    void compute(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> g) const override {
+      largest = std::max(largest, z.cols());
+      posterior.evaluate(z, want, value, g);
+    }
+    const Posterior& posterior;
+    int good;
+    mutable int largest = 0;
+  };
+  const auto posterior = make_posterior(scaled_gaussian(200, 0.5), [] {
+    std::vector<std::string> names;
+    for (int i = 0; i < 200; ++i) names.push_back("z." + std::to_string(i));
+    return names;
+  }());
+  CheckedFitConfig config;
+  config.fit.family = QKind::gaussian;
+  config.fit.budget.gradients = 1;
+  config.draws = 300;
+  const Large small(*posterior, 1), large(*posterior, 10000);
+  const CheckedFit one = fit_and_check(small, config), other = fit_and_check(large, config);
+  EXPECT_EQ(one.log_p, other.log_p);
+  EXPECT_EQ(one.gradients, other.gradients);
+  EXPECT_GE(large.largest, 256);
+}
+
+// Two modes of masses 0.3 and 0.7, eight sds apart.
+auto two_modes() {
+  return make_posterior(
+      [](std::span<const double> z, std::span<double> g) {
+        const double a = std::log(0.3) - 0.5 * square(z[0] - 4), b = std::log(0.7) - 0.5 * square(z[0] + 4);
+        const double top = std::max(a, b), sum = top + std::log(std::exp(a - top) + std::exp(b - top));
+        const double share = std::exp(a - sum);
+        g[0] = -share * (z[0] - 4) - (1 - share) * (z[0] + 4);
+        g[1] = -z[1];
+        return sum - 0.5 * z[1] * z[1];
+      },
+      {"x", "y"});
+}
+
+TEST(CheckedFit, ModesGetTheirMassFromImportanceWeights) {
+  const auto posterior = two_modes();
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 2'000'000;
+  config.draws = 2000;
+  const CheckedFit fit = fit_and_check(*posterior, config);
+  EXPECT_EQ(fit.fit.q.kind, QKind::mixture);
+  ASSERT_EQ(fit.findings.q.mode_mass.size(), 2u);
+  EXPECT_NEAR(std::max(fit.findings.q.mode_mass[0], fit.findings.q.mode_mass[1]), 0.7, 4 * std::sqrt(0.21 / 2000));
+  EXPECT_NEAR(fit.parameters[0].mean, -1.6, 4 * std::sqrt((1 + 16 * 4 * 0.21) * 2 / 2000));
+  EXPECT_NE(fit.judgement.verdict, Verdict::trust_neither);
+  config.fit.family = QKind::gaussian_full;  // one Gaussian cannot stand for both
+  EXPECT_EQ(fit_and_check(*posterior, config).judgement.verdict, Verdict::trust_neither);
+  config.fit.family = QKind::automatic;  // nor can components that know of one mode only
+  config.fit.own_family = [](int dimension) { return std::make_unique<MixtureFamily>(dimension, 3, Covariance::full); };
+  const CheckedFit own = fit_and_check(*posterior, config);
+  EXPECT_FALSE(own.findings.component_per_mode);
+  EXPECT_EQ(own.judgement.verdict, Verdict::trust_neither);
+}
+
+TEST(CheckedFit, SameBitsForOneAndTwoThreads) {
+  const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 400000;
+  config.draws = 200;
+  const CheckedFit one = fit_and_check(*posterior, config);
+  config.fit.threads = 2;
+  const CheckedFit two = fit_and_check(*posterior, config);
+  EXPECT_EQ(one.parameters[1].mean, two.parameters[1].mean);
+  EXPECT_EQ(one.log_q, two.log_q);
+  EXPECT_EQ(one.findings.q.p_value, two.findings.q.p_value);
+  EXPECT_EQ(one.gradients, two.gradients);
+}
+
+// log q of the files is that of q over z, normalised.
+TEST(CheckedFit, LogDensityOfQIsNormalisedOverZ) {
+  const auto posterior = make_posterior(scaled_gaussian(2, 0.5), {"a", "b"});
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 200000;
+  config.draws = 100;
+  const CheckedFit fit = fit_and_check(*posterior, config);
+  const Whitening& w = fit.fit.q.whitening;
+  GaussianFamily q(2, Covariance::full);
+  copy(w.mean(), q.mean());
+  copy(w.packed_lower(), q.scale());
+  Matrix<double> z(2, fit.refined.z0.cols());
+  for (int i = 0; i < z.cols(); ++i) w.to_z(fit.refined.z0.column(i), z.column(i));
+  // scale_floor does not matter here: only the density is used
+  std::vector<double> log_q(z.cols());
+  q.log_density(z, Want::value, log_q, {});
+  for (int i = 0; i < z.cols(); ++i) EXPECT_NEAR(log_q[i], fit.log_q0[i], 1e-6);
 }
 
 }  // namespace

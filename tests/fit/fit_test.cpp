@@ -14,6 +14,7 @@
 #include "hone/target/density.hpp"
 #include "hone/target/toys.hpp"
 #include "tests/support/methods.hpp"
+#include "tests/support/scaled_gaussian.hpp"
 
 // Counts every allocation of this program.
 namespace {
@@ -274,6 +275,21 @@ TEST(Fit, RefusesImpossibleConfigurations) {
   refuses(q, [](FitConfig& c) { c.objective = nullptr; });
   refuses(q, [](FitConfig& c) { c.kernel = nullptr; });
   EXPECT_THROW(Vcd({.alpha = 1.5}), InputError);
+}
+
+TEST(Fit, NoStepFromChainsThatDoNotMove) {
+  const DensityTarget target(2, test::scaled_gaussian(2, 0.1));
+  GaussianFamily q(2, Covariance::full);
+  FitConfig config;
+  config.refine.step_size = 1e3;
+  config.refine.adapt = Adapt::off;
+  config.least_acceptance = 0.5;
+  const PhiloxSource random(1);
+  Fit fit(target, q, config, random);
+  const std::vector<double> before(q.parameters().begin(), q.parameters().end());
+  for (int i = 0; i < 5; ++i) fit.step();
+  EXPECT_EQ(fit.skipped_steps(), 5);
+  EXPECT_TRUE(std::ranges::equal(before, q.parameters()));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/target/whitened.hpp"
+#include "tests/support/plain_posterior.hpp"
 #include "tests/support/thread_ranks.hpp"
 
 namespace hone::test {
@@ -17,15 +18,9 @@ namespace {
 constexpr int d = 4;
 
 // Two modes along the first coordinate, scales from 1 to 1000, nothing below −30 there.
-class TwoModes final : public Posterior {
+class TwoModes final : public PlainPosterior {
  public:
-  int dimension() const override { return d; }
-  const std::vector<std::string>& names() const override { return names_; }
-  const std::vector<std::string>& coordinate_names() const override { return names_; }
-  std::size_t parameter_count() const override { return names_.size(); }
-  void constrain(std::span<const double> z, std::span<double> natural) const override {
-    std::ranges::copy(z, natural.begin());
-  }
+  TwoModes() : PlainPosterior({"a", "b", "c", "d"}) {}
 
  protected:
   void compute(MatrixView<const double> z, Want want, std::span<double> value,
@@ -42,9 +37,6 @@ class TwoModes final : public Posterior {
       if (wants_value(want)) value[c] = sum;
     }
   }
-
- private:
-  std::vector<std::string> names_ = {"a", "b", "c", "d"};
 };
 
 void expect_same(const Whitening& a, const Whitening& b) {

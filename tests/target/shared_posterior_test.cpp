@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "hone/base/random.hpp"
+#include "tests/support/plain_posterior.hpp"
 #include "tests/support/thread_ranks.hpp"
 
 namespace hone::test {
@@ -16,15 +17,9 @@ namespace {
 constexpr int d = 3;
 
 // A curved density with a wall, which counts what it is asked for.
-class Curved final : public Posterior {
+class Curved final : public PlainPosterior {
  public:
-  int dimension() const override { return d; }
-  const std::vector<std::string>& names() const override { return names_; }
-  const std::vector<std::string>& coordinate_names() const override { return names_; }
-  std::size_t parameter_count() const override { return names_.size(); }
-  void constrain(std::span<const double> z, std::span<double> natural) const override {
-    std::ranges::copy(z, natural.begin());
-  }
+  Curved() : PlainPosterior({"a", "b", "c"}) {}
   mutable std::atomic<int> points = 0;
 
  protected:
@@ -40,9 +35,6 @@ class Curved final : public Posterior {
       gradient(2, c) = -z(1, c) * z(1, c);
     }
   }
-
- private:
-  std::vector<std::string> names_ = {"a", "b", "c"};
 };
 
 struct Found {

@@ -256,7 +256,8 @@ BS_PUBLIC int bs_param_constrain(const bs_model* m, bool tp, bool gq, const doub
                                  bs_rng* rng, char** error) {
   return guarded(error, [&](std::ostream* print) {
     if (gq && !rng) throw std::invalid_argument("generated quantities need a random number generator");
-    Engine unused = stan::services::util::create_rng(0, 1);
+    static const Engine start = stan::services::util::create_rng(0, 1);  // to make one takes longer than to copy it
+    Engine unused = start;
     Eigen::VectorXd z = Eigen::Map<const Eigen::VectorXd>(unconstrained, m->model->num_params_r()), x;
     CleanTape clean;
     m->model->write_array(rng ? rng->engine : unused, z, x, tp, gq, print);

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "hone/assess/kernel_tuning.hpp"
+#include "hone/assess/refined_draws.hpp"
+#include "hone/base/parallel.hpp"
+#include "hone/base/random.hpp"
+#include "hone/mcmc/kernel.hpp"
+#include "hone/mcmc/refine.hpp"
+#include "hone/target/target.hpp"
+
+namespace hone {
+
+// Chains that go on in rounds, each twice as long as all before it, and the states of theirs that are kept: those of
+// the last round, which is the second half of their steps, and those of the quarter before it. The first `pairs` of
+// them started at draws of q; super-chains of `per_super` follow.
+class ChainRounds {
+ public:
+  // What the last round was like, but for its states.
+  struct Course {
+    double acceptance = 0;  // mean over its proposals
+    std::int64_t proposals = 0, divergences = 0;
+    double stuck = 0;  // the share of chains that never moved
+  };
+
+  // Goes on with evaluated chains; the other arguments must outlive it. `on_power` is told the mean acceptance of the
+  // pairs since it was told last, after every power of two steps and at the end of a round.
+  ChainRounds(const Target& target, const RefinedConfig& config, const RandomSource& random, Team& team, Chains chains,
+              int pairs, int per_super, std::function<void(double)> on_power);
+
+  // Goes on to `until` steps.
+  void round(int until, const KernelTuning& tuning);
+  // Goes on with the same kernel for `longer` more states of every chain, and keeps all that was kept so far.
+  void extend(int longer, const KernelTuning& tuning);
+  // Goes on with one chain in `part`, of the pairs and of every super-chain.
+  void leave_out(int part);
+
+  // Where a round that need not be completed begins, and the way back to it. `part` is that of leave_out.
+  struct Mark;
+  Mark mark(int part) const;
+  void go_back(Mark mark);
+  // A round is complete: there is no way back behind it.
+  void complete() { older_ = {}; }
+
+  const Chains& chains() const { return place_.chains; }
+  ChainStates& now() { return now_; }        // states of the last round
+  ChainStates& before() { return before_; }  // of the quarter before it
+  int pairs() const { return place_.pairs; }
+  int per_super() const { return place_.per_super; }
+  int supers() const { return place_.chains.z.cols() - place_.pairs; }  // chains of the super-chains
+  int taken() const { return place_.taken; }                            // steps
+  int first_kept() const { return place_.first_kept; }                  // steps before the first state of now()
+  int stride() const { return place_.stride; }                          // steps from state to state
+  double spent() const { return spent_; }                               // gradients
+  const Course& course() const { return place_.course; }
+
+ private:
+  void walk(int until, const KernelTuning& tuning, ChainStates* block);
+  ChainStates room_for(int steps, int& stride) const;
+  void record(ChainStates& block, int state) const;
+  void record_moves(int state, const Kernel& kernel);
+
+  // Where the chains stand.
+  struct Place {
+    Chains chains;
+    int pairs, per_super;
+    std::vector<int> moved;  // accepted proposals per chain
+    int taken = 0, first_kept = 0, stride = 1;
+    Course course;
+  };
+
+  const Target& target_;
+  const RefinedConfig& config_;
+  const RandomSource& random_;
+  Team& team_;
+  std::function<void(double)> on_power_;
+  Place place_;
+  ChainStates now_, before_, older_;  // the last: what `before_` was, until a round is complete
+  std::vector<double> value_before_;  // log p where the trajectories of a step begin
+  int since_ = 0;                     // steps since on_power was told
+  double accepted_ = 0;               // of the pairs, summed over these steps
+  double spent_ = 0;
+};
+
+struct ChainRounds::Mark {
+  Place place;
+  int states;         // of each chain
+  ChainStates whole;  // of all chains, where some are to be left out
+};
+
+}  // namespace hone

@@ -1,0 +1,108 @@
+// A family of the caller's own in a fit.
+#include <gtest/gtest.h>
+
+#include "hone/base/error.hpp"
+#include "hone/family/gaussian.hpp"
+#include "hone/fit/checked_fit.hpp"
+#include "hone/target/density.hpp"
+#include "hone/tensor/vectors.hpp"
+#include "tests/support/scaled_gaussian.hpp"
+
+namespace hone {
+namespace {
+
+using test::scaled_gaussian;
+
+// The library's Gaussian in another class, which may let the fit move its location and scale, or keep them.
+class OwnGaussian final : public Family {
+ public:
+  OwnGaussian(int dimension, bool gives_up) : Family(dimension), inner_(dimension, Covariance::full), gives_(gives_up) {
+    for (const Slice& slice : inner_.slices()) add_slice(slice.name, slice.role, slice.size);
+    copy(inner_.parameters(), parameters());
+  }
+  void draw(const RandomSource& random, std::uint32_t iteration, Draws& draws, std::uint32_t first) const override {
+    inner().draw(random, iteration, draws, first);
+  }
+  void log_density(MatrixView<const double> z, Want want, std::span<double> value,
+                   MatrixView<double> gradient) const override {
+    inner().log_density(z, want, value, gradient);
+  }
+  void add_pathwise(const Draws& draws, MatrixView<const double> dz, std::span<const double> coefficient,
+                    std::span<double> gradient) const override {
+    inner().add_pathwise(draws, dz, coefficient, gradient);
+  }
+  void add_score(MatrixView<const double> z, std::span<const double> coefficient,
+                 std::span<double> gradient) const override {
+    inner().add_score(z, coefficient, gradient);
+  }
+  void project() override { floor_scale(Covariance::full, parameters().subspan(dimension())); }
+  std::vector<std::size_t> positive_parameters() const override { return inner_.positive_parameters(); }
+  void moments(std::span<double> mean, std::span<double> sd) const override { inner().moments(mean, sd); }
+  std::optional<LocationScale> standardize() override {
+    if (!gives_) return std::nullopt;
+    GaussianFamily now = inner();
+    const auto result = now.standardize();
+    copy(now.parameters(), parameters());
+    return result;
+  }
+
+ private:
+  GaussianFamily inner() const {
+    GaussianFamily result = inner_;
+    copy(parameters(), result.parameters());
+    return result;
+  }
+  GaussianFamily inner_;
+  bool gives_;
+};
+
+TEST(CheckedFit, FitsAFamilyOfTheCallersOwn) {
+  const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
+  CheckedFitConfig config;
+  config.fit.budget.gradients = 2'000'000;
+  config.draws = 1000;
+  for (const bool gives_up : {true, false}) {
+    config.fit.own_family = [gives_up](int dimension) { return std::make_unique<OwnGaussian>(dimension, gives_up); };
+    const CheckedFit fit = fit_and_check(*posterior, config);
+    EXPECT_EQ(fit.fit.q.kind, QKind::own);
+    EXPECT_EQ(fit.judgement.verdict, Verdict::use_q) << fit.judgement.reasons.front();
+    const double scales[] = {1e-3, 1, 1e3};
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_NEAR(fit.parameters[i].q_mean / scales[i], 3, 0.15) << i;
+      EXPECT_NEAR(fit.parameters[i].q_sd / scales[i], 1, 0.15) << i;
+    }
+    double mean[3], sd[3];  // over the coordinates of the fit
+    fit.fit.q.family->moments(mean, sd);
+    EXPECT_EQ(gives_up, mean[0] == 0 && sd[0] == 1);
+  }
+}
+
+// It moves as the library's own family of the same kind does; only the measure of its changes differs.
+TEST(FitPosterior, AFamilyOfTheCallersOwnMovesAsTheLibrarys) {
+  const DensityTarget target(3, scaled_gaussian(3, 0.5));
+  PosteriorFitConfig config;
+  config.budget.gradients = 2000;
+  const PosteriorFit usual = fit_posterior(target, config);
+  config.own_family = [](int dimension) { return std::make_unique<OwnGaussian>(dimension, true); };
+  const PosteriorFit own = fit_posterior(target, config);
+  EXPECT_TRUE(std::ranges::equal(usual.q.whitening.mean(), own.q.whitening.mean()));
+  ASSERT_EQ(usual.stages.size(), own.stages.size());
+  EXPECT_NEAR(usual.stages[0].change, own.stages[0].change, 0.2 * usual.stages[0].change + 0.01);
+}
+
+TEST(FitPosterior, RefusesFamiliesThatDoNotFit) {
+  const DensityTarget target(2, scaled_gaussian(2, 0.5));
+  PosteriorFitConfig config;
+  config.family = QKind::own;
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+  config.own_family = [](int dimension) { return std::make_unique<OwnGaussian>(dimension + 1, true); };
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+  config.family = QKind::automatic;
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+  config.own_family = nullptr;
+  config.kernel = nullptr;
+  EXPECT_THROW(fit_posterior(target, config), InputError);
+}
+
+}  // namespace
+}  // namespace hone
