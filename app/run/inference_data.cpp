@@ -25,10 +25,10 @@ void ok(int status, const char* doing) {
   if (status != NC_NOERR) throw Error(fmt::format("NetCDF: {}: {}", doing, nc_strerror(status)));
 }
 
-// A file in memory: after a failed write to a disk, HDF5 would crash when the program ends.
+// A file in memory: after a failed write to a disk, HDF5 would crash when the program ends. netCDF wants a name anyway.
 class File {
  public:
-  File() { ok(nc_create_mem("", NC_NETCDF4, initial_size, &id_), "making a file"); }
+  File() { ok(nc_create_mem("memory.nc", NC_NETCDF4, initial_size, &id_), "making a file"); }
   ~File() {
     if (open_) nc_close(id_);
   }
