@@ -9,8 +9,9 @@
 
 namespace hone {
 
-// How long the others may keep a rank waiting. Within an iteration they are never far apart; between iterations rank 0
-// may write a checkpoint, and in an evaluation one share may be slow.
+// How long the others may keep a rank waiting. Within an iteration they are never far apart. Between iterations rank 0
+// may write a checkpoint, and in an evaluation one share may be slow: such a wait ends only if a rank gives no sign of
+// life any more.
 enum class Patience { limited, unlimited };
 
 // The processes of one job, on one machine or several. All of them make the same calls in the same order, each from

@@ -3,9 +3,14 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "hone/base/error.hpp"
 #include "hone/base/ranks.hpp"
@@ -24,11 +29,92 @@ int seconds_of_patience() {
   return seconds;
 }
 
+// Signs of life between rank 0 and each other rank, sent by a thread of its own: a wait without a limit ends when a
+// rank is lost, and not because a model is slow. Silence is counted in this rank's own beats, so that a job that the
+// scheduler suspends and wakes up again misses none.
+class Pulse {
+ public:
+  // `calls`: held during every call of MPI. All ranks make their Pulse at the same time.
+  Pulse(std::timed_mutex& calls, int rank, int size, std::chrono::duration<double> patience)
+      : calls_(calls),
+        interval_(std::min(patience / 8, std::chrono::duration<double>(2))),
+        most_silent_(static_cast<int>(patience / interval_)) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    if (rank > 0) peers_.push_back({.rank = 0});
+    for (int other = 1; rank == 0 && other < size; ++other) peers_.push_back({.rank = other});
+    for (Peer& peer : peers_) listen(peer);
+    thread_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
+  }
+
+  // A rank that has been silent for longer than the patience; −1: there is none.
+  int silent() const { return silent_; }
+
+  // Ends the thread. To be called when no rank waits any more.
+  void stop() {
+    thread_.request_stop();
+    if (thread_.joinable()) thread_.join();
+    for (Peer& peer : peers_)
+      if (peer.hearing != MPI_REQUEST_NULL) MPI_Cancel(&peer.hearing);
+  }
+
+ private:
+  struct Peer {
+    int rank;
+    MPI_Request saying = MPI_REQUEST_NULL, hearing = MPI_REQUEST_NULL;
+    int silent = 0;  // beats
+    bool lost = false;
+  };
+
+  // A failed call says that the peer is lost: it stays silent.
+  void listen(Peer& peer) {
+    peer.lost |= MPI_Irecv(nullptr, 0, MPI_BYTE, peer.rank, 0, comm_, &peer.hearing) != MPI_SUCCESS;
+  }
+  static bool is_done(MPI_Request& request, Peer& peer) {
+    int done = 0;
+    peer.lost |= MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    return done && !peer.lost;
+  }
+
+  void exchange(Peer& peer) {
+    ++peer.silent;
+    if (peer.lost) return;
+    if (is_done(peer.saying, peer))
+      peer.lost |= MPI_Isend(nullptr, 0, MPI_BYTE, peer.rank, 0, comm_, &peer.saying) != MPI_SUCCESS;
+    while (is_done(peer.hearing, peer)) {
+      peer.silent = 0;
+      listen(peer);
+    }
+  }
+
+  void beat(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any woken;
+    std::unique_lock lock(mutex);
+    while (!stop.stop_requested()) {
+      {
+        const std::lock_guard own(calls_);
+        for (Peer& peer : peers_) exchange(peer);
+      }
+      for (const Peer& peer : peers_)
+        if (peer.silent > most_silent_) silent_ = peer.rank;
+      woken.wait_for(lock, stop, interval_, [] { return false; });
+    }
+  }
+
+  std::timed_mutex& calls_;
+  std::chrono::duration<double> interval_;
+  int most_silent_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::vector<Peer> peers_;
+  std::atomic<int> silent_ = -1;
+  std::jthread thread_;  // last: it uses the others
+};
+
 class MpiRanks final : public Ranks {
  public:
   MpiRanks() : patience_(seconds_of_patience()) {
     int provided = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
@@ -36,19 +122,21 @@ class MpiRanks final : public Ranks {
     int length = 0;
     MPI_Get_processor_name(name, &length);
     host_.assign(name, static_cast<std::size_t>(length));
+    if (provided >= MPI_THREAD_SERIALIZED && size_ > 1)
+      pulse_ = std::make_unique<Pulse>(calls_, rank_, size_, std::chrono::seconds(patience_));
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string host() const override { return host_; }
-  bool sound() const override { return sound_; }
+  bool sound() const override { return failure_.empty(); }
 
   void broadcast(std::span<std::byte> bytes, int from, Patience patience) override {
     complete(sending_, Patience::limited);
     for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), largest_message))) {
       MPI_Request request = MPI_REQUEST_NULL;
       const int count = static_cast<int>(std::min(bytes.size(), largest_message));
-      check(MPI_Ibcast(bytes.data(), count, MPI_BYTE, from, MPI_COMM_WORLD, &request));
+      call([&] { return MPI_Ibcast(bytes.data(), count, MPI_BYTE, from, MPI_COMM_WORLD, &request); });
       complete(request, patience);
     }
   }
@@ -63,28 +151,35 @@ class MpiRanks final : public Ranks {
       counts_[r] = static_cast<int>(bounds[r + 1] - bounds[r]);
     }
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, bytes.data(), counts_.data(), offsets_.data(), MPI_BYTE,
-                          MPI_COMM_WORLD, &request));
+    call([&] {
+      return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, bytes.data(), counts_.data(), offsets_.data(), MPI_BYTE,
+                             MPI_COMM_WORLD, &request);
+    });
     complete(request, patience);
   }
 
   void send(std::span<const std::byte> bytes, int to) override {
     complete(sending_, Patience::limited);
-    check(MPI_Isend(bytes.data(), size_of(bytes), MPI_BYTE, to, 0, MPI_COMM_WORLD, &sending_));
+    call([&] { return MPI_Isend(bytes.data(), size_of(bytes), MPI_BYTE, to, 0, MPI_COMM_WORLD, &sending_); });
   }
 
   void receive(std::span<std::byte> bytes, int from) override {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Irecv(bytes.data(), size_of(bytes), MPI_BYTE, from, 0, MPI_COMM_WORLD, &request));
+    call([&] { return MPI_Irecv(bytes.data(), size_of(bytes), MPI_BYTE, from, 0, MPI_COMM_WORLD, &request); });
     complete(request, Patience::limited);
   }
 
   void finish() override {
     complete(sending_, Patience::limited);
+    MPI_Request all = MPI_REQUEST_NULL;
+    call([&] { return MPI_Ibarrier(MPI_COMM_WORLD, &all); });
+    complete(all, Patience::unlimited);
+    if (pulse_) pulse_->stop();
     MPI_Finalize();
   }
 
   void abort(int code) override {
+    const std::unique_lock own(calls_, std::chrono::seconds(1));  // ends in any case
     MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
@@ -96,12 +191,12 @@ class MpiRanks final : public Ranks {
   }
 
   [[noreturn]] void fail(const std::string& why) {
-    sound_ = false;
-    throw Error("rank " + std::to_string(rank_) + " on host " + host_ + ": " + why);
+    failure_ = "rank " + std::to_string(rank_) + " on host " + host_ + ": " + why;
+    throw Error(failure_);
   }
 
   void check(int status) {
-    if (!sound_) fail("the connection to the other ranks is lost");
+    if (!failure_.empty()) throw Error(failure_);
     if (status == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
@@ -109,18 +204,27 @@ class MpiRanks final : public Ranks {
     fail("MPI: " + std::string(text, static_cast<std::size_t>(length)));
   }
 
-  // Waits by asking, so that it can give up. Who waits for long leaves the core to others.
+  template <class Call>
+  void call(Call mpi) {
+    const std::lock_guard own(calls_);
+    check(mpi());
+  }
+
+  // Polls, so that it can give up. A long wait leaves the core to others.
   void complete(MPI_Request& request, Patience patience) {
     const auto begin = Clock::now();
     for (int looks = 0;; ++looks) {
       int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+      call([&] { return MPI_Test(&request, &done, MPI_STATUS_IGNORE); });
       if (done) return;
       if (looks < 1000) continue;
       const auto waited = Clock::now() - begin;
       if (patience == Patience::limited && waited > std::chrono::seconds(patience_))
         fail("no word from the other ranks for " + std::to_string(patience_) +
              " s: one of them or the network is down");
+      if (const int silent = pulse_ ? pulse_->silent() : -1; silent >= 0)
+        fail("no sign of life from rank " + std::to_string(silent) + " for " + std::to_string(patience_) +
+             " s: it or the network is down");
       if (waited > std::chrono::milliseconds(100))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       else
@@ -131,9 +235,11 @@ class MpiRanks final : public Ranks {
   int patience_;  // seconds
   int rank_ = 0, size_ = 1;
   std::string host_;
-  bool sound_ = true;
+  std::string failure_;  // the first; from then on every call has it
   MPI_Request sending_ = MPI_REQUEST_NULL;
   std::vector<int> counts_, offsets_;
+  std::timed_mutex calls_;  // held during every call of MPI
+  std::unique_ptr<Pulse> pulse_;
 };
 
 }  // namespace

@@ -62,8 +62,8 @@ job=$!
 for _ in $(seq 600); do [ -e cut/checkpoint.safetensors ] && break; sleep 0.1; done
 ip -n $near link set wire down
 begin=$(date +%s)
-ranks_near() { for pid in $(ip netns pids $near); do tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep "^$hone"; done; }
-while [ -n "$(ranks_near || true)" ] && [ $(($(date +%s) - begin)) -le 60 ]; do sleep 0.5; done
+ranks_left() { for pid in $(ip netns pids $near; ip netns pids $far); do tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep "^$hone"; done; }
+while [ -n "$(ranks_left || true)" ] && [ $(($(date +%s) - begin)) -le 60 ]; do sleep 0.5; done
 took=$(($(date +%s) - begin))
 kill $job 2>/dev/null || true # Open MPI's mpirun itself may wait for the lost host much longer
 [ $took -le 30 ] || { cat err >&2; echo "FAILED: ranks were left $took s after the wire was cut" >&2; exit 1; }

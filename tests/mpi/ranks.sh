@@ -188,6 +188,33 @@ kills() {
   echo "$times kills survived"
 }
 
+# A rank falls silent, as behind a cut wire: no wait is endless, whatever the ranks do, and the message names the rank.
+silent() {
+  printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n${common/iterations = 30/iterations = 1000000}" >endless.toml
+  local slow="$hone eval vae-silent --samples 8000 --quiet" fit="$hone fit ${HONE_FAKES:-}/libfake_slow.so --quiet --out silent-fit"
+  for command in "$hone train endless.toml --quiet --out silent-one" "$hone train endless.toml --quiet --seeds 2 --out silent-seeds" "$slow" "$fit"; do
+    [[ "$command" == *libfake* && -z "${HONE_FAKES:-}" ]] && continue
+    rm -rf vae-silent silent-*
+    cp -r vae-1 vae-silent
+    HONE_MPI_PATIENCE=3 $mpirun -n 2 $command >last.err 2>&1 &
+    local job=$! pids= code=0
+    for _ in $(seq 300); do
+      pids=$(pgrep -f "^$command" || true)
+      [ "$(wc -w <<<"$pids")" = 2 ] && break
+      sleep 0.02
+    done
+    sleep 1.5
+    local victim=$(tail -n 1 <<<"$pids") begin=$(date +%s)
+    kill -STOP "$victim" || fail "no rank to stop: $command"
+    wait $job || code=$?
+    kill -KILL "$victim" 2>/dev/null || true
+    [ $(($(date +%s) - begin)) -le 60 ] || fail "$command waited for more than a minute"
+    [ $code != 0 ] || fail "$command: a silent rank is no success"
+    grep -qE "no sign of life from rank [01]|no word from the other ranks" last.err || fail "$command: nobody said what is wrong"
+  done
+  echo "silent ranks are noticed"
+}
+
 stopped() { # a signal to the ranks: a checkpoint, then the end
   local code=0
   $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out stopped >/dev/null 2>last.err &
@@ -207,4 +234,4 @@ slurm() { # the scripts of docs/cluster.md are scripts
   echo "scripts for Slurm can be read"
 }
 
-for part in ${parts:-slurm bits devices resumed seeds evaluated fits cells errors kills stopped}; do $part; done
+for part in ${parts:-slurm bits devices resumed seeds evaluated fits cells errors kills silent stopped}; do $part; done
