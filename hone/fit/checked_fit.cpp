@@ -122,11 +122,12 @@ void CheckedFitter::set_masses() {
   mixture.set_log_weights(masses.mass);
 }
 
-// Whether q minimises the VCD by the states of the chains that are run anyway: a Gaussian with an objective that
-// refines. A mixture or a family of the caller's own follows its objective in the fit.
+// Whether q minimises the VCD by the states of the chains that are run anyway: a Gaussian with an objective that has
+// both terms of the VCD. A mixture or a family of the caller's own follows its objective in the fit.
 bool CheckedFitter::follows_chains() const {
   const PosteriorFitConfig& fit = config_.fit;
-  return fit.objective && fit.objective->name() == "vcd" && !fit.own_family && fit.family != QKind::mixture &&
+  const std::optional<ObjectiveTerms> terms = fit.objective ? fit.objective->terms() : std::nullopt;
+  return terms && terms->first && terms->refined_score && !fit.own_family && fit.family != QKind::mixture &&
          (result_.fit.starts.empty() || result_.fit.q.kind != QKind::mixture);
 }
 

@@ -1,9 +1,10 @@
-// A family of the caller's own in a fit.
+// A family and an objective of the caller's own in a fit.
 #include <gtest/gtest.h>
 
 #include "hone/base/error.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/fit/checked_fit.hpp"
+#include "hone/objective/kl.hpp"
 #include "hone/target/density.hpp"
 #include "hone/tensor/vectors.hpp"
 #include "tests/support/scaled_gaussian.hpp"
@@ -88,6 +89,35 @@ TEST(FitPosterior, AFamilyOfTheCallersOwnMovesAsTheLibrarys) {
   EXPECT_TRUE(std::ranges::equal(usual.q.whitening.mean(), own.q.whitening.mean()));
   ASSERT_EQ(usual.stages.size(), own.stages.size());
   EXPECT_NEAR(usual.stages[0].change, own.stages[0].change, 0.2 * usual.stages[0].change + 0.01);
+}
+
+// The KL under a name of one's own; it is no sum of the paper's terms.
+class NamedObjective final : public Objective {
+ public:
+  explicit NamedObjective(std::string name) : name_(std::move(name)) {}
+  std::unique_ptr<Objective> clone() const override { return std::make_unique<NamedObjective>(name_); }
+  std::string name() const override { return name_; }
+  bool refines() const override { return false; }
+  void add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) override {
+    kl_.add_ascent(family, evidence, gradient);
+  }
+
+ private:
+  std::string name_;
+  Kl kl_{{.entropy = Entropy::sampled}};
+};
+
+// Names are for messages: one that is called as the library's VCD is followed all the same.
+TEST(CheckedFit, TheNameOfAnObjectiveDecidesNothing) {
+  const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
+  std::vector<std::vector<double>> means;
+  for (const char* name : {"own", "vcd"}) {
+    CheckedFitConfig config;
+    config.fit.objective = std::make_shared<NamedObjective>(name);
+    const CheckedFit fit = fit_and_check(*posterior, config);
+    means.emplace_back(fit.fit.q.whitening.mean().begin(), fit.fit.q.whitening.mean().end());
+  }
+  EXPECT_EQ(means[0], means[1]);
 }
 
 TEST(FitPosterior, RefusesFamiliesThatDoNotFit) {
