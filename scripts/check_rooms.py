@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the walls: each room includes only itself and the rooms above it, the library never includes the application,
-the engines do not include each other, the report includes nothing that trains or evaluates, and only the command line
-and the progress line print."""
+the engines do not include each other, no file of the report includes what trains or evaluates (of the library it includes
+base alone; the settings and records of app/run it reads), and only the command line and the progress line print."""
 import pathlib
 import re
 import sys
@@ -20,6 +20,8 @@ FORBIDDEN = {
 }
 # Files that may include rooms below: the table of engines.
 ALLOWED = {"hone/engine/engines.cpp": ["hone/engine/cpu", "hone/engine/cuda"]}
+# Headers of rooms above that a room may not include.
+CLOSED = {"app/report": ["app/run/train.hpp", "app/run/networks.hpp", "app/run/using_model.hpp", "app/run/use.hpp"]}
 UMBRELLA = "hone/hone.hpp"
 PRINTING = ["app/run/progress.cpp"]
 PRINT = re.compile(r"\bstd::(cout|cerr|clog|exit|abort|printf|puts|fputs|fprintf)\b|\bfmt::print\(|(?<![:\w])f?(printf|puts)\(")
@@ -48,6 +50,8 @@ def check(name, room, number, included):
         faults.append(f"{place}: room '{room}' may not use room '{other}', which is below it")
     elif other in FORBIDDEN.get(room, []):
         faults.append(f"{place}: room '{room}' may not use room '{other}'")
+    elif included in CLOSED.get(room, []):
+        faults.append(f"{place}: room '{room}' may not use {included}")
 
 
 for building in ("hone", "app", "python/src"):

@@ -12,7 +12,6 @@
 #include "app/report/paper_table.hpp"
 #include "app/report/text.hpp"
 #include "app/run/methods.hpp"
-#include "app/run/train.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
