@@ -29,7 +29,8 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
 
 std::string Runs::device() const {
   const CudaSupport support = cuda_support();
-  return support.own_device().name + ", " + path() + (shared_ ? "; ranks share minibatches, without graphs" : "");
+  return support.own_device().name + ", " + path() +
+         (shared_ ? "; ranks share minibatches, launched kernel by kernel" : "");
 }
 
 TrainState Runs::save(int run) const {

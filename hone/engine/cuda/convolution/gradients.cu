@@ -77,11 +77,11 @@ struct Rows {
 // One layer's part of the work.
 class LayerGradient {
  public:
-  LayerGradient(const GradientTask& task, const GradientRoom& room, int l, cudaStream_t stream)
+  LayerGradient(const GradientTask& task, const GradientScratch& scratch, int l, cudaStream_t stream)
       : task_(task),
         layer_(task.net.layer[l]),
         shape_(layer_, task.batch),
-        left_(room.numbers),
+        left_(scratch.numbers),
         right_(left_ + shape_.left()),
         sums_(right_ + shape_.right()),
         stream_(stream) {}
@@ -149,7 +149,7 @@ GradientShape::GradientShape(const Layer& layer, int batch)
   ld_sums = padded_width(n);
 }
 
-void GradientRoom::cover(const Net& net, int batch) {
+void GradientScratch::cover(const Net& net, int batch) {
   for (int l = 0; l < net.depth; ++l) {
     if (!net.layer[l].convolves()) continue;
     const GradientShape shape(net.layer[l], batch);
@@ -157,13 +157,13 @@ void GradientRoom::cover(const Net& net, int batch) {
   }
 }
 
-void launch_gradients(const GradientTask& task, const GradientRoom& room, cudaStream_t stream) {
+void launch_gradients(const GradientTask& task, const GradientScratch& scratch, cudaStream_t stream) {
   const Tape& tape = task.tape;
   for (int l = 0; l < task.net.depth; ++l) {
     const Layer& layer = task.net.layer[l];
     if (!layer.convolves()) continue;
     const Rows x = l == 0 ? Rows{tape.input, tape.ld_input} : Rows{tape.value[l - 1], task.net.layer[l - 1].ld};
-    LayerGradient(task, room, l, stream).sum(x, {tape.delta[l], layer.ld});
+    LayerGradient(task, scratch, l, stream).sum(x, {tape.delta[l], layer.ld});
   }
 }
 

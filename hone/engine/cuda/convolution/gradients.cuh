@@ -20,7 +20,7 @@ struct GradientShape {
 };
 
 // Both operands and the segments' sums; of run 0.
-struct GradientRoom {
+struct GradientScratch {
   float* numbers = nullptr;
   std::size_t size = 0;
 
@@ -35,6 +35,6 @@ struct GradientTask {
   std::size_t run;  // floats from a run to the next
   Math math;
 };
-void launch_gradients(const GradientTask& task, const GradientRoom& room, cudaStream_t stream);
+void launch_gradients(const GradientTask& task, const GradientScratch& scratch, cudaStream_t stream);
 
 }  // namespace hone::cuda

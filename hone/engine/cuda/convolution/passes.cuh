@@ -1,7 +1,7 @@
 #pragma once
 
 #include "hone/engine/cuda/convolution/images.cuh"
-#include "hone/engine/cuda/convolution/window_room.cuh"
+#include "hone/engine/cuda/convolution/window_scratch.cuh"
 #include "hone/engine/cuda/product/product_choice.cuh"
 
 namespace hone::cuda {
@@ -24,8 +24,9 @@ struct PassWeights {
 template <class E, Math math>
 class ImagePass {
  public:
-  ImagePass(const WindowIndex& windows, const WindowRoom& room, int images, const Beside& beside, cudaStream_t stream)
-      : w_(windows), room_(room), images_(images), beside_(beside), stream_(stream) {}
+  ImagePass(const WindowIndex& windows, const WindowScratch& scratch, int images, const Beside& beside,
+            cudaStream_t stream)
+      : w_(windows), scratch_(scratch), images_(images), beside_(beside), stream_(stream) {}
 
   // Large images → windows → small images
   template <class From, class To, bool back>
@@ -33,12 +34,12 @@ class ImagePass {
               const Distances& to) const {
     each_part([&](int first, int images) {
       const int rows = images * w_.count();
-      gather(from, WindowPlace{w_}, first, images, room_.numbers, w_.depth());
+      gather(from, WindowPlace{w_}, first, images, scratch_.numbers, w_.depth());
       const Product<E> product{windows(), weights.numbers, w_.depth(), weights.ld, rows, w_.coarse, w_.depth()};
       Layered<math, To, back> there = moved(finish, first);
       if (in_place(finish.ld)) {
         there.ld = w_.coarse;
-        launch_product<E, math>(product, beside(room_.net, weights.net, to.c, to.bias), there, stream_);
+        launch_product<E, math>(product, beside(scratch_.net, weights.net, to.c, to.bias), there, stream_);
         return;
       }
       const int ld = round_up(w_.coarse, 4);
@@ -58,8 +59,8 @@ class ImagePass {
       const E* const small =
           there ? from.numbers + static_cast<std::size_t>(first) * from.ld : reinterpret_cast<const E*>(pixels());
       const Product<E> product{small, weights.numbers, padded, weights.ld, rows, w_.depth(), w_.coarse};
-      multiply(product, weights.net, room_.numbers, w_.depth(), there ? from.net : room_.net);
-      finish_all(WindowSums{w_}, room_.numbers, images, w_.large(), w_.fine, moved(finish, first), to);
+      multiply(product, weights.net, scratch_.numbers, w_.depth(), there ? from.net : scratch_.net);
+      finish_all(WindowSums{w_}, scratch_.numbers, images, w_.large(), w_.fine, moved(finish, first), to);
     });
   }
 
@@ -71,8 +72,8 @@ class ImagePass {
   }
   // Whether small images are matrices of pixels as they lie.
   bool in_place(int ld) const { return w_.coarse % 4 == 0 && ld == w_.small(); }
-  float* pixels() const { return room_.numbers + room_.pixels; }
-  const E* windows() const { return reinterpret_cast<const E*>(room_.numbers); }
+  float* pixels() const { return scratch_.numbers + scratch_.pixels; }
+  const E* windows() const { return reinterpret_cast<const E*>(scratch_.numbers); }
   Beside beside(std::size_t a, std::size_t b, std::size_t c, std::size_t bias = 0) const {
     Beside all = beside_;
     all.net = {a, b, c, bias};
@@ -88,18 +89,23 @@ class ImagePass {
 
   template <class From, class Place>
   void gather(const Images<const From>& from, const Place& place, int first, int images, float* to, int ld) const {
-    const GatherShape shape{images, w_.count(), place.width(), place.channels(), from.ld, ld};
+    const GatherShape shape{.images = images,
+                            .count = w_.count(),
+                            .width = place.width(),
+                            .channels = place.channels(),
+                            .ld_images = from.ld,
+                            .ld = ld};
     const Grid grid = threads_for(images * w_.count() * (ld / 4), beside_.count());
     launch(gather_rows<From, E, Place>, grid, stream_, "gathering windows", shape, place,
            from.numbers + static_cast<std::size_t>(first) * from.ld, reinterpret_cast<E*>(to),
-           beside(from.net, 0, room_.net));
+           beside(from.net, 0, scratch_.net));
   }
-  // → (rows, ld) in the room, as floats
+  // → (rows, ld) in the scratch memory, as floats
   void multiply(const Product<E>& product, std::size_t net_weights, float* to, int ld) const {
-    multiply(product, net_weights, to, ld, room_.net);
+    multiply(product, net_weights, to, ld, scratch_.net);
   }
   void multiply(const Product<E>& product, std::size_t net_weights, float* to, int ld, std::size_t net_from) const {
-    launch_product<E, math>(product, beside(net_from, net_weights, room_.net),
+    launch_product<E, math>(product, beside(net_from, net_weights, scratch_.net),
                             Activated<math, float>{to, nullptr, ld, Activation::linear}, stream_);
   }
   template <class Source, class To, bool back>
@@ -107,11 +113,11 @@ class ImagePass {
                   const Layered<math, To, back>& finish, const Distances& to) const {
     launch(finish_images<Source, math, To, back>, threads_for(images * numbers, beside_.count()), stream_,
            "finishing images", FinishShape{images, numbers, channels}, source, parts, finish,
-           beside(room_.net, 0, to.c, to.bias));
+           beside(scratch_.net, 0, to.c, to.bias));
   }
 
   WindowIndex w_;
-  WindowRoom room_;
+  WindowScratch scratch_;
   int images_;
   Beside beside_;  // without the networks' distances
   cudaStream_t stream_;

@@ -69,7 +69,7 @@ __device__ __forceinline__ auto with_choice(decltype(first) choice, F f) {
                            : with_choice<false, others...>(choice, f);
 }
 
-// d log p(x | a) / da, and log p(x | a) without what does not depend on a but for a Gaussian's normalizer
+// d log p(x | a) / da, and log p(x | a) up to terms constant in a, of which only a Gaussian's normalizer is kept
 template <Math math>
 __device__ __forceinline__ float residual(Density density, float a, float x) {
   switch (density) {

@@ -16,7 +16,7 @@ namespace hone::cuda {
 // Throws Error with CUDA's own words and what was being done.
 inline void check(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // it is told here, and not again at the next launch
+  cudaGetLastError();  // clears it, so that the next launch does not report it again
   std::string text = std::string("CUDA, ") + doing + ": " + cudaGetErrorString(status);
   if (status == cudaErrorMemoryAllocation)
     text += "; a smaller batch, smaller layers or fewer runs side by side need less";

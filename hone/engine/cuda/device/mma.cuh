@@ -106,7 +106,7 @@ struct Operand {
     if constexpr (math == Math::tf32) {
       high[i] = x;
     } else {
-      // As to_tf32, but for NaNs, of which `low` takes care. What is cut off `low` is beyond a float's precision.
+      // As to_tf32, except NaNs, which `low` handles. What is cut off `low` is beyond a float's precision.
       high[i] = cut(__uint_as_float(__float_as_uint(x) + 0x1000u));
       low[i] = cut(x - high[i]);
     }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int chains_at_once = 100'000;  // move together
 
-__global__ void draw_prior(ChainArrays all, Numbers numbers) {
+__global__ void draw_prior(ChainArrays all, ChainNumbers numbers) {
   const WarpChain c(all);
   if (c.exists()) c.each_normal(numbers, Purpose::draw, 0, [&](int d, double normal) { c.z[d] = normal; });
 }
@@ -52,7 +52,7 @@ class DeviceAnnealer {
     const bool backward = task_.backward();
     const Memory<double> log_weight(count);
     ChainWalk walk(target(each), count, shape(), queue_);
-    const Numbers numbers = numbers_of(task_.pass(), each);
+    const ChainNumbers numbers = numbers_of(task_.pass(), each);
     backward ? walk.place(draws(wanted, each)) : draw(walk, numbers);
     pass(walk, backward, log_weight, [&](int k) {
       walk.step(numbers, {level(k), {}, annealing_group * each, 0}, static_cast<std::uint32_t>(k), false);
@@ -73,7 +73,7 @@ class DeviceAnnealer {
     const StepSizeRule rule = annealing_step_sizes(decoder_.net.inputs(), task_.config.steps);
     const Memory<double> now(std::vector<double>(groups_, rule.start)), log_weight(points_);
     ChainWalk walk(target(1), points_, shape(), queue_);
-    const Numbers numbers = numbers_of(AnnealingPass::pilot, 1);
+    const ChainNumbers numbers = numbers_of(AnnealingPass::pilot, 1);
     draw(walk, numbers);
     pass(walk, false, log_weight, [&](int k) {
       check(cudaMemcpyAsync(level(k), now.data(), groups_ * sizeof(double), cudaMemcpyDeviceToDevice, queue_),
@@ -103,7 +103,7 @@ class DeviceAnnealer {
   HmcShape shape() const { return {task_.config.leapfrog, 0}; }
   ChainTarget target(int each) const { return {decoder_, x_.data(), constant_.data(), each}; }
   double* level(int k) const { return step_sizes_.data() + static_cast<std::size_t>(k) * groups_; }  // its step sizes
-  Numbers numbers_of(AnnealingPass pass, int each) const {
+  ChainNumbers numbers_of(AnnealingPass pass, int each) const {
     return {seed_.data(), nullptr, iteration_of(pass), first_point_ * static_cast<std::uint32_t>(each)};
   }
   std::vector<double> draws(int points, int each) const {  // of the posterior, (points · each, D)
@@ -114,7 +114,7 @@ class DeviceAnnealer {
     }
     return z;
   }
-  void draw(const ChainWalk& walk, const Numbers& numbers) {
+  void draw(const ChainWalk& walk, const ChainNumbers& numbers) {
     const ChainArrays& c = walk.chains();
     launch(draw_prior, warps_for(c.count), queue_, "drawing from the prior", c, numbers);
   }

@@ -179,7 +179,7 @@ class Evaluator {
     Tape tape = {x_.data(), ld_pixels(), {}, {}};
     tape.value[run_.plan.encoder.depth - 1] = outputs.data();
     ProductPath path(run_.plan.math, false);
-    path.allocate_room(run_.plan.encoder, {.rows = rows, .nets = 2});
+    path.allocate_scratch(run_.plan.encoder, {.rows = rows, .nets = 2});
     const Sides sides{.nets = 2, .net_parameters = run_.plan.net_parameters, .net_rows = rows};
     path.with(run_.plan.encoder, run_.parameters, tape, sides, queue_, [&](const auto& networks) {
       networks.prepare();

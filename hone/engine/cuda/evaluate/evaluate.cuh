@@ -27,10 +27,10 @@ class BatchDecoder {
       : decoder_(decoder),
         stream_(stream),
         path_(decoder.math, suits_halves(decoder.net, decoder.density, decoder.math)) {
-    path_.allocate_room(decoder.net, {.rows = static_cast<std::size_t>(most),
-                                      .compares = true,
-                                      .gradients = gradients,
-                                      .outputs = !facts_of(decoder.density).fused || decoder.net.convolves()});
+    path_.allocate_scratch(decoder.net, {.rows = static_cast<std::size_t>(most),
+                                         .compares = true,
+                                         .gradients = gradients,
+                                         .outputs = !facts_of(decoder.density).fused || decoder.net.convolves()});
     with_products({}, [](const auto& products) { products.prepare(); });
   }
 
@@ -97,7 +97,7 @@ class ChainWalk {
   }
 
   // One HMC step of every chain; `index` is that of its random numbers.
-  void step(const Numbers& numbers, const StepSizeArrays& sizes, std::uint32_t index, bool adapts) {
+  void step(const ChainNumbers& numbers, const StepSizeArrays& sizes, std::uint32_t index, bool adapts) {
     launch_step(chains_, {numbers, sizes, shape_, index, adapts}, 1, stream_, [&](bool value) { gradient(value); });
   }
 
@@ -155,7 +155,7 @@ void for_parts(const TrainedRun& run, const DataSet& data, const PartSize& size,
   });
 }
 
-// Of what is done on rank 0, whose share is the first: all ranks are about as far.
+// Progress of all ranks, estimated from rank 0, whose share is the first.
 inline std::function<void(int)> progress_of_all(const std::function<void(int)>& progress, const Ranks* ranks, int all) {
   if (!progress || !ranks) return progress;
   return [&progress, ranks, all](int done) { progress(std::min(all, done * ranks->size())); };

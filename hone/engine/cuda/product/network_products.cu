@@ -121,14 +121,14 @@ void Networks<E>::prepare() const {
                             .inputs = layer.weight_rows(),
                             .outputs = layer.weight_columns(),
                             .ld = layer.weight_ld(),
-                            .ld_across = NetworkRoom<A>::ld(layer.weight_rows()),
-                            .ld_along = room_.ld(layer.weight_columns())};
+                            .ld_across = NetworkScratch<A>::ld(layer.weight_rows()),
+                            .ld_along = scratch_.ld(layer.weight_columns())};
       const Beside all = beside({sides_.net_parameters, net_along(l), net_across<A>(l)});
       const Grid grid{dim3(ceil_div(copy.outputs, side), ceil_div(copy.inputs, side), all.count()),
                       dim3(side, copy_rows)};
-      launch(copy_weights<A, E>, grid, stream_, "copying weights", copy, across, room_.along[l], all);
+      launch(copy_weights<A, E>, grid, stream_, "copying weights", copy, across, scratch_.along[l], all);
     };
-    l == 0 && !layer.convolves() ? start(room_.first_across) : start(room_.across[l]);
+    l == 0 && !layer.convolves() ? start(scratch_.first_across) : start(scratch_.across[l]);
   }
 }
 
@@ -138,10 +138,10 @@ template <class From, class To, bool back>
 void Networks<E>::convolve(int rows, int l, const Images<const From>& from, const Layered<math, To, back>& finish,
                            std::size_t net_to) const {
   const Layer& layer = net_.layer[l];
-  const ImagePass<E, math> pass(layer.windows, room_.windows, rows, beside({}), stream_);
-  const PassWeights<E> weights = back
-                                     ? PassWeights<E>{room_.along[l], room_.ld(layer.weight_columns()), net_along(l)}
-                                     : PassWeights<E>{room_.across[l], room_.ld(layer.weight_rows()), net_across<E>(l)};
+  const ImagePass<E, math> pass(layer.windows, scratch_.windows, rows, beside({}), stream_);
+  const PassWeights<E> weights =
+      back ? PassWeights<E>{scratch_.along[l], scratch_.ld(layer.weight_columns()), net_along(l)}
+           : PassWeights<E>{scratch_.across[l], scratch_.ld(layer.weight_rows()), net_across<E>(l)};
   const Distances to{.c = net_to, .bias = sides_.net_parameters};
   if ((layer.kind == LayerKind::down) != back) return pass.shrink(from, weights, finish, to);
   if constexpr (std::is_same_v<From, E>) pass.grow(from, weights, finish, to);  // images of data only shrink
@@ -154,18 +154,18 @@ void Networks<E>::launch_forward(int rows, int l, const Epilogue& epilogue, std:
   if constexpr (!are_halves<E> && requires { epilogue.activation; })
     if (layer.convolves())
       return l == 0 ? convolve(rows, l, Images<const float>{tape_.input, tape_.ld_input, 0}, epilogue, net_outputs)
-                    : convolve(rows, l, Images<const E>{room_.value[l - 1], ld(l - 1), net_values(l - 1)}, epilogue,
+                    : convolve(rows, l, Images<const E>{scratch_.value[l - 1], ld(l - 1), net_values(l - 1)}, epilogue,
                                net_outputs);
   const auto start = [&]<class A>(const A* input, int ld_input, std::size_t net_input, const A* weights) {
-    const Product<A> product{input, weights,       ld_input,    NetworkRoom<A>::ld(layer.inputs),
+    const Product<A> product{input, weights,       ld_input,    NetworkScratch<A>::ld(layer.inputs),
                              rows,  layer.outputs, layer.inputs};
     const Distances net{net_input, net_across<A>(l), net_outputs, sides_.net_parameters};
     launch_product<A, math>(product, beside(net), epilogue, stream_);
   };
   if (l == 0)
-    start(tape_.input, tape_.ld_input, 0, room_.first_across);
+    start(tape_.input, tape_.ld_input, 0, scratch_.first_across);
   else
-    start(room_.value[l - 1], ld(l - 1), net_values(l - 1), room_.across[l]);
+    start(scratch_.value[l - 1], ld(l - 1), net_values(l - 1), scratch_.across[l]);
 }
 
 template <class E>
@@ -175,21 +175,21 @@ void Networks<E>::launch_backward(int rows, int l, const Epilogue& epilogue) con
   const std::size_t net_to = l > 0 ? net_values(l - 1) : 0;
   if constexpr (!are_halves<E>)
     if (layer.convolves())
-      return convolve(rows, l, Images<const E>{room_.delta[l], ld(l), net_values(l)}, epilogue, net_to);
+      return convolve(rows, l, Images<const E>{scratch_.delta[l], ld(l), net_values(l)}, epilogue, net_to);
   const auto start = [&]<class A>(const A* delta, int ld_delta, std::size_t net_delta, const A* weights) {
     const Product<A> product{delta, weights, ld_delta, ld(l), rows, layer.inputs, layer.outputs};
     const Distances net{net_delta, net_along(l), net_to};
     launch_product<A, math>(product, beside(net), epilogue, stream_);
   };
-  if (room_.delta[l]) return start(room_.delta[l], ld(l), net_values(l), room_.along[l]);
+  if (scratch_.delta[l]) return start(scratch_.delta[l], ld(l), net_values(l), scratch_.along[l]);
   if constexpr (sizeof(E) == sizeof(float))  // of halves the last delta is always ours
-    start(tape_.delta[l], layer.ld, sides_.net_rows * layer.ld, reinterpret_cast<const float*>(room_.along[l]));
+    start(tape_.delta[l], layer.ld, sides_.net_rows * layer.ld, reinterpret_cast<const float*>(scratch_.along[l]));
 }
 
 template <class E>
 void Networks<E>::forward_hidden(int rows) const {
   for (int l = 0; l + 1 < net_.depth; ++l)
-    launch_forward(rows, l, Activated<math, E>{room_.value[l], bias(l), ld(l), net_.activation}, net_values(l));
+    launch_forward(rows, l, Activated<math, E>{scratch_.value[l], bias(l), ld(l), net_.activation}, net_values(l));
 }
 
 template <class E>
@@ -206,19 +206,19 @@ void Networks<E>::compare(int rows, const Comparison& data) const {
   forward_hidden(rows);
   if constexpr (sizeof(E) == sizeof(float)) {  // halves suit Bernoullis alone
     if (!facts_of(data.density).fused || net_.layer[last].convolves()) {
-      auto* const outputs = reinterpret_cast<float*>(room_.delta[last]);
+      auto* const outputs = reinterpret_cast<float*>(scratch_.delta[last]);
       launch_forward(rows, last, Activated<math, float>{outputs, bias(last), ld(last), Activation::linear}, 0);
-      const OutputRows<E> at{room_.delta[last], rows, net_.layer[last].outputs, ld(last), sides_.runs, sides_.run};
+      const OutputRows<E> at{scratch_.delta[last], rows, net_.layer[last].outputs, ld(last), sides_.runs, sides_.run};
       return launch_likelihood(at, data, stream_);
     }
   }
-  launch_forward(rows, last, Compared<math, E>{data, room_.delta[last], bias(last), ld(last), rows}, 0);
+  launch_forward(rows, last, Compared<math, E>{data, scratch_.delta[last], bias(last), ld(last), rows}, 0);
 }
 
 template <class E>
 void Networks<E>::backward(int rows) const {
   for (int l = net_.depth - 1; l > 0; --l)
-    launch_backward(rows, l, Sloped<math, E>{room_.delta[l - 1], room_.value[l - 1], ld(l - 1), net_.activation});
+    launch_backward(rows, l, Sloped<math, E>{scratch_.delta[l - 1], scratch_.value[l - 1], ld(l - 1), net_.activation});
 }
 
 template <class E>
@@ -239,8 +239,8 @@ void Networks<E>::record(int rows) const {
            all);
   };
   for (int l = 0; l < net_.depth; ++l) {
-    if (room_.value[l]) copy(room_.value[l], tape_.value[l], l);
-    if (room_.delta[l]) copy(room_.delta[l], tape_.delta[l], l);
+    if (scratch_.value[l]) copy(scratch_.value[l], tape_.value[l], l);
+    if (scratch_.delta[l]) copy(scratch_.delta[l], tape_.delta[l], l);
   }
 }
 

@@ -57,8 +57,8 @@ __device__ __forceinline__ void multiply_add(Sums& c, const TileOperand<E, math,
 template <int outer, int threads, class E>
 class RowCopies {
  public:
-  static constexpr int per_chunk = 16 / sizeof(E), rows_a_turn = threads / 8, turns = outer / rows_a_turn;
-  static_assert(outer % rows_a_turn == 0);
+  static constexpr int per_chunk = 16 / sizeof(E), rows_per_turn = threads / 8, turns = outer / rows_per_turn;
+  static_assert(outer % rows_per_turn == 0);
 
   __device__ __forceinline__ RowCopies(const E* from, int ld, int row, int rows, int k) {
     const int c = this_thread() % 8, first = this_thread() / 8;
@@ -68,14 +68,14 @@ class RowCopies {
 #pragma unroll
     for (int turn = 0; turn < turns; ++turn)
       offset_[turn] =
-          row + first + turn * rows_a_turn < rows ? (row + first + turn * rows_a_turn) * (ld / per_chunk) : -1;
+          row + first + turn * rows_per_turn < rows ? (row + first + turn * rows_per_turn) * (ld / per_chunk) : -1;
   }
 
   __device__ __forceinline__ void copy_next(unsigned to) {
 #pragma unroll
     for (int turn = 0; turn < turns; ++turn) {
       if (offset_[turn] < 0) continue;
-      copy_async(to + to_ + turn * rows_a_turn * 128, at_ + offset_[turn], left_ > 0);
+      copy_async(to + to_ + turn * rows_per_turn * 128, at_ + offset_[turn], left_ > 0);
     }
     at_ += 8;
     left_ -= 8 * per_chunk;

@@ -66,7 +66,7 @@ __device__ __forceinline__ philox_detail::Pair random_pair(std::uint64_t seed, c
 }
 
 // Which random numbers chains use: run r those of seed[r]; chain c those of datum first_datum + c.
-struct Numbers {
+struct ChainNumbers {
   const std::uint64_t* seed;
   const std::uint32_t* iteration;  // null: fixed_iteration; else one per run, at the chains' distance
   std::uint32_t fixed_iteration, first_datum;
@@ -127,7 +127,7 @@ struct WarpChain : WarpRow, ChainArrays {
   __device__ void each_dimension(F f) const {
     for (int d = lane; d < latent; d += 32) f(d);
   }
-  __device__ philox_detail::Pair random(const Numbers& numbers, Purpose purpose, std::uint32_t step, int block,
+  __device__ philox_detail::Pair random(const ChainNumbers& numbers, Purpose purpose, std::uint32_t step, int block,
                                         bool normal) const {
     const std::uint32_t iteration =
         numbers.iteration ? *at(numbers.iteration, run_index * run) : numbers.fixed_iteration;
@@ -136,7 +136,7 @@ struct WarpChain : WarpRow, ChainArrays {
                        normal);
   }
   template <class F>  // f(d, standard normal) for the lane's dimensions
-  __device__ void each_normal(const Numbers& numbers, Purpose purpose, std::uint32_t step, F f) const {
+  __device__ void each_normal(const ChainNumbers& numbers, Purpose purpose, std::uint32_t step, F f) const {
     for (int pair = lane; 2 * pair < latent; pair += 32) {
       const auto normal = random(numbers, purpose, step, pair, true);
       f(2 * pair, normal.first);

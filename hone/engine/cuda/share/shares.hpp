@@ -42,7 +42,7 @@ inline std::vector<TaskBlock> task_blocks(std::span<const std::size_t> floats, i
   std::size_t at = 0;
   const int tasks = static_cast<int>(floats.size());
   for (int first = 0; first < tasks; first += most) {
-    TaskBlock block{first, std::min(most, tasks - first), at, at};
+    TaskBlock block{.first = first, .count = std::min(most, tasks - first), .begin = at, .end = at};
     for (int i = 0; i < block.count; ++i) block.end += floats[static_cast<std::size_t>(first + i)];
     at = block.end;
     blocks.push_back(block);

@@ -12,14 +12,14 @@ __global__ void pack_news(Space own, DatumNews* news) {
   const int row = static_cast<int>(blockIdx.x * blockDim.x) + this_thread();
   if (row >= own.batch) return;
   const Figures figures(own, 0);
-  news[row] = {figures.elbo[row],
-               figures.refined[row],
-               {figures.terms[row], figures.terms[own.batch + row]},
-               own.chains.acceptance[row],
-               own.alive[row],
-               own.chains.proposals[row],
-               own.chains.nonfinite[row],
-               0};
+  news[row] = {.elbo = figures.elbo[row],
+               .refined = figures.refined[row],
+               .terms = {figures.terms[row], figures.terms[own.batch + row]},
+               .acceptance = own.chains.acceptance[row],
+               .alive = own.alive[row],
+               .proposals = own.chains.proposals[row],
+               .nonfinite = own.chains.nonfinite[row],
+               .unused = 0};
 }
 
 // Also says which iteration comes next: it is prepared before this one's end.

@@ -51,9 +51,9 @@ __global__ void __launch_bounds__(update_threads, 2)
 }
 
 __global__ void __launch_bounds__(update_threads)
-    learn_alone(const __grid_constant__ Space space, const __grid_constant__ ObjectiveSpec objective, int room) {
+    learn_alone(const __grid_constant__ Space space, const __grid_constant__ ObjectiveSpec objective, int scratch) {
   extern __shared__ __align__(16) float shared[];
-  learn(space, objective, 0, reinterpret_cast<int*>(shared), room);
+  learn(space, objective, 0, reinterpret_cast<int*>(shared), scratch);
 }
 
 template <OptimizerKind optimizer>
@@ -75,7 +75,13 @@ __global__ void __launch_bounds__(update_threads)
   const Step step(space, task, 0);
   if (task.rows == 0) return move_biases<optimizer>(task, step);
   const std::size_t at = task.parameter + static_cast<std::size_t>(task.row0) * task.ld + task.col0;
-  const WeightTile tile = {side, log_side_quads, task.ld, space.parameters + at, space.second + at, task.sums, side};
+  const WeightTile tile = {.rows = side,
+                           .log_quads = log_side_quads,
+                           .stride = task.ld,
+                           .theta = space.parameters + at,
+                           .second = space.second + at,
+                           .gradient = task.sums,
+                           .gradient_stride = side};
   update_tile<optimizer>(task, tile, step, [](int, int, const float4&) {});
 }
 

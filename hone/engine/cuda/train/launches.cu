@@ -46,7 +46,7 @@ __global__ void settle(Space space) {
 __device__ Datum datum_of(const Space& space, const ObjectiveSpec& spec, int run, int column) {
   const ChainArrays chains = space.chains.of(run);
   const std::size_t i = static_cast<std::size_t>(column) * space.latent;
-  const int datum = space.of(space.datum, run)[column];  // what is far away is asked for first
+  const int datum = space.of(space.datum, run)[column];  // the slowest load starts first
   const bool alive = space.of(space.alive, run)[column];
   return {.mean = space.of(space.mean, run) + i,
           .sd = space.of(space.sd, run) + i,
@@ -217,7 +217,7 @@ void Launches::refine(const Space& space, const Surroundings& around) const {
 void Launches::sum_convolutions(const Space& space) const {
   const auto sum = [&](const Net& net, const Tape& tape) {
     launch_gradients({net, tape, plan_.config.batch, plan_.runs, space.stride, plan_.math},
-                     memory_.places().gradient_room, queue_);
+                     memory_.places().gradient_scratch, queue_);
   };
   for (int index = 0; index < EncoderSplit::nets; ++index) {
     OneNetwork one = encoder_network(index);

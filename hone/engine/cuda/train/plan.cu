@@ -73,7 +73,7 @@ std::string words_of(const TrainPlan& plan) {
              : kernel->depth > 1 ? "streaming by"
                                  : "in shared memory");
   } else {
-    words = std::string("one kernel per product") + (plan.halves() ? ", in halves" : "") + ", replayed as a graph (" +
+    words = std::string("one kernel per product") + (plan.halves() ? ", in halves" : "") + " (" +
             (plan.decoder.convolves() ? "convolutions: products of gathered windows"
                                       : "layers or batch are large, or a device is below compute capability 9.0") +
             ")";

@@ -26,10 +26,10 @@ class Placing {
     s.chains.constant = s.constant;
     const auto take = [&](std::size_t bytes) { return arena_.take<char>(bytes); };
     if (!plan_.refinement)
-      places.decoder_path.take_room(plan_.decoder, {.rows = batch_, .compares = true, .gradients = true}, take);
+      places.decoder_path.take_scratch(plan_.decoder, {.rows = batch_, .compares = true, .gradients = true}, take);
     if (!plan_.around.there)
-      places.encoder_path.take_room(plan_.encoder, {.rows = batch_, .nets = EncoderSplit::nets, .gradients = true},
-                                    take);
+      places.encoder_path.take_scratch(plan_.encoder, {.rows = batch_, .nets = EncoderSplit::nets, .gradients = true},
+                                       take);
     place_tapes(places);
     s.stride = s.chains.run = arena_.used() / 4;
     return places;
@@ -98,9 +98,9 @@ class Placing {
   void place_gradients(RunPlaces& places) {
     if (!plan_.encoder.convolves()) return;  // nor does the decoder
     places.decoder_tape.gradient = places.encoder_tape.gradient = arena_.take<float>(plan_.padded.size);
-    GradientRoom& room = places.gradient_room;
-    for (const Net* net : {&plan_.encoder, &plan_.decoder}) room.cover(*net, plan_.config.batch);
-    room.numbers = arena_.take<float>(room.size);
+    GradientScratch& scratch = places.gradient_scratch;
+    for (const Net* net : {&plan_.encoder, &plan_.decoder}) scratch.cover(*net, plan_.config.batch);
+    scratch.numbers = arena_.take<float>(scratch.size);
   }
 
   Tape tape_of(const Net& net, const float* input, int ld_input, int copies) {

@@ -16,7 +16,7 @@ struct RunPlaces {
   Tape encoder_tape = {}, decoder_tape = {};  // the encoder's input is the minibatch, of either slot
   FirstLayerSums first_sums = {};
   ProductPath encoder_path, decoder_path;  // with their rooms, where there are products
-  GradientRoom gradient_room = {};         // of convolutions
+  GradientScratch gradient_scratch = {};   // of convolutions
 };
 
 struct PointData {

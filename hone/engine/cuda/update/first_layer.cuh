@@ -30,7 +30,13 @@ class Strip {
   }
 
   __device__ WeightTile tile() const {
-    return {64 * task_.words, 2, units, theta_, theta_ + most_rows * units, gradient_, gradient_stride};
+    return {.rows = 64 * task_.words,
+            .log_quads = 2,
+            .stride = units,
+            .theta = theta_,
+            .second = theta_ + most_rows * units,
+            .gradient = gradient_,
+            .gradient_stride = gradient_stride};
   }
   // Rows of two minibatches from row0 on, for the gradient and for the product (null: none), whose bits `begin_bits`
   // starts to copy; 0 beyond the batch. Data numbers are read early, before anything waits.

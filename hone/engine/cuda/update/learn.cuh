@@ -94,11 +94,11 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
 }
 
 // After the objective's gradient: the control variates' learning, the step size between refinements, the iteration's
-// figures. One block per run, which waits for the kernel before; `shared` holds `room` numbers.
-__device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int run, int* shared, int room) {
+// figures. One block per run, which waits for the kernel before; `shared` holds `scratch` numbers.
+__device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int run, int* shared, int scratch) {
   const Figures figures(space, run);
   const int* datum = space.of(space.datum, run);
-  if (space.batch <= room) {
+  if (space.batch <= scratch) {
 #pragma unroll 1
     for (int c = threadIdx.x; c < space.batch; c += blockDim.x) shared[c] = __ldcg(datum + c);
     datum = shared;

@@ -86,7 +86,13 @@ template <Math math, OptimizerKind optimizer, bool moves>
 __device__ __forceinline__ void update_weights(const Context& at, const UpdateTask& task, float* shared) {
   const Space& space = at.space;
   float* kept = shared + 2 * rows_at_once * stride;
-  const WeightTile tile = {side, log_side_quads, kept_stride, kept, kept + side * kept_stride, shared, stride};
+  const WeightTile tile = {.rows = side,
+                           .log_quads = log_side_quads,
+                           .stride = kept_stride,
+                           .theta = kept,
+                           .second = kept + side * kept_stride,
+                           .gradient = shared,
+                           .gradient_stride = stride};
   copy_weights(tile, task, space, at.run, moves);
   if constexpr (moves) {
     const Step step(space, task, at.run);

@@ -15,7 +15,7 @@ void launch_begin(const ChainArrays& chains, int runs, cudaStream_t stream);
 
 // One HMC step of every chain. gradient(value) computes ∇ log p(x | z) at `input` and, if wanted, log p(x | z).
 struct HmcStep {
-  Numbers numbers;
+  ChainNumbers numbers;
   StepSizeArrays sizes;
   HmcShape shape;
   std::uint32_t index;  // of its random numbers

@@ -22,6 +22,22 @@ using BlockPlaces = std::conditional_t<Shape::hidden, RegisterPlaces<NT>, OneLay
 template <class Shape, int NT>
 using DecoderOf = std::conditional_t<Shape::hidden, RegisterDecoder<NT>, OneLayerDecoder<NT>>;
 
+// What the objective needs of a datum: q's draw, and what became of its chain.
+template <class Chain>
+__device__ __forceinline__ Datum datum_of(const DrawnDatum& q, const Chain& chain) {
+  const bool alive = chain.first_value != -infinity;
+  return {.mean = q.mean,
+          .sd = q.sd,
+          .noise = q.noise,
+          .raw_sd = q.raw_sd,
+          .zt = chain.z,
+          .grad_p0 = chain.first_gradient,
+          .alive = alive,
+          .log_p0 = alive ? chain.first_value : 0,
+          .value = alive ? chain.value : 0,
+          .baseline = {q.baseline[0], q.baseline[1]}};
+}
+
 template <class Shape, int NT, bool stay>
 __global__ void __launch_bounds__(threads, 1)
     refine(const __grid_constant__ Space space, const __grid_constant__ RefinementSpec spec, int first_run) {
@@ -68,19 +84,7 @@ __global__ void __launch_bounds__(threads, 1)
   if (encodes()) {
     const auto after = encoder(this_block());
     after.ascend(around.ascend, around.objective, [&](int column) -> Datum {
-      const DrawnDatum q = after.own(draws);
-      const auto chain = refinement.chain(column - decoder.first());
-      const bool alive = chain.first_value != -infinity;
-      return {.mean = q.mean,
-              .sd = q.sd,
-              .noise = q.noise,
-              .raw_sd = q.raw_sd,
-              .zt = chain.z,
-              .grad_p0 = chain.first_gradient,
-              .alive = alive,
-              .log_p0 = alive ? chain.first_value : 0,
-              .value = alive ? chain.value : 0,
-              .baseline = {q.baseline[0], q.baseline[1]}};
+      return datum_of(after.own(draws), refinement.chain(column - decoder.first()));
     });
   }
 #endif

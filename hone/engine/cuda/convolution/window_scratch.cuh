@@ -8,7 +8,7 @@
 namespace hone::cuda {
 
 // Where windows, and pixels whose rows must be padded, lie between two kernels; of run 0's first network.
-struct WindowRoom {
+struct WindowScratch {
   float* numbers = nullptr;
   std::size_t pixels = 0, net = 0;  // floats to the pixels, and to the next network's
 
