@@ -101,14 +101,7 @@ std::string message_of(const CLI::ParseError& error) {
   return text;
 }
 
-int run(int argc, char** argv) {
-  CLI::App program(
-      "Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
-      "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
-      "hone");
-  program.formatter(std::make_shared<hone::PlainFormatter>());  // first: subcommands inherit it
-  program.set_version_flag("--version", HONE_VERSION);
-  program.require_subcommand(1);
+void add_commands(CLI::App& program) {
   hone::add_fit_command(program);
   hone::add_check_command(program);
   hone::add_summary_command(program);
@@ -129,6 +122,17 @@ int run(int argc, char** argv) {
   hone::add_stan_command(program);
   hone::add_info_command(program);
   hone::add_manual_command(program);
+}
+
+int run(int argc, char** argv) {
+  CLI::App program(
+      "Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
+      "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
+      "hone");
+  program.formatter(std::make_shared<hone::PlainFormatter>());  // first: subcommands inherit it
+  program.set_version_flag("--version", HONE_VERSION);
+  program.require_subcommand(1);
+  add_commands(program);
   if (argc == 1) {
     fmt::print("{}", program.help());
     return 0;

@@ -55,8 +55,10 @@ struct Claim {
   std::uint64_t start = 0;
 
   static Claim own() {
-    return {place_of_this(), fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr))), getpid(),
-            start_of(getpid())};
+    return {.place = place_of_this(),
+            .since = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr))),
+            .process = getpid(),
+            .start = start_of(getpid())};
   }
   static Claim read(const std::string& text) {
     std::istringstream fields(text);

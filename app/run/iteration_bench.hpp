@@ -50,7 +50,7 @@ struct IterationBench {
 //                  trajectories are then products of bf16, all others of float
 //   3P − P₁        gradient in the decoder's parameters: forward, backward (not down to z), sums over the minibatch
 // and for a datum 3E − E₁ for either network of q, E and E₁ likewise. Nothing else is counted: no activations, no
-// random numbers, no updates. Without refinement t = 0; mala has one gradient a step, random-walk one value.
+// random numbers, no updates. Without refinement t = 0; mala has one gradient per step, random-walk one value.
 struct IterationFlops {
   double exact = 0;  // products of floats, or of doubles
   double bf16 = 0;

@@ -5,7 +5,8 @@
 
 namespace hone {
 
-// How wide lines may be: the width of the terminal, COLUMNS where that is set and it is none, or 80. At least 40.
+// How wide lines may be: the width of the terminal; COLUMNS, if it is set, or 80 where output is not a terminal. At
+// least 40.
 int terminal_width(std::FILE* out);
 
 // Characters of a UTF-8 text.

@@ -33,7 +33,7 @@ class TrainHealth {
   void read(const std::filesystem::path& metrics);             // the rows of a run that continues
 
   std::optional<Trouble> trouble() const { return trouble_; }  // as of the last row
-  bool worth_a_word() const;  // whether the trouble has just lasted long enough to be reported while it goes on
+  bool worth_a_word() const;  // whether to report the trouble now: it has just lasted long enough
 
  private:
   std::optional<double> best_;

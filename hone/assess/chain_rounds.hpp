@@ -13,12 +13,12 @@
 
 namespace hone {
 
-// Chains that go on in rounds, each twice as long as all before it, and the states of theirs that are kept: those of
-// the last round, which is the second half of their steps, and those of the quarter before it. The first `pairs` of
-// them started at draws of q; super-chains of `per_super` follow.
+// Chains that go on in rounds, each twice as long as all before it, and their kept states: those of the last round,
+// which is the second half of their steps, and those of the quarter before it. The first `pairs` chains started at
+// draws of q; super-chains of `per_super` follow.
 class ChainRounds {
  public:
-  // What the last round was like, but for its states.
+  // Statistics of the last round.
   struct Course {
     double acceptance = 0;  // mean over its proposals
     std::int64_t proposals = 0, divergences = 0;

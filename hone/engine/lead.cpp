@@ -92,7 +92,7 @@ class Lead::LedEngine final : public Engine {
   std::uint32_t iteration() const override { return engine_->iteration(); }
   double step_size(int run) const override { return engine_->step_size(run); }
   const std::string& failure(int run) const override { return engine_->failure(run); }
-  // What one run consists of, every rank has. Of several runs each is on a rank of its own.
+  // Every rank holds the state of a single run. Of several runs each is on a rank of its own.
   SimulatedData simulate(int count, int run) const override {
     if (runs() == 1) return engine_->simulate(count, run);
     Message message;

@@ -136,7 +136,7 @@ class WholeRuns final : public Engine {
   int first_of(int rank) const { return std::min(rank * per_rank_, runs()); }
   bool owns(int run) const { return run >= own_.begin && run < own_.end; }
 
-  // All ranks learn what became of all runs. Who has none, or a failed one, waits while the others compute.
+  // All ranks learn what became of all runs. Ranks without a sound run wait while the others compute.
   void tell_all(std::span<TrainMetrics> metrics) {
     std::vector<News> news(metrics.size());
     for (int run = own_.begin; run < own_.end; ++run) {

@@ -78,7 +78,7 @@ std::vector<double> best_variances(const ChainStates& states) {
 
 Whitening matched(const FittedQ& q, const ChainStates& states, double effective, double part) {
   const bool correlated = q.kind == QKind::gaussian_full;
-  const double least_draws = correlated ? 100 : 5;  // of the slowest coordinate: where each stands alone, few will do
+  const double least_draws = correlated ? 100 : 5;  // of the slowest coordinate; independent ones need few
   constexpr double draws_per_dimension = 5;
   const int d = states.z.rows();
   if (effective < least_draws) return q.whitening;

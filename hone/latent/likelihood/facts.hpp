@@ -9,7 +9,7 @@
 //   density, facts    below
 //   allowed(x)        whether a value of a datum is possible
 //   draw(…)           x ~ p(x | a) of one item
-//   log_p(…), residual(…)   log p(x | a) of one item without what depends on x alone, and its derivatives in a
+//   log_p(…), residual(…)   log p(x | a) of one item up to terms in x alone, and its derivatives in a
 // Where the facts say `fused`, matrix products compute log p (hone/tensor/finish.hpp, the epilogues of the cuda
 // engine), and these two serve what no matrix product ends: convolutions. An item is what outputs share: a value of the
 // datum, or a group of values. Both engines call the same functions.

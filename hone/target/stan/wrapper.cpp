@@ -331,15 +331,15 @@ std::vector<double> hessian_times(const bs_model* m, bool propto, bool jacobian,
     largest = std::max(largest, std::abs(v[i]));
     if (v[i] != 0) scale = std::max(scale, std::abs(z[i]));
   }
-  std::vector<double> product(count, 0.0), point(count), slope(count);
+  std::vector<double> product(count, 0.0), point(count), gradient(count);
   if (largest == 0) return product;
   const double h = 1e-3 * scale / largest;
   const int steps[] = {-2, -1, 1, 2};
   const double weights[] = {1, -8, 8, -1};
   for (int k = 0; k < 4; ++k) {
     for (size_t i = 0; i < count; ++i) point[i] = z[i] + steps[k] * h * v[i];
-    gradient_of(m, propto, jacobian, point.data(), slope.data(), print);
-    for (size_t i = 0; i < count; ++i) product[i] += weights[k] * slope[i] / (12 * h);
+    gradient_of(m, propto, jacobian, point.data(), gradient.data(), print);
+    for (size_t i = 0; i < count; ++i) product[i] += weights[k] * gradient[i] / (12 * h);
   }
   return product;
 }
