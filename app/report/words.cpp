@@ -12,6 +12,7 @@
 #include "app/report/paper_table.hpp"
 #include "app/report/text.hpp"
 #include "app/run/methods.hpp"
+#include "app/run/train_health.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {

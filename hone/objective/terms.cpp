@@ -27,7 +27,7 @@ void FirstTermGradient::add_reparameterized(const Family& family, const Evidence
                                             std::span<double> gradient) {
   const Draws& draws = evidence.draws;
   const std::span<const double> weight(draws.weight);
-  if (analytic) {  // E_q[log p] by its path, the entropy exactly
+  if (analytic) {  // E_q[log p] by its path, the entropy exactly: eq2:objective_simplified
     family.add_pathwise(draws, evidence.grad_p0, weight, gradient);
     family.add_entropy_gradient(weight, gradient);
     return;
