@@ -203,7 +203,8 @@ int main(int count, char** words) {
   app.add_option("--seeds", options.seeds, "seeds 1 to N per posterior")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
-  app.add_option("--jobs", options.jobs, "fits at the same time, each on one thread")
+  app.add_option("--jobs", options.jobs, "fits at the same time")->capture_default_str()->check(CLI::Range(1, 4096));
+  app.add_option("--threads", options.settings.threads, "threads per fit")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   app.add_option("--out", options.out, "the CSV; runs that it has are not run again")->capture_default_str();

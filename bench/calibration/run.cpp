@@ -108,7 +108,7 @@ Row run(const Case& one, const Truth& truth, std::uint64_t seed, const Settings&
   const auto posterior = one.make();
   CheckedFitConfig config;
   config.fit.seed = seed;
-  config.fit.threads = 1;
+  config.fit.threads = settings.threads;
   if (settings.gradients > 0) config.fit.budget.gradients = settings.gradients;
   Row row;
   row.posterior = one.name;

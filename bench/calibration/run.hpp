@@ -50,9 +50,10 @@ Row row_of(const std::string& line, const std::string& path, int number);
 
 struct Settings {
   std::int64_t gradients = 0;  // budget; 0: the default
+  int threads = 1;             // of a fit; the same results on any number
 };
 
-// Fits one posterior with one seed on one thread.
+// Fits one posterior with one seed.
 Row run(const Case& one, const Truth& truth, std::uint64_t seed, const Settings& settings);
 
 // The report in markdown.
