@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
@@ -55,6 +56,37 @@ TEST(CheckedFit, PrintedErrorsCoverTheTruth) {
   const double tolerance = 3 * std::sqrt(0.05 * 0.95 * fits);
   EXPECT_NEAR(means, 0.95 * fits, tolerance);
   EXPECT_NEAR(sds, 0.95 * fits, tolerance);
+}
+
+// The same where draws are skewed: x.1 of a gamma law of shape 2, fitted over its logarithm, and x.2 normal about that
+// logarithm. Up to three points, which are three standard errors of the share.
+TEST(CheckedFit, PrintedErrorsCoverASkewedTruth) {
+  constexpr int fits = 500;
+  constexpr double noise = 0.5;  // of x.2, a variance
+  const auto density = [](std::span<const double> z, std::span<double> g) {
+    const double gamma = std::exp(z[0]), off = (z[1] - z[0]) / noise;
+    g[0] = 2 - gamma + off;
+    g[1] = -off;
+    return 2 * z[0] - gamma - 0.5 * noise * off * off;
+  };
+  const auto constrain = [](std::span<const double> z, std::span<double> x) {
+    x[0] = std::exp(z[0]);
+    x[1] = z[1];
+  };
+  const auto posterior = make_posterior(density, {"log x.1", "x.2"}, {"x.1", "x.2"}, constrain, 2);
+  const double mean[] = {2, 1 - std::numbers::egamma};  // ψ(2), and its derivative for the variance
+  const double sd[] = {std::sqrt(2.0), std::sqrt(square(std::numbers::pi) / 6 - 1 + noise)};
+  CheckedFitConfig config;
+  int means = 0, sds = 0;
+  for (int seed = 1; seed <= fits; ++seed) {
+    config.fit.seed = static_cast<std::uint64_t>(seed);
+    const int k = seed % 2;
+    const ParameterSummary s = fit_and_check(*posterior, config).parameters[static_cast<std::size_t>(k)];
+    means += std::abs(s.mean - mean[k]) < 1.96 * s.mcse;
+    sds += std::abs(s.sd - sd[k]) < 1.96 * s.sd_mcse;
+  }
+  EXPECT_NEAR(means, 0.95 * fits, 0.03 * fits);
+  EXPECT_NEAR(sds, 0.95 * fits, 0.03 * fits);
 }
 
 // q itself is exact up to the noise of the states that it followed; the table's q adds that of 4,000 draws.
