@@ -182,10 +182,9 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
     const LaneBlock now_block(now.z, k);
     const int there = std::min(lane_count, d - k);
     Lanes tails[2] = {};
-    constexpr int most_tails = 1000;
     for (int l = 0; l < there; ++l) {
       std::vector<double> values = now_block.series(l);
-      const double index = d <= most_tails ? tail_index(values, checks.tail_index) : 0;
+      const double index = d <= most_tail_dimensions ? tail_index(values, checks.tail_index) : 0;
       if (index > checks.tail_index) {
         checks.tail_index = index;
         checks.tail_coordinate = k + l;

@@ -14,8 +14,6 @@
 namespace hone {
 namespace {
 
-constexpr int most_directions = 300;  // directions are computed up to this dimension
-
 // Marginal moments in z of points given in e.
 std::vector<Moments> moments_over_z(MatrixView<const double> e, const Whitening& whitening) {
   constexpr int at_once = 64;
@@ -125,7 +123,7 @@ QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& wh
     checks.shift.push_back((q[k].mean() - refined[k].mean()) / refined[k].sd());
     checks.sd_ratio.push_back(q[k].sd() / refined[k].sd());
   }
-  if (d <= most_directions) find_directions(r, q_draws, whitening, refined, checks);
+  if (d <= most_direction_dimensions) find_directions(r, q_draws, whitening, refined, checks);
 
   std::vector<double> mean(d), sd(d);
   family.moments(mean, sd);

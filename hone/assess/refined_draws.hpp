@@ -154,7 +154,7 @@ struct ChainChecks {
   int super_chains = 0;          ///< how many there were
   int chains = 0;                ///< how many chains went on to the end
   int chains_begun = 0;          ///< how many there were at first: more where the budget ran short
-  double tail_index = 0;         ///< largest Pareto k of a coordinate's tail; not looked for beyond 1000 dimensions
+  double tail_index = 0;         ///< largest Pareto k of a coordinate's tail; 0 beyond most_tail_dimensions
   int tail_coordinate = -1;      ///< the coordinate of tail_index
   int burn_in = 1 << 30;         ///< steps before the first refined draw
   /// q has several modes, and the chains forget which one they started in: everything above is over all modes
@@ -195,6 +195,7 @@ inline constexpr double most_divergent = 0.01;         ///< largest acceptable f
 inline constexpr double most_stuck = 0.005;            ///< largest acceptable ChainChecks::stuck
 inline constexpr double least_bfmi = 0.3;              ///< a smaller ChainChecks::bfmi is worth a note
 inline constexpr double heavy_tail = 0.45;             ///< a larger ChainChecks::tail_index takes a long burn-in
+inline constexpr int most_tail_dimensions = 1000;      ///< ChainChecks::tail_index is looked for up to this dimension
 inline constexpr int long_burn_in = 128;               ///< steps in which chains are taken to reach a heavy tail
 inline constexpr double least_effective = 100;         ///< smallest acceptable ChainChecks::effective
 inline constexpr double most_sd_error = 0.08;          ///< largest acceptable ChainChecks::sd_error

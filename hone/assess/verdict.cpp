@@ -184,6 +184,26 @@ std::vector<std::string> notes_on_draws(const Findings& f) {
   return notes;
 }
 
+// What was not examined, for it is too much in so many dimensions.
+void add_limits(const Findings& f, std::vector<std::string>& notes) {
+  if (f.dimension > most_direction_dimensions)
+    notes.push_back(
+        detail::format("only single parameters and coordinates were compared, no directions across them: "
+                       "{} dimensions are more than {}",
+                       f.dimension, most_direction_dimensions));
+  if (f.dimension > most_tail_dimensions)
+    notes.push_back(detail::format("whether chains reach a heavy tail was not examined: {} dimensions are more than {}",
+                                   f.dimension, most_tail_dimensions));
+}
+
+// What agrees where there is nothing to say against q or the draws.
+std::string agreement(const Findings& f, bool of_q) {
+  const std::string text = of_q ? "q agrees with the refined draws within the tolerances, in means, sds and VCD"
+                                : "the draws agree with the refined ones within the tolerances and chance, in means "
+                                  "and sds";
+  return f.q.narrowest.empty() ? text : text + ", along every direction";
+}
+
 }  // namespace
 
 std::string name_of(Verdict verdict) {
@@ -203,14 +223,11 @@ Judgement judge(const Findings& f, const Tolerances& tolerances, Subject subject
   if (f.capped)
     result.notes.emplace_back(
         "the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
+  add_limits(f, result.notes);
   if (!result.reasons.empty()) return result;
   result.reasons = faults_of_q(f, tolerances, of_q ? "q's" : "the draws'");
   result.verdict = result.reasons.empty() ? Verdict::use_q : Verdict::use_refined;
-  if (result.verdict == Verdict::use_q)
-    result.reasons.emplace_back(
-        of_q ? "q agrees with the refined draws within the tolerances, in means, sds, every direction and VCD"
-             : "the draws agree with the refined ones within the tolerances and chance, in means, sds and every "
-               "direction");
+  if (result.verdict == Verdict::use_q) result.reasons.push_back(agreement(f, of_q));
   return result;
 }
 

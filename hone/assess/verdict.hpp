@@ -24,6 +24,8 @@ struct Tolerances {
   double vcd = 0.01;  ///< VCD per dimension
 };
 
+inline constexpr int most_direction_dimensions = 300;  ///< directions of z are compared up to this dimension
+
 /// A direction of z and how wide q is along it, relative to the refined draws.
 struct Direction {
   std::vector<double> vector;  ///< of length 1, each coordinate of z in units of its refined sd
@@ -38,8 +40,8 @@ struct QChecks {
   int p_value_flips = 0;             ///< random sign flips behind the p-value
   std::vector<double> shift;         ///< per unconstrained coordinate: (mean of q − refined mean) / refined sd
   std::vector<double> sd_ratio;      ///< per unconstrained coordinate: sd of q / refined sd
-  std::vector<Direction> narrowest;  ///< where q is too narrow; empty beyond 300 dimensions
-  std::vector<Direction> widest;     ///< where q is too wide; empty beyond 300 dimensions
+  std::vector<Direction> narrowest;  ///< where q is too narrow; empty beyond most_direction_dimensions
+  std::vector<Direction> widest;     ///< where q is too wide; empty beyond most_direction_dimensions
   std::vector<double> mode_mass;     ///< masses of a mixture's components by importance weights
   std::vector<double> q_weight;      ///< their weights in q
   double tail_growth = 0;            ///< what the last doubling of t added to the VCD, in standard errors

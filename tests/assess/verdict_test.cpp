@@ -354,6 +354,25 @@ TEST(Verdict, NamesTheSdThatIsNotKnownAndCountsTheChains) {
   EXPECT_FALSE(Assessed({judge(f, {}), f}).says("chains go on"));
 }
 
+// The verdict speaks of directions and tails only where these were examined.
+TEST(Verdict, SaysWhatWasExamined) {
+  Findings f;
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .acceptance = 0.8, .proposals = 100, .bfmi = 1};
+  const auto says = [&f](int dimension, const std::string& part) {
+    f.dimension = dimension;
+    f.q.narrowest.clear();
+    if (dimension <= most_direction_dimensions) f.q.narrowest.push_back({{1.0}, 1.0});
+    f.q.widest = f.q.narrowest;
+    return Assessed{judge(f, {}), f}.says(part);
+  };
+  EXPECT_TRUE(says(300, "along every direction"));
+  EXPECT_FALSE(says(300, "no directions across them"));
+  EXPECT_FALSE(says(301, "along every direction"));
+  EXPECT_TRUE(says(301, "no directions across them"));
+  EXPECT_FALSE(says(1000, "heavy tail was not examined"));
+  EXPECT_TRUE(says(1001, "heavy tail was not examined"));
+}
+
 // Where the budget ends before the chains have arrived, a part of them goes on for longer.
 TEST(RefinedDraws, FewerChainsGoOnWhereTheBudgetEnds) {
   constexpr int d = 2;
