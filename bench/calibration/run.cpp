@@ -100,8 +100,8 @@ Scores scores_of(const Findings& f) {
 
 }  // namespace
 
-bool off(const Distance& distance) {
-  return !(distance.centre <= most_centre) || !(std::abs(std::log(distance.spread)) <= std::log1p(most_spread));
+bool off(const Distance& distance, const Distance& limit) {
+  return !(distance.centre <= limit.centre) || !(std::abs(std::log(distance.spread)) <= std::log(limit.spread));
 }
 
 Row run(const Case& one, const Truth& truth, std::uint64_t seed, const Settings& settings) {

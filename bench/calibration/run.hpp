@@ -17,8 +17,10 @@ struct Distance {
 };
 
 // More than this is too far for draws that are called fit for use.
-inline constexpr double most_centre = 0.2, most_spread = 0.2;
-bool off(const Distance& error);
+inline constexpr Distance most_off{.centre = 0.2, .spread = 1.2};
+// A stricter limit, of which the verdict promises nothing.
+inline constexpr Distance strictly_off{.centre = 0.1, .spread = 1.1};
+bool off(const Distance& error, const Distance& limit = most_off);
 
 // hone's checks of the refined draws, each as its value over its limit: above 1 it refuses them.
 inline constexpr std::array check_names = {"rhat",      "spread",     "drift",   "memory", "tail",     "per_chain",

@@ -134,18 +134,21 @@ std::string summary_of(const std::vector<Case>& cases, const std::vector<Row>& r
   const auto use = [](const Row& r) { return r.says_use(); };
   const auto neither = [](const Row& r) { return !r.says_use(); };
   const auto false_use = [](const Row& r) { return r.says_use() && off(r.recommended()); };
+  const auto strictly = [](const Row& r) { return r.says_use() && off(r.recommended(), strictly_off); };
   const auto right = [](const Row& r) { return !off(r.refined); };
   const auto false_neither = [](const Row& r) { return !r.says_use() && !off(r.refined); };
   std::string text = fmt::format(
       "{} posteriors, {} runs, {:.1f} core-minutes. Off means: the worst mean is more than {} sd from the answer, or "
       "the worst sd more than {:.0f} % (where tails are heavy: the median and the distance of the 5 % and 95 % "
       "quantiles). Every verdict to use draws of a posterior without a finite mass is wrong, too.\n\n",
-      posteriors, all.size(), seconds / 60, most_centre, 100 * most_spread);
+      posteriors, all.size(), seconds / 60, most_off.centre, 100 * (most_off.spread - 1));
   text += "| | |\n|---|---|\n";
   text += fmt::format("| verdicts that say use, and the draws are off | {} |\n",
                       share(count(all, false_use), count(all, use)));
   text += fmt::format("| … among posteriors with an answer | {} |\n",
                       share(count(with_answer, false_use), count(with_answer, use)));
+  text += fmt::format("| … by more than {} sd in a mean or {:.0f} % in an sd | {} |\n", strictly_off.centre,
+                      100 * (strictly_off.spread - 1), share(count(with_answer, strictly), count(with_answer, use)));
   text += fmt::format("| trust-neither, though the refined draws are not off | {} |\n",
                       share(count(with_answer, false_neither), count(with_answer, right)));
   text += fmt::format("| no use of posteriors with an answer | {} |\n",
