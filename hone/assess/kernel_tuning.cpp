@@ -72,18 +72,23 @@ void KernelTuning::begin(const Target& target, const Chains& chains, Team& team)
       hmc ? std::make_shared<Hmc>(HmcConfig{2, 1, hmc->step_sizes}) : config_->kernel;
   step_size_ = find_step_size(target, *trial, some, 0.5, config_->acceptance, random, team);
   if (!hmc) return;
-  constexpr double quarter_turn = 1.6;  // of a standard normal: as long as it pays
-  const int length = std::clamp(static_cast<int>(std::lround(quarter_turn / step_size_)), 2, 32);
+  const double trajectories = static_cast<double>(chains.z.cols()) * std::max(1, config_->steps);  // of the first round
+  const double paid = config_->gradients > 0 ? static_cast<double>(config_->gradients) / trajectories : 1e9;
+  const int longest = static_cast<int>(std::clamp(paid, 2.0, 1e9));  // that the budget allows all of them
+  constexpr double quarter_turn = 1.6;                               // of a standard normal: as long as it pays
+  const int length = std::clamp(static_cast<int>(std::lround(quarter_turn / step_size_)), 2, std::min(32, longest));
   kernel_ = std::make_shared<Hmc>(HmcConfig{length, length - 1, hmc->step_sizes});
-  if (config_->pilot_steps > 0) begin_long(target, some, random, team);
+  if (config_->pilot_steps > 0)
+    begin_long(target, some, {step_size_, std::min(config_->pilot_steps, longest)}, random, team);
 }
 
 // A step size at which short trajectories are accepted may be too large for long ones.
-void KernelTuning::begin_long(const Target& target, const Chains& pilots, const RandomSource& random, Team& team) {
-  const int longest = config_->pilot_steps;
+void KernelTuning::begin_long(const Target& target, const Chains& pilots, const Pilots& how, const RandomSource& random,
+                              Team& team) {
+  const int longest = how.steps;
   constexpr int halvings = 4;
   constexpr double far_too_few = 0.2;  // below the acceptance that is aimed at
-  const int found = paying_length(target, pilots, {step_size_, longest}, random, team);
+  const int found = paying_length(target, pilots, how, random, team);
   const double time = std::max({step_size_ * found, step_size_ * kernel_->as_hmc()->leapfrog, config_->first_time});
   for (int k = 0;; ++k, step_size_ *= 0.5) {
     set_length(std::min(longest, static_cast<int>(std::lround(time / step_size_))));

@@ -43,7 +43,8 @@ class KernelTuning {
   double most_step_size() const { return most_step_size_; }
 
  private:
-  void begin_long(const Target& target, const Chains& pilots, const RandomSource& random, Team& team);
+  void begin_long(const Target& target, const Chains& pilots, const Pilots& how, const RandomSource& random,
+                  Team& team);
   void set_length(int length);
   void adapt_length(const Round& round);
 

@@ -29,21 +29,23 @@ class DrawRefiner {
  private:
   int draw_from_q();
   Chains place_chains(int pairs);
-  bool go_on(int longer, int until, int part);
+  void leave_out(int part);
+  bool go_on(int longer, int until, int part, const KernelTuning& tuning);
   void record_pairs(double acceptance);
   void judge_round();
   LargestErrors errors_of(const ChainStates& states) const;
   Pairs pairs() const;
   bool judge_across_modes();
   bool masses_are_known() const;
-  void adapt();
+  KernelTuning adapted();
   void finish();
   int used() const { return several_modes_ ? rounds_->pairs() : chains(); }  // chains whose states are refined draws
   int chains() const { return rounds_->chains().z.cols(); }
   bool good() const;
   double shortage() const;
-  bool affordable(int until, int part) const;
-  int affordable_part(int until) const;
+  bool within_budget(int until, int part, const Kernel& kernel) const;
+  bool affordable(int until, int part, const Kernel& kernel) const;
+  int affordable_part(int until, const Kernel& kernel) const;
 
   const Target& target_;
   const Family& family_;
@@ -223,15 +225,18 @@ LargestErrors DrawRefiner::errors_of(const ChainStates& states) const {
   return largest_errors(values, states.chains, config_.parameters.value_or(values.rows()));
 }
 
-void DrawRefiner::adapt() {
+// What the next round would run with.
+KernelTuning DrawRefiner::adapted() {
   const ChainStates& now = rounds_->now();
   const int stride = rounds_->stride();
   const double states = now.count(), draws = std::max(1.0, result_.checks.effective);
-  tuning_.adapt(result_.checks, {.burn_in = rounds_->first_kept(),
-                                 .steps = stride * now.per_chain(),
-                                 .steps_per_draw = stride * states / draws,
-                                 .draws_per_chain = draws / now.chains,
-                                 .draws_per_state = draws / states});
+  KernelTuning next = tuning_;
+  next.adapt(result_.checks, {.burn_in = rounds_->first_kept(),
+                              .steps = stride * now.per_chain(),
+                              .steps_per_draw = stride * states / draws,
+                              .draws_per_chain = draws / now.chains,
+                              .draws_per_state = draws / states});
+  return next;
 }
 
 // Whether the chains have arrived, with some margin for how long they must be.
@@ -251,19 +256,23 @@ double DrawRefiner::shortage() const {
                    tail / checks.tail_effective});
 }
 
-// Whether one chain of `part` may go on to `until`.
-bool DrawRefiner::affordable(int until, int part) const {
-  if (until > config_.most_steps || (config_.stop && *config_.stop)) return false;
-  const double cost = chains() / part * tuning_.kernel()->evaluations_per_step() * (until - rounds_->taken());
+// Whether the budget lets one chain of `part` go on to `until` with the kernel.
+bool DrawRefiner::within_budget(int until, int part, const Kernel& kernel) const {
+  const double cost = chains() / part * kernel.evaluations_per_step() * (until - rounds_->taken());
   return config_.gradients == 0 || rounds_->spent() + cost <= static_cast<double>(config_.gradients);
+}
+
+bool DrawRefiner::affordable(int until, int part, const Kernel& kernel) const {
+  return until <= config_.most_steps && !(config_.stop && *config_.stop) && within_budget(until, part, kernel);
 }
 
 // All chains go on where the budget allows it, or else one of four, or of two: whether chains arrive depends on how
 // long they are, not on how many. 0: none can.
-int DrawRefiner::affordable_part(int until) const {
-  if (affordable(until, 1)) return 1;
+int DrawRefiner::affordable_part(int until, const Kernel& kernel) const {
+  if (affordable(until, 1, kernel)) return 1;
   for (const int part : {4, 2})
-    if (!good() && rounds_->per_super() >= part * config_.least_per_start && affordable(until, part)) return part;
+    if (!good() && rounds_->per_super() >= part * config_.least_per_start && affordable(until, part, kernel))
+      return part;
   return 0;
 }
 
@@ -295,32 +304,32 @@ void DrawRefiner::finish() {
   r.vcd = {after.mean - before.mean, std::hypot(after.se, before.se)};
 }
 
+void DrawRefiner::leave_out(int part) {
+  rounds_->leave_out(part);
+  result_.log_qt.resize(static_cast<std::size_t>(rounds_->pairs()));
+}
+
 // One more round with one chain of `part`, or more states of this one. False where an evaluation threw Stopped: then
 // all is as it was before.
-bool DrawRefiner::go_on(int longer, int until, int part) {
+bool DrawRefiner::go_on(int longer, int until, int part, const KernelTuning& tuning) {
   ChainRounds::Mark mark = rounds_->mark(part);
   const std::vector<PairsAt> at = result_.at;
   const std::vector<double> log_qt = result_.log_qt;
-  const KernelTuning tuning = tuning_;
   try {
     if (longer > 0) {
-      rounds_->extend(longer, tuning_);
+      rounds_->extend(longer, tuning);
     } else {
-      adapt();
-      if (part > 1) {
-        rounds_->leave_out(part);
-        result_.log_qt.resize(static_cast<std::size_t>(rounds_->pairs()));
-      }
-      rounds_->round(until, tuning_);
+      if (part > 1) leave_out(part);
+      rounds_->round(until, tuning);
     }
     rounds_->complete();
   } catch (const Stopped&) {
     rounds_->go_back(std::move(mark));
     result_.at = at;
     result_.log_qt = log_qt;
-    tuning_ = tuning;
     return false;
   }
+  tuning_ = tuning;
   judge_round();
   return true;
 }
@@ -329,19 +338,24 @@ RefinedDraws DrawRefiner::run() {
   int until = whole(config_.steps, 1, "the steps of a refinement");
   whole(config_.draws, 100, "the number of draws");
   until = std::max(4, until + until % 2);
+  // The first round is always run, but by fewer chains where the budget is small.
+  while (rounds_->pairs() > 0 && rounds_->per_super() >= 2 * config_.least_per_start &&
+         !within_budget(until, 1, *tuning_.kernel()))
+    leave_out(2);
   rounds_->round(until, tuning_);
   judge_round();
   while (!good() || shortage() > 1) {
     const int each = rounds_->now().per_chain(), taken = rounds_->taken();
     const int longer = good() ? static_cast<int>(std::ceil(each * std::min(1.0, 1.1 * shortage() - 1))) : 0;
     until = good() ? taken + rounds_->stride() * longer : 2 * taken;
-    const int part = affordable_part(until);
-    if (part == 0 || !go_on(longer, until, part)) {
+    const KernelTuning next = good() ? tuning_ : adapted();
+    const int part = affordable_part(until, *next.kernel());
+    if (part == 0 || !go_on(longer, until, part, next)) {
       result_.capped = true;
       break;
     }
   }
-  if (result_.capped && rounds_->pairs() == 0) adapt();  // for whoever goes on
+  if (result_.capped && rounds_->pairs() == 0) tuning_ = adapted();  // for whoever goes on
   finish();
   return std::move(result_);
 }

@@ -220,8 +220,11 @@ void CheckedFitter::explore() {
   for (int pass = 0; goes_on(pass) && !result_.fit.converged; ++pass) {
     if (pass > 0 && pass < passes) steps *= 2;
     RefinedConfig config = refined_config(derived_seed(config_.fit.seed, part_explore + pass));
-    const double cost = 5.0 * supers_.mode.size() * config.chains_per_start * steps;
-    if ((budget.stop && *budget.stop) || (config.gradients > 0 && cost > 0.25 * static_cast<double>(config.gradients)))
+    // A quarter of what is left would do for trajectories of five leapfrog steps, and all of it for those known.
+    const double trajectories = static_cast<double>(supers_.mode.size()) * config.chains_per_start * steps;
+    const double each = std::max(5.0 / 0.25, kernel_ ? kernel_->evaluations_per_step() : 0);
+    if ((budget.stop && *budget.stop) ||
+        (config.gradients > 0 && trajectories * each > static_cast<double>(config.gradients)))
       break;
     config.pairs = 0;
     config.keep = Keep::gradients;

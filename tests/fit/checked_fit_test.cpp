@@ -238,6 +238,33 @@ TEST(CheckedFit, LargeBatchesChangeNoBit) {
   EXPECT_GE(large.largest, 256);
 }
 
+// A budget of gradients holds where rounds get longer trajectories than those before them, as in a funnel: up to 4 %,
+// which are the searches for step sizes, the draws of q, and trajectories of random length.
+TEST(CheckedFit, KeepsItsBudgetOfGradients) {
+  constexpr int d = 5;
+  const auto funnel = [](std::span<const double> z, std::span<double> g) {
+    double sum = -0.5 * square(z[0] / 3);
+    g[0] = -z[0] / 9;
+    for (std::size_t i = 1; i < z.size(); ++i) {
+      g[i] = -z[i] * std::exp(-z[0]);
+      g[0] -= 0.5 * (1 + z[i] * g[i]);
+      sum += 0.5 * (z[i] * g[i] - z[0]);
+    }
+    return sum;
+  };
+  const auto posterior = make_posterior(funnel, numbered(d));
+  CheckedFitConfig config;
+  for (const std::int64_t budget : {125'000, 250'000, 500'000})
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      config.fit.seed = seed;
+      config.fit.budget.gradients = budget;
+      const CheckedFit fit = fit_and_check(*posterior, config);
+      EXPECT_TRUE(fit.refined.capped) << budget << ' ' << seed;  // more would have been spent
+      EXPECT_LT(fit.gradients, 1.04 * static_cast<double>(budget)) << seed;
+      EXPECT_GT(fit.gradients, 0.3 * static_cast<double>(budget)) << seed;
+    }
+}
+
 // Two modes of masses 0.3 and 0.7, eight sds apart.
 auto two_modes() {
   return make_posterior(
