@@ -24,6 +24,8 @@ from ._warm_start import warm_start
 MOST_ROWS = 40  # of a second opinion
 MOVES = ("acceptance_rate", "diverging", "energy", "short_chain")  # of the steps that led to the draws
 
+Variables = dict[str, tuple[list[str], np.ndarray]]  # name → its dimensions and values
+
 
 def cell(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
@@ -183,65 +185,59 @@ class Result:
 
     def _groups(self, chains: int | None) -> dict[str, Any]:
         """xarray datasets by group, in ArviZ's layout."""
-        try:
-            import xarray
-        except ImportError as error:
-            raise ImportError("this needs xarray, which is not installed: pip install xarray") from error
         n = len(self.draws)
         chains = int(self.summary["chains"]) if chains is None else count_of(chains, "chains")
         if n % chains:
             raise ValueError(f"chains: {n} draws do not divide into {chains}")
-        attributes = {"inference_library": "hone", "inference_library_version": _hone.version, "verdict": self.verdict}
-
-        def dataset(values: dict[str, tuple[list[str], np.ndarray]]) -> Any:
-            coordinates: dict[str, Any] = {}
-            for own, array in values.values():
-                for dimension, length in zip(own, array.shape, strict=True):
-                    coordinates[dimension] = self.coords.get(dimension, np.arange(length))
-            return xarray.Dataset({key: (own, array) for key, (own, array) in values.items()}, coordinates, attributes)
-
-        def own_dims(name: str, shape: tuple[int, ...]) -> list[str]:
-            own = [dim if dim is not None else f"{name}_dim_{k}" for k, dim in enumerate(self.dims.get(name, []))]
-            return own if len(own) == len(shape) else [f"{name}_dim_{k}" for k in range(len(shape))]
-
-        def variables(table: np.ndarray, chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
-            values = {}
-            for name, (shape, columns) in grouped(self.names).items():
-                values[name] = (["chain", "draw", *own_dims(name, shape)], table[:, columns].reshape(chains, -1, *shape))
-            return values
-
-        def statistics(keys: dict[str, str], chains: int) -> dict[str, tuple[list[str], np.ndarray]]:
-            found = {name: self._parts[key].reshape(chains, -1) for name, key in keys.items() if key in self._parts}
-            for name, kind in (("diverging", bool), ("short_chain", int)):
-                if name in found:
-                    found[name] = found[name].astype(kind)
-            return {name: (["chain", "draw"], values) for name, values in found.items() if not np.isnan(values).all()}
-
         own = self.summary.get("groups", {})  # which variables are no parameters
-        posterior, q = variables(self.draws, chains), variables(self.draws_q, 1)  # draws of q are independent
+        posterior, q = self._variables(self.draws, chains), self._variables(self.draws_q, 1)  # draws of q are independent
         aside = {name for group in ("log_likelihood", "posterior_predictive") for name in own.get(group, [])}
-        groups = {"posterior": dataset({k: v for k, v in posterior.items() if k not in aside}),
-                  "sample_stats": dataset(statistics({"lp": "log_p", "log_q": "log_q", **{k: k for k in MOVES}}, chains)),
-                  "q": dataset({k: v for k, v in q.items() if k not in aside}),
-                  "q_stats": dataset(statistics({"lp": "log_p_q", "log_q": "log_q_q"}, 1))}
+        groups = {"posterior": {k: v for k, v in posterior.items() if k not in aside},
+                  "sample_stats": self._statistics({"lp": "log_p", "log_q": "log_q", **{k: k for k in MOVES}}, chains),
+                  "q": {k: v for k, v in q.items() if k not in aside},
+                  "q_stats": self._statistics({"lp": "log_p_q", "log_q": "log_q_q"}, 1)}
         for group in ("log_likelihood", "posterior_predictive"):
             if own.get(group):
-                groups[group] = dataset({name: posterior[name] for name in own[group]})
-        if self.data:
-            arrays = {key: np.asarray(value, dtype=object if isinstance(value, dict) else None)
-                      for key, value in self.data.items() if not _ragged(value)}
-            for group, observed in (("observed_data", True), ("constant_data", False)):
-                chosen = {key: ([f"{key}_dim_{k}" for k in range(array.ndim)], array) for key, array in arrays.items()
-                          if array.dtype.kind in "iuf" and (key in own.get("observed_data", [])) == observed}
-                if chosen:
-                    groups[group] = dataset(chosen)
+                groups[group] = {name: posterior[name] for name in own[group]}
+        arrays = {key: np.asarray(value, dtype=object if isinstance(value, dict) else None)
+                  for key, value in (self.data or {}).items() if not _ragged(value)}
+        for group, observed in (("observed_data", True), ("constant_data", False)):
+            chosen = {key: ([f"{key}_dim_{k}" for k in range(array.ndim)], array) for key, array in arrays.items()
+                      if array.dtype.kind in "iuf" and (key in own.get("observed_data", [])) == observed}
+            if chosen:
+                groups[group] = chosen
         for group, arrays in self.groups.items():
             drawn = group == "log_likelihood"
-            groups[group] = dataset({
-                key: ([*(["chain", "draw"] if drawn else []), *own_dims(key, array.shape[1:] if drawn else array.shape)],
+            groups[group] = {
+                key: ([*(["chain", "draw"] if drawn else []), *self._own_dims(key, array.shape[1:] if drawn else array.shape)],
                       array.reshape(chains, n // chains, *array.shape[1:]) if drawn else array)
-                for key, array in arrays.items()})
-        return groups
+                for key, array in arrays.items()}
+        return {name: self._dataset(variables) for name, variables in groups.items()}
+
+    def _dataset(self, values: Variables) -> Any:
+        try:
+            import xarray
+        except ImportError as error:
+            raise ImportError("this needs xarray, which is not installed: pip install xarray") from error
+        attributes = {"inference_library": "hone", "inference_library_version": _hone.version, "verdict": self.verdict}
+        coordinates = {dimension: self.coords.get(dimension, np.arange(length))
+                       for own, array in values.values() for dimension, length in zip(own, array.shape, strict=True)}
+        return xarray.Dataset({key: (own, array) for key, (own, array) in values.items()}, coordinates, attributes)
+
+    def _own_dims(self, name: str, shape: tuple[int, ...]) -> list[str]:
+        own = [dim if dim is not None else f"{name}_dim_{k}" for k, dim in enumerate(self.dims.get(name, []))]
+        return own if len(own) == len(shape) else [f"{name}_dim_{k}" for k in range(len(shape))]
+
+    def _variables(self, table: np.ndarray, chains: int) -> Variables:
+        return {name: (["chain", "draw", *self._own_dims(name, shape)], table[:, columns].reshape(chains, -1, *shape))
+                for name, (shape, columns) in grouped(self.names).items()}
+
+    def _statistics(self, keys: dict[str, str], chains: int) -> Variables:
+        found = {name: self._parts[key].reshape(chains, -1) for name, key in keys.items() if key in self._parts}
+        for name, kind in (("diverging", bool), ("short_chain", int)):
+            if name in found:
+                found[name] = found[name].astype(kind)
+        return {name: (["chain", "draw"], values) for name, values in found.items() if not np.isnan(values).all()}
 
     def to_datatree(self, chains: int | None = None) -> Any:
         """An xarray.DataTree in the layout of ArviZ: posterior (refined), q, sample_stats, log_likelihood, …
