@@ -23,10 +23,11 @@ EXCLUDED = {  # check → why
 }
 
 
-@parametrize_with_checks([hone.MatrixFactorization(likelihood="gaussian", **TINY)],
+@parametrize_with_checks([hone.MatrixFactorization(likelihood="gaussian", **TINY),
+                          hone.VAE(hidden=(4,), likelihood="gaussian", **TINY)],
                          expected_failed_checks=lambda estimator: EXCLUDED)
 def test_the_checks_of_scikit_learn(estimator, check):
-    """On the Gaussian model. The others take only bits or counts, which these checks do not offer."""
+    """With Gaussian likelihoods. Others take only bits or counts, which these checks do not offer."""
     check(estimator)
 
 
