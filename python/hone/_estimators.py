@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
@@ -48,17 +49,20 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         X_test, or a matrix as second argument, are test data; a 1-D y is ignored. X_validation, or validation_split,
         decide on the best model and on early stopping. Ctrl-C ends the training with a checkpoint. With
-        warm_start=True, fit continues the training of before.
+        warm_start=True, fit continues the training of before. A training that went wrong is a UserWarning.
         """
         before = dict(vars(self))
         try:
-            return self._fit(X, y, X_test, X_validation)
+            self._fit(X, y, X_test, X_validation)
         except BaseException:  # the estimator stays what it was, fitted or not
             vars(self).clear()
             vars(self).update(before)
             raise
+        if trouble := self.summary_.get("trouble"):
+            warnings.warn(f"this training went wrong: {trouble['what']}. {trouble['advice']}", stacklevel=2)
+        return self
 
-    def _fit(self, X: Any, y: Any, X_test: Any, X_validation: Any) -> Any:
+    def _fit(self, X: Any, y: Any, X_test: Any, X_validation: Any) -> None:
         if len(shape_in(y)) >= 2:
             if X_test is not None:
                 raise ValueError("X_test is given twice, as y too; pass targets as a 1-D y")
@@ -92,7 +96,6 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.threshold_ = self._model().threshold
         if place is not None:
             self._write_data(place, settings)
-        return self
 
     def _folder_has_run(self) -> bool:
         return self.folder is not None and (Path(self.folder) / "config.toml").exists()

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -338,6 +339,20 @@ def test_a_matrix_as_second_argument_is_test_data():
             hone.VAE(**settings).fit(X, given, **named)
     with pytest.raises(ValueError, match="X_test is given twice"):
         hone.VAE(**settings).fit(X, TEST, X_test=TEST)
+
+
+def test_a_training_that_goes_wrong_warns(tmp_path):
+    """From the authors' start, without a bound, q is left behind in the first iterations."""
+    wrong = dict(hidden=(4,), init="paper", score_bound=0, batch=8, iterations=200)
+    with pytest.warns(UserWarning, match="^this training went wrong: q was left behind since iteration") as caught:
+        model = hone.VAE(**{**SMALL, **wrong}, alpha_from=0, alpha_until=0).fit(X)
+    assert len(caught) == 1 and caught[0].filename == __file__ and model.transform(TEST).shape == (60, 3)
+    file = config(tmp_path / "c", **wrong, **{"schedule.alpha_from": 0, "schedule.alpha_until": 0})
+    told = " ".join(run("train", file, "--out", tmp_path / "run").stdout.split())
+    assert str(caught[0].message).removeprefix("this training went wrong: ") in told
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hone.VAE(**{**VAE, "iterations": 20}).fit(X)
 
 
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was():
