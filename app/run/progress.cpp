@@ -49,9 +49,9 @@ std::string Progress::line(std::int64_t done, const std::string& note) const {
   std::string text = label_ + "  ";
   if (style_ == ProgressStyle::live) text += bar(fraction, 20) + " ";
   text += fmt::format("{:3.0f} %  {}/{} {}, {}/s", 100 * fraction, done, total_, unit_, pace_text(pace));
-  if (!note.empty()) text += ", " + note;
   if (done < total_ && pace > 0) text += ", " + duration_text(static_cast<double>(total_ - done) / pace) + " left";
   if (done == total_) text += ", " + duration_text(seconds);
+  if (!note.empty()) text += ", " + note;  // at the end, where a narrow terminal cuts
   return text;
 }
 

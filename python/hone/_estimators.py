@@ -214,9 +214,11 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         with Work("refine", data.rows * (draws if sd else 1), self.progress) as work:
             if not sd:
                 return model.refine(data, steps, seed, work.stop, work.tell)[0]
-            made = np.stack([model.refine(data, steps, _hone.draw_seed(seed, k), work.stop, work.tell)[0]
-                             for k in range(draws)])
-        return made.mean(axis=0), made.std(axis=0, ddof=1)
+            made = []
+            for k in range(draws):
+                work.before = k * data.rows
+                made.append(model.refine(data, steps, _hone.draw_seed(seed, k), work.stop, work.tell)[0])
+        return np.mean(made, axis=0), np.std(made, axis=0, ddof=1)
 
     def inverse_transform(self, Z: Any, *, best: bool = False) -> np.ndarray:
         """E[x | z] of points (n, latent), as rows: reshape(-1, *shape_) makes images of them."""

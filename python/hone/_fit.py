@@ -253,7 +253,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         "tolerance_sd": tolerance_sd, "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
     points = None if init is None else _points(init, "init")
     made = _model(model, data, dim, points, names, constrain, batched)
-    with made, Work("fit", total, progress) as work:
+    with made, Work("fit", total, progress, limit=True) as work:
         known, _, coordinates = _hone.names_of(made.parts, work.tell)
         if points is not None and points.shape[1] != len(coordinates):
             raise ValueError(f"init: points of {points.shape[1]} coordinates, expected {len(coordinates)}: {', '.join(coordinates)}")
@@ -363,6 +363,6 @@ def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None
         shape = np.shape(draws)
         dim = shape[-1] if len(shape) >= 2 else 1 if len(shape) == 1 else None
     made = _model(model, data, dim, None, names, None, batched)
-    with made, Work("check", total, progress) as work:
+    with made, Work("check", total, progress, limit=True) as work:
         asked = _given(draws, made, None if scale is None else scale == "natural", work.tell)
         return Check(**_hone.check_draws(made.parts, settings, asked, work.stop, work.tell))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -21,22 +22,32 @@ def _in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60:02} min"
+
+
 class Work:
-    """While it lives, `tell` draws a bar, and the first Ctrl-C asks the work to end with what there is.
+    """While it lives, `tell` draws a bar with the time left, and the first Ctrl-C asks the work to end with what there is.
 
     A second Ctrl-C raises KeyboardInterrupt. A handler for SIGINT that is not Python's own stays in place.
+    total: None for work that ends when it is good enough; with `limit`, such work ends there at the latest.
     """
 
-    def __init__(self, label: str, total: int | None, progress: bool | None) -> None:
+    def __init__(self, label: str, total: int | None, progress: bool | None, *, limit: bool = False) -> None:
         if progress not in (None, True, False):
             raise TypeError(f"progress: expected True, False or None, found {progress!r}")
         self.stop = _hone.Stop()
-        self._label, self._total = label, total  # None: work that ends when it is good enough
+        self.before = 0  # done in earlier parts of this work
+        self._label, self._total, self._limit = label, total, limit
         self._notebook = progress is not False and _in_notebook()
         self._terminal = progress is not False and not self._notebook and sys.stderr.isatty()
         self._plain = progress is True and not self._notebook and not self._terminal  # lines, for a file or a pipe
         self._display: Any = None
         self._begun = time.monotonic()
+        self._first: tuple[float, int] | None = None  # when it was first told, and how far the work was: some begins in the middle
         self._handler: Any = None
         self._shown = 0.0
 
@@ -50,21 +61,35 @@ class Work:
             print(f"\r\x1b[K{text}" if self._terminal else text, file=sys.stderr, flush=True)
 
     def _line(self, text: str, done: int) -> str:
-        seconds = f"{time.monotonic() - self._begun:.0f} s"
+        now = time.monotonic()
+        seconds = _duration(now - self._begun)
         if self._total is None:
             return f"{self._label}  {text}  {done:,} gradients  {seconds}"
         fraction = min(1.0, done / max(1, self._total))
         full = round(fraction * WIDTH)
         bar = "█" * full + "░" * (WIDTH - full)
-        return f"{self._label}  {bar} {100 * fraction:3.0f} %  {text}  {seconds}"
+        self._first = self._first or (now, done)
+        since, before = self._first
+        if before < done < self._total:
+            left = _duration((self._total - done) * (now - since) / (done - before))
+            seconds += f", {'at most ' if self._limit else ''}{left} left"
+        return f"{self._label}  {bar} {100 * fraction:3.0f} %  {seconds}  {text}"
+
+    @staticmethod
+    def _columns() -> int:
+        try:
+            return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        except (OSError, ValueError):  # a terminal of somebody else's making
+            return 80
 
     def _tell(self, text: str, done: int) -> None:
+        done += self.before
         now = time.monotonic()
         if self._shown and now - self._shown < (SECONDS_PER_LINE if self._plain else 0.1):
             return
         self._shown = now
         if self._terminal:
-            print(f"\r\x1b[K{self._line(text, done)}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{self._line(text, done)[: self._columns() - 1]}", end="", file=sys.stderr, flush=True)
         elif self._plain:
             print(self._line(text, done), file=sys.stderr, flush=True)
         elif self._display is None:

@@ -3,16 +3,19 @@
 import gc
 import os
 import pickle
+import pty
+import re
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 import weakref
 
 import numpy as np
 import pytest
-from conftest import FAKES, SMALL, gaussian, gaussians, stripes
+from conftest import FAKES, PROGRAM, SMALL, gaussian, gaussians, stripes
 
 import hone
 
@@ -219,6 +222,54 @@ def test_progress_in_a_terminal_and_silence():
                            capture_output=True, text=True)
     assert "fit  " in shown.stderr and " %  " in shown.stderr and shown.stdout == ""
     assert "\r" not in shown.stderr and "\x1b" not in shown.stderr and shown.stderr.endswith("\n")  # lines in a pipe
+
+
+def lines_in_a_terminal(*words):
+    """The lines that a command shows, one over the other, in a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    shown = b""
+    with subprocess.Popen(words, stdout=theirs, stderr=theirs):
+        os.close(theirs)
+        try:
+            while part := os.read(ours, 65536):
+                shown += part
+        except OSError:  # the command has ended
+            pass
+    os.close(ours)
+    return shown.decode().split("\r\x1b[K")[1:]
+
+
+def test_a_terminal_shows_the_time_left(tmp_path):
+    code = ("import numpy as np, hone; X = (np.random.default_rng(0).random((500, 50)) < 0.5).astype(np.uint8); "
+            "hone.VAE(2, (50,), iterations=1000, threads=1).fit(X)")
+    (tmp_path / "c.toml").write_text('model = "vae"\ndata = "synthetic"\nhidden = [8]\nencoder_hidden = [8]\nsteps = 4\n'
+                                    "iterations = 1000\nthreads = 1\n")
+    own, program = (lines_in_a_terminal(*words) for words in (
+        (sys.executable, "-c", code), (PROGRAM, "train", tmp_path / "c.toml", "--out", tmp_path / "run")))
+    for lines in (own, program):
+        bars = [line for line in lines if "█" in line]
+        assert len(bars) > 3 and any(re.search(r"\d (m?s|min .*) left", line) for line in bars), lines
+        assert max(len(line.splitlines()[0]) for line in bars) < 80
+    assert own[-1].strip() == ""  # the bar is wiped
+
+
+def test_the_time_left_is_that_of_what_remains(monkeypatch):
+    from hone._progress import Work
+
+    def line(after, done, **named):
+        now = [100.0]
+        monkeypatch.setattr(time, "monotonic", lambda: now[0])
+        work = Work("train", 1000, True, **named)
+        now[0] += 5  # before the first iteration
+        assert "left" not in work._line("", 400)  # a run that continues
+        now[0] += after
+        return work._line("ELBO −3", done)
+
+    assert line(10, 500) == "train  ██████████░░░░░░░░░░  50 %  15 s, 50 s left  ELBO −3"
+    assert "1 min 05 s, 5 min 00 s left" in line(60, 500)
+    assert "2 h 46 min left" in line(2000, 500) and "left" not in line(10, 1000)
+    assert "at most 50 s left" in line(10, 500, limit=True)
 
 
 def memory():
