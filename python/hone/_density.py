@@ -104,7 +104,8 @@ def from_jax(f: Callable[..., Any], *, batched: bool = False, x64: bool = True) 
     """A log density written in JAX, z (D,) → number, compiled, vectorised and differentiated.
 
     batched: f takes (n, D) and returns (n,) itself. x64: compute in double precision, whatever JAX's own setting is.
-    Batches are padded to a few sizes, so that JAX compiles few programs.
+    Batches are padded to a few sizes, so that JAX compiles few programs. JAX gets a batch of such a size in the engine's
+    own memory, others are copied for the padding. What JAX computes on the CPU is read where it is.
     """
     try:
         import jax
@@ -171,7 +172,10 @@ def padded_size(n: int) -> int:
 
 
 def from_torch(f: Callable[..., Any], *, batched: bool = False) -> Batched:
-    """A log density written in PyTorch, z (D,) → number in double precision, vectorised and differentiated."""
+    """A log density written in PyTorch, z (D,) → number in double precision, vectorised and differentiated.
+
+    batched: f takes (n, D) and returns (n,) itself. The points are copied into a tensor; the results are read where they are.
+    """
     try:
         import torch
     except ImportError as error:

@@ -236,7 +236,8 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
 
     model: a Stan program (.stan) or compiled model (.so) with `data` (a path, JSON text or a dict); a bridgestan.StanModel;
     a PyMC model; or a callable that returns log p and its gradient, at a point (D,) → (number, (D,)) or for a batch
-    (n, D) → ((n,), (n, D)), which is found out unless `batched` says it. hone.from_jax and hone.from_torch make such a callable from log p alone.
+    (n, D) → ((n,), (n, D)), which is found out unless `batched` says it. It gets a copy of the points; results that are
+    float64 in C order are read where they are. hone.from_jax and hone.from_torch make such a callable from log p alone.
 
     init: a point (D,) or points (k, D) where the searches begin. dim, names: of a callable's coordinates; names is a list,
     or a dict of shapes. constrain: unconstrained point (D,) → dict of natural values. The other arguments are those of

@@ -30,6 +30,28 @@ def test_one_point_and_batches_give_the_same_fit(result):
     assert np.array_equal(told.draws, result.draws)
 
 
+def test_what_is_copied(monkeypatch, result):
+    def given(mark):
+        kept = []
+
+        def density(z):
+            kept.append((z, z.copy()))
+            return gaussians(z)
+
+        density.hone_view = mark
+        assert np.array_equal(hone.fit(density, dim=2, seed=5, batched=True, progress=False).draws, result.draws)
+        return kept
+
+    def refuse(*_):
+        raise AssertionError("float64 results in C order need no conversion")
+
+    monkeypatch.setattr("hone._fit.convert", refuse)
+    mine, own = given(False), given(True)
+    assert all(np.array_equal(z, then) for z, then in mine)
+    assert len({z.ctypes.data for z, _ in mine}) == len(mine)
+    assert len({z.ctypes.data for z, _ in own}) < len(own) / 2  # the engine's own arrays, again and again
+
+
 def test_seed_threads_and_options(result):
     assert np.array_equal(hone.fit(gaussians, dim=2, seed=5, threads=3, progress=False).draws, result.draws)
     assert not np.array_equal(hone.fit(gaussians, dim=2, seed=6, progress=False).draws, result.draws)
