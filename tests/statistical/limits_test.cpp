@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hone/assess/divergence.hpp"
@@ -10,6 +11,7 @@
 #include "hone/family/mixture.hpp"
 #include "hone/fit/fit.hpp"
 #include "hone/target/density.hpp"
+#include "tests/support/differences.hpp"
 #include "tests/support/methods.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -128,6 +130,68 @@ TEST(Limits, ABoundOfZeroIsTheLargeTEstimatorAndAHighOneIsNone) {
   };
   expect_same(moments({}), moments({.score_bound = 1e6}));
   expect_same(moments({.estimator = Estimator::large_t}), moments({.score_bound = 0}));
+}
+
+// What a bound takes from the mean gradient, by quadrature: E[score(z0) (w − bounded w)] for the weight w = f(z_t) − C,
+// with C = E[f(z_t)]. And how many weights are cut.
+struct BoundEffect {
+  std::vector<double> bias;  // relative to the length of the exact gradient
+  double share = 0;
+};
+
+BoundEffect effect_of_bound(const World& world, const Approximation& q, const KernelOracle& oracle, int t,
+                            double bound) {
+  std::vector<double> theta(q.family->parameters().begin(), q.family->parameters().end());
+  const Function log_q = q.at(theta);
+  const double c = oracle_values(oracle, world.density, log_q, t).refined;
+  const auto excess = [&](double z) {
+    const double w = world.density.log_p(z) - log_q(z) - c;
+    return w - std::clamp(w, -bound, bound);
+  };
+  const auto beyond = oracle.apply(oracle.on_grid(excess), t);
+  const auto cut = oracle.apply(oracle.on_grid([&](double z) { return excess(z) != 0 ? 1.0 : 0.0; }), t);
+  const auto over_q = [&](const Function& of_z, const std::vector<double>& factor) {
+    auto values = oracle.on_grid([&](double z) { return std::exp(log_q(z)) * of_z(z); });
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] *= factor[i];
+    return oracle.integrate(values);
+  };
+  BoundEffect effect{.share = over_q([](double) { return 1; }, cut)};
+  double length = 0;
+  for (double& parameter : theta) {
+    const auto score = [&](double z) { return derivative_in(parameter, [&] { return q.log_q(theta, z); }); };
+    effect.bias.push_back(over_q(score, beyond));
+    length = std::hypot(length,
+                        derivative_in(parameter, [&] { return oracle_values(oracle, world.density, log_q, t).vcd(); }));
+  }
+  for (double& element : effect.bias) element /= length;
+  return effect;
+}
+
+// The bounded gradient against the exact one: no bias where no weight reaches the bound, and where weights are cut the
+// bias that quadrature gives, up to that of a bound of 0.
+TEST(Limits, ABoundBiasesTheGradientOnlyWhereItCuts) {
+  const World world = bimodal_world();
+  const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
+  for (const bool mixture : {false, true})
+    for (const double bound : {100.0, 3.0, 1.0, 0.0}) {
+      const Approximation q = mixture ? mixture_q() : gaussian_q();
+      GradientCheck check;
+      check.objective = by_vcd({.score_bound = bound});
+      const auto deviations = gradient_deviations(world, q, oracle, check);
+      const BoundEffect effect = effect_of_bound(world, q, oracle, check.steps, bound);
+      SCOPED_TRACE((mixture ? "mixture, bound " : "gaussian, bound ") + std::to_string(bound) + ": cuts " +
+                   std::to_string(effect.share) + describe(deviations));
+      for (std::size_t j = 0; j < deviations.size(); ++j) {
+        const double se = deviations[j].relative_se;
+        EXPECT_NEAR(deviations[j].errors * se, effect.bias[j], 4 * se) << "parameter " << j;
+        EXPECT_LT(se, 0.01);
+      }
+             std::hypot(effect.bias[0], effect.bias[1]));
+             if (bound == 100)
+               EXPECT_LT(effect.share, 1e-9);
+             else if (!mixture)
+               EXPECT_GT(worst(deviations), 20) << "a bias that is easy to see";
+    }
 }
 
 // The other ways to estimate the same gradient: the score function for the first term, a sampled entropy, a
