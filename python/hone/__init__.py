@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._hone import HoneError, InputError
+from ._hone import HoneError as HoneError, InputError as InputError
 from ._hone import version as __version__
 
-if TYPE_CHECKING:
-    from ._density import from_jax, from_torch
-    from ._estimators import VAE, MatrixFactorization
-    from ._fit import Check, check, fit
-    from ._load import load
-    from ._q import Q
-    from ._result import Result
+if TYPE_CHECKING:  # the names after "as" are exported, for mypy and others
+    from ._density import from_jax as from_jax, from_torch as from_torch
+    from ._estimators import VAE as VAE, MatrixFactorization as MatrixFactorization
+    from ._fit import Check as Check, check as check, fit as fit
+    from ._load import load as load
+    from ._q import Q as Q
+    from ._result import Result as Result
 
 _HOMES = {
     "fit": "_fit", "check": "_fit", "Check": "_fit", "load": "_load", "from_jax": "_density", "from_torch": "_density",
@@ -37,7 +37,7 @@ def devices() -> list[str]:
     return _hone.devices()
 
 
-def __getattr__(name: str) -> Any:  # parts are loaded when they are first used: the import itself stays fast
+def _part(name: str) -> Any:  # parts are loaded when they are first used: the import itself stays fast
     if name not in _HOMES:
         raise AttributeError(f"module 'hone' has no attribute '{name}'")
     from importlib import import_module
@@ -45,6 +45,10 @@ def __getattr__(name: str) -> Any:  # parts are loaded when they are first used:
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # type checkers know all names from above
+    __getattr__ = _part
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The settings `model` and `likelihood`; `stored`: the model of the run that goes on."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, *, X_test: Any = None, X_validation: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, X_test: Any = None, X_validation: Any = None) -> Self:
         """Trains on X: (n, features), or images (n, rows, columns) or (n, rows, columns, 3).
 
         X_test, or a matrix as second argument, are test data; a 1-D y is ignored. X_validation, or validation_split,

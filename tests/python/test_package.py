@@ -35,6 +35,44 @@ def test_typed():
     assert "class TrainedNetworks" in stub and "def fit(" in stub
 
 
+TYPED = """
+import numpy as np
+import hone
+
+def log_p(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return -0.5 * (z * z).sum(-1), -z
+
+r = hone.fit(log_p, dim=2, budget="30s", names={"theta": (2,)})
+verdict: str = r.verdict
+first: np.ndarray = r["theta"][0] + r.q.sample(5)
+p: float = hone.check(r.draws, hone.from_jax(log_p)).p_value
+vae: hone.VAE = hone.VAE(2, (4,), rate_mean=1e-3).fit(np.zeros((9, 3)), X_test=np.zeros((9, 3)))
+version, devices = hone.__version__ + "", hone.devices()[0].upper()
+"""
+WRONG = {  # line → what mypy says
+    "hone.fit(log_p, dimension=2)": 'Unexpected keyword argument "dimension" for "fit"',
+    "hone.VAE(layers=3)": 'Unexpected keyword argument "layers" for "VAE"',
+    "hone.VAE(latent='two')": 'Argument "latent" to "VAE" has incompatible type',
+    "hone.fits": "Module has no attribute",
+    "r.verdict + 1": "Unsupported operand types for +",
+}
+
+
+def test_types_as_mypy_sees_them(tmp_path):
+    """The installed package, strictly: right code passes, and each wrong line is found."""
+    pytest.importorskip("mypy", reason="mypy is not installed")
+
+    def found(text):
+        (tmp_path / "own.py").write_text(text)
+        words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "own.py"]
+        return [line for line in subprocess.run(words, capture_output=True, text=True, cwd=tmp_path).stdout.splitlines()
+                if " error: " in line or not line.startswith("own.py")]
+
+    assert found(TYPED) == ["Success: no issues found in 1 source file"]
+    told = found(TYPED + "\n".join(WRONG))
+    assert len(told) == len(WRONG) + 1 and all(part in line for part, line in zip(WRONG.values(), told[:-1], strict=True)), told
+
+
 def test_wheel_is_small_and_needs_no_other_library():
     wheel = os.environ.get("HONE_WHEEL")
     if not wheel:
