@@ -36,6 +36,7 @@ struct FitCommand {
   void run();
   std::filesystem::path folder() const;
   CheckedFit fit_with_progress(const Posterior& posterior);
+  void write(const Posterior& posterior, const CheckedFit& fit, const PosteriorRunFiles& files);
 
   PosteriorRunConfig config = defaults();
   Settings settings;
@@ -125,6 +126,21 @@ std::filesystem::path FitCommand::folder() const {
   return free_folder("runs", fmt::format("fit-{}-seed{}", name, config.check.fit.seed));
 }
 
+// Creates the run folder only now, so that a fit that fails leaves nothing behind; nor does a full disk.
+void FitCommand::write(const Posterior& posterior, const CheckedFit& fit, const PosteriorRunFiles& files) {
+  const RunFolder run_folder(folder());
+  try {
+    write_posterior_netcdf(run_folder, files, config.data);
+    write_posterior_run(run_folder, files);
+  } catch (const Error& error) {
+    std::error_code ignored;
+    std::filesystem::remove_all(run_folder.path(), ignored);
+    throw Error(fmt::format("{}; the run folder was removed again", error.what()));
+  }
+  if (!quiet) fmt::print(stderr, "run folder: {}\n", run_folder.path().string());
+  if (!warm_start.empty()) write_warm_start_of(warm_start, posterior, fit, files);
+}
+
 void FitCommand::run() {
   flags.apply();
   if (!model.empty() && model != config.model) config.model = model, config.data.clear();  // another model's data
@@ -141,18 +157,20 @@ void FitCommand::run() {
   });
   check_shown(posterior->names(), show.values());
   const CheckedFit fit = fit_with_progress(*posterior);
-  const RunFolder run_folder(folder());  // created only now: a fit that fails leaves nothing behind
   const PosteriorRunFiles files = posterior_run_files(*posterior, fit, config);
-  write_posterior_netcdf(run_folder, files, config.data);
-  write_posterior_run(run_folder, files);
-  if (!warm_start.empty()) write_warm_start_of(warm_start, *posterior, fit, files);
+  std::string failure;  // of writing: the result is printed all the same
+  try {
+    write(*posterior, fit, files);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
   if (json) {
     fmt::print("{}", files.summary);
   } else {
     print_fit(parse_json(files.summary), show.values());
     print_judgement(fit.judgement, fit.findings);
   }
-  if (!quiet) fmt::print(stderr, "run folder: {}\n", run_folder.path().string());
+  if (!failure.empty()) throw Error(failure);
   if (fit.interrupted) throw Ended{128 + stop_signal};
 }
 

@@ -211,6 +211,17 @@ TEST_F(FitProgram, AFitThatFailsLeavesNothingBehind) {
   expect_refused("fit " + improper + " --quiet", "improper");
 }
 
+// A limit on the size of files stands for a full disk: the result is printed, and nothing half written stays.
+TEST_F(FitProgram, AFullDiskCostsOnlyTheRunFolder) {
+  const Outcome full = shell("(trap '' XFSZ; ulimit -f 32; \"$HONE\" fit " + model + " --budget 300000 --out run)");
+  EXPECT_EQ(full.code, 1) << full.err;
+  EXPECT_NE(full.out.find("verdict: "), std::string::npos) << full.out;
+  EXPECT_NE(full.err.find("hone: run/"), std::string::npos) << full.err;
+  EXPECT_NE(full.err.find("failed: File too large; the run folder was removed again"), std::string::npos) << full.err;
+  EXPECT_EQ(full.err.find("run folder: "), std::string::npos) << full.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_F(FitProgram, WhatCannotBeWrittenIsRefusedBeforeTheFit) {
   const auto refused = [this](const std::string& arguments, const std::string& part) {
     const Outcome outcome = shell("mkdir -p used && echo x > used/file && \"$HONE\" fit " + model + " " + arguments);
