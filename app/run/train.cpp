@@ -24,10 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // training time between checks of the clock and of `stop`
 
-std::string words_of(const LikelihoodFacts& facts) {
-  return fmt::format("a {}{} likelihood", static_cast<char>(facts.name.front() + 'A' - 'a'), facts.name.substr(1));
-}
-
 // What a likelihood does to data, for the user.
 std::string scaling_of(const ModelConfig& model) {
   const std::string who = model.kind == ModelKind::gaussian_mf
@@ -39,35 +35,19 @@ std::string scaling_of(const ModelConfig& model) {
               : "Data are not scaled; standard deviations begin near 0.7 and stay above 0.01");
 }
 
-// Refuses numbers beyond what float32 and the likelihood can make sense of.
-void check_scale(const ModelConfig& model, const DataSet& data) {
-  const LikelihoodFacts facts = facts_of(model.density());
-  if (facts.bits) return;
-  const bool counts = facts.counts;
-  const double most = counts ? 16777216 : 1e6;  // float32 tells whole numbers apart up to 2^24
-  Matrix<double> column(data.dimension(), 1);
-  for (int n = 0; n < data.size(); ++n) {
-    data.expand(std::span<const int>(&n, 1), column.view());
-    for (int i = 0; i < data.dimension(); ++i)
-      if (std::abs(column(i, 0)) > most)
-        throw DataError(
-            fmt::format("{} needs numbers up to {} in size, divide them: datum {} has the value {} at position {}",
-                        facts.fused && !counts ? "a Gaussian likelihood with variance 0.01" : words_of(facts), most, n,
-                        column(i, 0), i));
-  }
-}
-
 // Test and validation data that do not suit the model are found before the training, not during it.
 void check_parts(const TrainRunConfig& config, const DataSplits& data) {
   const ModelConfig& model = config.train.model;
-  for (const auto& [key, part] : {std::pair("test.data", &data.test), std::pair("validation.data", &data.validation)}) {
-    if (part->size() == 0) continue;
+  const auto check_part = [&](const std::string& key, const std::string& name, const DataSet& part) {
+    if (part.size() == 0) return;
     try {
-      check_data(model.density(), {part->dimension(), model.categories}, model.missing, *part);
+      check_data(model.density(), {part.dimension(), model.categories}, model.missing, part);
     } catch (const DataError& error) {
-      throw KeyError(key, error.what());
+      throw KeyError(key, (name == "own" ? "" : name + ": ") + error.what());
     }
-  }
+  };
+  check_part("test.data", config.test.data, data.test);
+  check_part("validation.data", config.validation.data, data.validation);
 }
 
 // An engine with one run per seed. Errors name the key that asks for the impossible.
@@ -77,7 +57,6 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
   if (batch > data.train.size())
     throw KeyError("batch", fmt::format("{} is more than the {} training data", batch, data.train.size()));
   try {
-    check_scale(config.train.model, data.train);
     if (lead) return lead->engine(recipe_of(config, seeds), data.train);
     return make_engine(config.engine, config.train, data.train,
                        {.seeds = std::move(seeds), .threads = *config.threads});

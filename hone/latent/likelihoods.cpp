@@ -8,8 +8,11 @@ namespace hone {
 namespace {
 
 std::string place_of(int datum, double value, int position) {
-  return detail::format("datum {} has the value {} at position {}", datum, value, position);
+  return detail::format("datum {} has the value {} at position {} (both count from 0)", datum, value, position);
 }
+
+// Beyond this, float32 and the likelihood make no sense of a number. float32 tells whole numbers apart up to 2^24.
+double most_of(const LikelihoodFacts& facts) { return facts.counts ? 16777216 : 1e6; }
 
 // The first group of a datum that does not have exactly one 1, in words; empty: none. Groups with a NaN do not count.
 std::string bad_group(const LikelihoodShape& shape, int datum, std::span<const double> x) {
@@ -30,12 +33,17 @@ std::string bad_group(const LikelihoodShape& shape, int datum, std::span<const d
 // The first value of the data that is not allowed, in words; empty: none.
 std::string first_fault(const LikelihoodFacts& facts, const LikelihoodShape& shape, Missing missing,
                         const DataSet& data, int first, bool (*allowed)(double)) {
+  const double most = most_of(facts);
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {
     data.expand(std::span<const int>(&n, 1), column.view());
-    for (int i = 0; i < data.dimension(); ++i)
-      if (!allowed(column(i, 0)) && !(missing == Missing::ignored && std::isnan(column(i, 0))))
-        return place_of(first + n, column(i, 0), i);
+    for (int i = 0; i < data.dimension(); ++i) {
+      const double x = column(i, 0);
+      if (missing == Missing::ignored && std::isnan(x)) continue;
+      if (!allowed(x)) return place_of(first + n, x, i);
+      if (std::abs(x) > most)
+        return place_of(first + n, x, i) + detail::format("; divide the data, so that none is above {} in size", most);
+    }
     if (!facts.grouped) continue;
     if (const std::string fault = bad_group(shape, first + n, column.column(0)); !fault.empty()) return fault;
   }

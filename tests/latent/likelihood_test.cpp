@@ -153,11 +153,17 @@ TEST(Likelihood, BadDataAreNamed) {
   EXPECT_EQ(
       fault_of(Density::categorical, 2, {1, 0, 0, 1, 0, 1, 0.5, 0.5}),
       "a Categorical likelihood needs groups of neighbouring values of which one is 1 and the others 0: datum 1 has "
-      "the value 0.5 at position 2");
+      "the value 0.5 at position 2 (both count from 0)");
   EXPECT_EQ(fault_of(Density::negative_binomial, 0, {1, 0, 0, 1, 0, -1, 3, 2}),
-            "a Negative-binomial likelihood needs counts: datum 1 has the value -1 at position 1");
+            "a Negative-binomial likelihood needs counts: datum 1 has the value -1 at position 1 (both count from 0)");
   EXPECT_EQ(fault_of(Density::gaussian_learned, 0, {1, 0, 0, 1, 0, 1, 3, INFINITY}),
-            "a Gaussian-learned likelihood needs finite numbers: datum 1 has the value inf at position 3");
+            "a Gaussian-learned likelihood needs finite numbers: datum 1 has the value inf at position 3 (both count "
+            "from 0)");
+  EXPECT_EQ(
+      fault_of(Density::poisson, 0, {1, 0, 1e38, 1}),
+      "a Poisson likelihood needs counts: datum 0 has the value 1e+38 at position 2 (both count from 0); divide the "
+      "data, so that none is above 16777216 in size");
+  EXPECT_EQ(fault_of(Density::gaussian, 0, {1, 0, 1e6, 1}), "");
   EXPECT_EQ(fault_of(Density::negative_binomial, 0, {1, 0, 0, 1, 0, 7, 3, 2}), "");
 }
 

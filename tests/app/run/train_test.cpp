@@ -299,6 +299,14 @@ TEST(Train, TestDataMayBeAFile) {
   EXPECT_EQ(evaluate_run(folder.path() / "run", options).points, 10);
   config.test.data = "none.amat";
   EXPECT_NE(error_of(config, folder.path() / "other").find("test.data: none.amat"), std::string::npos);
+  config.test.data = (folder.path() / "big.csv").string();
+  config.train.model.kind = ModelKind::poisson_mf;
+  config.hidden.reset();
+  write_file(config.test.data, "a,b,c,d\n1,0,1,0\n1,0,1,1e38\n");
+  const std::string error = error_of(config, folder.path() / "other");
+  EXPECT_TRUE(error.starts_with("test.data: " + config.test.data + ": a Poisson likelihood needs counts: datum 1"))
+      << error;
+  EXPECT_NE(error.find("divide the data"), std::string::npos) << error;
 }
 
 TEST(Train, AStopIsHeardBeforeTheEnd) {
