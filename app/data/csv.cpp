@@ -37,6 +37,13 @@ bool is_missing(std::string_view cell) {
   return false;
 }
 
+// 0, 1, 2, …: the names that pandas gives to columns without names. Two numbers, 0 and 1, may as well be a datum.
+bool counts_columns(const std::vector<std::string_view>& cells) {
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (cells[i] != std::to_string(i)) return false;
+  return cells.size() > 2;
+}
+
 }  // namespace
 
 CsvReader::CsvReader(ByteSource& source, CsvWanted wanted) : lines_(source), wanted_(std::move(wanted)) {
@@ -104,10 +111,12 @@ void CsvReader::split(std::string_view line) {
     lines_.fail(fmt::format("expected {} columns, as in the first line, found {}", cols_, cells_.size()));
 }
 
-// Names: all cells are texts, and not all of them stand for missing values.
+// Names: all cells are texts, and not all of them stand for missing values. Or the columns are counted.
 bool CsvReader::is_header() {
   double ignored;
-  if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); })) return false;
+  if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); }) &&
+      !counts_columns(cells_))
+    return false;
   if (std::ranges::all_of(cells_, is_missing)) return false;
   names_.assign(cells_.begin(), cells_.end());
   const auto label = wanted_.label.empty() ? names_.end() : std::ranges::find(names_, wanted_.label);

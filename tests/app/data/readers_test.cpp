@@ -295,6 +295,14 @@ TEST(Csv, HeadersSeparatorsAndEnds) {
   EXPECT_THAT(csv_from("7\n8\n").values, ElementsAre(7, 8));
 }
 
+// pandas writes an array under the names 0, 1, 2, …
+TEST(Csv, CountedColumnsAreAHeader) {
+  EXPECT_THAT(csv_from("0,1,2\n5,6,7\n0,1,2\n").values, ElementsAre(5, 6, 7, 0, 1, 2));
+  EXPECT_THAT(csv_from("0,1,3\n5,6,7\n").values, ElementsAre(0, 1, 3, 5, 6, 7));
+  EXPECT_THAT(csv_from("0,1\n5,6\n").values, ElementsAre(0, 1, 5, 6));  // may as well be a datum
+  EXPECT_THAT(input_error([] { csv_from("0,1,2\n3,4,x\n"); }), HasSubstr("line 2: column 3 (2): expected a finite"));
+}
+
 TEST(Csv, ErrorsNameLineAndColumn) {
   const auto message = [](std::string_view text) { return input_error([&] { csv_from(text); }); };
   EXPECT_THAT(message(""), HasSubstr("table: byte 0: the file is empty"));
