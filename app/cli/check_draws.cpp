@@ -6,10 +6,10 @@
 #include <cmath>
 #include <thread>
 
+#include "app/cli/budget_bar.hpp"
 #include "app/cli/commands.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/draws_file.hpp"
-#include "app/run/progress.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -92,13 +92,11 @@ void check_draws(DrawsRequest& request) {
   SecondOpinion opinion;
   {
     const SignalNote note;
-    const std::int64_t total = std::max<std::int64_t>(1, request.config.check.fit.budget.gradients);
-    Progress progress(stderr, Progress::style_for(stderr, request.quiet), "check", "gradients", total);
-    opinion = second_opinion(*posterior, z, given.log_q, request.config.check,
+    BudgetBar bar(*posterior, request.config.check.fit.budget, "check", request.quiet);
+    opinion = second_opinion(bar.posterior(), z, given.log_q, request.config.check,
                              {[] { return stop_signal != 0; },
-                              [&](const std::string& text, std::int64_t gradients) {
-                                progress.update(std::min(gradients, total - 1), text);
-                              }});
+                              [&](const std::string& text, std::int64_t gradients) { bar.doing(text, gradients); }});
+    bar.finish(opinion.gradients);
   }
   if (stop_signal != 0)
     opinion.judgement.notes.push_back("the check was stopped early: all of this rests on what there was by then");

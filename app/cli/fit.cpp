@@ -1,19 +1,16 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
-#include <thread>
 
+#include "app/cli/budget_bar.hpp"
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/judgement.hpp"
 #include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/posterior_run.hpp"
-#include "app/run/progress.hpp"
 #include "app/run/terminal.hpp"
-#include "app/run/watched_posterior.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -85,37 +82,23 @@ std::string first_table(const Posterior& posterior, const PosteriorFit& fit, int
 CheckedFit FitCommand::fit_with_progress(const Posterior& posterior) {
   const SignalNote note;
   config.check.fit.budget.stop = &stop_asked;
-  const Budget& budget = config.check.fit.budget;
-  const Stopwatch watch;
-  const bool timed = budget.gradients == 0;
-  const auto total = std::max<std::int64_t>(1, timed ? std::llround(std::ceil(budget.seconds)) : budget.gradients);
-  Progress progress(stderr, Progress::style_for(stderr, quiet), "fit", timed ? "seconds" : "gradients", total);
-  const auto done = [&](std::int64_t gradients) {
-    return timed ? static_cast<std::int64_t>(watch.seconds()) : gradients;
-  };
-  const std::thread::id own = std::this_thread::get_id();
-  std::string doing = "searching from the starts";
-  const auto tick = [&](std::int64_t gradients) {
-    if (std::this_thread::get_id() == own) progress.update(std::min(done(gradients), total - 1), doing);
-  };
   const SharedPosterior* shared = shared_by_ranks(posterior, config);
-  const WatchedPosterior watched(shared ? *shared : posterior, tick);
+  BudgetBar bar(shared ? *shared : posterior, config.check.fit.budget, "fit", quiet);
+  bar.doing("searching from the starts", 0);
   constexpr double soon = 0.3;  // seconds: who waits no longer sees the final table at once
   config.check.on_starts = [&](const PosteriorFit& fit) {
-    if (!quiet && watch.seconds() > soon) progress.remark(first_table(posterior, fit, terminal_width(stderr)));
+    if (!quiet && bar.watch().seconds() > soon) bar.remark(first_table(posterior, fit, terminal_width(stderr)));
   };
   CheckedFitConfig check = config.check;
   check.fit.shared = shared;
   if (shared) check.fit.threads = 1;  // the threads of all ranks evaluate its batches
   try {
-    CheckedFit fit = fit_and_check(watched, check, [&](const std::string& text, std::int64_t gradients) {
-      doing = text;
-      tick(gradients);
-    });
-    progress.finish(timed ? std::llround(std::ceil(watch.seconds())) : fit.gradients);
+    CheckedFit fit = fit_and_check(
+        bar.posterior(), check, [&](const std::string& text, std::int64_t gradients) { bar.doing(text, gradients); });
+    bar.finish(fit.gradients);
     return fit;
   } catch (const Stopped&) {
-    progress.remark("interrupted before the searches had ended: there is nothing to write");
+    bar.remark("interrupted before the searches had ended: there is nothing to write");
     throw Ended{128 + stop_signal};
   }
 }

@@ -272,6 +272,9 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   f.q = check_q(r, family, whitening, smooth_weights(same), config.fit.seed, config.fit.threads);
   f.q.k_hat = k_hat_of(log_p, log_q);
   result.judgement = judge(f, beyond_chance(config.tolerances, r.zt), Subject::draws);
+  if (z.cols() < given.cols())
+    result.judgement.notes.push_back(
+        fmt::format("of {} draws {} were checked, spread evenly over them", given.cols(), z.cols()));
   result.z = Matrix<double>(z.rows(), r.zt.cols());
   for (int i = 0; i < r.zt.cols(); ++i) whitening.to_z(r.zt.column(i), result.z.column(i));
   result.log_p = r.log_pt;

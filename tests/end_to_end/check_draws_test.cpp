@@ -19,11 +19,11 @@ class CheckDraws : public Program {
   const std::string common = "check --quiet --threads 2 --model " + model + " --draws ";
 
   // Draws of the posterior, mu shifted.
-  void write_draws(const std::string& name, double shift) const {
+  void write_draws(const std::string& name, double shift, std::uint32_t number = 800) const {
     std::string text = "mu,tau,other\n";
     const PhiloxSource random(7);
     std::vector<double> u(1), e(1);
-    for (std::uint32_t i = 0; i < 800; ++i) {
+    for (std::uint32_t i = 0; i < number; ++i) {
       random.uniforms({Purpose::draw, 1, i}, u);
       random.normals({Purpose::draw, 2, i}, e);
       text += std::to_string(e[0] + shift) + "," + std::to_string(-std::log(u[0]) + 1e-6) + ",1\n";
@@ -66,6 +66,15 @@ TEST_F(CheckDraws, GoodDrawsPassAndShiftedOnesAreRepaired) {
 // KL(q ‖ p) + KL(p ‖ q) is what the VCD tends to. q is N(−0.5, 1) for y = log tau, p ∝ exp(y − e^y), and mu has its own
 // law. With γ Euler's constant, E_p y = −γ, E_p y² = γ² + π²/6, E_q e^y = 1:
 // E_q (log q − log p) − E_p (log q − log p) = (−½ + 0.5 + 1) − (−½ (π²/6 + (0.5 − γ)²) + γ + 1).
+TEST_F(CheckDraws, SaysHowFarItIsAndHowManyDrawsItTook) {
+  write_draws("many.csv", 0, 9000);
+  const Outcome many = hone("check --threads 2 --model " + model + " --draws many.csv --budget 3s");
+  ASSERT_NE(many.code, 2) << many.err;  // which verdict depends on the machine
+  EXPECT_NE(many.out.find("note: of 9000 draws 3000 were checked"), std::string::npos) << many.out;
+  EXPECT_NE(many.err.find(" seconds"), std::string::npos) << many.err;
+  EXPECT_NE(many.err.find("check  100 %"), std::string::npos) << many.err;
+}
+
 TEST_F(CheckDraws, ADensityOfTheDrawsGivesVcdAndKHat) {
   write_normal("advi.csv");
   const Outcome outcome = hone(common + "advi.csv --json --steps 32");
