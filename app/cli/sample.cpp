@@ -42,6 +42,8 @@ void add_sample_command(CLI::App& program) {
           throw InputError(
               fmt::format("{} has no effect without --between", argument == std::string("data") ? "DATA" : argument));
     }
+    if (state->mean && command->count("--seed") > 0 && command->count("--z") + command->count("--between") > 0)
+      throw InputError("--seed has no effect with --mean and --z or --between: nothing is drawn");
     state->run([&](const UseOptions& options) {
       const int made = sample_model(options, state->sample);
       return fmt::format("{}: {} data", options.out.string(), made);

@@ -101,6 +101,7 @@ TEST_F(Use, BadInputIsRefusedAndNothingIsWritten) {
   expect_error("sample run --between 0,100000", "100000 is no datum; expected numbers from 0 to");
   expect_error("sample run --between 3", "--between: expected two numbers of data");
   expect_error("sample run test", "DATA has no effect without --between");
+  expect_error("sample run --z x.amat --mean --seed 2", "--seed has no effect with --mean and --z or --between");
   expect_error("score run test --ais-steps 5", "--ais-steps needs --method ais");
   expect_error("score run test --method ais --samples 50", "--samples needs --method importance");
   expect_error("export run", "missing argument: --format");
