@@ -265,7 +265,8 @@ void ReproduceCommand::run_trainings(const Experiment& experiment) {
     TrainingCellOptions options;
     options.data_dir = data_dir;
     options.stop = &stop_signal;
-    if (!quiet) options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    if (!quiet) options.say = options.warn;
     options.progress = Progress::style_for(stderr, quiet);
     try {
       run_cell(out, cell, options);

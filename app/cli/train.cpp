@@ -218,6 +218,11 @@ void TrainCommand::run() {
   }
   if (seeds.empty() && !failures.empty()) throw Error(failures);
   if (json)
+    for (const TrainOutcome& outcome : outcomes)
+      if (const TrainSummary& s = outcome.summary; s.trouble)
+        fmt::print(stderr, "{}: THIS TRAINING WENT WRONG: {}. {}\n", outcome.run.folder.string(), s.trouble->text(),
+                   s.advice);
+  if (json)
     print_json(outcomes);
   else if (seeds.empty())
     print_table(outcomes.front().summary);

@@ -44,6 +44,7 @@ CellResults results_of(const TrainingCell& cell, const ReportContext& context) {
       ++all.unreadable;
     }
     if (!found) continue;
+    all.went_wrong += found->went_wrong;
     all.best.add(found->best.mean);
     all.mixture.add(found->mixture.mean);
     if (found->ais) all.ais.add(found->ais->mean);
@@ -69,7 +70,8 @@ const char* const result_headings_text =
 
 std::string seeds_text(const TrainingCell& cell, const CellResults& results, const ReportContext& context) {
   const std::string why = remark(cell, results, context);
-  return why.empty() ? std::to_string(results.seeds.size()) : why;
+  return (why.empty() ? std::to_string(results.seeds.size()) : why) +
+         (results.went_wrong > 0 ? fmt::format(", {} went wrong", results.went_wrong) : "");
 }
 
 std::string result_columns(const TrainingCell& cell, const CellResults& results, std::optional<double> paper,

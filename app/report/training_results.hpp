@@ -31,11 +31,12 @@ struct CellResults {
   Moments se;  // of `best` over test data
   std::vector<std::pair<std::uint64_t, TestResults>> seeds;
   int unreadable = 0;  // runs whose folder is damaged or holds another run
+  int went_wrong = 0;
 };
 CellResults results_of(const TrainingCell& cell, const ReportContext& context);
 
 // The cells of a table's row that follow the paper's value: ours, difference, mixture, AIS, se, seeds; "no data", "not
-// done", "2 of 3" or "2 of 3, cannot be read" if something is missing.
+// done", "2 of 3" or "2 of 3, cannot be read" if something is missing; "3, 1 went wrong" if a training said so.
 std::string result_columns(const TrainingCell& cell, const CellResults& results, std::optional<double> paper,
                            const ReportContext& context);
 // The last of these cells: the number of seeds, or what is missing.

@@ -16,10 +16,13 @@ constexpr int patience = 3;            // report intervals
 constexpr double lost_nats = 100;      // an ELBO of real numbers may pass through 0
 constexpr double fallen_share = 0.25;  // of the best ELBO's size …
 constexpr double fallen_nats = 20;     // … and at least this
+constexpr double grown_times = 10;     // the least VCD …
+constexpr double grown_share = 2;      // … and this share of the ELBO's size: an untrained model has a VCD near 0
 
-std::optional<Trouble::Kind> kind_of(double elbo, double best, double vcd) {
+std::optional<Trouble::Kind> kind_of(double elbo, double best, double vcd, double least) {
   if (q_is_lost(elbo, vcd)) return Trouble::Kind::q_lost;
   if (best - elbo > std::max(fallen_share * std::abs(best), fallen_nats)) return Trouble::Kind::elbo_fell;
+  if (vcd > std::max({grown_times * least, grown_share * std::abs(elbo), lost_nats})) return Trouble::Kind::vcd_grew;
   return {};
 }
 
@@ -28,13 +31,20 @@ std::optional<Trouble::Kind> kind_of(double elbo, double best, double vcd) {
 bool q_is_lost(double elbo, double vcd) { return vcd > std::max(5 * std::abs(elbo), lost_nats); }
 
 std::string Trouble::text() const {
-  return kind == Kind::q_lost
-             ? fmt::format(
-                   "q was left behind since iteration {}: it does not follow its chains (a VCD of {:.4g} nats "
-                   "at an ELBO of {:.4g})",
-                   since, vcd, elbo)
-             : fmt::format("the ELBO has fallen since iteration {}: it is {:.4g} now and was {:.4g} at its best", since,
-                           elbo, best);
+  switch (kind) {
+    case Kind::q_lost:
+      return fmt::format(
+          "q was left behind since iteration {}: it does not follow its chains (a VCD of {:.4g} nats at an ELBO of "
+          "{:.4g})",
+          since, vcd, elbo);
+    case Kind::elbo_fell:
+      return fmt::format("the ELBO has fallen since iteration {}: it is {:.4g} now and was {:.4g} at its best", since,
+                         elbo, best);
+    case Kind::vcd_grew:
+      break;
+  }
+  return fmt::format("the VCD has grown since iteration {}: it is {:.4g} nats now and was {:.4g} at its least", since,
+                     vcd, least);
 }
 
 std::string advice(const TrainRunConfig& config) {
@@ -55,8 +65,10 @@ std::string advice(const TrainRunConfig& config) {
 void TrainHealth::add(std::uint32_t iteration, double elbo, double vcd) {
   if (std::isnan(elbo)) return;
   const double best = std::max(elbo, best_.value_or(elbo));
+  const double least = std::isnan(vcd) ? vcd : std::min(vcd, least_.value_or(vcd));
   best_ = best;
-  const auto kind = kind_of(elbo, best, vcd);
+  if (!std::isnan(vcd)) least_ = least;
+  const auto kind = kind_of(elbo, best, vcd, least);
   if (!kind) return trouble_.reset();
   const bool goes_on = trouble_.has_value();
   trouble_ = Trouble{.kind = *kind,
@@ -64,7 +76,8 @@ void TrainHealth::add(std::uint32_t iteration, double elbo, double vcd) {
                      .intervals = goes_on ? trouble_->intervals + 1 : 1,
                      .elbo = elbo,
                      .best = best,
-                     .vcd = vcd};
+                     .vcd = vcd,
+                     .least = least};
 }
 
 void TrainHealth::read(const std::filesystem::path& metrics) {

@@ -12,13 +12,14 @@ struct TrainRunConfig;
 // What is wrong with a training, from which iteration on.
 struct Trouble {
   enum class Kind {
-    q_lost,    // the VCD is many times the size of the ELBO: q does not follow its chains
-    elbo_fell  // far below its best
+    q_lost,     // the VCD is many times the size of the ELBO: q does not follow its chains
+    elbo_fell,  // far below its best
+    vcd_grew    // far above its least, and above the size of the ELBO
   };
   Kind kind;
-  std::uint32_t since;  // the last iteration of the first bad report interval
-  int intervals;        // bad in a row, the last one among them
-  double elbo, best, vcd;
+  std::uint32_t since;            // the last iteration of the first bad report interval
+  int intervals;                  // bad in a row, the last one among them
+  double elbo, best, vcd, least;  // now, and the best ELBO and the least VCD so far
 
   std::string text() const;  // what happened, with numbers
 };
@@ -36,7 +37,7 @@ class TrainHealth {
   bool worth_a_word() const;  // whether to report the trouble now: it has just lasted long enough
 
  private:
-  std::optional<double> best_;
+  std::optional<double> best_, least_;
   std::optional<Trouble> trouble_;
 };
 

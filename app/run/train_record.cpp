@@ -60,9 +60,10 @@ void TrainRecord::say(const std::string& text) const {
   if (options_.say) options_.say(text);
 }
 
+void TrainRecord::warn(const std::string& text) const { options_.warn ? options_.warn(text) : say(text); }
+
 void TrainRecord::restore() {
-  const auto found =
-      find_checkpoint(path_, [this](const std::string& text) { options_.warn ? options_.warn(text) : say(text); });
+  const auto found = find_checkpoint(path_, [this](const std::string& text) { warn(text); });
   if (!found) return start_anew();
   check_identity(found->path, found->checkpoint.identity, checkpoint_.identity);
   const std::uint32_t made = found->checkpoint.state.iteration;
@@ -129,8 +130,8 @@ void TrainRecord::report() {
   }
   watch(health_);
   if (health_.worth_a_word())
-    say(fmt::format("{}: iteration {}: {}. {}", path_.string(), iteration(), health_.trouble()->text(),
-                    advice(config_)));
+    warn(fmt::format("{}: iteration {}: {}. {}", path_.string(), iteration(), health_.trouble()->text(),
+                     advice(config_)));
   c.rejected_nonfinite += c.interval.rejected_nonfinite;
   c.dropped_draws += c.interval.dropped_draws;
   c.last = c.interval;

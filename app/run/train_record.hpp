@@ -64,6 +64,7 @@ class TrainRecord {
   RunCounters& counters() { return checkpoint_.counters; }
   double seconds() const { return (clock_ ? clock_->seconds() : 0) + trained_seconds_; }
   void say(const std::string& text) const;
+  void warn(const std::string& text) const;
   void watch(TrainHealth& health) const;
   bool stopped_early() const;
   void look_at_validation();

@@ -132,6 +132,11 @@ TEST_F(Train, SaysWhenQDoesNotFollow) {
             std::string::npos);
   EXPECT_NE(hone(paper + "--set report_every=1 --iterations 4 --out d").err.find(words), std::string::npos)
       << "while it runs";
+  EXPECT_NE(hone(paper + "--set report_every=1 --iterations 4 --quiet --out e").err.find("e: iteration 3: " + words),
+            std::string::npos)
+      << "also if quiet";
+  EXPECT_NE(hone(paper + "--quiet --json --out f").err.find("f: THIS TRAINING WENT WRONG: " + words), std::string::npos)
+      << "JSON on stdout is no message";
   EXPECT_EQ(hone("report a --out a.html").code, 0);
   EXPECT_NE(read("a.html").find(words), std::string::npos);
   EXPECT_EQ(hone("train c.toml --set objective=kl --out c-kl").out.find("WRONG"), std::string::npos);

@@ -109,6 +109,7 @@ void run_cell(const fs::path& experiment, const TrainingCell& cell, const Traini
                                      .resume = Resume::yes,
                                      .stop = options.stop,
                                      .say = options.say,
+                                     .warn = options.warn,
                                      .progress = options.progress};
     for (const TrainOutcome& outcome : train(cell.config, runs, train_options))
       if (!outcome.failure.empty()) failures += fmt::format("{}: {}\n", outcome.run.folder.string(), outcome.failure);
@@ -148,6 +149,7 @@ std::optional<TestResults> test_results(const fs::path& experiment, const Traini
   results.engine = summary.value("engine", "");
   results.seconds = number(summary, "seconds");
   results.side_by_side = static_cast<int>(number(summary, "runs_side_by_side"));
+  results.went_wrong = summary.contains("trouble");
   return results;
 }
 

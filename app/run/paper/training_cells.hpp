@@ -41,6 +41,7 @@ struct TrainingCellOptions {
   std::filesystem::path data_dir = {};
   const std::atomic<int>* stop = nullptr;  // not 0: write a checkpoint, then throw Stopped
   std::function<void(const std::string&)> say = {};
+  std::function<void(const std::string&)> warn = {};  // what the user must know, also if quiet
   ProgressStyle progress = ProgressStyle::quiet;
 };
 
@@ -55,6 +56,7 @@ struct TestResults {
   std::string binarization, engine;
   double seconds = 0;  // of training
   int side_by_side = 1;
+  bool went_wrong = false;  // by the run's own word
 };
 std::optional<TestResults> test_results(const std::filesystem::path& experiment, const TrainingCell& cell,
                                         std::uint64_t seed);

@@ -77,7 +77,7 @@ TEST(Table1Report, HasThePapersFigureOursAndTheDifference) {
   EXPECT_TRUE(contains(csv, ",-109.1250,0.1000,")) << csv;
 }
 
-TEST(Table1Report, LeavesOutWhatIsDamaged) {
+TEST(Table1Report, LeavesOutWhatIsDamagedAndMarksWhatWentWrong) {
   const test::TemporaryFolder folder;
   const ReportContext context{folder.path(), {}, "full"};
   const auto rows = table1_rows({.scale = Scale::full});
@@ -85,9 +85,12 @@ TEST(Table1Report, LeavesOutWhatIsDamaged) {
     for (const std::uint64_t seed : {1, 2, 3}) plant(context, rows[row].cell, seed, -101);
   write_file(rows[0].cell.folder(folder.path(), 1) / "config.toml", "model = ");
   write_file(rows[2].cell.folder(folder.path(), 2) / "summary.json", "{\"iterations\": 4000");
+  auto wrong = json::parse(read_file(rows[2].cell.folder(folder.path(), 3) / "summary.json"));
+  wrong["trouble"] = {{"since", 2000}, {"what", "the ELBO has fallen"}, {"advice", ""}};
+  plant(rows[2].cell.folder(folder.path(), 3), wrong);
   const std::string text = report_table1(rows, context);
   EXPECT_TRUE(contains(text, "| 2 of 3, cannot be read |")) << text;
-  EXPECT_TRUE(contains(text, "| 2 of 3 |")) << text;
+  EXPECT_TRUE(contains(text, "| 2 of 3, 1 went wrong |")) << text;
 }
 
 TEST(Fig2Report, ComparesWithKlAndDrawsWhatIsThere) {

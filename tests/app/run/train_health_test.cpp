@@ -45,6 +45,23 @@ TEST(TrainHealth, SaysWhatIsWrongAndSinceWhen) {
   EXPECT_FALSE(health.trouble()) << "it recovered";
 }
 
+TEST(TrainHealth, AVcdThatGrowsIsTrouble) {
+  TrainHealth health;
+  health.add(1000, -200, 0.1);  // hardly trained
+  health.add(2000, -160, 40);
+  health.add(3000, -150, 290);
+  EXPECT_FALSE(health.trouble());
+  health.add(4000, -160, 500);
+  ASSERT_TRUE(health.trouble());
+  EXPECT_EQ(health.trouble()->text(),
+            "the VCD has grown since iteration 4000: it is 500 nats now and was 0.1 at its least");
+  health.add(5000, -160, none);
+  EXPECT_FALSE(health.trouble());
+  TrainHealth falling;
+  falling.add(1000, -150, 400);
+  EXPECT_FALSE(falling.trouble()) << "it was never less";
+}
+
 TEST(TrainHealth, ASmallElboMayMoveByNats) {
   TrainHealth health;
   health.add(1000, 5, 2);
