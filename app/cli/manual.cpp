@@ -84,7 +84,10 @@ std::string man_page(const CLI::App& app, const std::string& version) {
     text += fmt::format(".TP\n.BR {} (1)\n{}\n", roff(full_name(*command, '-')), roff(command->get_description()));
   text += ".SH OPTIONS\n" + options;
   if (!app.get_footer().empty()) text += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(app.get_footer()));
-  return text + ".SH EXIT STATUS\n0: done. 1: failed. 2: bad input; nothing was written.\n";
+  return text +
+         ".SH EXIT STATUS\n0: done. 1: failed. 2: bad input; nothing was written. 130, 143: "
+         "stopped by Ctrl-C or SIGTERM." +
+         std::string(app.get_name() == "check" ? " 10, 11: the verdict." : "") + "\n";
 }
 
 // One line per command: its words, then what may follow.
