@@ -15,6 +15,11 @@ batch = 20
 steps = 2
 report_every = 10
 threads = 1
+split = 0.2
+[test]
+every = 20
+points = 10
+samples = 10
 [validation]
 split = 0.2
 every = 20
@@ -49,10 +54,12 @@ def test_what_tensorboard_reads(tmp_path):
         run("train", tmp_path / "c.toml", "--iterations", iterations, "--resume", "--out", tmp_path / "run",
             "--tensorboard", tmp_path / "events", "--quiet")
     read = scalars(tmp_path / "events")
-    assert set(read) == {"train/elbo", "train/vcd", "train/acceptance", "train/step_size", "validation/log_likelihood"}
+    assert set(read) == {"train/elbo", "train/vcd", "train/acceptance", "train/step_size", "test/log_likelihood",
+                         "validation/log_likelihood"}
     for tag, column in (("elbo", "elbo"), ("vcd", "vcd"), ("acceptance", "acceptance"), ("step_size", "step_size")):
         expect_same(read[f"train/{tag}"], rows(tmp_path / "run/metrics.csv", column))
-    expect_same(read["validation/log_likelihood"], rows(tmp_path / "run/validation_log_likelihood.csv", "mixture"))
+    for part in ("test", "validation"):
+        expect_same(read[f"{part}/log_likelihood"], rows(tmp_path / f"run/{part}_log_likelihood.csv", "mixture"))
 
 
 def test_one_folder_per_seed(tmp_path):
