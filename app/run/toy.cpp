@@ -223,14 +223,14 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   result.seconds = watch.seconds();
   result.iterations_per_second = *config.iterations / std::max(result.seconds, 1e-9);
 
+  values.draws = config.value_draws;
+  if (progress)
+    progress->remark(fmt::format("now a step size, and final values from {} draws: {} per component of q",
+                                 static_cast<std::int64_t>(family->components()) * values.draws, values.draws));
   // A step size of its own: the last one of the fit is a matter of chance, and the VCD depends on it.
   values.step_size = config.adapt == Adapt::off
                          ? *config.step_size
                          : tuned_step_size(*target, *family, *settings.kernel, settings.refine, random);
-  values.draws = config.value_draws;
-  if (progress)
-    progress->remark(
-        fmt::format("final values from {} draws", static_cast<std::int64_t>(family->components()) * values.draws));
   const Divergence value = estimate_divergence(*target, *family, values, random);
   if (!std::isfinite(value.elbo.mean))
     throw Error("q has left all places where the target is finite; try smaller learning rates");
