@@ -53,12 +53,24 @@ TEST_F(ReportProgram, EveryKindOfRunInABrowser) {
   const std::string fit = page("fit/report.html");
   for (const char* part : {"Marginals of q", "narrowest direction", "The VCD against the number t", "verdict",
                            "twice_tau", "class=\"badge good", "Ranks of the refined draws", "How far chains moved",
-                           "nested R-hat", "BFMI", "trajectories"})
+                           "nested R-hat", "BFMI", "trajectories", "means, sds and tails drift by "})
     EXPECT_NE(fit.find(part), std::string::npos) << part;
   // contours; ELBO, VCD, acceptance, step size of both kinds; test log-likelihood; four rows of images
   outcome = shell(check + std::string("--figures 14 several.html"));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   outcome = shell(check + std::string("--figures 5 fit/report.html"));
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+
+TEST_F(ReportProgram, FoldersOfSeveralRunsInABrowser) {
+  write_file(folder.path() / "c.toml",
+             "model = \"vae\"\ndata = \"synthetic\"\nlatent = 2\nhidden = [8]\nencoder_hidden = [8]\n"
+             "init = \"paper\"\nbatch = 10\nsteps = 2\niterations = 300\nreport_every = 10\nthreads = 1\n");
+  must("train c.toml --seeds 2 --quiet --out group");
+  must("report group");
+  must("reproduce fig1 --scale smoke --quiet --out paper");
+  must("report paper");
+  const Outcome outcome = shell(check + std::string("--figures 2 group/report.html paper/report.html"));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "app/report/chain_figures.hpp"
 #include "app/report/csv_table.hpp"
 #include "app/report/curves.hpp"
 #include "app/report/facts.hpp"
@@ -28,6 +29,47 @@ TEST(TerminalText, TablesAreAlignedAndBrokenAtTheWidth) {
 }
 
 namespace fs = std::filesystem;
+
+TEST(ChainFigures, PredictionsStandBesideTheDataTheyAreOf) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "data.json", R"({"y": [1, 2, 3, 10]})");
+  write_file(folder.path() / "draws.csv", "mu,y_rep.1,y_rep.2,y_rep.3,y_rep.4\n0,1,2,3,4\n0,2,3,4,5\n0,-8,0,0,22\n");
+  RunRecord run;
+  run.folder = folder.path();
+  run.config = {{"data", "\"" + (folder.path() / "data.json").string() + "\""}};
+  EXPECT_FALSE(plan_predictions(run, folder.path()));
+  run.summary["groups"]["posterior_predictive"] = {"other_rep", "y_rep"};
+  const auto plan = plan_predictions(run, folder.path());
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->caption,
+            "y in the data (red) and 3 sets of predictions y_rep from the refined draws (blue). A model that fits "
+            "predicts data like these.");
+  // centres of six bins from -8 to 22, shares of the data and of each prediction
+  const CsvTable drawn = csv_table_in("x,y,a,b,c\n" + read_file(folder.path() / "predictions.csv"), "predictions");
+  ASSERT_EQ(drawn.rows(), 6u);
+  EXPECT_EQ(drawn.columns[0].front(), -5.5);
+  EXPECT_EQ(drawn.columns[0].back(), 19.5);
+  EXPECT_EQ(drawn.columns[1][0], 0);
+  EXPECT_NEAR(drawn.columns[1][3] / drawn.columns[1][2], 0.5, 1e-4) << "2 and 3, then 10";
+  EXPECT_GT(drawn.columns[4].back(), 0);
+  write_file(folder.path() / "data.json", R"({"y": [1, 2, 3]})");
+  EXPECT_FALSE(plan_predictions(run, folder.path())) << "other data";
+}
+
+TEST(ChainFigures, TheMemoryOfChainsComesWithTheirDrift) {
+  const test::TemporaryFolder folder;
+  RunRecord run;
+  const auto at = [](int t, double jump) {
+    return Json{{"t", t}, {"squared_jump", jump}, {"correlation_log_p", 1 - jump}};
+  };
+  run.summary["checks"] = {{"pairs", {at(1, 0.25), at(8, 0.75)}}, {"chains", {{"drift", 2.5}, {"drift_limit", 4.5}}}};
+  const auto plan = plan_memory(run, folder.path());
+  ASSERT_TRUE(plan);
+  EXPECT_NE(plan->alternative.find("at t = 8 the squared jump is 0.75 and the correlation 0.25"), std::string::npos);
+  EXPECT_NE(plan->caption.find("means, sds and tails drift by 2.5 standard errors; 4.5 are allowed"), std::string::npos)
+      << plan->caption;
+  EXPECT_NE(read_file(folder.path() / "memory.csv").find("\n8,0.75,0.25\n"), std::string::npos);
+}
 
 TEST(Text, HtmlIsEscapedAndWellFormed) {
   EXPECT_EQ(html_text("a<b> & \"c\" 'd'"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
