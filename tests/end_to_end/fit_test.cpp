@@ -158,6 +158,16 @@ TEST_F(FitProgram, SameBitsForOneAndTwoThreads) {
   EXPECT_EQ(read_file(folder.path() / "one" / "q.json"), read_file(folder.path() / "two" / "q.json"));
 }
 
+TEST_F(FitProgram, EffortAndAcceptanceHaveTheirEffects) {
+  const std::string common = "fit " + model + " --threads 2 --draws 100 --quiet --out ";
+  ASSERT_EQ(hone(common + "quick --effort quick").code, 0);
+  ASSERT_EQ(hone(common + "thorough --effort thorough --target-accept 0.95").code, 0);
+  const Json quick = summary("quick"), thorough = summary("thorough");
+  EXPECT_GT(thorough["gradient_evaluations"], 2 * quick["gradient_evaluations"].get<double>());
+  EXPECT_NEAR(thorough["checks"]["chains"]["acceptance"], 0.95, 0.03);
+  EXPECT_LT(quick["checks"]["chains"]["acceptance"], 0.92);
+}
+
 TEST_F(FitProgram, ItsConfigurationRunsItAgain) {
   const std::string settings = " --budget 100000 --draws 100 --objective kl --seed 4 --quiet --out ";
   ASSERT_EQ(hone("fit " + model + settings + "one").code, 0);
