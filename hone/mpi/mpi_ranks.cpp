@@ -53,8 +53,12 @@ class Pulse {
   void stop() {
     thread_.request_stop();
     if (thread_.joinable()) thread_.join();
-    for (Peer& peer : peers_)
-      if (peer.hearing != MPI_REQUEST_NULL) MPI_Cancel(&peer.hearing);
+    for (Peer& peer : peers_) {
+      if (peer.saying != MPI_REQUEST_NULL) MPI_Request_free(&peer.saying);  // perhaps nobody hears it
+      if (peer.hearing == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&peer.hearing);
+      MPI_Wait(&peer.hearing, MPI_STATUS_IGNORE);
+    }
   }
 
  private:
@@ -95,8 +99,8 @@ class Pulse {
         const std::lock_guard own(calls_);
         for (Peer& peer : peers_) exchange(peer);
       }
-      for (const Peer& peer : peers_)
-        if (peer.silent > most_silent_) silent_ = peer.rank;
+      const auto lost = std::ranges::find_if(peers_, [&](const Peer& peer) { return peer.silent > most_silent_; });
+      silent_ = lost == peers_.end() ? -1 : lost->rank;
       woken.wait_for(lock, stop, interval_, [] { return false; });
     }
   }
@@ -122,6 +126,7 @@ class MpiRanks final : public Ranks {
     int length = 0;
     MPI_Get_processor_name(name, &length);
     host_.assign(name, static_cast<std::size_t>(length));
+    MPI_Bcast(&patience_, 1, MPI_INT, 0, MPI_COMM_WORLD);  // launchers need not pass the environment on
     if (provided >= MPI_THREAD_SERIALIZED && size_ > 1)
       pulse_ = std::make_unique<Pulse>(calls_, rank_, size_, std::chrono::seconds(patience_));
   }
@@ -219,12 +224,12 @@ class MpiRanks final : public Ranks {
       if (done) return;
       if (looks < 1000) continue;
       const auto waited = Clock::now() - begin;
-      if (patience == Patience::limited && waited > std::chrono::seconds(patience_))
-        fail("no word from the other ranks for " + std::to_string(patience_) +
-             " s: one of them or the network is down");
       if (const int silent = pulse_ ? pulse_->silent() : -1; silent >= 0)
         fail("no sign of life from rank " + std::to_string(silent) + " for " + std::to_string(patience_) +
              " s: it or the network is down");
+      if (patience == Patience::limited && waited > 1.5 * std::chrono::seconds(patience_))  // silence is seen before
+        fail("no word from the other ranks for " + std::to_string(patience_) +
+             " s: one of them hangs, or the network is down");
       if (waited > std::chrono::milliseconds(100))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       else
