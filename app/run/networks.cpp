@@ -13,6 +13,7 @@
 #include "hone/base/parallel.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/fit/q_geometry.hpp"
+#include "hone/latent/likelihoods.hpp"
 #include "hone/latent/model.hpp"
 
 namespace hone {
@@ -34,6 +35,11 @@ TrainedNetworks::TrainedNetworks(TrainRunConfig config, Checkpoint checkpoint, i
   data_ = std::move(*checkpoint.data);
   stand_in_ = data_.stand_in(config_.train.model.categories);
   model_ = freeze(config_.train, state_, stand_in_);
+}
+
+void TrainedNetworks::check(const DataSet& data, int first) const {
+  model_->check(data, first);
+  check_scale(config_.train.model.density(), data, first);
 }
 
 // work(k, range) for the blocks k of `count` data, shared among threads.

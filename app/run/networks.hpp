@@ -39,7 +39,7 @@ class TrainedNetworks {
   int outputs() const { return model_->outputs(); }
 
   // Throws DataError if they do not suit the model; it counts them from `first`.
-  void check(const DataSet& data, int first = 0) const { model_->check(data, first); }
+  void check(const DataSet& data, int first = 0) const;
 
   // Means and standard deviations of q(z | x), (D, range) each.
   void encode(const DataSet& data, Range range, MatrixView<double> mean, MatrixView<double> sd) const;

@@ -42,6 +42,7 @@ void check_parts(const TrainRunConfig& config, const DataSplits& data) {
     if (part.size() == 0) return;
     try {
       check_data(model.density(), {part.dimension(), model.categories}, model.missing, part);
+      check_scale(model.density(), part);
     } catch (const DataError& error) {
       throw KeyError(key, (name == "own" ? "" : name + ": ") + error.what());
     }
@@ -57,6 +58,7 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
   if (batch > data.train.size())
     throw KeyError("batch", fmt::format("{} is more than the {} training data", batch, data.train.size()));
   try {
+    check_scale(config.train.model.density(), data.train);
     if (lead) return lead->engine(recipe_of(config, seeds), data.train);
     return make_engine(config.engine, config.train, data.train,
                        {.seeds = std::move(seeds), .threads = *config.threads});

@@ -11,8 +11,11 @@ std::string place_of(int datum, double value, int position) {
   return detail::format("datum {} has the value {} at position {} (both count from 0)", datum, value, position);
 }
 
-// Beyond this, float32 and the likelihood make no sense of a number. float32 tells whole numbers apart up to 2^24.
-double most_of(const LikelihoodFacts& facts) { return facts.counts ? 16777216 : 1e6; }
+std::string words_of(const LikelihoodFacts& facts) {
+  std::string name(facts.name);
+  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return detail::format("a {} likelihood needs", name);
+}
 
 // The first group of a datum that does not have exactly one 1, in words; empty: none. Groups with a NaN do not count.
 std::string bad_group(const LikelihoodShape& shape, int datum, std::span<const double> x) {
@@ -33,17 +36,12 @@ std::string bad_group(const LikelihoodShape& shape, int datum, std::span<const d
 // The first value of the data that is not allowed, in words; empty: none.
 std::string first_fault(const LikelihoodFacts& facts, const LikelihoodShape& shape, Missing missing,
                         const DataSet& data, int first, bool (*allowed)(double)) {
-  const double most = most_of(facts);
   Matrix<double> column(data.dimension(), 1);
   for (int n = 0; n < data.size(); ++n) {
     data.expand(std::span<const int>(&n, 1), column.view());
-    for (int i = 0; i < data.dimension(); ++i) {
-      const double x = column(i, 0);
-      if (missing == Missing::ignored && std::isnan(x)) continue;
-      if (!allowed(x)) return place_of(first + n, x, i);
-      if (std::abs(x) > most)
-        return place_of(first + n, x, i) + detail::format("; divide the data, so that none is above {} in size", most);
-    }
+    for (int i = 0; i < data.dimension(); ++i)
+      if (!allowed(column(i, 0)) && !(missing == Missing::ignored && std::isnan(column(i, 0))))
+        return place_of(first + n, column(i, 0), i);
     if (!facts.grouped) continue;
     if (const std::string fault = bad_group(shape, first + n, column.column(0)); !fault.empty()) return fault;
   }
@@ -78,9 +76,21 @@ void check_data(Density density, const LikelihoodShape& shape, Missing missing, 
   with_likelihood(
       density, [&](auto likelihood) { fault = first_fault(facts, shape, missing, data, first, likelihood.allowed); });
   if (fault.empty() && (density != Density::bernoulli || missing == Missing::ignored)) return;
-  std::string name(facts.name);
-  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
-  throw DataError(detail::format("a {} likelihood needs {}", name, facts.needs) + (fault.empty() ? "" : ": " + fault));
+  throw DataError(detail::format("{} {}", words_of(facts), facts.needs) + (fault.empty() ? "" : ": " + fault));
+}
+
+void check_scale(Density density, const DataSet& data, int first) {
+  const LikelihoodFacts facts = facts_of(density);
+  if (facts.bits) return;
+  const double most = facts.counts ? 16777216 : 1e6;  // float32 tells whole numbers apart up to 2^24
+  Matrix<double> column(data.dimension(), 1);
+  for (int n = 0; n < data.size(); ++n) {
+    data.expand(std::span<const int>(&n, 1), column.view());
+    for (int i = 0; i < data.dimension(); ++i)
+      if (std::abs(column(i, 0)) > most)
+        throw DataError(detail::format("{} numbers up to {} in size, divide them: {}", words_of(facts), most,
+                                       place_of(first + n, column(i, 0), i)));
+  }
 }
 
 }  // namespace hone

@@ -85,6 +85,17 @@ TEST_F(Use, WorksWithoutTheTrainingData) {
   expect_error("encode own train", "x.amat");
 }
 
+TEST_F(Use, NumbersBeyondTheScaleOfALikelihoodAreRefused) {
+  shell("printf '1,2\\n3,4\\n' > x.csv; printf '1,2\\n3,1e20\\n' > big.csv");
+  write_file(folder.path() / "c.toml",
+             "model = \"gaussian-mf\"\ndata = \"x.csv\"\nlatent = 1\nbatch = 2\niterations = 2\n");
+  ASSERT_EQ(hone("train c.toml --out reals --quiet").code, 0);
+  for (const std::string command : {"encode", "score", "reconstruct"})
+    expect_error(command + " reals big.csv",
+                 "big.csv: a Gaussian likelihood needs numbers up to 1e+06 in size, divide "
+                 "them: datum 1 has the value 1e+20 at position 1");
+}
+
 TEST_F(Use, BadInputIsRefusedAndNothingIsWritten) {
   write_file(folder.path() / "x.amat", "0 1 1 0\n1 1 0 0\n");
   expect_error("encode", "missing argument: run");

@@ -139,6 +139,7 @@ std::string fault_of(Density density, int categories, std::vector<double> values
   const DataSet data(std::move(values), ImageShape{1, 4});
   try {
     check_data(density, {4, categories}, Missing::refused, data);
+    check_scale(density, data);
   } catch (const DataError& error) {
     return error.what();
   }
@@ -159,10 +160,10 @@ TEST(Likelihood, BadDataAreNamed) {
   EXPECT_EQ(fault_of(Density::gaussian_learned, 0, {1, 0, 0, 1, 0, 1, 3, INFINITY}),
             "a Gaussian-learned likelihood needs finite numbers: datum 1 has the value inf at position 3 (both count "
             "from 0)");
-  EXPECT_EQ(
-      fault_of(Density::poisson, 0, {1, 0, 1e38, 1}),
-      "a Poisson likelihood needs counts: datum 0 has the value 1e+38 at position 2 (both count from 0); divide the "
-      "data, so that none is above 16777216 in size");
+  EXPECT_EQ(fault_of(Density::poisson, 0, {1, 0, 1e38, 1}),
+            "a Poisson likelihood needs numbers up to 16777216 in size, divide them: datum 0 has the value 1e+38 at "
+            "position 2 "
+            "(both count from 0)");
   EXPECT_EQ(fault_of(Density::gaussian, 0, {1, 0, 1e6, 1}), "");
   EXPECT_EQ(fault_of(Density::negative_binomial, 0, {1, 0, 0, 1, 0, 7, 3, 2}), "");
 }
