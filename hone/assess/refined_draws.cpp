@@ -258,7 +258,8 @@ double DrawRefiner::shortage() const {
 
 // Whether the budget lets one chain of `part` go on to `until` with the kernel.
 bool DrawRefiner::within_budget(int until, int part, const Kernel& kernel) const {
-  const double cost = chains() / part * kernel.evaluations_per_step() * (until - rounds_->taken());
+  const int going_on = chains() / part;
+  const double cost = going_on * kernel.evaluations_per_step() * (until - rounds_->taken());
   return config_.gradients == 0 || rounds_->spent() + cost <= static_cast<double>(config_.gradients);
 }
 
