@@ -111,15 +111,17 @@ std::filesystem::path FitCommand::folder() const {
 
 // Creates the run folder only now, so that a fit that fails leaves nothing behind; nor does a full disk.
 void FitCommand::write(const Posterior& posterior, const CheckedFit& fit, const PosteriorRunFiles& files) {
-  const RunFolder run_folder(folder());
+  const RunFolder run_folder(folder());  // it was empty
   try {
-    write_posterior_netcdf(run_folder, files, config.data);
     write_posterior_run(run_folder, files);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     std::error_code ignored;
-    std::filesystem::remove_all(run_folder.path(), ignored);
+    for (const auto& entry : std::filesystem::directory_iterator(run_folder.path(), ignored))
+      std::filesystem::remove_all(entry.path(), ignored);
+    std::filesystem::remove(run_folder.path(), ignored);
     throw Error(fmt::format("{}; the run folder was removed again", error.what()));
   }
+  write_posterior_netcdf(run_folder, files);
   if (!quiet) fmt::print(stderr, "run folder: {}\n", run_folder.path().string());
   if (!warm_start.empty()) write_warm_start_of(warm_start, posterior, fit, files);
 }
@@ -139,12 +141,13 @@ void FitCommand::run() {
     return open_posterior(config, {{}, say, {}, stop});
   });
   check_shown(posterior->names(), show.values());
+  std::vector<DataArray> arrays = data_arrays(config);
   const CheckedFit fit = fit_with_progress(*posterior);
-  const PosteriorRunFiles files = posterior_run_files(*posterior, fit, config);
+  const PosteriorRunFiles files = posterior_run_files(*posterior, fit, config, std::move(arrays));
   std::string failure;  // of writing: the result is printed all the same
   try {
     write(*posterior, fit, files);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     failure = error.what();
   }
   if (json) {

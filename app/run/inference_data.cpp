@@ -201,14 +201,10 @@ void write_inference_data(const fs::path& path, const InferenceData& data) {
   write_file(path, bytes_of(data));
 }
 
-void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data) {
-  write_inference_data(folder.path() / "inference_data.nc",
-                       {files.draws,
-                        files.draws_q,
-                        files.chains,
-                        data.empty() ? std::vector<DataArray>() : read_data_arrays(data),
-                        files.groups,
-                        {{"verdict", files.verdict}}});
+void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files) {
+  write_inference_data(
+      folder.path() / "inference_data.nc",
+      {files.draws, files.draws_q, files.chains, files.data, files.groups, {{"verdict", files.verdict}}});
 }
 
 }  // namespace hone

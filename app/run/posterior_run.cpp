@@ -105,11 +105,10 @@ DrawTable table_of(const std::vector<std::string>& names, const Matrix<double>& 
   return table;
 }
 
-FitGroups groups_of(const Posterior& posterior, const PosteriorRunConfig& config) {
-  std::vector<std::string> data;
-  if (!config.data.empty())
-    for (const DataArray& array : read_data_arrays(config.data)) data.push_back(array.name);
-  return fit_groups(posterior.names(), data, config.model);
+FitGroups groups_of(const Posterior& posterior, const PosteriorRunConfig& config, const std::vector<DataArray>& data) {
+  std::vector<std::string> names;
+  for (const DataArray& array : data) names.push_back(array.name);
+  return fit_groups(posterior.names(), names, config.model);
 }
 
 }  // namespace
@@ -181,9 +180,14 @@ std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, Stan
   return load_bridgestan(library, config.data, model);
 }
 
-PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config) {
+std::vector<DataArray> data_arrays(const PosteriorRunConfig& config) {
+  return config.data.empty() ? std::vector<DataArray>() : read_data_arrays(config.data);
+}
+
+PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config,
+                                      std::vector<DataArray> data) {
   const KeptDraws kept = kept_draws(fit.refined, config.check.draws);
-  FitGroups groups = groups_of(posterior, config);
+  FitGroups groups = groups_of(posterior, config, data);
   DrawTable draws = table_of(posterior.names(), fit.natural_refined, fit, kept);
   for (const int column : kept.cols) draws.moves.push_back(fit.refined.states.moves[static_cast<std::size_t>(column)]);
   draws.short_chain = kept.short_chain;
@@ -197,7 +201,8 @@ PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedF
           .verdict = name_of(fit.judgement.verdict),
           .steps = fit.refined.steps,
           .chains = kept.chains,
-          .groups = std::move(groups)};
+          .groups = std::move(groups),
+          .data = std::move(data)};
 }
 
 void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files) {

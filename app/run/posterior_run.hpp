@@ -58,16 +58,20 @@ struct PosteriorRunFiles {
   int steps = 0;                                  // of the refinement
   int chains = 1;                                 // of draws, one after another, all of one length
   FitGroups groups;                               // what variables are to ArviZ
+  std::vector<DataArray> data;                    // what inference_data.nc holds of the data file
 };
 
-PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config);
+// The numbers in the data file; none without one. To be read before the fit: the file may change meanwhile.
+std::vector<DataArray> data_arrays(const PosteriorRunConfig& config);
+
+PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config,
+                                      std::vector<DataArray> data);
 
 // Writes all of them, summary.json last.
 void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files);
 
-// Writes inference_data.nc, with the numbers in a data file unless its path is empty. Apart because it alone needs
-// NetCDF.
-void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files, const std::string& data);
+// Writes inference_data.nc. Apart because it alone needs NetCDF.
+void write_posterior_netcdf(const RunFolder& folder, const PosteriorRunFiles& files);
 
 // Inits and metric for CmdStan: some of the refined draws that are written, and their covariance.
 void write_warm_start_of(const std::filesystem::path& folder, const Posterior& posterior, const CheckedFit& fit,

@@ -43,8 +43,9 @@ std::string Trouble::text() const {
     case Kind::vcd_grew:
       break;
   }
-  return fmt::format("the VCD has grown since iteration {}: it is {:.4g} nats now and was {:.4g} at its least", since,
-                     vcd, least);
+  return fmt::format(
+      "the VCD has grown since iteration {}: it is {:.4g} nats now and was {:.4g} at its least (the ELBO is {:.4g})",
+      since, vcd, least, elbo);
 }
 
 std::string advice(const TrainRunConfig& config) {

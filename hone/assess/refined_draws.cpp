@@ -349,8 +349,12 @@ RefinedDraws DrawRefiner::run() {
     const int each = rounds_->now().per_chain(), taken = rounds_->taken();
     const int longer = good() ? static_cast<int>(std::ceil(each * std::min(1.0, 1.1 * shortage() - 1))) : 0;
     until = good() ? taken + rounds_->stride() * longer : 2 * taken;
-    const KernelTuning next = good() ? tuning_ : adapted();
-    const int part = affordable_part(until, *next.kernel());
+    KernelTuning next = good() ? tuning_ : adapted();
+    int part = affordable_part(until, *next.kernel());
+    if (part == 0 && !good()) {  // longer trajectories cost too much: one more round with those that there are
+      next = tuning_;
+      part = affordable_part(until, *next.kernel());
+    }
     if (part == 0 || !go_on(longer, until, part, next)) {
       result_.capped = true;
       break;

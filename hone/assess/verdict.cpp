@@ -184,7 +184,7 @@ std::vector<std::string> notes_on_draws(const Findings& f) {
   return notes;
 }
 
-// What was not examined, for it is too much in so many dimensions.
+// The checks that are skipped in many dimensions.
 void add_limits(const Findings& f, std::vector<std::string>& notes) {
   if (f.dimension > most_direction_dimensions)
     notes.push_back(
@@ -196,7 +196,7 @@ void add_limits(const Findings& f, std::vector<std::string>& notes) {
                                    f.dimension, most_tail_dimensions));
 }
 
-// What agrees where there is nothing to say against q or the draws.
+// The reason given where no fault was found.
 std::string agreement(const Findings& f, bool of_q) {
   const std::string text = of_q ? "q agrees with the refined draws within the tolerances, in means, sds and VCD"
                                 : "the draws agree with the refined ones within the tolerances and chance, in means "

@@ -88,8 +88,10 @@ void check_scale(Density density, const DataSet& data, int first) {
     data.expand(std::span<const int>(&n, 1), column.view());
     for (int i = 0; i < data.dimension(); ++i)
       if (std::abs(column(i, 0)) > most)
-        throw DataError(detail::format("{} numbers up to {} in size, divide them: {}", words_of(facts), most,
-                                       place_of(first + n, column(i, 0), i)));
+        throw DataError(
+            detail::format("{} {}: {}", words_of(facts),
+                           facts.counts ? "counts up to 16777216" : "numbers up to 1000000 in size, divide them",
+                           place_of(first + n, column(i, 0), i)));
   }
 }
 

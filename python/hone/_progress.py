@@ -33,7 +33,7 @@ class Work:
     """While it lives, `tell` draws a bar with the time left, and the first Ctrl-C asks the work to end with what there is.
 
     A second Ctrl-C raises KeyboardInterrupt. A handler for SIGINT that is not Python's own stays in place.
-    total: None for work that ends when it is good enough; with `limit`, such work ends there at the latest.
+    total: None for work that ends when it is good enough; with `limit`, such work never goes beyond it.
     """
 
     def __init__(self, label: str, total: int | None, progress: bool | None, *, limit: bool = False) -> None:
@@ -47,7 +47,7 @@ class Work:
         self._plain = progress is True and not self._notebook and not self._terminal  # lines, for a file or a pipe
         self._display: Any = None
         self._begun = time.monotonic()
-        self._first: tuple[float, int] | None = None  # when it was first told, and how far the work was: some begins in the middle
+        self._first: tuple[float, int] | None = None  # when it was first told, and how far the work was: a resumed run does not start at 0
         self._handler: Any = None
         self._shown = 0.0
 

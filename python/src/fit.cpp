@@ -135,10 +135,11 @@ nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optiona
   {
     const nb::gil_scoped_release released;
     const Posterior& posterior = parts.open(watch, &stop);
+    std::vector<DataArray> data = data_arrays(config);
     const WatchedPosterior watched(posterior, [&](std::int64_t done) { watch.tick(done); });
     const CheckedFit result = fit_and_check(
         watched, config.check, [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); });
-    files = posterior_run_files(posterior, result, config);
+    files = posterior_run_files(posterior, result, config, std::move(data));
   }
   return dict_of(std::move(files));
 }

@@ -63,9 +63,6 @@ TEST_F(CheckDraws, GoodDrawsPassAndShiftedOnesAreRepaired) {
   EXPECT_EQ(hone(common + "repaired/draws_unconstrained.csv --scale unconstrained").code, 0);
 }
 
-// KL(q ‖ p) + KL(p ‖ q) is what the VCD tends to. q is N(−0.5, 1) for y = log tau, p ∝ exp(y − e^y), and mu has its own
-// law. With γ Euler's constant, E_p y = −γ, E_p y² = γ² + π²/6, E_q e^y = 1:
-// E_q (log q − log p) − E_p (log q − log p) = (−½ + 0.5 + 1) − (−½ (π²/6 + (0.5 − γ)²) + γ + 1).
 TEST_F(CheckDraws, SaysHowFarItIsAndHowManyDrawsItTook) {
   write_draws("many.csv", 0, 9000);
   const Outcome many = hone("check --threads 2 --model " + model + " --draws many.csv --budget 3s");
@@ -75,6 +72,9 @@ TEST_F(CheckDraws, SaysHowFarItIsAndHowManyDrawsItTook) {
   EXPECT_NE(many.err.find("check  100 %"), std::string::npos) << many.err;
 }
 
+// KL(q ‖ p) + KL(p ‖ q) is what the VCD tends to. q is N(−0.5, 1) for y = log tau, p ∝ exp(y − e^y), and mu has its own
+// law. With γ Euler's constant, E_p y = −γ, E_p y² = γ² + π²/6, E_q e^y = 1:
+// E_q (log q − log p) − E_p (log q − log p) = (−½ + 0.5 + 1) − (−½ (π²/6 + (0.5 − γ)²) + γ + 1).
 TEST_F(CheckDraws, ADensityOfTheDrawsGivesVcdAndKHat) {
   write_normal("advi.csv");
   const Outcome outcome = hone(common + "advi.csv --json --steps 32");

@@ -92,7 +92,7 @@ TEST_F(Use, NumbersBeyondTheScaleOfALikelihoodAreRefused) {
   ASSERT_EQ(hone("train c.toml --out reals --quiet").code, 0);
   for (const std::string command : {"encode", "score", "reconstruct"})
     expect_error(command + " reals big.csv",
-                 "big.csv: a Gaussian likelihood needs numbers up to 1e+06 in size, divide "
+                 "big.csv: a Gaussian likelihood needs numbers up to 1000000 in size, divide "
                  "them: datum 1 has the value 1e+20 at position 1");
 }
 

@@ -161,7 +161,7 @@ TEST(Likelihood, BadDataAreNamed) {
             "a Gaussian-learned likelihood needs finite numbers: datum 1 has the value inf at position 3 (both count "
             "from 0)");
   EXPECT_EQ(fault_of(Density::poisson, 0, {1, 0, 1e38, 1}),
-            "a Poisson likelihood needs numbers up to 16777216 in size, divide them: datum 0 has the value 1e+38 at "
+            "a Poisson likelihood needs counts up to 16777216: datum 0 has the value 1e+38 at "
             "position 2 "
             "(both count from 0)");
   EXPECT_EQ(fault_of(Density::gaussian, 0, {1, 0, 1e6, 1}), "");

@@ -54,7 +54,7 @@ TEST(TrainHealth, AVcdThatGrowsIsTrouble) {
   health.add(4000, -160, 500);
   ASSERT_TRUE(health.trouble());
   EXPECT_EQ(health.trouble()->text(),
-            "the VCD has grown since iteration 4000: it is 500 nats now and was 0.1 at its least");
+            "the VCD has grown since iteration 4000: it is 500 nats now and was 0.1 at its least (the ELBO is -160)");
   health.add(5000, -160, none);
   EXPECT_FALSE(health.trouble());
   TrainHealth falling;
