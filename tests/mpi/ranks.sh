@@ -191,7 +191,7 @@ kills() {
 # A rank falls silent, as behind a cut wire: no wait is endless, whatever the ranks do, and the message names the rank.
 silent() {
   printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n${common/iterations = 30/iterations = 1000000}" >endless.toml
-  local slow="$hone eval vae-silent --samples 16000 --threads 1 --quiet" fit="$hone fit ${HONE_FAKES:-}/libfake_slow.so --quiet --out silent-fit"
+  local slow="$hone eval vae-silent --samples 8000 --threads 1 --quiet" fit="$hone fit ${HONE_FAKES:-}/libfake_slow.so --quiet --out silent-fit"
   for command in "$hone train endless.toml --quiet --out silent-one" "$hone train endless.toml --quiet --seeds 2 --out silent-seeds" "$slow" "$fit"; do
     [[ "$command" == *libfake* && -z "${HONE_FAKES:-}" ]] && continue
     rm -rf vae-silent silent-*
