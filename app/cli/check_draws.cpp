@@ -10,6 +10,7 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/draws_file.hpp"
+#include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -46,11 +47,12 @@ void print_opinion(const SecondOpinion& opinion) {
              opinion.gradients);
   if (opinion.outside > 0) fmt::print("{} draws lie where the model has no density\n", opinion.outside);
   fmt::print("\nverdict: {}\n", verdict_name(opinion.judgement.verdict));
-  for (const std::string& reason : opinion.judgement.reasons) fmt::print("  - {}\n", reason);
+  const int columns = terminal_width(stdout);
+  for (const std::string& reason : opinion.judgement.reasons) fmt::print("{}", wrapped("  - ", reason, columns));
   fmt::print("\np-value of draws = posterior {:.3f}, nested R-hat {:.4f}, drift {:.1f} of {:.1f} standard errors\n",
              f.q.p_value, f.chains.nested_rhat, f.chains.drift, f.chains.drift_limit);
   if (!f.at.empty()) fmt::print("VCD {:.4f} ± {:.4f}\n", f.at.back().vcd.mean, f.at.back().vcd.se);
-  for (const std::string& note : opinion.judgement.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : opinion.judgement.notes) fmt::print("{}", wrapped("note: ", note, columns));
 }
 
 void write_opinion(const std::string& out, const Posterior& posterior, const SecondOpinion& opinion,

@@ -111,15 +111,17 @@ std::filesystem::path FitCommand::folder() const {
 
 // Creates the run folder only now, so that a fit that fails leaves nothing behind; nor does a full disk.
 void FitCommand::write(const Posterior& posterior, const CheckedFit& fit, const PosteriorRunFiles& files) {
-  const RunFolder run_folder(folder());  // it was empty
+  const std::filesystem::path path = folder();
+  std::error_code ignored;
+  const bool is_new = !std::filesystem::exists(path, ignored);
+  const RunFolder run_folder(path);
   try {
     write_posterior_run(run_folder, files);
   } catch (const std::exception& error) {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(run_folder.path(), ignored))
+    for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // it was empty
       std::filesystem::remove_all(entry.path(), ignored);
-    std::filesystem::remove(run_folder.path(), ignored);
-    throw Error(fmt::format("{}; the run folder was removed again", error.what()));
+    if (is_new) std::filesystem::remove(path, ignored);
+    throw Error(fmt::format("{}; the run folder was {} again", error.what(), is_new ? "removed" : "emptied"));
   }
   write_posterior_netcdf(run_folder, files);
   if (!quiet) fmt::print(stderr, "run folder: {}\n", run_folder.path().string());

@@ -87,7 +87,9 @@ std::string man_page(const CLI::App& app, const std::string& version) {
   return text +
          ".SH EXIT STATUS\n0: done. 1: failed. 2: bad input; nothing was written. 130, 143: "
          "stopped by Ctrl-C or SIGTERM." +
-         std::string(app.get_name() == "check" ? " 10, 11: the verdict." : "") + "\n";
+         (app.get_name() == "check"       ? " 10: use-refined. 11: trust-neither.\n"
+          : app.get_name() == "reproduce" ? " 142: stopped by --stop-after.\n"
+                                          : "\n");
 }
 
 // One line per command: its words, then what may follow.

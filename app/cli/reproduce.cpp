@@ -11,6 +11,7 @@
 #include "app/report/terminal_text.hpp"
 #include "app/run/cell_lock.hpp"
 #include "app/run/paper/provenance.hpp"
+#include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/ranks.hpp"
 
@@ -265,7 +266,7 @@ void ReproduceCommand::run_trainings(const Experiment& experiment) {
     TrainingCellOptions options;
     options.data_dir = data_dir;
     options.stop = &stop_signal;
-    options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    options.warn = say_over_progress;
     if (!quiet) options.say = options.warn;
     options.progress = Progress::style_for(stderr, quiet);
     try {

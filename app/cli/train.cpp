@@ -10,6 +10,7 @@
 #include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/methods.hpp"
+#include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -91,6 +92,12 @@ void TrainCommand::apply() {
   }
 }
 
+void print_trouble(const std::string& what, const TrainSummary& s) {
+  const int width = terminal_width(stdout);
+  fmt::print("{}{}", wrapped("  ", fmt::format("{}: {}.", what, s.trouble->text()), width),
+             wrapped("  ", s.advice, width));
+}
+
 void print_table(const TrainSummary& s) {
   fmt::print("{} on {}, {} objective, {} engine, seed {}\n", s.model, s.data, s.objective, s.engine, s.seed);
   fmt::print("  {:<14}{}\n", "binarization", s.binarization);
@@ -106,7 +113,7 @@ void print_table(const TrainSummary& s) {
   if (s.best)
     fmt::print("  {:<14}{:>10.3f}  log-likelihood at iteration {}; --best uses that model{}\n", "validation",
                s.best->value, s.best->iteration, s.stopped_early ? "; stopped early" : "");
-  if (s.trouble) fmt::print("  THIS TRAINING WENT WRONG: {}.\n  {}\n", s.trouble->text(), s.advice);
+  if (s.trouble) print_trouble("THIS TRAINING WENT WRONG", s);
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
   if (s.dropped_draws > 0) fmt::print("  {} draws of q were outside the support and were left out\n", s.dropped_draws);
   const std::string beside =
@@ -128,9 +135,12 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
   Moments elbo, vcd;
   for (const TrainOutcome& outcome : outcomes) {
     const TrainSummary& s = outcome.summary;
-    fmt::print("  {:>8} {:>13.3f}{} {:>11} {:>13.0f}  {}{}\n", s.seed, s.elbo.mean,
-               refined ? fmt::format(" {:>13.3f} {:>11.3f}", s.vcd.mean, s.acceptance) : "", s.iterations,
-               s.us_per_iteration, s.runs_side_by_side,
+    const auto number = [](double value, int digits) {
+      return std::isnan(value) ? std::string("-") : fmt::format("{:.{}f}", value, digits);
+    };
+    fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}{}\n", s.seed, number(s.elbo.mean, 3),
+               refined ? fmt::format(" {:>13} {:>11}", number(s.vcd.mean, 3), number(s.acceptance, 3)) : "",
+               s.iterations, number(s.us_per_iteration, 0), s.runs_side_by_side,
                !outcome.failure.empty() ? "  failed"
                : s.trouble              ? "  went wrong"
                : !s.finished            ? "  not finished"
@@ -140,8 +150,7 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
     vcd.add(s.vcd.mean);
   }
   for (const TrainOutcome& outcome : outcomes)
-    if (const TrainSummary& s = outcome.summary; s.trouble)
-      fmt::print("  seed {} WENT WRONG: {}.\n  {}\n", s.seed, s.trouble->text(), s.advice);
+    if (const TrainSummary& s = outcome.summary; s.trouble) print_trouble(fmt::format("seed {} WENT WRONG", s.seed), s);
   if (elbo.count() < 2) return;
   fmt::print("  {:>8} {:>13.3f}{}\n", "mean", elbo.mean(), refined ? fmt::format(" {:>13.3f}", vcd.mean()) : "");
   fmt::print("  {:>8} {:>13.3f}{}\n", "sd", elbo.sd(), refined ? fmt::format(" {:>13.3f}", vcd.sd()) : "");
@@ -177,7 +186,7 @@ std::vector<TrainOutcome> TrainCommand::trained(const std::vector<SeedRun>& list
   options.tensorboard = tensorboard;
   options.resume = resume ? Resume::yes : Resume::no;
   options.stop = &stop_signal;
-  options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  options.warn = say_over_progress;
   options.lead = lead;
   if (!quiet) {
     options.say = options.warn;
@@ -197,11 +206,14 @@ void TrainCommand::note_idle_keys() const {
   if (!text.empty()) fmt::print(stderr, "note: {}: no effect under objective {}\n", text, settings.text("objective"));
   const Ramp& ramp = config.objective.ramp;
   if (config.objective.kind == ObjectiveKind::vcd && config.iterations < ramp.until)
-    fmt::print(
-        stderr,
-        "note: alpha reaches only {:.3f} of its value: the run ends at iteration {}, and schedule.alpha_until is "
-        "{}\n",
-        ramp.at(config.iterations), config.iterations, ramp.until);
+    say_over_progress(
+        ramp.at(config.iterations) == 0
+            ? fmt::format("note: the VCD has no part in this run, which ends at iteration {}: it begins at {} "
+                          "(schedule.alpha_from)",
+                          config.iterations, ramp.from)
+            : fmt::format("note: alpha reaches only {:.3f} of its value: the run ends at iteration {}, and "
+                          "schedule.alpha_until is {}",
+                          ramp.at(config.iterations), config.iterations, ramp.until));
 }
 
 void TrainCommand::run() {

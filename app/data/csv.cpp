@@ -147,7 +147,10 @@ void CsvReader::refuse(std::size_t i) const {
   if (is_missing(cells_[i]))
     lines_.fail(fmt::format("{}: a missing value; fill it in, or leave the row out{}", where, missing_hint));
   lines_.fail(fmt::format("{}: expected a finite number, found '{}'{}", where, shown(cells_[i]),
-                          lines_.number() == 1 ? "; a header line has no numbers" : ""));
+                          lines_.number() == 1 ? "; a header line has no numbers"
+                          : wanted_.label.empty() && !names_.empty()
+                              ? fmt::format("; if the column holds names: labels = \"{}\"", shown(names_[i]))
+                              : ""));
 }
 
 CsvRows read_csv(ByteSource& source, const CsvWanted& wanted) {

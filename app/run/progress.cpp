@@ -46,13 +46,15 @@ std::string Progress::line(std::int64_t done, const std::string& note) const {
   const double fraction = static_cast<double>(done) / static_cast<double>(total_);
   const double seconds = watch_.seconds();
   const double pace = seconds > 0 ? static_cast<double>(done - started_at_) / seconds : 0;
-  std::string text = label_ + "  ";
-  if (style_ == ProgressStyle::live) text += bar(fraction, 20) + " ";
-  text += fmt::format("{:3.0f} %  {}/{} {}, {}/s", 100 * fraction, done, total_, unit_, pace_text(pace));
+  const bool timed = unit_ == "seconds";  // whose pace says nothing
+  std::string text = fmt::format("{:3.0f} %  {}/{} {}", 100 * fraction, done, total_, unit_);
+  if (!timed) text += ", " + pace_text(pace) + "/s";
   if (done < total_ && pace > 0) text += ", " + duration_text(static_cast<double>(total_ - done) / pace) + " left";
   if (done == total_) text += ", " + duration_text(seconds);
   if (!note.empty()) text += ", " + note;  // at the end, where a narrow terminal cuts
-  return text;
+  if (style_ != ProgressStyle::live) return label_ + "  " + text;
+  const int room = terminal_width(out_) - 1 - width_of(label_ + "   " + text);
+  return label_ + "  " + bar(fraction, std::clamp(room, 5, 20)) + " " + text;
 }
 
 void Progress::update(std::int64_t done, const std::string& note) {

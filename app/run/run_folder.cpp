@@ -31,6 +31,8 @@ bool holds_nothing(const fs::path& folder, std::error_code& error) {
 
 void check_can_make_folder(const fs::path& path) {
   std::error_code error;
+  if (fs::is_symlink(path, error) && !fs::exists(path, error))
+    throw InputError(fmt::format("{}: expected a folder, or a name for one; this link leads nowhere", path.string()));
   fs::path there = fs::absolute(path, error);  // the deepest part that exists
   while (!fs::exists(there, error) && there != there.parent_path()) there = there.parent_path();
   if (!fs::is_directory(there, error))

@@ -64,7 +64,8 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
                        {.seeds = std::move(seeds), .threads = *config.threads});
   } catch (const DataError& error) {
     throw KeyError(config.binarization == Binarization::none ? "binarization" : "data",
-                   fmt::format("{} ({}): {}", data.name, data.origin, error.what()));
+                   fmt::format("{} ({}): {}{}", data.name, data.origin, error.what(),
+                               config.split > 0 || config.validation.split > 0 ? " (counted after the split)" : ""));
   }
 }
 

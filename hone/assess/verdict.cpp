@@ -157,7 +157,7 @@ std::vector<std::string> notes_on(const Findings& f) {
   if (f.q.p_value < 0.01)
     notes.push_back(detail::format(
         "q differs from the posterior beyond chance (p = {:.3g}); the sizes above say how much", f.q.p_value));
-  if (!f.fit_converged) notes.push_back("the fit of q ended before it converged");
+  if (!f.fit_converged) notes.push_back("q was still changing when its last round ended; the verdict is on q as it is");
   if (f.natural.tail_index > slow_sd)
     notes.push_back(detail::format(
         "{} has a heavy tail (tail index {:.2f}): {}, so use quantiles", f.natural.tail_name, f.natural.tail_index,

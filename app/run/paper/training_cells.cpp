@@ -149,7 +149,8 @@ std::optional<TestResults> test_results(const fs::path& experiment, const Traini
   results.engine = summary.value("engine", "");
   results.seconds = number(summary, "seconds");
   results.side_by_side = static_cast<int>(number(summary, "runs_side_by_side"));
-  results.went_wrong = summary.contains("trouble");
+  constexpr std::uint32_t first_judged = 100;  // before it, as at the scale smoke, nothing has been learned
+  results.went_wrong = summary.contains("trouble") && iterations_made(summary) >= first_judged;
   return results;
 }
 
