@@ -11,7 +11,7 @@
 #include "app/report/terminal_text.hpp"
 #include "app/run/cell_lock.hpp"
 #include "app/run/paper/provenance.hpp"
-#include "app/run/terminal.hpp"
+#include "app/run/progress.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/ranks.hpp"
 

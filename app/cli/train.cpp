@@ -10,6 +10,7 @@
 #include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/methods.hpp"
+#include "app/run/progress.hpp"
 #include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 

@@ -101,4 +101,10 @@ std::string duration_text(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
+void say_over_progress(const std::string& text) {
+  const bool live = ::isatty(STDERR_FILENO);
+  const std::string line = live ? "\r\x1b[K" + wrapped("", text, terminal_width(stderr)) : text + "\n";
+  std::fputs(line.c_str(), stderr);
+}
+
 }  // namespace hone

@@ -62,4 +62,7 @@ std::string pace_text(double per_second);
 // "850 ms", "12.3 s", "4 min 05 s", "2 h 10 min"
 std::string duration_text(double seconds);
 
+// A line on stderr that takes the place of a live line of progress, if there is one.
+void say_over_progress(const std::string& text);
+
 }  // namespace hone

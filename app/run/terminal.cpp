@@ -48,12 +48,6 @@ std::string wrapped(const std::string& first, const std::string& text, int width
   return result + line + "\n";
 }
 
-void say_over_progress(const std::string& text) {
-  const bool live = ::isatty(STDERR_FILENO);
-  const std::string line = live ? "\r\x1b[K" + wrapped("", text, terminal_width(stderr)) : text + "\n";
-  std::fputs(line.c_str(), stderr);
-}
-
 std::string fitted_help(const std::string& page, int width) {
   std::string result;
   for (std::size_t at = 0; at < page.size();) {

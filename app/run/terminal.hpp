@@ -19,9 +19,6 @@ std::string cut_to(const std::string& text, int width);
 // many blanks. Ends with a line break.
 std::string wrapped(const std::string& first, const std::string& text, int width);
 
-// A line on stderr that takes the place of a live line of progress, if there is one.
-void say_over_progress(const std::string& text);
-
 // A page of help in lines of at most `width` characters: what follows a gap of two blanks stays in its column.
 std::string fitted_help(const std::string& page, int width);
 
