@@ -146,6 +146,8 @@ def summarize(path):
               f"{'  FAILED by ' + ' and '.join(by) if by else ''}")
     for rule, count in failed.items():
         print(f"{count} of {len(pairs)} failed by {rule}")
+    if left_out := len(rows) - len(pairs):
+        print(f"{left_out} left out: KL failed, or one of the two was not run")
 
 
 def main():

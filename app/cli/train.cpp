@@ -205,16 +205,7 @@ void TrainCommand::note_idle_keys() const {
   std::string text;
   for (const std::string& key : idle_keys(config)) text += (text.empty() ? "" : "; ") + settings.origin(key);
   if (!text.empty()) fmt::print(stderr, "note: {}: no effect under objective {}\n", text, settings.text("objective"));
-  const Ramp& ramp = config.objective.ramp;
-  if (config.objective.kind == ObjectiveKind::vcd && config.iterations < ramp.until)
-    say_over_progress(
-        ramp.at(config.iterations) == 0
-            ? fmt::format("note: the VCD has no part in this run, which ends at iteration {}: it begins at {} "
-                          "(schedule.alpha_from)",
-                          config.iterations, ramp.from)
-            : fmt::format("note: alpha reaches only {:.3f} of its value: the run ends at iteration {}, and "
-                          "schedule.alpha_until is {}",
-                          ramp.at(config.iterations), config.iterations, ramp.until));
+  if (const std::string note = schedule_note(config); !note.empty()) say_over_progress("note: " + note);
 }
 
 void TrainCommand::run() {

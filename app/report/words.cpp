@@ -93,7 +93,7 @@ std::string training_sentence(const RunRecord& run) {
                        estimate_text(trend));
   if (const std::string trouble = run.text({"trouble", "what"}); !trouble.empty())
     text = "This training went wrong: " + trouble;
-  else if (const Estimate elbo = run.estimate("elbo"), vcd = run.estimate("vcd"); q_is_lost(elbo.mean, vcd.mean))
+  else if (const Estimate elbo = run.estimate("elbo"), vcd = run.estimate("vcd"); q_is_lost(elbo.mean, vcd))
     text = fmt::format("q was left behind: it does not follow its chain (a VCD of {} nats at an ELBO of {})",
                        number_text(vcd.mean), number_text(elbo.mean));  // an earlier version's run
   const std::string advice = run.text({"trouble", "advice"});

@@ -58,6 +58,7 @@ struct TrainSummary {
   std::string device;              // of the engine, in words; empty on the cpu
   std::optional<Trouble> trouble;  // over the last report interval
   std::string advice;              // what may help, where there is trouble
+  std::string note;                // schedule_note
 
   std::string to_json() const;
 };

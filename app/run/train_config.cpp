@@ -64,7 +64,9 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
         {{"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}},
         "activation of all hidden layers");
   s.add("init", config.train.model.initial, {{"scaled", InitialWeights::scaled}, {"paper", InitialWeights::paper}},
-        "initial weights: scaled to widths and data, or as the paper's authors have them");
+        "initial weights: scaled to widths and data, and smaller rates of q's first layer for data above 1; or as the "
+        "paper's "
+        "authors have them");
 }
 
 void add_schedule_settings(Settings& s, TrainRunConfig& config) {
@@ -81,7 +83,7 @@ void check_used(const ObjectiveConfig& objective) {
   const Ramp& ramp = objective.ramp;
   const auto refuse = [&](const auto& value, const auto& usual_value, const auto& off_value, const std::string& key) {
     if (objective.kind != ObjectiveKind::vcd && value != usual_value && value != off_value)
-      throw KeyError(key, "only objective vcd uses it; leave it out");
+      throw KeyError(key, fmt::format("only objective vcd uses it; leave it out, or add --set {}={}", key, off_value));
   };
   refuse(objective.score_bound, usual.score_bound, off.score_bound, "score_bound");
   refuse(ramp.from, usual.ramp.from, off.ramp.from, "schedule.alpha_from");
@@ -273,6 +275,18 @@ std::vector<std::string> idle_keys(const TrainRunConfig& config) {
   if (!baseline && train.baseline != plain.baseline) keys.push_back("baseline");
   if (!baseline && train.shared_until != plain.shared_until) keys.push_back("local_from");
   return keys;
+}
+
+std::string schedule_note(const TrainRunConfig& config) {
+  const Ramp& ramp = config.objective.ramp;
+  if (config.objective.kind != ObjectiveKind::vcd || config.iterations >= ramp.until) return {};
+  if (ramp.at(config.iterations) == 0)
+    return fmt::format(
+        "the VCD has no part in this run, which ends at iteration {}: it begins at {} (schedule.alpha_from)",
+        config.iterations, ramp.from);
+  return fmt::format(
+      "alpha reaches only {:.3f} of its value: the run ends at iteration {}, and schedule.alpha_until is {}",
+      ramp.at(config.iterations), config.iterations, ramp.until);
 }
 
 std::string why_not_cuda(const TrainRunConfig& config) {

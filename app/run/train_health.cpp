@@ -19,16 +19,27 @@ constexpr double fallen_nats = 20;     // … and at least this
 constexpr double grown_times = 10;     // the least VCD …
 constexpr double grown_share = 2;      // … and this share of the ELBO's size: an untrained model has a VCD near 0
 
-std::optional<Trouble::Kind> kind_of(double elbo, double best, double vcd, double least) {
+constexpr double recovered_share =
+    0.05;                             // after a trouble that lasted the ELBO is back within this share of its best …
+constexpr double recovered_nats = 5;  // … or within this
+
+double at_least(const Estimate& vcd) { return std::isnan(vcd.se) ? vcd.mean : vcd.mean - 2 * vcd.se; }
+
+std::optional<Trouble::Kind> kind_of(double elbo, double best, const Estimate& vcd, double least) {
   if (q_is_lost(elbo, vcd)) return Trouble::Kind::q_lost;
   if (best - elbo > std::max(fallen_share * std::abs(best), fallen_nats)) return Trouble::Kind::elbo_fell;
-  if (vcd > std::max({grown_times * least, grown_share * std::abs(elbo), lost_nats})) return Trouble::Kind::vcd_grew;
+  if (at_least(vcd) > std::max({grown_times * least, grown_share * std::abs(elbo), lost_nats}))
+    return Trouble::Kind::vcd_grew;
   return {};
+}
+
+bool has_recovered(double elbo, double best) {
+  return best - elbo <= std::max(recovered_share * std::abs(best), recovered_nats);
 }
 
 }  // namespace
 
-bool q_is_lost(double elbo, double vcd) { return vcd > std::max(5 * std::abs(elbo), lost_nats); }
+bool q_is_lost(double elbo, const Estimate& vcd) { return at_least(vcd) > std::max(5 * std::abs(elbo), lost_nats); }
 
 std::string Trouble::text() const {
   switch (kind) {
@@ -63,13 +74,15 @@ std::string advice(const TrainRunConfig& config) {
   return "What may help: " + text;
 }
 
-void TrainHealth::add(std::uint32_t iteration, double elbo, double vcd) {
+void TrainHealth::add(std::uint32_t iteration, double elbo, const Estimate& vcd) {
   if (std::isnan(elbo)) return;
   const double best = std::max(elbo, best_.value_or(elbo));
-  const double least = std::isnan(vcd) ? vcd : std::min(vcd, least_.value_or(vcd));
+  const double least = std::isnan(vcd.mean) ? vcd.mean : std::min(vcd.mean, least_.value_or(vcd.mean));
   best_ = best;
-  if (!std::isnan(vcd)) least_ = least;
-  const auto kind = kind_of(elbo, best, vcd, least);
+  if (!std::isnan(vcd.mean)) least_ = least;
+  auto kind = kind_of(elbo, best, vcd, least);
+  if (!kind && trouble_ && trouble_->intervals >= patience && !has_recovered(elbo, best))
+    kind = Trouble::Kind::elbo_fell;
   if (!kind) return trouble_.reset();
   const bool goes_on = trouble_.has_value();
   trouble_ = Trouble{.kind = *kind,
@@ -77,7 +90,7 @@ void TrainHealth::add(std::uint32_t iteration, double elbo, double vcd) {
                      .intervals = goes_on ? trouble_->intervals + 1 : 1,
                      .elbo = elbo,
                      .best = best,
-                     .vcd = vcd,
+                     .vcd = vcd.mean,
                      .least = least};
 }
 
@@ -85,8 +98,10 @@ void TrainHealth::read(const std::filesystem::path& metrics) {
   std::ifstream file(metrics);
   for (std::string line; std::getline(file, line);) {
     unsigned iteration = 0;
-    double elbo = 0, vcd = std::nan("");  // a row without a VCD ends there
-    if (std::sscanf(line.c_str(), "%u,%*f,%lf,%*f,%lf", &iteration, &elbo, &vcd) >= 2) add(iteration, elbo, vcd);
+    double elbo = 0;
+    Estimate vcd{std::nan(""), std::nan("")};  // a row without a VCD ends there
+    if (std::sscanf(line.c_str(), "%u,%*f,%lf,%*f,%lf,%lf", &iteration, &elbo, &vcd.mean, &vcd.se) >= 2)
+      add(iteration, elbo, vcd);
   }
 }
 

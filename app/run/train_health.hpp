@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "hone/base/statistics.hpp"
+
 namespace hone {
 
 struct TrainRunConfig;
@@ -18,7 +20,7 @@ struct Trouble {
   };
   Kind kind;
   std::uint32_t since;            // the last iteration of the first bad report interval
-  int intervals;                  // bad in a row, the last one among them
+  int intervals;                  // bad in a row; an ELBO that is still lower than it was continues a long row
   double elbo, best, vcd, least;  // now, and the best ELBO and the least VCD so far
 
   std::string text() const;  // what happened, with numbers
@@ -30,8 +32,8 @@ std::string advice(const TrainRunConfig& config);
 // Watches the rows of metrics.csv.
 class TrainHealth {
  public:
-  void add(std::uint32_t iteration, double elbo, double vcd);  // vcd: NaN if nothing is refined
-  void read(const std::filesystem::path& metrics);             // the rows of a run that continues
+  void add(std::uint32_t iteration, double elbo, const Estimate& vcd);  // vcd: NaN if nothing is refined
+  void read(const std::filesystem::path& metrics);                      // the rows of a run that continues
 
   std::optional<Trouble> trouble() const { return trouble_; }  // as of the last row
   bool worth_a_word() const;  // whether to report the trouble now: it has just lasted long enough
@@ -43,7 +45,8 @@ class TrainHealth {
 
 // Whether the refined draws left q so far behind that it hardly follows. In a good training the VCD is some dozens of
 // nats, smaller than the size of the ELBO or a few times as large; if standard deviations of q collapsed, it is many
-// times larger (docs/reproduction.md).
-bool q_is_lost(double elbo, double vcd);
+// times larger (docs/reproduction.md). A VCD counts less two standard errors: a few wild chains make it large and
+// uncertain.
+bool q_is_lost(double elbo, const Estimate& vcd);
 
 }  // namespace hone

@@ -203,7 +203,8 @@ void TrainRecord::close(std::optional<TrainState> state) {
 void TrainRecord::watch(TrainHealth& health) const {
   const TrainMetrics& now = interval();
   if (now.elbo.count() > 0)
-    health.add(iteration(), now.elbo.mean(), now.vcd.count() > 0 ? now.vcd.mean() : std::nan(""));
+    health.add(iteration(), now.elbo.mean(),
+               now.vcd.count() > 0 ? now.vcd.estimate() : Estimate{std::nan(""), std::nan("")});
 }
 
 TrainSummary TrainRecord::summary() const {
@@ -247,6 +248,7 @@ TrainSummary TrainRecord::summary() const {
   watch(health);
   s.trouble = health.trouble();
   if (s.trouble) s.advice = advice(config_);
+  s.note = schedule_note(config_);
   return s;
 }
 

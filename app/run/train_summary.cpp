@@ -38,6 +38,7 @@ std::string TrainSummary::to_json() const {
   }
   if (!device.empty()) json["device"] = device;
   if (trouble) json["trouble"] = {{"since", trouble->since}, {"what", trouble->text()}, {"advice", advice}};
+  if (!note.empty()) json["note"] = note;
   json["machine"] = host_text();
   json["hone_version"] = hone_version();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

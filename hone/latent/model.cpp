@@ -186,6 +186,12 @@ double Model<Real>::mean_length(const DataSet& train) const {
 }
 
 template <class Real>
+double Model<Real>::input_scale() const {
+  if (initial_ != InitialWeights::scaled) return 1;
+  return std::max(1.0, std::sqrt(length_ / decoder_.pixels()));
+}
+
+template <class Real>
 void Model<Real>::check(const DataSet& data, int first) const {
   if (data.size() > 0 && data.dimension() != decoder_.pixels())
     throw DataError("a datum has " + std::to_string(data.dimension()) + " values and the model " +

@@ -42,6 +42,9 @@ class Model {
   const Decoder<Real>& decoder() const { return decoder_; }
   const AmortizedGaussian<Real>& encoder() const { return encoder_; }
   Gradients gradients() const { return gradients_; }
+  // The root mean square of the encoder's inputs where it exceeds 1 (InitialWeights::scaled, otherwise 1). The first
+  // layer's weights start smaller by this factor, so their learning rate has to be smaller too.
+  double input_scale() const;
 
   // An empty minibatch; `expand` writes its columns [begin, end) from data[indices[begin, end)], centred for a Gaussian
   // likelihood.

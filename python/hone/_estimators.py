@@ -49,7 +49,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         X_test, or a matrix as second argument, are test data; a 1-D y is ignored. X_validation, or validation_split,
         decide on the best model and on early stopping. Ctrl-C ends the training with a checkpoint. With
-        warm_start=True, fit continues the training of before. A training that went wrong is a UserWarning.
+        warm_start=True, fit continues the training of before. A training that went wrong is a UserWarning,
+        and so is one by the VCD that ends before the VCD begins.
         """
         before = dict(vars(self))
         try:
@@ -60,6 +61,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise
         if trouble := self.summary_.get("trouble"):
             warnings.warn(f"this training went wrong: {trouble['what']}. {trouble['advice']}", stacklevel=2)
+        if note := self.summary_.get("note"):
+            warnings.warn(note, stacklevel=2)
         return self
 
     def _fit(self, X: Any, y: Any, X_test: Any, X_validation: Any) -> None:

@@ -56,8 +56,10 @@ std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& con
 // leapfrog steps add up.
 TEST(EnginePrecision, FloatAgainstDouble) {
   const DataSet data = made_up_data();
+  std::vector<SomeObjective> all = objectives;
+  all.push_back(by_vcd({.ramp = {.from = 0, .until = 4}, .score_bound = 3}));
   for (const ModelKind model : {ModelKind::vae, ModelKind::logistic_mf})
-    for (const SomeObjective& objective : objectives) {
+    for (const SomeObjective& objective : all) {
       const auto exact = first_gradient(config_of(objective, Precision::float64, model), data);
       const auto rounded = first_gradient(config_of(objective, Precision::float32, model), data);
       for (const auto& [name, values] : exact) {

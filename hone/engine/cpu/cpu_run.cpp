@@ -245,7 +245,8 @@ void CpuRun<Real>::clear_dropped(int begin, int end) {
 template <class Real>
 double CpuRun<Real>::rate_of(const Tensor& tensor) const {
   if (tensor.name.starts_with("decoder.")) return config_.rate_model;
-  return tensor.name.starts_with("mean.") ? config_.rate_mean : config_.rate_scale;
+  const double rate = tensor.name.starts_with("mean.") ? config_.rate_mean : config_.rate_scale;
+  return tensor.name.ends_with(".weight[0]") ? rate / model_.input_scale() : rate;
 }
 
 template <class Real>

@@ -14,7 +14,7 @@ Runs::Runs(const TrainConfig& config, const DataSet& train, std::vector<std::uin
     : ranks_(ranks),
       seeds_(std::move(seeds)),
       model_(config.model, train),
-      plan_(make_train_plan(config, train, model_.parameters().tensors(), static_cast<int>(seeds_.size()), path)),
+      plan_(make_train_plan(config, train, model_, static_cast<int>(seeds_.size()), path)),
       memory_(plan_, model_, train, seeds_),
       shared_(ranks && ranks->size() > 1 && plan_.runs == 1 && !plan_.refinement && !plan_.encoder.convolves()),
       trainer_(plan_, memory_, seeds_, shared_ ? ranks : nullptr) {

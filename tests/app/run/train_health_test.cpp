@@ -11,13 +11,13 @@
 namespace hone {
 namespace {
 
-const double none = std::nan("");
+const Estimate none{std::nan(""), std::nan("")};
 
 TEST(TrainHealth, AGoodTrainingHasNothingToSay) {
   TrainHealth health;
-  health.add(1000, -400, 300);
-  health.add(2000, -150, 100);
-  health.add(3000, -180, 60);  // the VCD takes over
+  health.add(1000, -400, {300, 1});
+  health.add(2000, -150, {100, 1});
+  health.add(3000, -180, {60, 1});  // the VCD takes over
   health.add(4000, -170, none);
   EXPECT_FALSE(health.trouble());
   EXPECT_FALSE(health.worth_a_word());
@@ -25,48 +25,75 @@ TEST(TrainHealth, AGoodTrainingHasNothingToSay) {
 
 TEST(TrainHealth, SaysWhatIsWrongAndSinceWhen) {
   TrainHealth health;
-  health.add(1000, -400, 20);
-  health.add(2000, -150, 20);
-  health.add(3000, -288, 30);
+  health.add(1000, -400, {20, 1});
+  health.add(2000, -150, {20, 1});
+  health.add(3000, -288, {30, 1});
   ASSERT_TRUE(health.trouble());
   EXPECT_EQ(health.trouble()->kind, Trouble::Kind::elbo_fell);
   EXPECT_EQ(health.trouble()->since, 3000u);
   EXPECT_EQ(health.trouble()->text(),
             "the ELBO has fallen since iteration 3000: it is -288 now and was -150 at its best");
   EXPECT_FALSE(health.worth_a_word());
-  health.add(4000, -290, 1e6);
-  health.add(5000, -290, 1e6);
+  health.add(4000, -290, {1e6, 1});
+  health.add(5000, -290, {1e6, 1});
   EXPECT_EQ(health.trouble()->kind, Trouble::Kind::q_lost);
   EXPECT_EQ(health.trouble()->since, 3000u);
   EXPECT_TRUE(health.worth_a_word());
-  health.add(6000, -290, 1e6);
+  health.add(6000, -290, {1e6, 1});
   EXPECT_FALSE(health.worth_a_word()) << "it was said";
-  health.add(7000, -149, 20);
+  health.add(7000, -149, {20, 1});
   EXPECT_FALSE(health.trouble()) << "it recovered";
 }
 
 TEST(TrainHealth, AVcdThatGrowsIsTrouble) {
   TrainHealth health;
-  health.add(1000, -200, 0.1);  // hardly trained
-  health.add(2000, -160, 40);
-  health.add(3000, -150, 290);
+  health.add(1000, -200, {0.1, 1});  // hardly trained
+  health.add(2000, -160, {40, 1});
+  health.add(3000, -150, {290, 1});
   EXPECT_FALSE(health.trouble());
-  health.add(4000, -160, 500);
+  health.add(4000, -160, {500, 1});
   ASSERT_TRUE(health.trouble());
   EXPECT_EQ(health.trouble()->text(),
             "the VCD has grown since iteration 4000: it is 500 nats now and was 0.1 at its least (the ELBO is -160)");
   health.add(5000, -160, none);
   EXPECT_FALSE(health.trouble());
   TrainHealth falling;
-  falling.add(1000, -150, 400);
+  falling.add(1000, -150, {400, 1});
   EXPECT_FALSE(falling.trouble()) << "it was never less";
+}
+
+TEST(TrainHealth, AnUncertainVcdIsNoAlarm) {
+  TrainHealth health;
+  health.add(1000, -180, {20, 1});
+  health.add(2000, -166, {24578, 16513});  // a few wild chains
+  EXPECT_FALSE(health.trouble());
+  health.add(3000, -166, {24578, 1000});
+  ASSERT_TRUE(health.trouble());
+  EXPECT_EQ(health.trouble()->kind, Trouble::Kind::q_lost);
+}
+
+TEST(TrainHealth, ALongTroubleEndsWhereTheElboIsBack) {
+  TrainHealth health;
+  health.add(500, -177, {13, 1});
+  for (const std::uint32_t iteration : {1000, 1500, 2000}) health.add(iteration, -264, {100, 1});
+  health.add(2500, -211, {90, 1});  // above the limit, but 34 nats below what it was
+  ASSERT_TRUE(health.trouble());
+  EXPECT_EQ(health.trouble()->text(),
+            "the ELBO has fallen since iteration 1000: it is -211 now and was -177 at its best");
+  health.add(3000, -184, {30, 1});
+  EXPECT_FALSE(health.trouble());
+  TrainHealth brief;
+  brief.add(500, -177, {13, 1});
+  brief.add(1000, -264, {100, 1});
+  brief.add(1500, -211, {90, 1});
+  EXPECT_FALSE(brief.trouble());
 }
 
 TEST(TrainHealth, ASmallElboMayMoveByNats) {
   TrainHealth health;
-  health.add(1000, 5, 2);
-  health.add(2000, -9, 2);
-  health.add(3000, -3, 18);  // real numbers: the ELBO passes through 0
+  health.add(1000, 5, {2, 1});
+  health.add(2000, -9, {2, 1});
+  health.add(3000, -3, {18, 1});  // real numbers: the ELBO passes through 0
   EXPECT_FALSE(health.trouble());
 }
 

@@ -104,10 +104,12 @@ std::vector<UpdateTask> Launches::tasks() const {
     FirstLayerSums strips = places.first_sums;
     strips.sums += static_cast<std::size_t>(net) * config.batch * one.layer[0].ld;
     const double rate = net == 0 ? config.rate_mean : config.rate_scale;
-    for (int l = 0; l < one.depth; ++l) add(update_tasks(one, tape, l, rate, l == 0 ? strips : FirstLayerSums()));
+    add(update_tasks(one, tape, 0, {.weights = rate / plan_.input_scale, .biases = rate}, strips));
+    for (int l = 1; l < one.depth; ++l) add(update_tasks(one, tape, l, {rate, rate}));
   }
   for (int l = 0; l < plan_.decoder.depth; ++l) {
-    std::vector<UpdateTask> of_layer = update_tasks(plan_.decoder, places.decoder_tape, l, config.rate_model);
+    std::vector<UpdateTask> of_layer =
+        update_tasks(plan_.decoder, places.decoder_tape, l, {config.rate_model, config.rate_model});
     if (plan_.refinement && plan_.refinement->kind == PathKind::registers)
       for (UpdateTask& task : of_layer) task.packed_layer = task.rows > 0 ? l : -1;
     add(of_layer);

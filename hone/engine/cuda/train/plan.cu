@@ -95,12 +95,12 @@ const PaddedTensor* PaddedTensors::find(const std::string& name) const {
   return found == all.end() ? nullptr : &*found;
 }
 
-TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::span<const Tensor> tensors, int runs,
+TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, const Model<float>& whole, int runs,
                           const PathOptions& options) {
   const ModelConfig& model = config.model;
   const int pixels = train.dimension();
   const Math math = config.precision == Precision::float32 ? Math::fp32 : Math::tf32;
-  const PaddedTensors padded(tensors);
+  const PaddedTensors padded(whole.parameters().tensors());
   const int outputs = outputs_of(model.density(), {pixels, model.categories});
   const std::vector<Windows> down = convolutions(model, train.shape()), up(down.rbegin(), down.rend());
   const Net decoder = net_of(
@@ -129,6 +129,7 @@ TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::
                  .around = around,
                  // where the kernel encodes, the likelihood is Bernoulli and data are bits
                  .first_parts = around.there ? ceil_div(ceil_div(pixels, 64), FirstLayerSums::words) : 0,
+                 .input_scale = whole.input_scale(),
                  .words = {}};
   plan.words = words_of(plan);
   return plan;

@@ -39,16 +39,17 @@ struct TrainPlan {
   std::optional<RefinementPlan> refinement;  // none: product by product
   int wave;                                  // runs whose clusters are resident at a time
   Surroundings around;
-  int first_parts;    // of FirstLayerSums
-  std::string words;  // how an iteration is executed
+  int first_parts;     // of FirstLayerSums
+  double input_scale;  // Model::input_scale
+  std::string words;   // how an iteration is executed
 
   bool refines() const { return config.objective->refines(); }
   HmcShape hmc() const { return {config.kernel->as_hmc()->leapfrog, config.kernel->as_hmc()->jitter}; }
   bool halves() const { return suits_halves(decoder, config.model.density(), math); }  // of the decoder's products
 };
 
-// `tensors`: the model's. Throws InputError if a network has too many layers.
-TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, std::span<const Tensor> tensors, int runs,
+// Throws InputError if a network has too many layers.
+TrainPlan make_train_plan(const TrainConfig& config, const DataSet& train, const Model<float>& model, int runs,
                           const PathOptions& options);
 
 }  // namespace hone::cuda

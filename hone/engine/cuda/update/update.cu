@@ -174,7 +174,7 @@ void launch_as(const Space& space, const Space* next, const UpdateSpec& spec, in
 
 }  // namespace
 
-std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, double rate,
+std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, const LayerRates& rates,
                                      const FirstLayerSums& strips) {
   std::vector<UpdateTask> tasks;
   const Layer& layer = net.layer[l];
@@ -186,7 +186,7 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, do
                   .ld = layer.weight_ld(),
                   .rows = layer.weight_rows(),
                   .cols = layer.weight_columns(),
-                  .rate = rate,
+                  .rate = rates.weights,
                   .gradient = layer.convolves() ? tape.gradient + layer.weight : nullptr};
   const auto add = [&](int width) {
     for (task.col0 = 0; task.col0 < task.cols; task.col0 += width) tasks.push_back(task);
@@ -202,6 +202,7 @@ std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int l, do
   if (!layer.has_bias) return tasks;
   task.rows = task.row0 = task.words = 0;
   task.cols = layer.biases();
+  task.rate = rates.biases;
   task.parameter = layer.bias;
   if (task.gradient) task.gradient = tape.gradient + layer.bias;
   add(bias_columns);

@@ -51,8 +51,11 @@ struct UpdateSpec {
   Preparation preparation;
   bool one_layer;  // the decoder, where its weights are packed
 };
+struct LayerRates {
+  double weights, biases;
+};
 // Those of a layer: of its weights, by tiles or, if there are any, by strips; and of its biases.
-std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int layer, double rate,
+std::vector<UpdateTask> update_tasks(const Net& net, const Tape& tape, int layer, const LayerRates& rates,
                                      const FirstLayerSums& strips = {});
 
 // The first of some iterations is prepared: in `space`, after the run's last one.
