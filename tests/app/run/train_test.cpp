@@ -53,11 +53,11 @@ TEST(TrainPictures, NoneOfDataThatAreNoImages) {
 }
 
 TEST(TrainSummary, KnowsALostRun) {  // numbers of good trainings and of failed ones
-  EXPECT_FALSE(q_is_lost(-254.6, 143.6));
-  EXPECT_FALSE(q_is_lost(-158.4, 128.4));
-  EXPECT_FALSE(q_is_lost(-114.5, NAN));  // nothing was refined
-  EXPECT_TRUE(q_is_lost(-435550.7, 15083387.1));
-  EXPECT_TRUE(q_is_lost(-281074.7, 1.6e12));
+  EXPECT_FALSE(q_is_lost(-254.6, {143.6, 0}));
+  EXPECT_FALSE(q_is_lost(-158.4, {128.4, 0}));
+  EXPECT_FALSE(q_is_lost(-114.5, {NAN, 0}));  // nothing was refined
+  EXPECT_TRUE(q_is_lost(-435550.7, {15083387.1, 0}));
+  EXPECT_TRUE(q_is_lost(-281074.7, {1.6e12, 0}));
 }
 
 TEST(TrainSummary, SaysWhereItComesFrom) {
