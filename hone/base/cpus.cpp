@@ -56,7 +56,7 @@ long launcher() {
 
 // Whether the launcher left to the ranks all CPUs that it may use itself: they share them then.
 bool unbound(const cpu_set_t& own) {
-  if (CPU_COUNT(&own) >= static_cast<int>(std::thread::hardware_concurrency())) return true;
+  if (CPU_COUNT(&own) >= sysconf(_SC_NPROCESSORS_CONF)) return true;
   const long process = launcher();
   const std::optional<cpu_set_t> all = process > 1 ? cpus_of(process) : std::nullopt;
   return all && CPU_EQUAL(&own, &*all);

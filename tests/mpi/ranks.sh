@@ -180,7 +180,7 @@ refused_by_all() {
   [ $code = 2 ] && grep -q "$1" last.err || fail "exit code $code, expected 2: $1"
 }
 
-# kill_one VICTIM COMMAND…: starts the command on three ranks and kills one of them (1 to 3) at a random moment: the job ends within ten seconds and says which.
+# kill_one VICTIM COMMAND…: starts the command, which names a path in $here, on three ranks and kills one of them (1 to 3) at a random moment: the job ends within ten seconds and says which.
 kill_one() {
   local place=$1 pids= code=0
   shift
@@ -217,12 +217,12 @@ kills() { # the last checkpoint is good, and whoever goes on gets the bits of an
   [ "$form" = long ] && times=50 more=10
   for i in $(seq $times); do
     rm -rf killed
-    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out killed
+    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out "$here/killed"
     undisturbed killed 1
   done
   for i in $(seq $more); do
     rm -rf killed
-    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --seeds 4,5,6,7 --out killed
+    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --seeds 4,5,6,7 --out "$here/killed"
     for seed in 4 7; do undisturbed killed/seed-$seed $seed; done
   done
   echo "$times kills survived, and $more with several seeds"
@@ -230,7 +230,7 @@ kills() { # the last checkpoint is good, and whoever goes on gets the bits of an
   fit_alone
   for i in $(seq $more); do
     rm -rf killed
-    kill_one $((i % 3 + 1)) "$hone" fit "$(fake slow)" --quiet --threads 1 --out killed
+    kill_one $((i % 3 + 1)) "$hone" fit "$(fake slow)" --quiet --threads 1 --out "$here/killed"
     "$hone" fit "$(fake threads)" --quiet --threads 2 --out killed >/dev/null 2>last.err || fail "a fit into the folder of one that was killed"
     [ "$(fitted fit-1-1)" = "$(fitted killed)" ] || fail "a fit into the folder of one that was killed differs"
   done
@@ -240,9 +240,9 @@ kills() { # the last checkpoint is good, and whoever goes on gets the bits of an
 # A rank falls silent, as behind a cut wire: no wait is endless, whatever the ranks do, and the message names the rank.
 silent() {
   printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n${common/iterations = 30/iterations = 1000000}" >endless.toml
-  local slow="$hone eval vae-silent --samples 8000 --threads 1 --quiet" fit=
-  [ -z "${HONE_FAKES:-}" ] || fit="$hone fit $(fake slow) --quiet --out silent-fit"
-  for command in "$hone train endless.toml --quiet --out silent-one" "$hone train endless.toml --quiet --seeds 2 --out silent-seeds" "$slow" ${fit:+"$fit"}; do
+  local slow="$hone eval $here/vae-silent --samples 8000 --threads 1 --quiet" fit=
+  [ -z "${HONE_FAKES:-}" ] || fit="$hone fit $(fake slow) --quiet --out $here/silent-fit"
+  for command in "$hone train endless.toml --quiet --out $here/silent-one" "$hone train endless.toml --quiet --seeds 2 --out $here/silent-seeds" "$slow" ${fit:+"$fit"}; do
     rm -rf vae-silent silent-*
     cp -r vae-1 vae-silent
     HONE_MPI_PATIENCE=3 $mpirun -n 2 $command >last.err 2>&1 &
@@ -268,10 +268,10 @@ stopped() { # a signal to the ranks: a checkpoint, then the end
   for signal in TERM:143 USR1:138; do
     local code=0
     rm -rf stopped
-    $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out stopped >/dev/null 2>last.err &
+    $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out "$here/stopped" >/dev/null 2>last.err &
     local job=$!
     for _ in $(seq 300); do [ -e stopped/checkpoint.safetensors ] && break; sleep 0.1; done
-    for rank in $(pgrep -f "^$hone train vae.toml .*--out stopped"); do kill -${signal%:*} "$rank"; done
+    for rank in $(pgrep -f "^$hone train vae.toml .*--out $here/stopped"); do kill -${signal%:*} "$rank"; done
     wait $job || code=$?
     [ $code = ${signal#*:} ] || fail "stopped by SIG$signal: exit code $code"
     grep -q '"finished": false' stopped/summary.json || fail "a stopped run has a summary"
@@ -288,10 +288,10 @@ cpus() { # default threads are the CPUs that a process may use; ranks that are n
   [ "$(taskset -c "$first,$second" $mpirun -n 2 "$hone" info 2>last.err | threads_of)" = "1 1 " ] || fail "two ranks that share two CPUs"
   for pin in all "$second,$first"; do
     rm -rf pinned
-    HONE_PIN=$pin taskset -c "$first,$second" $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out pinned >/dev/null 2>last.err &
+    HONE_PIN=$pin taskset -c "$first,$second" $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out "$here/pinned" >/dev/null 2>last.err &
     local job=$! pids= found
     for _ in $(seq 300); do [ -e pinned/checkpoint.safetensors ] && break; sleep 0.1; done
-    pids=$(pgrep -f "^$hone train vae.toml .*--out pinned")
+    pids=$(pgrep -f "^$hone train vae.toml .*--out $here/pinned")
     found=$(for pid in $pids; do taskset -cp "$pid" | sed 's/.*: //'; done | sort -n | tr '\n' ' ')
     kill -TERM $pids
     wait $job || true
@@ -309,11 +309,23 @@ built() { # what this test needs is what `make test-mpi` builds
   done
 }
 
-slurm() { # the scripts of docs/cluster.md are scripts
+slurm() { # the scripts of docs/cluster.md are scripts, and leave time for a checkpoint
   awk '/^```bash/ {on = 1; ++n; next} /^```/ {on = 0} on {print > ("slurm-" n ".sh")}' "$source/docs/cluster.md"
   [ "$(ls slurm-*.sh | wc -l)" -ge 3 ] || fail "docs/cluster.md has fewer than three scripts"
-  for script in slurm-*.sh; do bash -n $script || fail "$script of docs/cluster.md"; done
-  echo "scripts for Slurm can be read"
+  for script in slurm-*.sh; do
+    bash -n $script || fail "$script of docs/cluster.md"
+    grep -qE "^#SBATCH --signal=(B:)?TERM@[0-9]+ --requeue" $script || fail "$script of docs/cluster.md leaves no time for a checkpoint"
+  done
+  # The array's script: the signal that B: sends to the script reaches hone.
+  printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n${common/iterations = 30/iterations = 1000000}" >config.toml
+  local code=0
+  PATH=$(dirname "$hone"):$PATH SLURM_ARRAY_TASK_ID=3 SLURM_CPUS_PER_TASK=1 bash slurm-2.sh >/dev/null 2>last.err &
+  local job=$!
+  for _ in $(seq 300); do [ -e runs/vae/seed-3/checkpoint.safetensors ] && break; sleep 0.1; done
+  kill -TERM $job
+  wait $job || code=$?
+  [ $code = 143 ] && grep -q '"finished": false' runs/vae/seed-3/summary.json || fail "a script that is told to end: exit code $code"
+  echo "scripts for Slurm can be read, and stop with a checkpoint"
 }
 
 for part in ${parts:-built slurm cpus bits devices resumed seeds evaluated fits cells errors kills silent stopped}; do $part; done
