@@ -303,6 +303,14 @@ cpus() { # default threads are the CPUs that a process may use; ranks that are n
   echo "ranks share the CPUs"
 }
 
+exchange() { # measured by the command of docs/cluster.md
+  local program=$(dirname "$hone")/../bench/bench_exchange
+  [ -e "$program" ] || { echo "exchange: skipped, bench_exchange is not built"; return; }
+  ranks 2 "$program" >exchanged || fail "bench_exchange"
+  grep -q '"ranks": 2, "latency_us": [0-9.]*, "bytes_per_us": ' exchanged || fail "bench_exchange printed: $(cat exchanged)"
+  echo "exchange measured"
+}
+
 built() { # what this test needs is what `make test-mpi` builds
   for name in $(grep -oE '\$\(fake [a-z]+\)' "$source/tests/mpi/ranks.sh" | grep -oE '[a-z]+\)' | tr -d ')' | sort -u); do
     make -nC "$source" test-mpi | grep "fake_$name" >/dev/null || fail "make test-mpi does not build fake_$name"
@@ -328,4 +336,4 @@ slurm() { # the scripts of docs/cluster.md are scripts, and leave time for a che
   echo "scripts for Slurm can be read, and stop with a checkpoint"
 }
 
-for part in ${parts:-built slurm cpus bits devices resumed seeds evaluated fits cells errors kills silent stopped}; do $part; done
+for part in ${parts:-built slurm cpus exchange bits devices resumed seeds evaluated fits cells errors kills silent stopped}; do $part; done
