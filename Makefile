@@ -50,7 +50,7 @@ test:
 test-mpi:
 	@scripts/setup mpi
 	@$(CONFIGURE) -DHONE_BUILD_TESTS=ON >/dev/null
-	@$(BUILD) --target hone_program fake_threads
+	@$(BUILD) --target hone_program fake_threads fake_slow
 	@tests/mpi/both.sh build/$(PRESET)
 
 wheel:

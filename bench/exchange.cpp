@@ -1,12 +1,15 @@
 // What ranks need to exchange numbers, as training does it: latency and bandwidth between ranks 0 and 1, and a gather
 // of one number per datum and a broadcast of the gradient on all ranks. bench/cluster.py predicts efficiency from
 // these.
-//   mpirun -n R bench_exchange libhone_mpi.so
+//   mpirun -n R bench_exchange [libhone_mpi.so]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "hone/base/ranks.hpp"
@@ -44,15 +47,23 @@ double one_way(Ranks& ranks, std::size_t bytes, int repeats) {
   return seconds;
 }
 
+// The module that HONE_MPI_MODULE names, as for `hone`, or else that of the build of this program.
+std::string module_place() {
+  if (const char* named = std::getenv("HONE_MPI_MODULE")) return named;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  return (program.parent_path().parent_path() / "bin/libhone_mpi.so").string();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 2 || !started_as_rank()) {
-    fmt::print(stderr, "usage: mpirun -n R bench_exchange libhone_mpi.so\n");
+  if (argc > 2 || !started_as_rank()) {
+    fmt::print(stderr, "usage: mpirun -n R bench_exchange [libhone_mpi.so]\n");
     return 2;
   }
   constexpr std::size_t block = 1 << 17, gradient = 2400000;
-  const auto ranks = join_ranks({argv[1]});
+  const auto ranks = join_ranks({argc == 2 ? argv[1] : module_place()});
+  if (!ranks) return 2;
   const double latency = one_way(*ranks, 8, 1000), of_block = one_way(*ranks, block, 300);
   std::vector<double> numbers(1000);
   const double gathered =

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "app/cli/budget_bar.hpp"
 #include "app/cli/commands.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/draws_file.hpp"
 #include "app/run/terminal.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -72,7 +72,7 @@ void write_opinion(const std::string& out, const Posterior& posterior, const Sec
 
 PosteriorRunConfig with_all_threads() {
   PosteriorRunConfig config;
-  config.check.fit.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  config.check.fit.threads = default_threads();
   return config;
 }
 

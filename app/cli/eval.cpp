@@ -7,6 +7,7 @@
 #include "app/cli/ranks.hpp"
 #include "app/run/evaluate.hpp"
 #include "app/run/run_folder.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/statistics.hpp"
 

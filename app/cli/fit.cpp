@@ -11,6 +11,7 @@
 #include "app/cli/signals.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/terminal.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {

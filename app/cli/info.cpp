@@ -3,9 +3,10 @@
 #include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/ranks.hpp"
 #include "app/run/json.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
-#include "hone/base/ranks.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/target/stan.hpp"
 #include "hone/tensor/simd.hpp"
@@ -59,6 +60,21 @@ void print(const CudaSupport& cuda) {
   fmt::print("\nStan models\n  {}\n", stan.missing.empty() ? stan.used : stan.missing);
 }
 
+// Of each rank, where there are several.
+Json json_of(const std::vector<RankFacts>& ranks) {
+  Json list = Json::array();
+  for (const RankFacts& rank : ranks)
+    list.push_back({{"host", rank.host}, {"threads", rank.threads}, {"level", rank.level}, {"device", rank.device}});
+  return list;
+}
+void print(const std::vector<RankFacts>& ranks) {
+  if (!ranks.empty()) fmt::print("\nranks\n");
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    fmt::print("  rank {} on host {}: {} thread{} by default, level {}{}\n", i, ranks[i].host, ranks[i].threads,
+               ranks[i].threads == 1 ? "" : "s", ranks[i].level,
+               ranks[i].device.empty() ? "" : "; --engine cuda: device " + ranks[i].device);
+}
+
 }  // namespace
 
 void add_info_command(CLI::App& program) {
@@ -68,12 +84,15 @@ void add_info_command(CLI::App& program) {
   command->add_flag("--json", *json, "print JSON");
   command->callback([json] {
     const CudaSupport cuda = cuda_support();
-    if (!*json) return print(cuda);
-    const Json all = {
-        {"version", HONE_VERSION},
-        {"cpu", {{"level", name_of(simd_level())}, {"bf16", supports_bf16()}, {"threads", default_threads()}}},
-        {"cuda", json_of(cuda)},
-        {"stan", json_of(stan_support())}};
+    if (!*json) {
+      print(cuda);
+      return print(rank_facts);
+    }
+    Json all = {{"version", HONE_VERSION},
+                {"cpu", {{"level", name_of(simd_level())}, {"bf16", supports_bf16()}, {"threads", default_threads()}}},
+                {"cuda", json_of(cuda)},
+                {"stan", json_of(stan_support())}};
+    if (!rank_facts.empty()) all["ranks"] = json_of(rank_facts);
     fmt::print("{}\n", all.dump(2));
   });
 }

@@ -85,8 +85,8 @@ std::string man_page(const CLI::App& app, const std::string& version) {
   text += ".SH OPTIONS\n" + options;
   if (!app.get_footer().empty()) text += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(app.get_footer()));
   return text +
-         ".SH EXIT STATUS\n0: done. 1: failed. 2: bad input; nothing was written. 130, 143: "
-         "stopped by Ctrl-C or SIGTERM." +
+         ".SH EXIT STATUS\n0: done. 1: failed. 2: bad input; nothing was written. 130, 138, 143: "
+         "stopped by Ctrl-C, SIGUSR1 or SIGTERM." +
          (app.get_name() == "check"       ? " 10: use-refined. 11: trust-neither.\n"
           : app.get_name() == "reproduce" ? " 142: stopped by --stop-after.\n"
                                           : "\n");

@@ -12,13 +12,18 @@
 
 #include "app/cli/commands.hpp"
 #include "app/run/recipe.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
+#include "hone/engine/engines.hpp"
 #include "hone/engine/message.hpp"
 #include "hone/fit/shared_searches.hpp"
+#include "hone/tensor/simd.hpp"
 
 namespace hone {
 
 Lead* lead = nullptr;
+std::vector<RankFacts> rank_facts;
+bool ranks_run_cells = false;
 
 namespace {
 
@@ -71,6 +76,7 @@ void follow_fit(Ranks& ranks) {
 int follow_job(Ranks& ranks, const std::function<void()>& work) {
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
+  std::signal(SIGUSR1, SIG_IGN);
   try {
     work();
     ranks.finish();
@@ -109,13 +115,38 @@ int share_cells(Ranks& ranks, const std::function<int(Speech)>& command) {
   std::vector<int> codes(static_cast<std::size_t>(ranks.size()));
   {
     const SilentOutput silent;
+    ranks_run_cells = true;
     codes[static_cast<std::size_t>(ranks.rank())] = command(ranks.rank() == 0 ? Speech::usual : Speech::errors);
+    ranks_run_cells = false;
   }
   gather_shares<int>(&ranks, codes, ranks.size(), Patience::unlimited);
   ranks.finish();
   const int worst = std::ranges::max(codes);
   if (ranks.rank() > 0) return 0;
   return worst == bad_input || worst > 128 ? worst : command(Speech::errors);  // 128: stopped by a signal
+}
+
+// Rank 0 prints what each of them has.
+int show_facts(Ranks& ranks, const std::function<int(Speech)>& command) {
+  struct Facts {
+    std::array<char, 256> host{}, level{}, device{};
+    int threads = default_threads();
+  };
+  std::vector<Facts> all(static_cast<std::size_t>(ranks.size()));
+  Facts& own = all[static_cast<std::size_t>(ranks.rank())];
+  const auto note = [](std::array<char, 256>& to, std::string_view text) { text.copy(to.data(), to.size() - 1); };
+  note(own.host, ranks.host());
+  note(own.level, name_of(simd_level()));
+  if (const CudaSupport cuda = cuda_support(); !cuda.devices.empty() && cuda.missing.empty()) {
+    const std::size_t device = static_cast<std::size_t>(local_rank()) % cuda.devices.size();
+    note(own.device, fmt::format("{} ({})", device, cuda.devices[device].name));
+  }
+  gather_shares<Facts>(&ranks, all, ranks.size(), Patience::unlimited);
+  for (const Facts& rank : all)
+    rank_facts.push_back({rank.host.data(), rank.level.data(), rank.device.data(), rank.threads});
+  const int code = ranks.rank() > 0 ? 0 : command(Speech::usual);
+  ranks.finish();
+  return code;
 }
 
 int lead_fit(Ranks& ranks, const std::function<int(Speech)>& command) {
@@ -149,7 +180,9 @@ const SharedPosterior* shared_by_ranks(const Posterior& posterior, const Posteri
 int run_on_ranks(const std::string& name, const std::function<int(Speech)>& command) {
   if (!started_as_rank() || name.starts_with("-")) return command(Speech::usual);
   const std::unique_ptr<Ranks> ranks = join_ranks(module_places());
+  if (!ranks) return 0;  // rank 0 has refused, and its code counts
   if (name == "reproduce") return share_cells(*ranks, command);
+  if (name == "info") return show_facts(*ranks, command);
   if (ranks->rank() > 0)
     return follow_job(*ranks, [&] { name == "fit" ? follow_fit(*ranks) : follow(*ranks, engine_of); });
   if (name == "fit") return lead_fit(*ranks, command);

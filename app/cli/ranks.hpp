@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "app/run/posterior_run.hpp"
 #include "hone/engine/lead.hpp"
@@ -15,6 +17,17 @@ extern Lead* lead;
 // model and data, and `config`'s threads are those of each rank. Null in a process that is alone. Throws Error that
 // names rank and host if one of them cannot.
 const SharedPosterior* shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config);
+
+// What each rank of this job would work with, for `hone info`; empty in a process that is alone.
+struct RankFacts {
+  std::string host, level, device;  // device: of --engine cuda; empty: there is none
+  int threads = 0;
+};
+extern std::vector<RankFacts> rank_facts;
+
+// `hone reproduce`: ranks run cells now. Rank 0 runs the command once more when all are through, and only then is there
+// anything to say of what is missing, or a table to print.
+extern bool ranks_run_cells;
 
 // How much of a command is printed: all, or only what went wrong.
 enum class Speech { usual, errors };

@@ -6,12 +6,14 @@
 
 #include "app/cli/commands.hpp"
 #include "app/cli/flags.hpp"
+#include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/report/experiments.hpp"
 #include "app/report/terminal_text.hpp"
 #include "app/run/cell_lock.hpp"
 #include "app/run/paper/provenance.hpp"
 #include "app/run/progress.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/ranks.hpp"
 
@@ -337,6 +339,7 @@ void ReproduceCommand::run() {
                                : "stopped by a signal; the same command continues");
     throw Ended{128 + stop_signal};
   }
+  if (ranks_run_cells) return end_with_failures();
   if (const std::string others = under_way(); !others.empty()) {
     fmt::print(stderr, "{}other processes run the rest; the same command makes the table when they are done\n", others);
     return end_with_failures();

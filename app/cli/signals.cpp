@@ -16,6 +16,7 @@ SignalNote::SignalNote(unsigned seconds) {
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigaction(SIGINT, &action, &interrupt_);
   sigaction(SIGTERM, &action, &terminate_);
+  sigaction(SIGUSR1, &action, &user_);
   sigaction(SIGALRM, &action, &alarm_);
   ::alarm(seconds);
 }
@@ -24,6 +25,7 @@ SignalNote::~SignalNote() {
   ::alarm(0);
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
+  sigaction(SIGUSR1, &user_, nullptr);
   sigaction(SIGALRM, &alarm_, nullptr);
 }
 

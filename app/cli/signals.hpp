@@ -13,8 +13,8 @@ namespace hone {
 extern std::atomic<int> stop_signal;
 extern std::atomic<bool> stop_asked;  // whether there was one
 
-// While it lives, Ctrl-C and SIGTERM are only recorded, so that the work can stop cleanly; a second one ends the
-// program at once. With `seconds` above 0, SIGALRM arrives after that time and is recorded too.
+// While it lives, Ctrl-C, SIGTERM and SIGUSR1 are only recorded, so that the work can stop cleanly; a second one ends
+// the program at once. With `seconds` above 0, SIGALRM arrives after that time and is recorded too.
 class SignalNote {
  public:
   explicit SignalNote(unsigned seconds = 0);
@@ -23,11 +23,11 @@ class SignalNote {
   SignalNote& operator=(const SignalNote&) = delete;
 
  private:
-  struct sigaction interrupt_ = {}, terminate_ = {}, alarm_ = {};
+  struct sigaction interrupt_ = {}, terminate_ = {}, user_ = {}, alarm_ = {};
 };
 
-// Runs work(stop) and returns its result; stop() is true after Ctrl-C or SIGTERM. If the work then throws Stopped, the
-// program ends as it would have by the signal.
+// Runs work(stop) and returns its result; stop() is true after Ctrl-C, SIGTERM or SIGUSR1. If the work then throws
+// Stopped, the program ends as it would have by the signal.
 template <class Work>
 auto until_signal(Work&& work) {
   const SignalNote note;

@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <thread>
 
 #include "app/cli/commands.hpp"
 #include "app/cli/signals.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
 
 void UseFlags::add(CLI::App& command, DataArgument data, const std::string& formats) {
-  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options.threads = default_threads();
   command.add_option("run", options.run, "run folder of hone train")->required()->option_text("RUN");
   CLI::Option* argument =
       command.add_option("data", options.data, "a file of data, or train, validation or test: those of the run");

@@ -97,8 +97,11 @@ bool stale(const std::string& text, const fs::path& file, const fs::path& now) {
 
 class HeldLock final : public CellLock {
  public:
-  HeldLock(fs::path file, std::string text)
-      : file_(std::move(file)), text_(std::move(text)), renewer_([this] { renew(); }) {}
+  HeldLock(fs::path file, const Claim& claim)
+      : file_(std::move(file)),
+        text_(claim.text()),
+        name_(fmt::format("{}-{}-{}", claim.host(), claim.process, claim.start)),
+        renewer_([this] { renew(); }) {}
   ~HeldLock() override {
     {
       const std::lock_guard lock(mutex_);
@@ -109,6 +112,7 @@ class HeldLock final : public CellLock {
     if (!lost()) ::unlink(file_.c_str());
   }
   bool lost() const override { return read_or_nothing(file_) != text_; }
+  std::string name() const override { return name_; }
 
  private:
   void renew() {
@@ -118,7 +122,7 @@ class HeldLock final : public CellLock {
   }
 
   fs::path file_;
-  std::string text_;
+  std::string text_, name_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ended_ = false;
@@ -140,7 +144,7 @@ std::unique_ptr<CellLock> CellLock::take(const fs::path& file) {
     ~Remove() { ::unlink(path.c_str()); }
   } const remove{mine};
   for (int attempt = 0; attempt < 3; ++attempt) {
-    if (::link(mine.c_str(), file.c_str()) == 0) return std::make_unique<HeldLock>(file, text);
+    if (::link(mine.c_str(), file.c_str()) == 0) return std::make_unique<HeldLock>(file, claim);
     const std::string found = read_or_nothing(file);
     if (found.empty()) continue;  // just given back
     if (!stale(found, file, mine)) return nullptr;

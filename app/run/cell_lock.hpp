@@ -18,8 +18,9 @@ class CellLock {
   // Who has the claim, in words; empty if nobody does.
   static std::string holder(const std::filesystem::path& file);
 
-  virtual ~CellLock() = default;  // gives the claim back
-  virtual bool lost() const = 0;  // another process took it, because this one stood still for too long
+  virtual ~CellLock() = default;         // gives the claim back
+  virtual bool lost() const = 0;         // another process took it, because this one stood still for too long
+  virtual std::string name() const = 0;  // of this claim alone among those that live: host and process
 };
 
 }  // namespace hone

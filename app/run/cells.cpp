@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string_view>
 
-#include "app/run/cell_lock.hpp"
 #include "app/run/json.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
@@ -26,6 +25,17 @@ std::string without_help(const std::string& config) {
     at = end + 1;
   }
   return text;
+}
+
+// Removes what claims before left of a cell: ID~CLAIM.partial, and ID.partial of older versions.
+void remove_partial(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> left = {folder.string() + ".partial"};
+  for (const auto& entry : fs::directory_iterator(folder.parent_path(), error))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with(folder.filename().string() + "~") && name.ends_with(".partial"))
+      left.push_back(entry.path());
+  for (const fs::path& path : left) fs::remove_all(path, error);
 }
 
 }  // namespace
@@ -57,6 +67,30 @@ CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
 
+// In a folder of this claim's own: a process that stood still and lost its claim may still write to its folder.
+void CellList::make(std::size_t cell, const CellLock& claim) const {
+  const fs::path folder = folder_of(cell);
+  const fs::path partial = fmt::format("{}~{}.partial", folder.string(), claim.name());
+  const auto check = [&] {
+    if (!claim.lost()) return;
+    std::error_code error;
+    fs::remove_all(partial, error);
+    throw Error(fmt::format("{}: another process took this cell over, because this one stood still for more than {} s",
+                            folder.string(), CellLock::stale_seconds));
+  };
+  fs::remove_all(partial);
+  try {
+    cells_[cell].run(RunFolder(partial));
+  } catch (...) {  // perhaps because the other process has finished and removed this folder
+    check();
+    throw;
+  }
+  check();
+  fs::remove_all(folder);  // has another configuration, or is damaged
+  fs::rename(partial, folder);
+  remove_partial(folder);
+}
+
 void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
   std::error_code error;
   fs::create_directories(folder_ / "cells", error);
@@ -77,19 +111,8 @@ void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop
       if (i >= todo.size()) return;
       if (stop && *stop != 0) throw Stopped();
       const auto claim = CellLock::take(lock_of(folder_, cells_[todo[i]].id));
-      if (!claim) continue;     // another process runs it
-      if (!is_done(todo[i])) {  // or has just done so
-        const fs::path folder = folder_of(todo[i]);
-        const fs::path partial = folder.string() + ".partial";
-        fs::remove_all(partial);
-        fs::remove_all(folder);  // has another configuration, or is damaged
-        cells_[todo[i]].run(RunFolder(partial));
-        if (claim->lost())
-          throw Error(
-              fmt::format("{}: another process took this cell over, because this one stood still for more than {} s",
-                          folder.string(), CellLock::stale_seconds));
-        fs::rename(partial, folder);
-      }
+      if (!claim) continue;                          // another process runs it
+      if (!is_done(todo[i])) make(todo[i], *claim);  // it may have just done so
       const std::lock_guard lock(mutex);
       progress.update(++done, cells_[todo[i]].id);
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/cell_lock.hpp"
 #include "app/run/progress.hpp"
 #include "app/run/run_folder.hpp"
 
@@ -33,9 +34,9 @@ void check_experiment_folder(const std::filesystem::path& folder);
 // The file by which a process claims a cell of an experiment (cell_lock.hpp).
 std::filesystem::path lock_of(const std::filesystem::path& experiment, const std::string& cell);
 
-// A resumable list of cells in one folder. A cell runs in ID.partial, which is renamed to ID when it is finished. So a
-// folder ID always holds a whole run, and a list that was stopped continues with what is missing. Several processes may
-// run the list at once: each cell is run by one of them.
+// A resumable list of cells in one folder. A cell runs in ID~CLAIM.partial, which is renamed to ID when it is finished.
+// So a folder ID always holds a whole run, and a list that was stopped continues with what is missing. Several
+// processes may run the list at once: each cell is run by one of them.
 class CellList {
  public:
   CellList(std::filesystem::path folder, std::vector<Cell> cells);
@@ -52,6 +53,8 @@ class CellList {
   void run(int threads, Progress& progress, const std::atomic<int>* stop = nullptr) const;
 
  private:
+  void make(std::size_t cell, const CellLock& claim) const;
+
   std::filesystem::path folder_;
   std::vector<Cell> cells_;
 };

@@ -47,7 +47,9 @@ std::string RankPaces::words(int runs, int ranks) const {
       alone.all, shared.all, ranks, shared.all - shared.exchange, shared.exchange);
   if (whole(runs, ranks)) {
     text += fmt::format("\nranks: they train whole runs, {} at a time", std::min(runs, ranks));
-    if (runs < ranks) text += fmt::format("\nwarning: {} ranks have nothing to do; start fewer", ranks - runs);
+    if (const int idle = ranks - runs; idle > 0)
+      text += fmt::format("\nwarning: {} nothing to do; start fewer",
+                          idle == 1 ? "1 rank has" : fmt::format("{} ranks have", idle));
   } else if (shared.all > alone.all) {
     text += "\nwarning: these ranks are slower than one; start fewer, or take a larger batch (docs/cluster.md)";
   }

@@ -221,10 +221,20 @@ class Training {
 
   void see_what_ranks_bring() {
     int left = 0;
-    for (std::size_t run = 0; run < runs_.size(); ++run) left += under_way(run);
+    std::uint64_t seed = 0;  // of the first run that is not finished
+    for (std::size_t run = runs_.size(); run-- > 0;)
+      if (under_way(run)) ++left, seed = runs_[run].seed;
     if (left == 0) return;
     Lead& lead = *options_.lead;
-    const auto paces = time_ranks(lead, [&](Lead* by) { return engine_of(config_, *data_, {config_.train.seed}, by); });
+    std::optional<RankPaces> paces;
+    try {
+      paces = time_ranks(lead, [&](Lead* by) { return engine_of(config_, *data_, {seed}, by); });
+    } catch (const InputError&) {
+      throw;
+    } catch (const Error& error) {  // of this seed perhaps; the runs meet their own
+      if (!lead.in_step()) throw;
+      return say(fmt::format("ranks: iterations could not be timed with seed {}: {}", seed, error.what()));
+    }
     if (!paces)
       return say(fmt::format(
           "ranks: {}, so iterations are not shared: each rank makes them all on its device; evaluations are "

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "app/run/method_settings.hpp"
-#include "hone/base/ranks.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/latent/likelihoods.hpp"
 

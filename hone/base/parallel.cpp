@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "hone/base/cpus.hpp"
 #include "hone/base/pins.hpp"
 #include "hone/base/shares.hpp"
 
@@ -27,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 class Waiting {
  public:
   explicit Waiting(int threads) {
-    if (threads > usable_cpus()) looking_ = Clock::duration::zero();
+    if (threads > default_threads()) looking_ = Clock::duration::zero();
   }
 
   // Returns once `condition` holds; `sleep` returns when it does.

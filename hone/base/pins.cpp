@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 #include "hone/base/ranks.hpp"
@@ -18,14 +19,10 @@ namespace hone {
 namespace {
 
 // The CPUs that the process may use when its first team is made. Threads that a team pins use fewer.
-const cpu_set_t& allowed_cpus() {
-  static const cpu_set_t allowed = [] {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-      throw Error("HONE_PIN: the system does not say which CPUs are free to use");
-    return set;
-  }();
-  return allowed;
+cpu_set_t known_cpus() {
+  cpu_set_t set;
+  if (!allowed_cpus(set)) throw Error("HONE_PIN: the system does not say which CPUs are free to use");
+  return set;
 }
 
 void pin(pthread_t thread, const cpu_set_t& cpus) {
@@ -45,6 +42,7 @@ std::vector<int> listed_cpus(const std::string& text) {
   const auto wrong = [&](const std::string& why) {
     return InputError("HONE_PIN is '" + text + "'; " + why + "expected 'all', or CPUs such as 0-7 or 0,2,4");
   };
+  const cpu_set_t allowed = known_cpus();
   std::vector<int> cpus;
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -60,7 +58,7 @@ std::vector<int> listed_cpus(const std::string& text) {
     const int last = at < end && *at == '-' ? (++at, number()) : first;
     if (last < first) throw wrong("");
     for (int cpu = first; cpu <= last; ++cpu) {
-      if (!CPU_ISSET(cpu, &allowed_cpus())) throw wrong("this process may not use CPU " + std::to_string(cpu) + "; ");
+      if (!CPU_ISSET(cpu, &allowed)) throw wrong("this process may not use CPU " + std::to_string(cpu) + "; ");
       if (std::ranges::count(cpus, cpu) > 0) throw wrong("it has CPU " + std::to_string(cpu) + " twice; ");
       cpus.push_back(cpu);
     }
@@ -69,15 +67,13 @@ std::vector<int> listed_cpus(const std::string& text) {
   }
 }
 
-// The CPUs that the environment variable HONE_PIN names; none if threads are not to be pinned.
+// The CPUs that the environment variable HONE_PIN names, this rank's share of them if ranks are not bound; none if
+// threads are not to be pinned.
 std::vector<int> wished_cpus() {
   const std::string wish = environment("HONE_PIN");
   if (wish.empty()) return {};
-  if (wish != "all") return listed_cpus(wish);
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed_cpus())) cpus.push_back(cpu);
-  return cpus;
+  known_cpus();
+  return wish == "all" ? own_cpus() : own_share(listed_cpus(wish));
 }
 
 // Calling threads that are pinned: how many teams do so, and which CPUs the thread had before.
@@ -93,25 +89,19 @@ std::map<int, Caller>& callers() {
 
 }  // namespace
 
-int usable_cpus() {
-  static const int usable = [] {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return default_threads();
-    return std::min(CPU_COUNT(&set), default_threads());
-  }();
-  return usable;
-}
-
 Pins::Pins(int threads, bool inside_another) : cpus_(wished_cpus()), free_(inside_another) {
   if (cpus_.empty() || free_) return;
   if (cpus_.size() < static_cast<std::size_t>(threads))
-    throw InputError("HONE_PIN has " + std::to_string(cpus_.size()) + " CPUs for " + std::to_string(threads) +
-                     " threads; use fewer threads, or leave HONE_PIN out");
+    throw InputError(
+        "HONE_PIN has " + std::to_string(cpus_.size()) + (cpus_.size() == 1 ? " CPU for " : " CPUs for ") +
+        std::to_string(threads) + " threads" +
+        (ranks_here() > 1 ? " of this rank, one of " + std::to_string(ranks_here()) + " on this machine" : "") +
+        "; use fewer threads, or leave HONE_PIN out");
   caller_ = gettid();
   const std::lock_guard lock(callers_mutex);
   Caller& caller = callers()[caller_];
   if (caller.teams == 0 && sched_getaffinity(0, sizeof caller.before, &caller.before) != 0)
-    caller.before = allowed_cpus();
+    caller.before = known_cpus();
   pin(pthread_self(), only(cpus_.front()));
   ++caller.teams;
 }
@@ -127,7 +117,7 @@ Pins::~Pins() {  // on any thread; the calling one may have ended
 
 void Pins::add(std::jthread& worker, int thread) const {
   if (cpus_.empty()) return;
-  pin(worker.native_handle(), free_ ? allowed_cpus() : only(cpus_[static_cast<std::size_t>(thread)]));
+  pin(worker.native_handle(), free_ ? known_cpus() : only(cpus_[static_cast<std::size_t>(thread)]));
 }
 
 }  // namespace hone

@@ -5,14 +5,10 @@
 
 namespace hone {
 
-// CPUs that this process may use: those it is bound to, and its share of them where several ranks of a machine are not
-// bound. As it was when the first team was made, before a team pinned its threads.
-int usable_cpus();
-
 // One CPU for each thread of a team, as the environment variable HONE_PIN says: "all" that the process may use, or a
-// list such as "0-7" or "0,2,4". Not set: threads are not pinned. The calling thread, thread 0, is pinned until the
-// last of its teams goes. A team that is made inside a share of another team shares the CPUs with all others instead:
-// its threads may run anywhere.
+// list such as "0-7" or "0,2,4"; ranks that are not bound share them out (cpus.hpp). Not set: threads are not pinned.
+// The calling thread, thread 0, is pinned until the last of its teams goes. A team that is made inside a share of
+// another team shares the CPUs with all others instead: its threads may run anywhere.
 class Pins {
  public:
   // Throws InputError if HONE_PIN says something else or has fewer CPUs than threads; Error if the system refuses.

@@ -1,13 +1,11 @@
 #include "hone/base/ranks.hpp"
 
 #include <dlfcn.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "hone/base/error.hpp"
 
@@ -63,15 +61,12 @@ int local_rank() {
   return 0;
 }
 
-int default_threads() {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (!started_as_rank()) return cores;
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < cores) return CPU_COUNT(&allowed);
+int ranks_here() {
+  if (!started_as_rank()) return 1;
   // Open MPI; MPICH; Slurm, whose text may go on: "4(x2)".
   for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
-    if (const char* text = std::getenv(variable)) return std::max(1, cores / std::max(1, std::atoi(text)));
-  return cores;
+    if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
+  return 1;
 }
 
 std::unique_ptr<Ranks> join_ranks(const std::vector<std::string>& modules) {
@@ -86,7 +81,7 @@ std::unique_ptr<Ranks> join_ranks(const std::vector<std::string>& modules) {
     const auto join = reinterpret_cast<Ranks* (*)()>(dlsym(handle, "hone_join_ranks"));
     if (!join) throw Error(module + ": is not an MPI module of hone");
     std::unique_ptr<Ranks> ranks(join());
-    if (ranks->size() == 1)  // every process would take itself for the only one
+    if (ranks && ranks->size() == 1)  // every process would take itself for the only one
       throw InputError(module + ": the MPI of this module is not the one that started " +
                        std::to_string(started_ranks()) +
                        " ranks; use the mpirun that belongs to it, or name another module in HONE_MPI_MODULE");

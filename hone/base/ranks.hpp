@@ -68,11 +68,12 @@ bool started_as_rank();
 // if they say nothing.
 int local_rank();
 
-// Threads for a process: the cores that it may use. Ranks on one machine that are not bound to cores share them.
-int default_threads();
+// How many processes of its job this machine has, this one included; 1 if they say nothing.
+int ranks_here();
 
 // Joins the job by the first of these modules (libhone_mpi.so) that exists. Throws InputError that names them if none
-// does, and Error if it cannot be loaded.
+// does, and Error if it cannot be loaded. Null: rank 0 has met an InputError and speaks of it; this process ends as it
+// does.
 std::unique_ptr<Ranks> join_ranks(const std::vector<std::string>& modules);
 
 }  // namespace hone

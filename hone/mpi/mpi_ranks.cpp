@@ -1,12 +1,20 @@
 // The MPI module: the only file that knows MPI. The program loads it when it is started as one of several ranks.
 
 #include <mpi.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,12 +29,40 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t largest_message = std::size_t{1} << 30;  // MPI counts in int
+constexpr int most_patience = 1000000;                         // seconds
 
+// 0: what the environment says is no such number.
 int seconds_of_patience() {
   const char* text = std::getenv("HONE_MPI_PATIENCE");
-  const int seconds = text ? std::atoi(text) : 120;
-  if (seconds < 1) throw InputError("HONE_MPI_PATIENCE: expected a number of seconds, at least 1");
-  return seconds;
+  if (!text) return 120;
+  int seconds = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [next, error] = std::from_chars(text, end, seconds);
+  return error == std::errc() && next == end && seconds >= 1 && seconds <= most_patience ? seconds : 0;
+}
+
+// Open MPI's mpirun may wait a quarter of an hour and longer for a host that it cannot reach. If it has not ended ten
+// seconds after this rank has given up, a child process ends it: by SIGINT, by a second one, which mpirun takes for
+// "do not wait", and by SIGKILL. Only if this rank's parent is mpirun: other launchers look after themselves.
+void end_launcher_later() {
+  const pid_t launcher = getppid();
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(launcher) + "/comm"), name);
+  constexpr std::array known = {"mpirun", "mpiexec", "orterun", "prterun"};
+  if (std::ranges::none_of(known, [&](const char* known_name) { return name.starts_with(known_name); })) return;
+  const int handle = static_cast<int>(syscall(SYS_pidfd_open, launcher, 0));  // nobody else can get this number
+  if (handle < 0 || getppid() != launcher || fork() != 0) return;
+  setsid();  // mpirun ends its ranks' process groups
+  for (int file = 0; file < 1024; ++file)
+    if (file != handle) close(file);  // mpirun waits for the end of their output
+  pollfd end{.fd = handle, .events = POLLIN, .revents = 0};
+  int seconds = 10;
+  for (const int signal : {SIGINT, SIGINT, SIGKILL}) {
+    if (poll(&end, 1, 1000 * seconds) != 0) break;
+    syscall(SYS_pidfd_send_signal, handle, signal, nullptr, 0);
+    seconds = 2;
+  }
+  _exit(0);
 }
 
 // Signs of life between rank 0 and each other rank, sent by a thread of its own: a wait without a limit ends when a
@@ -127,10 +163,15 @@ class MpiRanks final : public Ranks {
     MPI_Get_processor_name(name, &length);
     host_.assign(name, static_cast<std::size_t>(length));
     MPI_Bcast(&patience_, 1, MPI_INT, 0, MPI_COMM_WORLD);  // launchers need not pass the environment on
+    if (patience_ == 0) {
+      MPI_Finalize();
+      return;
+    }
     if (provided >= MPI_THREAD_SERIALIZED && size_ > 1)
       pulse_ = std::make_unique<Pulse>(calls_, rank_, size_, std::chrono::seconds(patience_));
   }
 
+  bool patient() const { return patience_ > 0; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string host() const override { return host_; }
@@ -184,6 +225,7 @@ class MpiRanks final : public Ranks {
   }
 
   void abort(int code) override {
+    if (!failure_.empty()) end_launcher_later();
     const std::unique_lock own(calls_, std::chrono::seconds(1));  // ends in any case
     MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
@@ -250,4 +292,11 @@ class MpiRanks final : public Ranks {
 }  // namespace
 }  // namespace hone
 
-extern "C" hone::Ranks* hone_join_ranks() { return new hone::MpiRanks; }
+// Null: rank 0 throws, and the others say nothing.
+extern "C" hone::Ranks* hone_join_ranks() {
+  auto ranks = std::make_unique<hone::MpiRanks>();
+  if (ranks->patient()) return ranks.release();
+  if (ranks->rank() > 0) return nullptr;
+  throw hone::InputError("HONE_MPI_PATIENCE is '" + std::string(std::getenv("HONE_MPI_PATIENCE")) +
+                         "'; expected a whole number of seconds from 1 to " + std::to_string(hone::most_patience));
+}

@@ -1,11 +1,15 @@
 #include "hone/base/process.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
+#include <map>
 
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/ranks.hpp"
 #include "tests/support/temporary.hpp"
@@ -72,6 +76,53 @@ TEST(Process, KnowsItsNumberOnTheMachine) {
     ::unsetenv(variable);
   }
 }
+
+// Ranks that are not bound share the CPUs: each has its own as long as there are enough.
+TEST(Process, UnboundRanksShareTheCpus) {
+  using Cpus = std::vector<int>;
+  const Cpus all = {2, 3, 5, 7, 8};
+  EXPECT_EQ(own_share(all), all);
+  const auto share = [&](const char* rank, const char* ranks) {
+    const std::map<const char*, const char*> values = {
+        {"OMPI_COMM_WORLD_SIZE", ranks}, {"OMPI_COMM_WORLD_LOCAL_SIZE", ranks}, {"OMPI_COMM_WORLD_LOCAL_RANK", rank}};
+    for (const auto& [name, value] : values) ::setenv(name, value, 1);
+    const Cpus own = own_share(all);
+    for (const auto& [name, value] : values) ::unsetenv(name);
+    return own;
+  };
+  EXPECT_EQ(share("0", "2"), (Cpus{2, 3}));
+  EXPECT_EQ(share("1", "2"), (Cpus{5, 7, 8}));
+  EXPECT_EQ(share("4", "5"), Cpus{8});
+  EXPECT_EQ(share("0", "7"), Cpus{2});
+  EXPECT_EQ(share("6", "7"), Cpus{8});
+  EXPECT_EQ(default_threads(), static_cast<int>(own_cpus().size()));
+}
+
+#ifdef __linux__
+
+TEST(Process, DefaultThreadsAreTheCpusThatItMayUse) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const pid_t child = ::fork();  // which asks for the first time
+  if (child == 0) ::execl("/proc/self/exe", "test", "--gtest_filter=Process.HasOneThread", nullptr);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(status, 0);
+}
+
+// A part of the test above.
+TEST(Process, HasOneThread) {
+  cpu_set_t set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_EQ(default_threads(), CPU_COUNT(&set));
+}
+
+#endif
 
 }  // namespace
 }  // namespace hone

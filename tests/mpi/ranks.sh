@@ -4,7 +4,7 @@
 set -euo pipefail
 
 hone=$(realpath "$1")
-docs=$(realpath "$(dirname "$0")/../../docs/cluster.md")
+source=$(realpath "$(dirname "$0")/../..")
 form=${2:-short}
 parts=${*:3}
 mpirun=${MPIRUN:-mpirun}
@@ -97,13 +97,22 @@ evaluated() { # and annealed; the lines with times differ
   echo "same evaluation"
 }
 
+fake() { # fake NAME: a small model; the build makes it
+  [ -e "$HONE_FAKES/libfake_$1.so" ] || fail "$HONE_FAKES/libfake_$1.so: there is no such file; build the target fake_$1"
+  echo "$HONE_FAKES/libfake_$1.so"
+}
+fitted() { (cd "$1" && sha256sum <draws.csv && sha256sum <draws_q.csv && sha256sum <q.json && grep -v seconds summary.json | sha256sum); }
+fit_alone() { [ -e fit-1-1 ] || "$hone" fit "$(fake threads)" --quiet --threads 1 --out fit-1-1 >/dev/null || fail "a fit on one process"; }
+
 fits() { # ranks share the searches, and the evaluations of the posterior
   [ -n "${HONE_FAKES:-}" ] || { echo "no fit: HONE_FAKES names no folder with models"; return; }
-  fitted() { (cd "$1" && sha256sum <draws.csv && sha256sum <draws_q.csv && sha256sum <q.json && grep -v seconds summary.json | sha256sum); }
-  "$hone" fit "$HONE_FAKES/libfake_threads.so" --quiet --threads 1 --out fit-1 >/dev/null || fail "a fit on one process"
-  for n in $counts; do
-    ranks $n "$hone" fit "$HONE_FAKES/libfake_threads.so" --quiet --threads 2 --out fit-$n >/dev/null || fail "a fit on $n ranks"
-    [ "$(fitted fit-1)" = "$(fitted fit-$n)" ] || fail "fit-1 and fit-$n differ"
+  fit_alone
+  for n in 1 $counts; do
+    for threads in 1 2; do
+      [ $n-$threads = 1-1 ] && continue
+      ranks $n "$hone" fit "$(fake threads)" --quiet --threads $threads --out fit-$n-$threads >/dev/null || fail "a fit on $n ranks, $threads threads"
+      [ "$(fitted fit-1-1)" = "$(fitted fit-$n-$threads)" ] || fail "fit-1-1 and fit-$n-$threads differ"
+    done
   done
   echo "same fit on 1 $counts ranks"
 }
@@ -123,6 +132,8 @@ cells() { # some processes share a folder, and one of them dies
   cmp table-1 table-2 || fail "tables differ"
   for cell in cells-1/cells/*; do cmp $cell/config.toml ${cell/cells-1/cells-2}/config.toml || fail "cells differ"; done
   [ -z "$(ls cells-2/locks)" ] || fail "locks are left"
+  ranks 3 $cells --out cells-3 >/dev/null || fail "all cells on ranks"
+  grep "under way\|other processes run the rest" last.err && fail "ranks of one job spoke of other processes"
   echo "same table from several processes"
 }
 
@@ -144,6 +155,9 @@ errors() { # in words, with the exit code of a single process, and no hang
   refused 1 "rank 1 on host $(hostname): this rank computes on instruction level portable" train vae.toml --quiet --out levels \
     : -n 1 env HONE_SIMD=portable "$hone" train vae.toml --quiet --out levels
   refused 1 "no longer finite" train vae.toml --quiet --set rate_model=3e38 --out diverges
+  HONE_MPI_PATIENCE=abc refused 2 "HONE_MPI_PATIENCE is 'abc'; expected" train vae.toml --out none
+  HONE_MPI_PATIENCE=5x refused 2 "HONE_MPI_PATIENCE is '5x'; expected" train vae.toml --out none
+  every_seed_fails
   if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     # On a full disk.
     mkdir disk
@@ -153,47 +167,82 @@ errors() { # in words, with the exit code of a single process, and no hang
   fi
   echo "errors in words"
 }
+# What goes wrong in the first timing goes wrong in the runs, too: each has its own message.
+every_seed_fails() {
+  local code=0
+  ranks 2 "$hone" train vae.toml --seeds 7,9 --set rate_model=3e38 --out bad-seeds >/dev/null || code=$?
+  [ $code = 1 ] && grep -q "ranks: iterations could not be timed with seed 7: " last.err || fail "a failed timing: exit code $code"
+  for seed in 7 9; do grep -q "bad-seeds/seed-$seed: .*no longer finite" last.err || fail "nobody spoke of seed $seed"; done
+}
 refused_by_all() {
   local code=0
   ranks 2 "$hone" train vae.toml --out none >/dev/null || code=$?
   [ $code = 2 ] && grep -q "$1" last.err || fail "exit code $code, expected 2: $1"
 }
 
-# A rank is killed at a random moment: the job ends within ten seconds and says which, and the last checkpoint is good.
-kills() {
-  local times=2
-  [ "$form" = long ] && times=50
+# kill_one VICTIM COMMAND…: starts the command, which names a path in $here, on three ranks and kills one of them (1 to 3) at a random moment: the job ends within ten seconds and says which.
+kill_one() {
+  local place=$1 pids= code=0
+  shift
+  $mpirun -n 3 "$@" >last.err 2>&1 & # MPICH speaks on standard output
+  local job=$!
+  for _ in $(seq 300); do
+    pids=$(pgrep -f "^$*" || true)
+    [ "$(wc -w <<<"$pids")" = 3 ] && break
+    sleep 0.02
+  done
+  sleep $((RANDOM % 2)).$((RANDOM % 10))
+  local victim=$(sed -n "${place}p" <<<"$pids") begin=$(date +%s)
+  kill -KILL "$victim" || fail "no rank to kill: $*"
+  wait $job || code=$?
+  [ $(($(date +%s) - begin)) -le 10 ] || fail "the job went on for more than ten seconds: $*"
+  [ $code != 0 ] || fail "a killed rank is no success: $*"
+  grep -qiE "rank [0-9]+|PID [0-9]+" last.err || fail "nobody named the rank: $*" # MPICH names a process
+  grep -q "$(hostname)" last.err || fail "nobody named the host: $*"
+  for _ in $(seq 20); do pgrep -f "^$*" >/dev/null || return 0; sleep 0.1; done
+  fail "a rank is left: $*"
+}
+made_by() { [ ! -e "$1/metrics.csv" ] && echo 0 || tail -n 1 "$1/metrics.csv" | cut -d, -f1 | grep -x '[0-9]*' || echo 0; }
+# undisturbed KILLED SEED: resumes a run that was killed, and compares it with one that was not.
+undisturbed() {
+  local iterations=$(($(made_by "$1") + 10))
+  train vae.toml --seed $2 --threads 1 --iterations $iterations --resume --out "$1"
+  rm -rf whole
+  train vae.toml --seed $2 --threads 2 --iterations $iterations --out whole
+  cmp "$1/checkpoint.safetensors" whole/checkpoint.safetensors || fail "$1: other bits than a run that was not killed"
+}
+
+kills() { # the last checkpoint is good, and whoever goes on gets the bits of an undisturbed run
+  local times=2 more=1
+  [ "$form" = long ] && times=50 more=10
   for i in $(seq $times); do
     rm -rf killed
-    $mpirun -n 3 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out killed >last.err 2>&1 & # MPICH speaks on standard output
-    local job=$! pids= code=0
-    for _ in $(seq 300); do
-      pids=$(pgrep -f "^$hone train vae.toml .*--out killed" || true)
-      [ "$(wc -w <<<"$pids")" = 3 ] && break
-      sleep 0.02
-    done
-    sleep $((RANDOM % 2)).$((RANDOM % 10))
-    local victim=$(sed -n "$((i % 3 + 1))p" <<<"$pids") begin=$(date +%s)
-    kill -KILL "$victim" || fail "no rank to kill"
-    wait $job || code=$?
-    [ $(($(date +%s) - begin)) -le 10 ] || fail "the job went on for more than ten seconds"
-    [ $code != 0 ] || fail "a killed rank is no success"
-    grep -qiE "rank [0-9]+|PID [0-9]+" last.err || fail "nobody named the rank" # MPICH names a process
-    grep -q "$(hostname)" last.err || fail "nobody named the host"
-    pgrep -f "^$hone train vae.toml .*--out killed" >/dev/null && fail "a rank is left"
-    local made=0
-    [ ! -e killed/metrics.csv ] || made=$(tail -n 1 killed/metrics.csv | cut -d, -f1 | grep -x '[0-9]*' || echo 0)
-    train vae.toml --threads 1 --iterations $((made + 10)) --resume --out killed
+    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out "$here/killed"
+    undisturbed killed 1
   done
-  echo "$times kills survived"
+  for i in $(seq $more); do
+    rm -rf killed
+    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --seeds 4,5,6,7 --out "$here/killed"
+    for seed in 4 7; do undisturbed killed/seed-$seed $seed; done
+  done
+  echo "$times kills survived, and $more with several seeds"
+  [ -n "${HONE_FAKES:-}" ] || return 0
+  fit_alone
+  for i in $(seq $more); do
+    rm -rf killed
+    kill_one $((i % 3 + 1)) "$hone" fit "$(fake slow)" --quiet --threads 1 --out "$here/killed"
+    "$hone" fit "$(fake threads)" --quiet --threads 2 --out killed >/dev/null 2>last.err || fail "a fit into the folder of one that was killed"
+    [ "$(fitted fit-1-1)" = "$(fitted killed)" ] || fail "a fit into the folder of one that was killed differs"
+  done
+  echo "$more kills of fits"
 }
 
 # A rank falls silent, as behind a cut wire: no wait is endless, whatever the ranks do, and the message names the rank.
 silent() {
   printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n${common/iterations = 30/iterations = 1000000}" >endless.toml
-  local slow="$hone eval vae-silent --samples 8000 --threads 1 --quiet" fit="$hone fit ${HONE_FAKES:-}/libfake_slow.so --quiet --out silent-fit"
-  for command in "$hone train endless.toml --quiet --out silent-one" "$hone train endless.toml --quiet --seeds 2 --out silent-seeds" "$slow" "$fit"; do
-    [[ "$command" == *libfake* && -z "${HONE_FAKES:-}" ]] && continue
+  local slow="$hone eval $here/vae-silent --samples 8000 --threads 1 --quiet" fit=
+  [ -z "${HONE_FAKES:-}" ] || fit="$hone fit $(fake slow) --quiet --out $here/silent-fit"
+  for command in "$hone train endless.toml --quiet --out $here/silent-one" "$hone train endless.toml --quiet --seeds 2 --out $here/silent-seeds" "$slow" ${fit:+"$fit"}; do
     rm -rf vae-silent silent-*
     cp -r vae-1 vae-silent
     HONE_MPI_PATIENCE=3 $mpirun -n 2 $command >last.err 2>&1 &
@@ -216,22 +265,75 @@ silent() {
 }
 
 stopped() { # a signal to the ranks: a checkpoint, then the end
+  for signal in TERM:143 USR1:138; do
+    local code=0
+    rm -rf stopped
+    $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out "$here/stopped" >/dev/null 2>last.err &
+    local job=$!
+    for _ in $(seq 300); do [ -e stopped/checkpoint.safetensors ] && break; sleep 0.1; done
+    for rank in $(pgrep -f "^$hone train vae.toml .*--out $here/stopped"); do kill -${signal%:*} "$rank"; done
+    wait $job || code=$?
+    [ $code = ${signal#*:} ] || fail "stopped by SIG$signal: exit code $code"
+    grep -q '"finished": false' stopped/summary.json || fail "a stopped run has a summary"
+  done
+  echo "stopped by signals"
+}
+
+cpus() { # default threads are the CPUs that a process may use; ranks that are not bound share them, and pin no two threads to one
+  threads_of() { grep -o "[0-9]* thread.* by default, level" | tr -dc '0-9\n' | tr '\n' ' '; } # of all ranks
+  local first=$(taskset -cp $$ | grep -oE '[0-9]+' | sed -n 2p) second=$(taskset -cp $$ | grep -oE '[0-9]+' | tail -n 1)
+  taskset -c "$first" "$hone" info | grep "threads: 1 by default" >/dev/null || fail "hone info on one CPU"
+  [ "$(taskset -c "$first" $mpirun -n 2 "$hone" info 2>last.err | threads_of)" = "1 1 " ] || fail "two ranks that share a CPU"
+  [ "$first" != "$second" ] || { echo "pins: skipped, there is only one CPU"; return; }
+  [ "$(taskset -c "$first,$second" $mpirun -n 2 "$hone" info 2>last.err | threads_of)" = "1 1 " ] || fail "two ranks that share two CPUs"
+  for pin in all "$second,$first"; do
+    rm -rf pinned
+    HONE_PIN=$pin taskset -c "$first,$second" $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out "$here/pinned" >/dev/null 2>last.err &
+    local job=$! pids= found
+    for _ in $(seq 300); do [ -e pinned/checkpoint.safetensors ] && break; sleep 0.1; done
+    pids=$(pgrep -f "^$hone train vae.toml .*--out $here/pinned")
+    found=$(for pid in $pids; do taskset -cp "$pid" | sed 's/.*: //'; done | sort -n | tr '\n' ' ')
+    kill -TERM $pids
+    wait $job || true
+    [ "$found" = "$first $second " ] || fail "HONE_PIN=$pin: two ranks are on the CPUs '$found'"
+  done
   local code=0
-  $mpirun -n 2 "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out stopped >/dev/null 2>last.err &
-  local job=$!
-  for _ in $(seq 300); do [ -e stopped/checkpoint.safetensors ] && break; sleep 0.1; done
-  for rank in $(pgrep -f "^$hone train vae.toml .*--out stopped"); do kill -TERM "$rank"; done
-  wait $job || code=$?
-  [ $code = 143 ] || fail "stopped by a signal: exit code $code, expected 143"
-  grep -q '"finished": false' stopped/summary.json || fail "a stopped run has a summary"
-  echo "stopped by a signal"
+  HONE_PIN=all taskset -c "$first,$second" $mpirun -n 2 "$hone" train vae.toml --quiet --threads 2 --out none >/dev/null 2>last.err || code=$?
+  [ $code = 2 ] && grep -q "HONE_PIN has 1 CPU for 2 threads of this rank, one of 2 on this machine" last.err || fail "too few CPUs to pin: exit code $code"
+  echo "ranks share the CPUs"
 }
 
-slurm() { # the scripts of docs/cluster.md are scripts
-  awk '/^```bash/ {on = 1; ++n; next} /^```/ {on = 0} on {print > ("slurm-" n ".sh")}' "$docs"
+exchange() { # measured by the command of docs/cluster.md
+  local program=$(dirname "$hone")/../bench/bench_exchange
+  [ -e "$program" ] || { echo "exchange: skipped, bench_exchange is not built"; return; }
+  ranks 2 "$program" >exchanged || fail "bench_exchange"
+  grep -q '"ranks": 2, "latency_us": [0-9.]*, "bytes_per_us": ' exchanged || fail "bench_exchange printed: $(cat exchanged)"
+  echo "exchange measured"
+}
+
+built() { # what this test needs is what `make test-mpi` builds
+  for name in $(grep -oE '\$\(fake [a-z]+\)' "$source/tests/mpi/ranks.sh" | grep -oE '[a-z]+\)' | tr -d ')' | sort -u); do
+    make -nC "$source" test-mpi | grep "fake_$name" >/dev/null || fail "make test-mpi does not build fake_$name"
+  done
+}
+
+slurm() { # the scripts of docs/cluster.md are scripts, and leave time for a checkpoint
+  awk '/^```bash/ {on = 1; ++n; next} /^```/ {on = 0} on {print > ("slurm-" n ".sh")}' "$source/docs/cluster.md"
   [ "$(ls slurm-*.sh | wc -l)" -ge 3 ] || fail "docs/cluster.md has fewer than three scripts"
-  for script in slurm-*.sh; do bash -n $script || fail "$script of docs/cluster.md"; done
-  echo "scripts for Slurm can be read"
+  for script in slurm-*.sh; do
+    bash -n $script || fail "$script of docs/cluster.md"
+    grep -qE "^#SBATCH --signal=(B:)?TERM@[0-9]+ --requeue" $script || fail "$script of docs/cluster.md leaves no time for a checkpoint"
+  done
+  # The array's script: the signal that B: sends to the script reaches hone.
+  printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n${common/iterations = 30/iterations = 1000000}" >config.toml
+  local code=0
+  PATH=$(dirname "$hone"):$PATH SLURM_ARRAY_TASK_ID=3 SLURM_CPUS_PER_TASK=1 bash slurm-2.sh >/dev/null 2>last.err &
+  local job=$!
+  for _ in $(seq 300); do [ -e runs/vae/seed-3/checkpoint.safetensors ] && break; sleep 0.1; done
+  kill -TERM $job
+  wait $job || code=$?
+  [ $code = 143 ] && grep -q '"finished": false' runs/vae/seed-3/summary.json || fail "a script that is told to end: exit code $code"
+  echo "scripts for Slurm can be read, and stop with a checkpoint"
 }
 
-for part in ${parts:-slurm bits devices resumed seeds evaluated fits cells errors kills silent stopped}; do $part; done
+for part in ${parts:-built slurm cpus exchange bits devices resumed seeds evaluated fits cells errors kills silent stopped}; do $part; done

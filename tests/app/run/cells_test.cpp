@@ -1,6 +1,8 @@
 #include "app/run/cells.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -74,6 +76,61 @@ TEST(CellList, RunsADamagedCellAgain) {
   run(list);
   EXPECT_EQ(counting.runs, 6);
   EXPECT_TRUE(list.is_done(3));
+}
+
+TEST(CellList, AFinishedCellLeavesNothingOfClaimsBefore) {
+  const test::TemporaryFolder folder;
+  Counting counting;
+  const CellList list(folder.path(), counting.cells("a = 1\n"));
+  const fs::path cells = folder.path() / "cells";
+  for (const char* name : {"cell1.partial", "cell1~node7-12-34.partial", "cell1~node8-5-6.partial", "cell11~x.partial"})
+    fs::create_directories(cells / name / "figures");
+  run(list);
+  for (const auto& entry : fs::directory_iterator(cells))
+    EXPECT_TRUE(entry.path().extension() != ".partial" || entry.path().filename() == "cell11~x.partial")
+        << entry.path();
+  EXPECT_TRUE(fs::exists(cells / "cell11~x.partial"));  // of another cell
+}
+
+// A process stands still in a cell, another one takes the cell over and finishes it, and the first one goes on.
+TEST(CellList, TheHolderOfALostClaimDoesNotWriteIntoTheCell) {
+  for (const bool finished : {true, false}) {
+    const test::TemporaryFolder folder;
+    const auto cell = [](std::function<void(const RunFolder&)> work) {
+      return std::vector<Cell>{{"cell", "a = 1\n", std::move(work)}};
+    };
+    const auto good = [](const RunFolder& run) {
+      run.write("config.toml", "a = 1\n");
+      run.write("summary.json", "{\"by\": \"the second\"}");
+    };
+    const auto slow = [&](const RunFolder& own) {
+      own.write("config.toml", "a = 1\n");
+      const fs::path lock = lock_of(folder.path(), "cell");
+      write_file(lock, "node7 pid:[1] 1 1 2026-01-02 03:04:05\n");
+      fs::last_write_time(lock, fs::file_time_type::clock::now() - std::chrono::hours(1));
+      const auto second = [&](const RunFolder& run) {
+        good(run);
+        if (!finished) _exit(0);
+      };
+      if (const pid_t other = fork(); other > 0) {
+        waitpid(other, nullptr, 0);
+      } else {
+        run(CellList(folder.path(), cell(second)));
+        _exit(0);
+      }
+      own.write("summary.json", "{\"by\": \"the first\"}");
+    };
+    std::string why;
+    try {
+      run(CellList(folder.path(), cell(slow)));
+    } catch (const Error& error) {
+      why = error.what();
+    }
+    EXPECT_NE(why.find("another process took this cell over"), std::string::npos) << why;
+    run(CellList(folder.path(), cell(good)));
+    EXPECT_NE(read_file(folder.path() / "cells/cell/summary.json").find("the second"), std::string::npos);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path() / "cells"), {}), 1);
+  }
 }
 
 TEST(CellList, RefusesAFolderOfSomethingElse) {
