@@ -1,7 +1,7 @@
 // The ways in which the cuda engine makes a refinement, head to head: µs per iteration and run (VCD, t = 8, L = 5, data
 // of the paper's shape), median of five repeats.
-//   cuda_kinds [PARTS [FILE]]   PARTS: which of 1 and 2, in their order (12), FILE: for the rows as JSON lines
-// A process of its own times each shape, so that what goes wrong, a device's error among it, ends no other row.
+//   cuda_kinds [PARTS [FILE]]   PARTS: 1, 2 or 12 (the default); FILE: takes the rows as JSON lines
+// Each shape is timed in a process of its own, so that an error, also one of the device, ends no other row.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -90,7 +90,7 @@ double refinement_seconds(const LogisticRegression& model, int count, int thread
   return seconds[1];
 }
 
-// The same by threads that share nothing and never meet, in the mean: what the machine allows.
+// The same by threads that share nothing and never meet, on average: what the machine allows.
 double apart_seconds(const LogisticRegression& model, int threads) {
   std::vector<double> seconds(static_cast<std::size_t>(threads));
   std::vector<std::jthread> all;

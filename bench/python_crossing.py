@@ -6,7 +6,7 @@ out. The engine makes the same calls, as a fit makes them. Times are of all thre
 machine does hardly counts; all are measured in turn, a few milliseconds each, in an order that chance decides anew every round
 (what comes second is slower by itself), and compared round by round. JAX copies an array unless
 it begins at a multiple of 64 bytes, as the engine's do and NumPy's seldom do: JAX alone is timed with either. JAX computes on threads
-of its own, so that whoever looks at a result first pays for its way to another core: that is timed too, by a copy of the results. A
+of its own, so that the first to look at a result pays for its way to another core: that is timed too, by a copy of the results. A
 density that has its answer ready shows the cost of the crossing alone.
 """
 

@@ -1,9 +1,11 @@
-# Decides whether the CUDA engine is built, and for which devices. Sets HONE_HAS_CUDA and CMAKE_CUDA_ARCHITECTURES.
+# Decides whether the CUDA engine is built, and for which devices. Sets HONE_HAS_CUDA and CMAKE_CUDA_ARCHITECTURES, or
+# HONE_CUDA_MISSING, which is what `hone info` says (without semicolons: it becomes a definition).
 set(HONE_HAS_CUDA OFF)
 if(NOT HONE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "HONE_CUDA=${HONE_CUDA}: expected AUTO, ON or OFF")
 endif()
 if(HONE_CUDA STREQUAL "OFF")
+  set(HONE_CUDA_MISSING "left out of this build by HONE_CUDA=OFF (HONE_CUDA=ON builds it)")
   return()
 endif()
 
@@ -22,6 +24,7 @@ endif()
 
 if(HONE_CUDA STREQUAL "AUTO" AND NOT device_architectures)
   message(STATUS "CUDA engine: not built, since this machine has no CUDA device (HONE_CUDA=ON builds it all the same)")
+  set(HONE_CUDA_MISSING "left out of this build by HONE_CUDA=AUTO, since there was no CUDA device (HONE_CUDA=ON builds it all the same)")
   return()
 endif()
 
@@ -33,6 +36,7 @@ if(NOT CMAKE_CUDA_COMPILER)
     message(FATAL_ERROR "HONE_CUDA=ON: no CUDA compiler; install the CUDA toolkit and put nvcc in PATH, or name it in CUDACXX")
   endif()
   message(STATUS "CUDA engine: not built, since there is no CUDA compiler (put nvcc in PATH, or name it in CUDACXX)")
+  set(HONE_CUDA_MISSING "left out of this build by HONE_CUDA=AUTO, since there was no CUDA compiler (build again with nvcc in PATH)")
   return()
 endif()
 

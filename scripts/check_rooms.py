@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Checks the walls: each room includes only itself and the rooms above it, the library never includes the application,
-the engines do not include each other, no file of the report includes what trains or evaluates (of the library it includes
-base alone; the settings and records of app/run it reads), and only the command line and the progress line print."""
+the engines do not include each other, no file of the report reaches what loads data, trains or evaluates, not through other
+headers either (of the library it includes base alone; the settings and records of app/run it reads), and only the command
+line and the progress line print."""
+import functools
 import pathlib
 import re
 import sys
@@ -20,11 +22,18 @@ FORBIDDEN = {
 }
 # Files that may include rooms below: the table of engines.
 ALLOWED = {"hone/engine/engines.cpp": ["hone/engine/cpu", "hone/engine/cuda"]}
-# Headers of rooms above that a room may not include.
-CLOSED = {"app/report": ["app/run/train.hpp", "app/run/networks.hpp", "app/run/using_model.hpp", "app/run/use.hpp"]}
+# Headers of rooms above that a room may not reach, directly or through headers of its own or of others; and, of rooms that
+# are closed, the headers that it may reach through others.
+CLOSED = {"app/report": ["app/data/", "app/run/train.hpp", "app/run/networks.hpp", "app/run/using_model.hpp", "app/run/use.hpp",
+                         "app/run/evaluate.hpp", "app/run/iteration_bench.hpp", "app/run/paper/pace.hpp",
+                         "app/run/paper/training_runs.hpp", "hone/engine/engine.hpp", "hone/engine/engines.hpp",
+                         "hone/engine/cpu/", "hone/engine/cuda/"]}
+REACHED = {"app/report": ["app/data/binarization.hpp"]}  # the names in a run's settings
 UMBRELLA = "hone/hone.hpp"
 PRINTING = ["app/run/progress.cpp"]
 PRINT = re.compile(r"\bstd::(cout|cerr|clog|exit|abort|printf|puts|fputs|fprintf)\b|\bfmt::print\(|(?<![:\w])f?(printf|puts)\(")
+
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]((?:hone|app|tests|bench)/[^">]+|[^">]+(?="))[">]')
 
 root = pathlib.Path(__file__).resolve().parent.parent
 faults = []
@@ -50,8 +59,31 @@ def check(name, room, number, included):
         faults.append(f"{place}: room '{room}' may not use room '{other}', which is below it")
     elif other in FORBIDDEN.get(room, []):
         faults.append(f"{place}: room '{room}' may not use room '{other}'")
-    elif included in CLOSED.get(room, []):
-        faults.append(f"{place}: room '{room}' may not use {included}")
+    else:
+        for path in closed_paths(included, room):
+            faults.append(f"{place}: room '{room}' may not reach {path[-1]}" +
+                          (f", which it does by {' -> '.join(path[:-1])}" if len(path) > 1 else ""))
+
+
+@functools.cache
+def includes_of(name):
+    path = root / name
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [found[1] for found in map(INCLUDE.match, lines) if found and (root / found[1]).exists()]
+
+
+def closed_paths(header, room):
+    """The ways from a header to those that are closed to a room: each is a list of headers, the closed one last."""
+    closed, reached = tuple(CLOSED.get(room, ())), REACHED.get(room, [])
+    paths, seen = [[header]] if closed else [], {header}
+    for path in paths:
+        if path[-1].startswith(closed) and path[-1] not in reached:
+            yield path
+            continue
+        for other in includes_of(path[-1]):
+            if other not in seen:
+                seen.add(other)
+                paths.append([*path, other])
 
 
 for building in ("hone", "app", "python/src"):
@@ -63,7 +95,7 @@ for building in ("hone", "app", "python/src"):
                 faults.append(f"{name}: is in no room")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            include = re.match(r'\s*#\s*include\s*[<"]((?:hone|app|tests|bench)/[^">]+|[^">]+(?="))[">]', line)
+            include = INCLUDE.match(line)
             if include:
                 check(name, room, number, include[1])
             if room != "app/cli" and name not in PRINTING and PRINT.search(line):

@@ -32,11 +32,11 @@ struct BenchCommand {
       fmt::print("  {:.1f} GFLOP/s\n", b.gflops);
       return;
     }
-    fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the {:.1f} that {} fused multiply-adds reach here\n", b.gflops,
+    fmt::print("  {:.1f} GFLOP/s, {:.1f} % of the peak of {:.1f} (measured here by {} fused multiply-adds)\n", b.gflops,
                100 * b.fraction_of_peak, b.peak_gflops, b.bf16_share > 0 ? "float32 and bf16 in this mix" : "float32");
-    fmt::print("  {:.1f} % of the {:.1f} that float32 fused multiply-adds keep up on {}, 0.05 s before and after\n",
+    fmt::print("  {:.1f} % of {:.1f}, the sustained float32 rate of {}, measured for 0.05 s before and after\n",
                100 * b.gflops / b.peak_together_gflops, b.peak_together_gflops,
-               b.threads == 1 ? "the thread" : "all threads at once");
+               b.threads == 1 ? "one thread" : "all threads together");
   }
 
   IterationBench measured() const {

@@ -101,7 +101,8 @@ void check_draws(DrawsRequest& request) {
     bar.finish(opinion.gradients);
   }
   if (stop_signal != 0)
-    opinion.judgement.notes.push_back("the check was stopped early: all of this rests on what there was by then");
+    opinion.judgement.notes.push_back(
+        "the check was stopped early: this result rests on the draws that it had by then");
   const std::string json = opinion_json(opinion, request.config.check.tolerances);
   if (!request.out.empty()) write_opinion(request.out, *posterior, opinion, json);
   if (request.json)

@@ -55,11 +55,13 @@ void CompareCommand::print(const std::vector<Loo>& loos, const std::vector<std::
     fmt::print("{:<{}}{:>10.2f}{:>9.2f}{:>9.2f}{:>11.2f}{:>9.2f}{:>10}\n", apart_lines ? "" : runs[k], room,
                loos[k].total, loos[k].se, loos[k].effective, apart.value, apart.se, loos[k].bad());
   }
-  fmt::print("\n{}", wrapped("",
-                             fmt::format("{} data. elpd_diff is what the first predicts better, summed over the data; "
-                                         "below about 2 dse it may be chance.",
-                                         loos.front().elpd.size()),
-                             width));
+  fmt::print(
+      "\n{}",
+      wrapped("",
+              fmt::format("{} data. elpd_diff: how much worse a fit predicts than the first one, summed over the data; "
+                          "differences below about 2 dse may be chance.",
+                          loos.front().elpd.size()),
+              width));
   for (const std::size_t k : order)
     if (loos[k].bad() > 0)
       fmt::print("{}", wrapped("note: ",

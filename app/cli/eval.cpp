@@ -44,9 +44,9 @@ void print_importance(const EvaluationSummary& s, const EvaluationConfig& config
   for (int j = 0; j < proposal_count; ++j)
     if (config.proposals[j]) print_row(names[j], s.proposal[j], effective(s.effective_samples[j]));
   print_row("best of these for each datum", s.best, "the paper's measure; not a lower bound");
-  print_row("chosen on a pilot, fresh draws", s.pilot, "a lower bound in the mean");
+  print_row("chosen on a pilot, fresh draws", s.pilot, "a lower bound in expectation");
   print_row("equal mixture of these", s.mixture,
-            "a lower bound in the mean; " + effective(s.mixture_effective_samples));
+            "a lower bound in expectation; " + effective(s.mixture_effective_samples));
   if (s.exact) print_row("exact", *s.exact, "");
   if (s.points_without_weight > 0)
     fmt::print("  at {} data no draw has any weight: their log-likelihood counts as −∞\n", s.points_without_weight);
@@ -55,7 +55,7 @@ void print_importance(const EvaluationSummary& s, const EvaluationConfig& config
 void print_annealing(const RunAnnealing& a) {
   const AnnealingSummary& s = a.summary;
   const std::string error = std::isnan(s.chain_se) ? "" : fmt::format("; ± {:.3f} from the chains", s.chain_se);
-  print_row("annealed, from the prior", s.log_likelihood, "a lower bound in the mean" + error);
+  print_row("annealed, from the prior", s.log_likelihood, "a lower bound in expectation" + error);
   fmt::print("    {} temperatures, {} chains per datum ({:.1f} effective), {:.0f} % accepted; {}\n", a.config.steps,
              a.config.chains, s.effective_chains, 100 * s.acceptance, duration_text(a.seconds));
   if (s.points_without_weight > 0)

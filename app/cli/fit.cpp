@@ -76,17 +76,17 @@ std::string first_table(const Posterior& posterior, const PosteriorFit& fit, int
     else
       summary["parameters"][posterior.names()[k]] = Json::object();
   return text_of(fit_table(summary, {.only_q = true}), width) +
-         "preliminary: q as the searches give it, before any chain has run\n";
+         "preliminary: q as the searches found it, before any chain has run\n";
 }
 
-// Runs the fit with a bar of its own budget. Ctrl-C ends it with what there is.
+// Runs the fit with a progress bar of its budget. Ctrl-C ends it with the result so far.
 CheckedFit FitCommand::fit_with_progress(const Posterior& posterior) {
   const SignalNote note;
   config.check.fit.budget.stop = &stop_asked;
   const SharedPosterior* shared = shared_by_ranks(posterior, config);
   BudgetBar bar(shared ? *shared : posterior, config.check.fit.budget, "fit", quiet);
   bar.doing("searching from the starts", 0);
-  constexpr double soon = 0.3;  // seconds: who waits no longer sees the final table at once
+  constexpr double soon = 0.3;  // seconds: a shorter fit shows its final table right away
   config.check.on_starts = [&](const PosteriorFit& fit) {
     if (!quiet && bar.watch().seconds() > soon) bar.remark(first_table(posterior, fit, terminal_width(stderr)));
   };
@@ -110,7 +110,8 @@ std::filesystem::path FitCommand::folder() const {
   return free_folder("runs", fmt::format("fit-{}-seed{}", name, config.check.fit.seed));
 }
 
-// Creates the run folder only now, so that a fit that fails leaves nothing behind; nor does a full disk.
+// Creates the run folder only now, so that a fit that fails leaves nothing behind. If the disk is full, removes it
+// again.
 void FitCommand::write(const Posterior& posterior, const CheckedFit& fit, const PosteriorRunFiles& files) {
   const std::filesystem::path path = folder();
   std::error_code ignored;
@@ -168,7 +169,7 @@ void FitCommand::run() {
 void add_fit_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("fit", "Fit q to your own posterior, refine its draws, and judge both");
   command->footer(
-      "Ctrl-C ends a fit with what there is and a verdict on it (exit code 130).\n"
+      "Ctrl-C ends a fit with the result so far and a verdict on it (exit code 130).\n"
       "Example: hone fit eight_schools.stan --data eight_schools.json --out runs/schools");
   const auto state = std::make_shared<FitCommand>(*command);
   command->callback([state] { state->run(); });

@@ -23,8 +23,7 @@ SettingFlags::SettingFlags(CLI::App& command, Settings& settings, ConfigFlag con
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& entry = entries[i];
     const std::string help = fmt::format("{}: {} [{}]", entry.help, entry.takes, entry.default_text);
-    const char* const value = entry.kind == Settings::Entry::Kind::text ? "NAME" : "N";
-    state_->option.push_back(command.add_option(entry.flag(), state_->text[i], help)->type_name(value));
+    state_->option.push_back(command.add_option(entry.flag(), state_->text[i], help)->type_name(entry.flag_takes));
   }
   if (config == ConfigFlag::none) return;
   command.add_option("--config", state_->config, "read settings from a TOML file, such as config.toml of a run")

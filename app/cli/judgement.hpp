@@ -19,7 +19,7 @@ void print_fit(const Json& summary, const ShownValues& show);
 struct ShowFlag {
   std::string text;
   void add_to(CLI::App& command);
-  std::vector<std::string> names() const;  // InputError where the list has an empty entry
+  std::vector<std::string> names() const;  // InputError if an entry of the list is empty
   ShownValues values() const { return {.names = text.empty() ? std::vector<std::string>() : names()}; }
 };
 

@@ -86,7 +86,11 @@ bool wants_subcommand(const CLI::App& app) {
 
 // The help lists the subcommands. It goes to stderr, because this is an error.
 int missing_subcommand(const CLI::App& app) {
-  fmt::print(stderr, "{}hone: missing subcommand\n", app.help());
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  fmt::print(stderr, "{}\nhone: missing subcommand: '{}' needs one of {}\n",
+             app.help(app.get_parent() ? full_name(*app.get_parent()) : ""), full_name(app), names);
   return bad_input;
 }
 

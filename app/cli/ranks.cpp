@@ -89,7 +89,7 @@ int follow_job(Ranks& ranks, const std::function<void()>& work) {
   return 1;
 }
 
-// Nothing that is written to standard output appears while it lives.
+// While it lives, nothing that is written to standard output appears.
 class SilentOutput {
  public:
   SilentOutput() : output_(::dup(STDOUT_FILENO)) {

@@ -5,13 +5,15 @@
 #include <thread>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/experiments.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
-#include "app/report/experiments.hpp"
 #include "app/report/terminal_text.hpp"
 #include "app/run/cell_lock.hpp"
+#include "app/run/paper/pace.hpp"
 #include "app/run/paper/provenance.hpp"
+#include "app/run/paper/training_runs.hpp"
 #include "app/run/progress.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
@@ -215,7 +217,7 @@ void ReproduceCommand::note_origin() const {
   note_provenance(out, "hone " HONE_VERSION + (commit.empty() ? "" : ", commit " + commit), command_line());
 }
 
-// Prints what there is, how far it has come, and about how long the rest will take.
+// Prints the cells, how far they are, and about how long the rest will take.
 void ReproduceCommand::list(std::FILE* to, bool every_cell) {
   double total = 0;
   for (const Experiment& experiment : experiments) {

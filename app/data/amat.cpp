@@ -26,7 +26,7 @@ BitRows AmatReader::next(int most) {
   return std::exchange(rows_, BitRows(dimension()));
 }
 
-// Reads on until there are so many rows, or the end.
+// Reads on until the buffer has `rows` rows, or to the end.
 void AmatReader::fill(int rows) {
   while (rows_.size() < rows) {
     if (at_ == end_) {

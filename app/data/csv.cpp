@@ -17,7 +17,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The next separator after `at`, but for one inside quotes (where two quotes stand for one); the line's end if there
+// The next separator after `at`, except for one inside quotes (where two quotes stand for one); the line's end if there
 // is none.
 std::size_t end_of_cell(std::string_view line, std::size_t at, char separator) {
   const std::size_t first = line.find_first_not_of(' ', at);

@@ -34,7 +34,7 @@ class CsvReader {
   CsvRows next(int most);                                // the next rows, at most `most`; none at the end
 
  private:
-  void fill(int rows);  // until there are so many rows, or the end
+  void fill(int rows);  // until the buffer has `rows` rows, or to the end
   bool row();           // the next; false at the end
   void begin(const std::string& line);
   void split(std::string_view line);

@@ -13,8 +13,8 @@ namespace hone {
 // Numbers of data, one datum after the other, last index fastest.
 using Numbers = std::variant<BitRows, std::vector<std::uint8_t>, std::vector<float>, std::vector<double>>;
 
-// Reads the data of a file front to back, some at a time. It keeps no more than those in memory, except of formats
-// whose data do not follow each other in the file: archives, Matrix Market, and .npy files in Fortran order.
+// Reads the data of a file front to back, some at a time, and holds only these in memory. Exceptions are formats whose
+// data do not follow each other in the file: archives, Matrix Market, and .npy files in Fortran order.
 class DataReader {
  public:
   virtual ~DataReader() = default;
@@ -32,8 +32,9 @@ std::unique_ptr<DataReader> open_data_file(const std::string& name, const FileRe
 // The shape that is asked for, or that of the file's data: one row unless they are images.
 ImageShape shape_of(const DataReader& reader, const std::vector<int>& wanted);
 
-// The form in which data are kept, which those of a file have in common: bits if all values are 0 or 1, bytes if all
-// are whole and from 0 to 255. In the order of Numbers: the form of a file is the last one of all its pieces.
+// The form in which data are kept, one for all of a file: bits if all values are 0 or 1, bytes if all are whole and
+// from 0 to 255. Each form holds the values of those before it, so a file has the last form that one of its pieces
+// needs.
 enum class StoredAs { bits, bytes, floats, doubles };
 StoredAs form_of(const Numbers& numbers, double scale);
 

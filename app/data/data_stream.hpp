@@ -21,9 +21,9 @@ class DataStream {
   // Data in memory.
   DataStream(DataSet data, int block);
 
-  // Data of a file, binarized as the request says. Reads all of it once, so that nothing is wrong with the file, its
-  // numbers and their binarization if it does not throw InputError, and gives `check` every piece. Where later data
-  // change the form of the first ones, it begins again with datum 0.
+  // Data of a file, binarized as the request says. Reads the whole file once and gives `check` every piece: unless this
+  // throws InputError, the file, its numbers and their binarization are sound. If later data change the form of earlier
+  // ones, it begins again with datum 0.
   DataStream(DataRequest request, int block, const Work& check);
 
   int size() const { return size_; }

@@ -18,7 +18,7 @@ struct DataRequest {
   Binarization binarization = Binarization::automatic;
   std::uint64_t seed = 1;               // of stochastic binarization and of synthetic data
   std::filesystem::path data_dir = {};  // the first place to look, unless empty
-  std::vector<int> shape = {};          // rows, columns (and 3, for colour) of a file's datum; empty: as the file says
+  std::vector<int> shape = {};          // rows, columns (and 3, for colour) of a file's datum; empty: as in the file
   double split = 0;                     // share of the data that is held out as test data, chosen by the seed
   std::string test = {};                // the path of a file with the test data; empty: the set's own
   double validation_split = 0;          // share of the data that is held out as validation data
@@ -27,7 +27,7 @@ struct DataRequest {
   std::string labels = {};  // the path of a file of labels, or a column of a .csv file; empty: the set's own
 };
 
-// What each datum of a part is called; empty where nobody said.
+// A label per datum of each part; empty if there are none.
 struct Labels {
   std::vector<std::string> train, validation, test;
 };

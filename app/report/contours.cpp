@@ -54,8 +54,8 @@ std::vector<double> on_grid(const Window& window, LogDensity log_density) {
 
 // The objective's name as the legend shows it, and the paper's colours.
 std::pair<std::string, std::string> style_of(const std::string& objective) {
-  if (objective == "kl") return {"q by KL", "#1f5fbf"};
-  if (objective == "vcd") return {"q by VCD", "#c8201e"};
+  if (objective == name_of(ObjectiveKind::kl)) return {"q by KL", "#1f5fbf"};
+  if (objective == name_of(ObjectiveKind::vcd)) return {"q by VCD", "#c8201e"};
   return {"q by Li et al. 2017", "#8a4fb0"};
 }
 

@@ -11,6 +11,7 @@
 #include "app/report/paper_table.hpp"
 #include "app/report/text.hpp"
 #include "app/report/words.hpp"
+#include "app/run/methods.hpp"
 #include "app/run/progress.hpp"
 
 namespace hone {
@@ -46,8 +47,10 @@ std::string name_without_seed(std::string name) {
 void name_groups(std::vector<Section>& sections) {
   static const std::vector<std::string> palette = {"#1f6fc4", "#cc3b3b", "#b7791f", "#2a9156",
                                                    "#7c53b8", "#138a9c", "#bd4f8b", "#66758a"};
-  static const std::map<std::string, std::string> by_objective = {
-      {"kl", palette[0]}, {"vcd", palette[1]}, {"hoffman", palette[2]}, {"li2017", palette[4]}};
+  static const std::map<std::string, std::string> by_objective = {{name_of(ObjectiveKind::kl), palette[0]},
+                                                                  {name_of(ObjectiveKind::vcd), palette[1]},
+                                                                  {name_of(ObjectiveKind::hoffman), palette[2]},
+                                                                  {name_of(ObjectiveKind::li2017), palette[4]}};
   for (Section& section : sections) {
     std::multiset<std::string> names;
     std::set<std::string> objectives;

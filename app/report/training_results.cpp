@@ -64,7 +64,8 @@ const char* const result_headings_text =
     "for each "
     "datum (no lower bound), mean ± standard deviation over seeds. *mixture*: one proposal, the equal mixture of the "
     "three, a lower "
-    "bound in the mean. *AIS*: annealed importance sampling, where `hone eval --ais` was run. *se*: standard error of "
+    "bound in expectation. *AIS*: annealed importance sampling, where `hone eval --ais` was run. *se*: standard error "
+    "of "
     "our figure "
     "over test data.\n";
 

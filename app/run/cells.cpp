@@ -14,8 +14,8 @@ namespace hone {
 namespace fs = std::filesystem;
 namespace {
 
-// A config.toml without the help behind its keys, which differs between versions. A line that is a comment stays: some
-// cells say there what no key holds.
+// A config.toml without the help behind its keys, which differs between versions. Lines that are comments stay: some
+// cells are described there beyond their keys.
 std::string without_help(const std::string& config) {
   std::string text;
   for (std::size_t at = 0; at < config.size();) {

@@ -10,6 +10,7 @@
 #include "app/run/run_folder.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/scalar.hpp"
 #include "hone/latent/model.hpp"
 
 namespace hone {
@@ -33,7 +34,7 @@ from safetensors import safe_open
 from torch import nn
 from torch.nn.functional import softplus
 
-SHIFT = 1e-4  # standard deviations and rates stay above it
+SHIFT = {shift}  # standard deviations and rates stay above it
 
 
 class Down(nn.Conv2d):
@@ -170,13 +171,15 @@ std::vector<ExportedLayer> layers_of(const TrainState& state, const std::string&
   return layers;
 }
 
-const char* name_of(Activation activation) {
-  constexpr const char* names[] = {"linear", "relu", "tanh", "softplus"};
-  return names[static_cast<int>(activation)];
-}
 const char* name_of(MeanOf mean) {
   constexpr const char* names[] = {"outputs", "sigmoid", "positive", "softmax"};
   return names[static_cast<int>(mean)];
+}
+
+std::string torch_loader_text() {
+  const std::string_view loader = torch_loader, place = "{shift}";
+  const auto at = loader.find(place);
+  return fmt::format("{}{}{}", loader.substr(0, at), softplus_shift, loader.substr(at + place.size()));
 }
 
 // One network's array, transposed as PyTorch has weights.
@@ -301,7 +304,7 @@ ExportedModel exported(const RunToUse& run) {
                     {"density", std::string(facts.name)},
                     {"mean", name_of(facts.mean)},
                     {"categories", std::to_string(config.categories)},
-                    {"activation", name_of(config.activation)},
+                    {"activation", name_of(activation_names(), config.activation)},
                     {"values", std::to_string(run.checkpoint.data->shape.pixels())},
                     {"convolutions", fmt::format("{}", fmt::join(texts, ";"))},
                     {"iteration", std::to_string(state.iteration)},
@@ -343,7 +346,7 @@ std::vector<fs::path> export_run(const RunToUse& run, ExportFormat format, const
   if (format == ExportFormat::npz) files = {{"model.npz", npz_of(run, model)}};
   if (format == ExportFormat::torch) {
     const std::vector<std::uint8_t> bytes = torch_file(run, model);
-    files = {{"model.safetensors", std::string(bytes.begin(), bytes.end())}, {"hone_model.py", torch_loader}};
+    files = {{"model.safetensors", std::string(bytes.begin(), bytes.end())}, {"hone_model.py", torch_loader_text()}};
   }
   check_can_make_folder(folder);
   fs::create_directories(folder);

@@ -92,6 +92,13 @@ TimedIterations time_iterations(Engine& engine, const IterationBenchConfig& conf
   return {median(seconds), each * repeats};
 }
 
+// The setting of training, of which only the words are about files.
+Settings::Entry shape_of_random_bits(Settings::Entry entry) {
+  entry.help = "rows and columns of a datum of random bits, and perhaps channels, such as 28,28";
+  entry.default_text = "generated images of 28 x 28";
+  return entry;
+}
+
 }  // namespace
 
 Settings iteration_bench_settings(IterationBenchConfig& config) {
@@ -101,7 +108,7 @@ Settings iteration_bench_settings(IterationBenchConfig& config) {
     for (const char* key :
          {"model", "objective", "likelihood", "categories", "steps", "leapfrog", "latent", "hidden", "encoder_hidden",
           "channels", "shape", "batch", "optimizer", "precision", "engine", "threads"})
-      if (entry.key == key) s.add(entry);
+      if (entry.key == key) s.add(entry.key == "shape" ? shape_of_random_bits(entry) : entry);
   s.add("iterations", config.iterations, Bounds::between(repeats, 1e9), "iterations to time, in nine repeats",
         "as many as take two seconds");
   s.add("runs", config.runs, Bounds::between(1, 1000), "runs that differ by their seeds, side by side on a device");

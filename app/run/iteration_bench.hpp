@@ -8,6 +8,7 @@
 #include "app/run/settings.hpp"
 #include "app/run/train_config.hpp"
 #include "hone/engine/config.hpp"
+#include "hone/latent/data_set.hpp"
 
 namespace hone {
 

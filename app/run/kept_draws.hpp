@@ -7,9 +7,9 @@
 namespace hone {
 
 // Which of the refined states are written, and in what order. A fit runs many short chains. Other programs want a few
-// long ones, so the short ones are written one behind another as `chains` long ones, all of one length. Short chains
+// long ones, so the short ones are joined to `chains` long ones, all of one length. Short chains
 // with the same origin are in the same long chain, so that R-hat of the long ones shows where origins still matter:
-// each has the short chains of one super-chain, behind as many that began at draws of q. Where q has several modes and
+// each has the short chains of one super-chain, after as many that began at draws of q. Where q has several modes and
 // chains do not travel between them, a long chain has short ones of the same mode.
 struct KeptDraws {
   std::vector<int> cols;         // of the refined states, long chain after long chain

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/data/load.hpp"
 #include "app/run/run_folder.hpp"
 #include "app/run/train_config.hpp"
 #include "hone/engine/train_state.hpp"

@@ -65,7 +65,7 @@ LooDifference difference(const Loo& best, const Loo& other) {
 }
 
 Matrix<double> read_log_likelihood(const std::filesystem::path& run, const std::string& name) {
-  read_fit_summary(run);  // says what is wrong with the folder
+  read_fit_summary(run);  // throws if the folder is no fit
   const GivenDraws draws = read_csv_draws({run / "draws.csv"});
   std::vector<NamedVariable> found;
   std::vector<std::string> names;

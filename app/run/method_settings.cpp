@@ -56,8 +56,10 @@ void add_optimizer_settings(Settings& s, const OptimizerVariables& v) {
         "rmsprop as in the paper, or adam");
   s.add("rate_mean", v.rate_mean, Bounds::at_least(0), "learning rate of q's means");
   s.add("rate_scale", v.rate_scale, Bounds::at_least(0), "learning rate of q's standard deviations");
-  s.add("rate_decay", v.rate_decay, Bounds{0, 1, true}, "factor on all learning rates …");
-  s.add("decay_every", v.decay_every, Bounds::between(0, 1e9), "… once per this many iterations; 0: never");
+  s.add("rate_decay", v.rate_decay, Bounds{0, 1, true},
+        "factor on all learning rates, applied once per decay_every iterations");
+  s.add("decay_every", v.decay_every, Bounds::between(0, 1e9),
+        "iterations between applications of rate_decay; 0: never applied");
 }
 
 void add_seed_setting(Settings& s, std::uint64_t& seed) {

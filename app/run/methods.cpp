@@ -27,6 +27,8 @@ Choices<ObjectiveKind> objective_names(std::initializer_list<ObjectiveKind> kind
   return names;
 }
 
+std::string name_of(ObjectiveKind kind) { return name_of(objective_names(), kind); }
+
 bool refines(const std::string& objective) {
   const auto found = std::ranges::find(objective_names(), objective, &std::pair<std::string, ObjectiveKind>::first);
   return found == objective_names().end() || make_objective({.kind = found->second})->refines();
@@ -35,6 +37,12 @@ bool refines(const std::string& objective) {
 const Choices<KernelKind>& kernel_names() {
   static const Choices<KernelKind> names = {
       {"hmc", KernelKind::hmc}, {"mala", KernelKind::mala}, {"random-walk", KernelKind::random_walk}};
+  return names;
+}
+
+const Choices<Activation>& activation_names() {
+  static const Choices<Activation> names = {
+      {"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}};
   return names;
 }
 

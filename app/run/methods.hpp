@@ -9,10 +9,12 @@
 #include "hone/base/error.hpp"
 #include "hone/mcmc/hmc.hpp"
 #include "hone/objective/objective.hpp"
+#include "hone/tensor/layer_kinds.hpp"
 
 namespace hone {
 
-// Kernels and objectives as a configuration file names them: one table of names for each, and what makes the object.
+// Kernels, objectives and activations as a configuration file names them: one table of names for each, and what makes
+// the object.
 
 enum class ObjectiveKind { kl, hoffman, vcd, li2017 };
 
@@ -33,6 +35,7 @@ struct ObjectiveConfig {
 std::shared_ptr<const Objective> make_objective(const ObjectiveConfig& config);
 const Choices<ObjectiveKind>& objective_names();                                     // all of them
 Choices<ObjectiveKind> objective_names(std::initializer_list<ObjectiveKind> kinds);  // in this order
+std::string name_of(ObjectiveKind kind);
 // Whether the objective of this name runs chains. So does one that is not in the table: another version's run.
 bool refines(const std::string& objective);
 
@@ -46,6 +49,8 @@ struct KernelConfig {
 
 std::shared_ptr<const Kernel> make_kernel(const KernelConfig& config);  // KeyError where the jitter is too large
 const Choices<KernelKind>& kernel_names();
+
+const Choices<Activation>& activation_names();  // of hidden layers
 
 template <class E>
 std::string name_of(const Choices<E>& choices, E value) {

@@ -133,7 +133,7 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
         "acceptance that step sizes aim at; higher where trajectories diverge");
   s.add("starts", fit.starts, Bounds::between(1, 1000), "searches for modes from random starts");
   s.add("budget", config.budget, "gradients, or seconds as 30s",
-        "the most that may be spent, but for the first searches and a short first round of chains");
+        "the most that may be spent, except for the first searches and a short first round of chains", "N|Ns");
   s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows");
   s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-q allows");
   s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(), "VCD per dimension that use-q allows");

@@ -34,7 +34,7 @@ class Progress {
   // Cheap enough for every report interval. Shows at most ten lines per second, and always the last one.
   void update(std::int64_t done, const std::string& note);
 
-  // The work has ended before its limit: shows `done` as all there was to do.
+  // The work has ended before its limit: shows `done` as the total.
   void finish(std::int64_t done);
 
   // A line of its own, such as what is done after the last unit.

@@ -11,7 +11,7 @@
 namespace hone {
 namespace {
 
-// That by which bits differ: the instruction level, or the device of the cuda engine.
+// What the bits of results depend on: the instruction level, or the device of the cuda engine.
 std::string machine_of(const TrainRunConfig& config) {
   if (config.engine != EngineKind::cuda) return fmt::format("instruction level {}", name_of(simd_level()));
   const CudaSupport cuda = cuda_support();
@@ -38,11 +38,12 @@ std::unique_ptr<Engine> engine_of(const std::string& recipe, const DataSet& trai
                                    "the configuration of rank 0");
   resolve(config);
   if (machine != machine_of(config))
-    throw InputError(fmt::format("this rank computes on {} and rank 0 on {}, which has other bits; {}",
-                                 machine_of(config), machine,
-                                 machine.starts_with("instruction level")
-                                     ? "set the environment variable HONE_SIMD of all ranks to the lower of the two"
-                                     : "ranks need devices of one kind"));
+    throw InputError(
+        fmt::format("this rank computes on {}, but rank 0 on {}, and their results differ in the last bits; {}",
+                    machine_of(config), machine,
+                    machine.starts_with("instruction level")
+                        ? "set the environment variable HONE_SIMD of all ranks to the lower of the two"
+                        : "ranks need devices of one kind"));
   return make_engine(config.engine, config.train, train,
                      {.seeds = std::move(seeds), .threads = *config.threads, .ranks = &ranks});
 }

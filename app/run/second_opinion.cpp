@@ -40,7 +40,7 @@ class LimitedTarget final : public Target {
     target_.evaluate(z, want, value, gradient);
     count_ += z.cols();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun_;
-    // The next stage of a refinement takes as long as all stages before it.
+    // The next stage of a refinement takes as long as all earlier stages together.
     if ((watch_.stopped && watch_.stopped()) || (budget_.seconds > 0 && 2 * seconds.count() > budget_.seconds))
       stop_ = true;
   }
@@ -74,7 +74,7 @@ Whitening whitening_of(MatrixView<const double> z, const std::vector<std::string
   return Whitening::dense(mean, cholesky(covariance));
 }
 
-// Eight draws, half as far out again; a draw itself where there is no density.
+// Eight draws, moved outwards by half; a draw itself if there is no density there.
 SuperStarts starts_of(const Target& target, MatrixView<const double> e) {
   constexpr int count = 8;
   const int d = e.rows();
@@ -228,7 +228,7 @@ Settings opinion_settings(PosteriorRunConfig& config) {
   Settings s;
   CheckedFitConfig& check = config.check;
   s.add("steps", check.fit.steps, Bounds::between(1, 10000), "HMC steps after which the chains are first checked");
-  s.add("budget", config.budget, "gradients, or seconds as 30s", "the most that may be spent");
+  s.add("budget", config.budget, "gradients, or seconds as 30s", "the most that may be spent", "N|Ns");
   s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-draws allows");
   s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-draws allows");
   s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(),

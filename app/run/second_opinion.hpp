@@ -18,7 +18,7 @@ enum class Scale { natural, unconstrained };
 struct GivenDraws {
   std::vector<std::string> names;  // in Stan's CSV form; empty: the columns are in the model's own order
   Matrix<double> values;           // (names, n): one draw per column
-  std::vector<double> log_q;       // log density that they were drawn from, unconstrained, but for a constant; or empty
+  std::vector<double> log_q;  // log density that they were drawn from, unconstrained, except for a constant; or empty
 };
 
 // The draws over the model's unconstrained coordinates (D, n). Names that are not the model's are left aside. Throws
@@ -57,7 +57,7 @@ inline constexpr int most_checked = 4000;  // draws; of more, every second or th
 inline constexpr int least_checked = 100;
 
 struct OpinionWatch {
-  std::function<bool()> stopped;                              // true: end with what there is; may be empty
+  std::function<bool()> stopped;                              // true: end with the result so far; may be empty
   std::function<void(const std::string&, std::int64_t)> say;  // what is being done, gradients so far; may be empty
 };
 

@@ -193,12 +193,13 @@ void Settings::add(std::string key, std::optional<std::vector<int>>& value, Boun
   add_list(std::move(key), value, bounds, std::move(help), std::move(derived));
 }
 
-void Settings::add(std::string key, std::string& value, std::string takes, std::string help) {
+void Settings::add(std::string key, std::string& value, std::string takes, std::string help, std::string flag_takes) {
   Entry entry;
   entry.key = std::move(key);
   entry.help = std::move(help);
   entry.takes = std::move(takes);
   entry.kind = Entry::Kind::text;
+  entry.flag_takes = std::move(flag_takes);
   entry.default_text = value;
   entry.print = [&value] { return value.empty() ? std::string() : print(value); };
   entry.read = [&value](const std::string& text) {
@@ -215,6 +216,7 @@ void Settings::add_choice(std::string key, std::vector<std::string> names, std::
   entry.help = std::move(help);
   entry.takes = "one of " + join(names);
   entry.kind = Entry::Kind::text;
+  entry.flag_takes = "NAME";
   entry.default_text = names[chosen()];
   entry.print = [names, chosen] { return fmt::format("\"{}\"", names[chosen()]); };
   entry.read = [names, choose](const std::string& text) {

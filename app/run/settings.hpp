@@ -44,6 +44,7 @@ class Settings {
     std::string takes;         // "an integer, at least 1", "one of kl, vcd"
     std::string default_text;  // the default, in words
     enum class Kind { integer, real, text, list } kind;
+    std::string flag_takes = "N";                  // what follows the flag in --help: "N", "NAME"
     std::function<void(const std::string&)> read;  // throws std::invalid_argument
     std::function<std::string()> print;            // as TOML; empty if the value is not set
 
@@ -60,8 +61,8 @@ class Settings {
   void add(std::string key, std::optional<std::uint32_t>& value, Bounds bounds, std::string help, std::string derived);
   void add(std::string key, std::optional<double>& value, Bounds bounds, std::string help, std::string derived);
 
-  // Any non-empty text; `takes` says what it means.
-  void add(std::string key, std::string& value, std::string takes, std::string help);
+  // Any non-empty text; `takes` says what it means, `flag_takes` the same in a word.
+  void add(std::string key, std::string& value, std::string takes, std::string help, std::string flag_takes = "NAME");
 
   // A list of integers (may be empty): an array in TOML, "200,200" in a flag.
   void add(std::string key, std::vector<int>& value, Bounds bounds, std::string help);

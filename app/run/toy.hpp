@@ -75,7 +75,7 @@ struct ToyResult {
   static ToyResult from_json(const std::string& text, const std::filesystem::path& origin);
 };
 
-// Fits one toy. Writes config.toml, metrics.csv and summary.json into `folder`, if there is one.
+// Fits one toy. Writes config.toml, metrics.csv and summary.json into `folder`, unless it is null.
 ToyResult run_toy(const ToyConfig& config, const RunFolder* folder, Progress* progress);
 
 }  // namespace hone

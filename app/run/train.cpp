@@ -84,7 +84,7 @@ class Training {
     const bool automatic = config_.engine == EngineKind::automatic;
     resolve(config_);
     if (const std::string why = automatic ? why_not_cuda(config_) : ""; !why.empty())
-      say("on the cpu engine, though there is a device: " + why);
+      say("on the cpu engine, although there is a device: " + why);
     check_folders();
     data_ = options.data;
     if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
@@ -320,7 +320,7 @@ class Training {
       engine->restore(*state_of(run));
       return summarize(engine->evaluate(data, wanted, watch));
     } catch (const Stopped&) {
-    } catch (const Error& error) {  // no reason to end the training
+    } catch (const Error& error) {  // a failure here does not end the training
       say(fmt::format("{}: {} data could not be evaluated at iteration {}: {}", runs_[run].folder.string(), name,
                       record.iteration(), error.what()));
     }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/data/load.hpp"
 #include "app/run/checkpoint.hpp"
 #include "app/run/progress.hpp"
 #include "app/run/test_curve.hpp"

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "app/data/load.hpp"
 #include "app/run/method_settings.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/engine/engines.hpp"
@@ -60,9 +61,7 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
       "convolutions for images, before encoder_hidden and mirrored after hidden: windows of 4 x 4 pixels, each halves "
       "rows and columns; these are their channels (vae)",
       "none");
-  s.add("activation", config.train.model.activation,
-        {{"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}},
-        "activation of all hidden layers");
+  s.add("activation", config.train.model.activation, activation_names(), "activation of all hidden layers");
   s.add("init", config.train.model.initial, {{"scaled", InitialWeights::scaled}, {"paper", InitialWeights::paper}},
         "initial weights: scaled to widths and data, and smaller rates of q's first layer for data above 1; or as the "
         "paper's "
@@ -71,9 +70,9 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
 
 void add_schedule_settings(Settings& s, TrainRunConfig& config) {
   s.add("schedule.alpha_from", config.objective.ramp.from, Bounds::between(0, 1e9),
-        "vcd: up to this iteration alpha is 0, which is Hoffman's method; then it grows …");
+        "vcd: up to this iteration alpha is 0, which is Hoffman's method; then it grows until schedule.alpha_until");
   s.add("schedule.alpha_until", config.objective.ramp.until, Bounds::between(0, 1e9),
-        "vcd: … until this iteration, where it reaches its value");
+        "vcd: the iteration at which alpha reaches its full value");
   s.add("schedule.warmup", config.train.warmup.until, Bounds::between(0, 1e9),
         "iterations over which all learning rates grow from 0 to their values");
 }
@@ -205,7 +204,7 @@ Settings train_settings(TrainRunConfig& config) {
         {{"none", LatentBaseline::none}, {"global", LatentBaseline::global}, {"local", LatentBaseline::local}},
         "control variate of the score-function terms: one for all data, or one per datum");
   s.add("local_from", train.shared_until, Bounds::between(0, 1e9),
-        "local baseline: up to this iteration all data share one");
+        "local baseline: up to this iteration all data share one control variate");
   add_refinement_settings(s, {.kernel = config.kernel,
                               .steps = train.refine.steps,
                               .adapt = train.refine.adapt,

@@ -1,18 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "app/data/load.hpp"
+#include "app/data/binarization.hpp"
 #include "app/run/methods.hpp"
 #include "app/run/settings.hpp"
 #include "hone/engine/config.hpp"
 #include "hone/engine/evaluation.hpp"
 
 namespace hone {
+
+class DataSet;       // hone/latent/data_set.hpp
+struct DataRequest;  // data/load.hpp
 
 // Evaluations of test data during training, as `hone eval` would make them.
 struct TestConfig {
@@ -46,7 +50,7 @@ struct TrainRunConfig {
   std::string data = "mnist";
   Binarization binarization = Binarization::automatic;
   std::uint64_t data_seed = 1;
-  std::optional<std::vector<int>> shape;  // rows, columns (and 3, for colour) of a datum; none: as the file says
+  std::optional<std::vector<int>> shape;  // rows, columns (and 3, for colour) of a datum; none: as in the file
   double split = 0;                       // share of the data to hold out as test data
   std::uint32_t iterations = 400000;
   std::uint32_t report_every = 1000;

@@ -34,7 +34,7 @@ enum class AnnealingPass : std::uint32_t {
 
 /// The result for one datum.
 struct AnnealedPoint {
-  ImportanceEstimate estimate;          ///< of log p(x): a lower bound in the mean; backward, an upper bound
+  ImportanceEstimate estimate;          ///< of log p(x): a lower bound in expectation; backward, an upper bound
   double acceptance = 0;                ///< mean acceptance probability of all chains at all temperatures
   std::int64_t rejected_nonfinite = 0;  ///< proposals at which the target was not finite
 };

@@ -37,8 +37,8 @@ struct Retemper {
   HONE_INLINE double gradient(double old, double z) const { return to * ((old + z) / from) - z; }
 };
 
-// The estimate from the log weights of a datum's chains. Forward log mean(w), at most log p(x) in the mean; backward
-// −log mean(1 / w), at least log p(x) in the mean.
+// The estimate from the log weights of a datum's chains. Forward log mean(w), at most log p(x) in expectation; backward
+// −log mean(1 / w), at least log p(x) in expectation.
 ImportanceEstimate annealed_estimate(std::span<const double> log_weight, AnnealingPass pass);
 
 // The final state of the chains of some data, `each` consecutive chains per datum.

@@ -44,7 +44,7 @@ Lanes effective_lanes(const LaneMoments& values, const LaneBlock& means) {
   return result;
 }
 
-// What the chains show of eight coordinates: how far the means of x, (x − mean)² and of being in a tail moved, and the
+// The chains' evidence on eight coordinates: how far the means of x, (x − mean)² and of being in a tail moved, and the
 // effective draws for each.
 struct Shown {
   static constexpr int quantities = 4;
@@ -68,13 +68,13 @@ Shown show(const LaneBlock& before, const LaneBlock& now, int chains, const Lane
   return shown;
 }
 
-// What a normal deviate of z is among those of Student's t (Wallace 1959).
+// The quantile of Student's t at the probability that z has under a normal law (Wallace 1959).
 double as_student(double z, double freedom) {
   const double scaled = z * (8 * freedom + 3) / (8 * freedom + 1);
   return std::sqrt(freedom * std::expm1(scaled * scaled / freedom));
 }
 
-// The component of q that each state is most likely of.
+// The component of q that most likely made each state.
 std::vector<int> nearest_components(const Family& family, const ChainStates& block) {
   const int d = family.dimension();
   std::vector<int> nearest(static_cast<std::size_t>(block.count()));
@@ -94,7 +94,7 @@ std::vector<int> nearest_components(const Family& family, const ChainStates& blo
   return nearest;
 }
 
-// The values about the means of the components that they belong to.
+// The values minus the means of their components.
 void centre_by_component(std::span<const int> component, int components, std::vector<double>& values) {
   if (components == 1) return;
   std::vector<Moments> moments(components);

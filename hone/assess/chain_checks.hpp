@@ -13,8 +13,8 @@ void judge_starts(const ChainStates& states, int first, int per_super, std::span
 // Drift between the two blocks, effective draws, BFMI; over all chains of the blocks.
 void judge_moments(const ChainStates& before, const ChainStates& now, ChainChecks& checks);
 
-// Both, where q has several modes: of the states about the means of their components, since chains need not leave their
-// modes, and now and then do. The first `pairs` chains are those that started at draws of q.
+// Both checks where q has several modes, of the states minus the means of their components: chains need not leave their
+// modes, though some do. The first `pairs` chains are those that started at draws of q.
 void judge_within_modes(const Family& family, ChainStates before, ChainStates now, int pairs, int per_super,
                         std::span<const int> mode, ChainChecks& checks);
 
@@ -32,9 +32,9 @@ struct Pairs {
 // Correlations of z0 and z_t about the means of the draws' components, since chains need not leave their mode.
 void judge_memory(const Pairs& pairs, ChainChecks& checks);
 
-// The largest standard errors of the means of `values` (K, n), of as many chains, and of the sds of the first
-// `parameters` of them, in sds: a rare event among the others has an sd that few draws tell. Values that are not finite
-// or do not vary are left out, and sds where tails are heavy: quantiles stand for those.
+// The largest standard errors, in sds: of the means of all `values` (K, n), and of the sds of the first `parameters` of
+// them. The sds of the others do not count: few draws show the sd of a rare event. Values that are not finite or do not
+// vary are left out, and sds of values with heavy tails, for which quantiles are better.
 struct LargestErrors {
   double mean = 0, sd = 0;
   int sd_value = -1;  // whose sd it is

@@ -32,15 +32,15 @@ ChainRounds::ChainRounds(const Target& target, const RefinedConfig& config, cons
   place_.moved.resize(static_cast<std::size_t>(place_.chains.z.cols()));
 }
 
-// Room for the states of `steps` steps, every stride-th of them.
+// Memory for the states of `steps` steps, every stride-th of them.
 ChainStates ChainRounds::room_for(int steps, int& stride) const {
   constexpr double most_numbers = 2e7, least_states = 8;  // of a chain: enough_per_chain effective ones must fit
   const int chains = place_.chains.z.cols(), d = place_.chains.z.rows();
   const double most = std::max(least_states * chains, std::min(2.0 * config_.draws, most_numbers / d));
   stride = std::max(1, static_cast<int>(std::ceil(static_cast<double>(chains) * steps / most)));
-  ChainStates room(d, chains, std::max(1, steps / stride));
-  if (config_.keep == Keep::gradients) room.gradient = Matrix<double>(d, room.count());
-  return room;
+  ChainStates states(d, chains, std::max(1, steps / stride));
+  if (config_.keep == Keep::gradients) states.gradient = Matrix<double>(d, states.count());
+  return states;
 }
 
 void ChainRounds::record(ChainStates& block, int state) const {

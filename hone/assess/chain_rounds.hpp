@@ -34,14 +34,14 @@ class ChainRounds {
   void round(int until, const KernelTuning& tuning);
   // Goes on with the same kernel for `longer` more states of every chain, and keeps all that was kept so far.
   void extend(int longer, const KernelTuning& tuning);
-  // Goes on with one chain in `part`, of the pairs and of every super-chain.
+  // Goes on with every `part`-th chain, of the pairs and of every super-chain.
   void leave_out(int part);
 
-  // Where a round that need not be completed begins, and the way back to it. `part` is that of leave_out.
+  // Remembers the start of a round that may be given up, and returns to it. `part` is that of leave_out.
   struct Mark;
   Mark mark(int part) const;
   void go_back(Mark mark);
-  // A round is complete: there is no way back behind it.
+  // The round is complete, and can no longer be given up.
   void complete() { older_ = {}; }
 
   const Chains& chains() const { return place_.chains; }

@@ -82,7 +82,7 @@ void KernelTuning::begin(const Target& target, const Chains& chains, Team& team)
     begin_long(target, some, {step_size_, std::min(config_->pilot_steps, longest)}, random, team);
 }
 
-// A step size at which short trajectories are accepted may be too large for long ones.
+// Shrinks a step size that suits short trajectories but is too large for long ones.
 void KernelTuning::begin_long(const Target& target, const Chains& pilots, const Pilots& how, const RandomSource& random,
                               Team& team) {
   const int longest = how.steps;
@@ -135,7 +135,7 @@ void KernelTuning::adapt_length(const Round& round) {
   constexpr int least_steps = 8;
   constexpr double many_steps = 5, hidden = 0.5;
   if (!hmc || length_settled_ || round.steps < least_steps || round.draws_per_state > hidden) return;
-  constexpr double one_or_two = 2;  // per chain: as many as chains that stand still seem to give, and no cost is known
+  constexpr double one_or_two = 2;  // draws per chain: chains that stand still seem to give that; no cost is known then
   if (config_->pilot_steps > 0 && round.draws_per_chain < one_or_two) {
     last_cost_ = 0;
     set_length(std::max(hmc->leapfrog, std::min(2 * hmc->leapfrog, config_->pilot_steps)));
@@ -146,7 +146,7 @@ void KernelTuning::adapt_length(const Round& round) {
     length_settled_ = true;
     set_length(hmc->leapfrog / 2);
   } else if (round.steps_per_draw > many_steps) {
-    constexpr double far_too_many = 64;  // where chains move by small steps, an n times longer one saves n² of them
+    constexpr double far_too_many = 64;  // chains that diffuse: trajectories n times as long save n² steps
     last_cost_ = cost;
     set_length((round.steps_per_draw > far_too_many ? 4 : 2) * hmc->leapfrog);
   }

@@ -7,15 +7,15 @@
 
 namespace hone {
 
-// How far pilots go: so many leapfrog steps of this size at most.
+// The longest trajectories that pilots try: at most `steps` leapfrog steps of this size.
 struct Pilots {
   double step_size;
   int steps;
 };
 
-// The mean number of leapfrog steps with which trajectories of random length, uniform on 1 … twice the mean, get
-// farthest from where they began: the squared distance per gradient. By one trajectory of each pilot (evaluated), and
-// the median over pilots.
+// The mean number of leapfrog steps that gives trajectories of random length (uniform on 1 … twice the mean) the
+// largest squared distance from their start per gradient. Each pilot (evaluated) runs one trajectory; the result is the
+// median over pilots.
 int paying_length(const Target& target, Chains pilots, const Pilots& how, const RandomSource& random, Team& team);
 
 // Kernel and step size of a refinement. They are frozen within a round and adapt between rounds.

@@ -10,8 +10,8 @@
 
 namespace hone {
 
-// Statistics of eight series of numbers at once, with the bits that each has alone (statistics.hpp, refined_draws.hpp):
-// what waits for one division after the other then does so for eight.
+// Statistics of eight series of numbers at once, with the bits that each has alone (statistics.hpp, refined_draws.hpp).
+// Divisions, each of which waits for the one before it, are then made eight at a time.
 inline constexpr int lane_count = 8;
 using Lanes = std::array<double, lane_count>;
 

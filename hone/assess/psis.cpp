@@ -31,7 +31,7 @@ Pareto fit_by(std::span<const double> x, LogProduct&& log_product) {
   return {(n * k + prior_weight * 0.5) / (n + prior_weight), -k / b};
 }
 
-// The same k but for rounding, by one logarithm per eight values; x.back() is at most 10¹² times the lowest quarter.
+// The same k except for rounding, by one logarithm per eight values; x.back() is at most 10¹² times the lowest quarter.
 double rough_shape(std::span<const double> x) {
   constexpr std::size_t together = 8;
   const std::size_t whole = x.size() / together;
@@ -72,7 +72,7 @@ Psis smooth_weights(std::span<const double> log_ratio) {
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return weight[a] < weight[b]; });
   const auto tail = static_cast<std::size_t>(
       std::ceil(std::min(0.2 * static_cast<double>(n), 3 * std::sqrt(static_cast<double>(n)))));
-  // None is more than a tenth above the mean: no tail can do harm, whatever the shape of their differences.
+  // No weight is more than a tenth above the mean, so the tail does no harm, whatever its shape.
   const bool even = std::exp(log_sum_exp(weight)) * 1.1 > static_cast<double>(n);
   if (tail >= 5 && tail < n) {
     const double cutoff = weight[order[n - tail - 1]];

@@ -75,7 +75,7 @@ void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, co
   try {
     root = cholesky(covariance_of(q_draws));
   } catch (const InputError&) {
-    return;  // fewer draws than dimensions
+    return;  // there are fewer draws than dimensions
   }
   for (int pass = 0; pass < 2; ++pass) {  // R⁻¹ C R⁻ᵀ
     for (int j = 0; j < d; ++j) solve_lower(root, ratio.column(j), ratio.column(j));

@@ -169,14 +169,15 @@ Pairs DrawRefiner::pairs() const {
           result_.component, family_.components(), rounds_->pairs()};
 }
 
-// Whether q's weights of its components are those of the modes. If not, only chains that travel between them tell.
+// Whether q's weights of its components are the modes' masses. If not, only chains that travel between modes show
+// these.
 bool DrawRefiner::masses_are_known() const {
   std::vector<double> ratio(result_.log_p0.size());
   for (std::size_t i = 0; i < ratio.size(); ++i) ratio[i] = result_.log_p0[i] - result_.log_q0[i];
   return mode_masses(smooth_weights(ratio), result_.component, family_.components()).known();
 }
 
-// Where chains travel between the modes, q's weights of them do not matter: then all chains are judged alike.
+// If chains travel between the modes, q's weights do not matter, and all chains are judged alike.
 bool DrawRefiner::judge_across_modes() {
   ChainChecks& checks = result_.checks;
   const std::vector<int> alike(starts_.mode.size());
@@ -247,7 +248,7 @@ bool DrawRefiner::good() const {
          checks.acceptance >= least_chain_acceptance && checks.per_chain >= enough_per_chain;
 }
 
-// How many times as many states are needed for the errors that are wanted.
+// The factor by which the number of states must grow for the wanted errors.
 double DrawRefiner::shortage() const {
   const ChainChecks& checks = result_.checks;
   if (several_modes_) return 0;  // longer chains do not help
@@ -310,8 +311,8 @@ void DrawRefiner::leave_out(int part) {
   result_.log_qt.resize(static_cast<std::size_t>(rounds_->pairs()));
 }
 
-// One more round with one chain of `part`, or more states of this one. False where an evaluation threw Stopped: then
-// all is as it was before.
+// One more round with every `part`-th chain, or more states of this one. False if an evaluation threw Stopped: then
+// nothing has changed.
 bool DrawRefiner::go_on(int longer, int until, int part, const KernelTuning& tuning) {
   ChainRounds::Mark mark = rounds_->mark(part);
   const std::vector<PairsAt> at = result_.at;
@@ -351,7 +352,7 @@ RefinedDraws DrawRefiner::run() {
     until = good() ? taken + rounds_->stride() * longer : 2 * taken;
     KernelTuning next = good() ? tuning_ : adapted();
     int part = affordable_part(until, *next.kernel());
-    if (part == 0 && !good()) {  // longer trajectories cost too much: one more round with those that there are
+    if (part == 0 && !good()) {  // longer trajectories cost too much: one more round with the present ones
       next = tuning_;
       part = affordable_part(until, *next.kernel());
     }
@@ -360,7 +361,7 @@ RefinedDraws DrawRefiner::run() {
       break;
     }
   }
-  if (result_.capped && rounds_->pairs() == 0) tuning_ = adapted();  // for whoever goes on
+  if (result_.capped && rounds_->pairs() == 0) tuning_ = adapted();  // for a caller that goes on
   finish();
   return std::move(result_);
 }

@@ -27,7 +27,7 @@ struct StateMove {
 struct ChainStates {
   /// No states.
   ChainStates() = default;
-  /// Room for `states` states of each of `count` chains.
+  /// Memory for `states` states of each of `count` chains.
   ChainStates(int dimension, int count, int states)
       : z(dimension, count * states),
         log_p(static_cast<std::size_t>(count * states)),
@@ -93,7 +93,7 @@ struct RefinedConfig {
   int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
   int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run
   int chains_per_start = 16;                ///< chains per super-chain
-  int least_per_start = 2;                  ///< to which they are reduced where the budget runs short; of pairs alike
+  int least_per_start = 2;                  ///< they are reduced to this many if the budget runs short; pairs likewise
   int draws = 4000;                         ///< states beyond twice this number are thinned; at least 100
   Keep keep = Keep::points;                 ///< of the refined draws
   double error = 0.025;                     ///< wanted: standard errors of means, in sds

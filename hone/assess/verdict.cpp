@@ -74,7 +74,7 @@ void faults_of_sampling(const Findings& f, std::vector<std::string>& faults) {
   if (c.stuck > most_stuck) faults.push_back(detail::format("{:.2g} % of the chains never moved", 100 * c.stuck));
 }
 
-// The draws need not have each mode's share.
+// The draws may not have the modes' masses.
 void faults_of_modes(const Findings& f, std::vector<std::string>& faults) {
   if (f.q.mode_mass.size() > 1 && !f.chains.crosses_modes) {
     const double apart = ModeMasses{f.q.mode_mass, f.q.q_weight, f.q.k_hat}.apart();
@@ -100,8 +100,8 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
   return faults;
 }
 
-// Reasons not to use q, given that the refined draws are good: on the natural scale first, as the table has it, then
-// of unconstrained coordinates, where they are something else or the natural scale has nothing to say.
+// Reasons not to use q, given that the refined draws are good. First on the natural scale, as in the table; then on
+// unconstrained coordinates, if these differ from it or no reason was found there.
 std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolerance, const std::string& whose) {
   std::vector<std::string> faults;
   const auto off = [](double ratio) { return std::abs(std::log(ratio)); };

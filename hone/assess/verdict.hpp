@@ -89,7 +89,7 @@ struct Judgement {
 /// What was refined, and is judged beside the refined draws.
 enum class Subject {
   q,      ///< draws of a fitted q
-  draws,  ///< draws that somebody gave
+  draws,  ///< draws from another program
 };
 
 /// Judges q, or the given draws, and the refined draws.

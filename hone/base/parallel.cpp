@@ -22,9 +22,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How a thread waits. Work arrives in quick succession, and to wake up takes 50 µs and more, above all in a virtual
-// machine: so the thread looks again and again for a while before it goes to sleep. A long wait means that the machine
-// is busy and those that it waits for have no core: looking would only take time from them, so it looks for a short
-// while from then on, and longer again after many short waits. With more threads than CPUs it does not look at all.
+// machine, so a thread spins for a while before it goes to sleep. A long wait means that the machine is busy and the
+// others have no core. Spinning would only take time from them, so from then on the thread spins for a short while
+// only, and longer again after many short waits. With more threads than CPUs it does not spin at all.
 class Waiting {
  public:
   explicit Waiting(int threads) {
@@ -84,7 +84,7 @@ struct Team::State {
   const std::function<void(int, int, int)>* share = nullptr;
   int threads;
   Shares shares;
-  std::vector<Seconds> seconds;  // that the threads' last shares took
+  std::vector<Seconds> seconds;  // taken by the threads' last shares
   Waiting waiting{threads};      // of the calling thread
   std::atomic<int> running = 0;
   std::atomic<std::uint64_t> round = 0;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "hone/base/clones.hpp"
+#include "hone/base/constants.hpp"
 
 namespace hone {
 
@@ -23,7 +24,6 @@ HONE_INLINE double softplus(double a) { return std::max(a, 0.0) + std::log1p(std
 HONE_INLINE double sigmoid(double a) { return a >= 0 ? 1 / (1 + std::exp(-a)) : std::exp(a) / (1 + std::exp(a)); }
 
 // log(exp(s) + exp(a)) with s = softplus_shift, never below s; its derivative is sigmoid(a − s)
-inline constexpr double softplus_shift = 1e-4;
 HONE_INLINE double modified_softplus(double a) { return softplus_shift + softplus(a - softplus_shift); }
 
 // log Σ exp(x_i); −∞ for an empty span or if every x_i is −∞.

@@ -32,10 +32,6 @@ TrainConfig TrainConfig::paper() {
   return config;
 }
 
-Gradients trajectory_gradients(Precision precision) {
-  return precision == Precision::bf16_trajectory ? Gradients::bf16 : Gradients::exact;
-}
-
 void check(const TrainConfig& config) {
   const Kernel& kernel = given(config.kernel, "kernel");
   check_draws(given(config.objective, "objective"));

@@ -23,9 +23,6 @@ enum class LatentBaseline { none, global, local };
 ///                    invariant
 enum class Precision { automatic, float32, float64, bf16_trajectory, tf32 };
 
-enum class Gradients;  ///< latent/decoder.hpp
-Gradients trajectory_gradients(Precision precision);
-
 /// The VCD as training uses it unless told otherwise: it starts as Hoffman's method, which hands over to the VCD, and
 /// bounds the weight of the noisiest term.
 inline constexpr VcdConfig default_training_vcd{.ramp = {.from = 500, .until = 2000}, .score_bound = 3};
@@ -60,9 +57,9 @@ struct TrainConfig {
 /// The engines.
 enum class EngineKind { automatic, cpu, cuda };
 
-/// Throws KeyError if the combination is impossible on every engine, or on the one named.
+/// Throws KeyError if the combination is impossible on every engine.
 void check(const TrainConfig& config);
-/// Throws if the configuration is impossible.
+/// The same for one engine.
 void check(const TrainConfig& config, EngineKind engine);
 
 }  // namespace hone

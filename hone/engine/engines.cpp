@@ -8,6 +8,8 @@
 
 namespace hone {
 
+CudaSupport cuda_support() { return find_cuda(); }
+
 EngineKind chosen_engine(EngineKind kind, const TrainConfig& config) {
   if (kind != EngineKind::automatic) return kind;
   if (!cuda_support().missing.empty()) return EngineKind::cpu;

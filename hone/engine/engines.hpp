@@ -13,6 +13,7 @@
 
 namespace hone {
 
+// Of the program and the tests; their definitions are not installed.
 struct IterationView;  // cpu/iteration.hpp
 class Ranks;           // base/ranks.hpp
 
@@ -31,11 +32,12 @@ std::unique_ptr<Minibatches> permuted_minibatches(int data, std::uint64_t seed);
 struct EngineOptions {
   std::vector<std::uint64_t> seeds = {};  ///< one run per seed; empty: one run with the configuration's own seed
   int threads = 1;                        ///< of the cpu engine; results do not depend on it
-  /// Processes that share the work; all make the same calls. They share the data of a single run
-  /// (Engine::ranks_share_iterations); of several runs each is one rank's own, whose state `save` gives to that rank
-  /// and to rank 0.
+  /// For the program, which makes ranks: leave it null. Processes that share the work; all make the same calls. They
+  /// share the data of a single run (Engine::ranks_share_iterations); of several runs each is one rank's own, whose
+  /// state `save` gives to that rank and to rank 0.
   Ranks* ranks = nullptr;
-  /// For replaying and observing a single run on the cpu engine:
+  /// For replaying and observing a single run on the cpu engine. An observer is for the library's own tests: leave it
+  /// empty.
   const RandomSource* random = nullptr;                    ///< recorded numbers; null: Philox with the run's seed
   std::unique_ptr<Minibatches> minibatches = {};           ///< recorded minibatches; null: permutations of the data
   std::function<void(const IterationView&)> observe = {};  ///< called in every iteration, before the update

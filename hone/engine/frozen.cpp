@@ -4,6 +4,7 @@
 
 #include "hone/base/parallel.hpp"
 #include "hone/engine/state_arrays.hpp"
+#include "hone/engine/trajectory_gradients.hpp"
 #include "hone/latent/latent_target.hpp"
 #include "hone/latent/model.hpp"
 #include "hone/mcmc/refine.hpp"

@@ -146,8 +146,8 @@ class Lead::LedEngine final : public Engine {
   }
 
  private:
-  // What is wrong with the input is found on all ranks before they depend on each other, and a stop and a SharedError
-  // reach all of them; after anything else they are out of step.
+  // All ranks find wrong input before they depend on each other, and a stop and a SharedError reach all of them. After
+  // any other error they are out of step.
   template <class Call>
   auto together(Order order, Message message, Call call) const -> decltype(call()) {
     give(*lead_.ranks_, order, number_, std::move(message));
@@ -193,7 +193,7 @@ void Lead::end() { give(*ranks_, Order::end, 0); }
 
 namespace {
 
-// What a follower has: one of each engine that rank 0 made, with its data.
+// A follower has one of each engine that rank 0 made, with its data.
 class Follower {
  public:
   Follower(Ranks& ranks, const MakeEngine& make) : ranks_(ranks), make_(make) {}
@@ -206,7 +206,7 @@ class Follower {
     if (header.order == Order::end) return false;
     try {
       carry_out(header, message);
-    } catch (const InputError&) {  // rank 0 has met the same and speaks of it
+    } catch (const InputError&) {  // rank 0 has the same error and reports it
     } catch (const Stopped&) {
     } catch (const SharedError&) {
     }

@@ -33,8 +33,8 @@ class Lead {
   double exchange_seconds() const;
 
   void end();  // all ranks stop following; the last call
-  // Whether the others wait for the next call. If not, a failure in the middle of one has left them waiting for
-  // something else, and the job must be aborted.
+  // Whether the others wait for the next call. If not, a call failed in the middle, they wait for its other half, and
+  // the job must be aborted.
   bool in_step() const;
 
  private:

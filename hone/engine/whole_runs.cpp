@@ -155,8 +155,8 @@ class WholeRuns final : public Engine {
     }
   }
 
-  // What the owner of a run writes reaches all ranks, or rank 0 and the owner: others then get an empty message. What
-  // it throws, all throw.
+  // The owner of a run writes a message for all ranks, or for rank 0 and itself; others then get an empty one. If the
+  // owner throws, all ranks throw the same.
   template <class Write>
   Message from_owner(int run, Write write, Reach reach = Reach::all) const {
     checked(run);

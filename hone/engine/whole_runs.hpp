@@ -20,8 +20,8 @@ class SharedError : public Error {
 // Makes the engine of some of the runs, in this process alone.
 using MakeOwnRuns = std::function<std::unique_ptr<Engine>(std::vector<std::uint64_t> seeds)>;
 
-// An engine whose runs are handed out whole: each rank trains its share of them by itself, and all ranks hear what came
-// of it. All ranks make all calls. What such a call throws on the rank that has the run, all throw: the same kind with
+// An engine whose runs are handed out whole: each rank trains its share of them by itself and tells all ranks the
+// results. All ranks make all calls. If a call throws on the rank that has the run, all ranks throw the same kind with
 // the same text, and SharedError if it is neither InputError nor Stopped. `save` gives the state to rank 0 and to the
 // rank that has the run, and an empty one to the others. `step_size` is the one that runs begin with. Throws what
 // `make` throws.

@@ -76,15 +76,17 @@ class CheckedFitter {
 
 void CheckedFitter::fit() {
   PosteriorFitConfig config = config_.fit;
-  if (config.budget.gradients > 0) config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / 16);
+  const bool gaussian = !config.own_family && config.family != QKind::mixture;
+  const bool refines_here = gaussian && config.objective && config.objective->refines() && !follows_chains();
+  if (config.budget.gradients > 0)
+    config.budget.gradients = std::max<std::int64_t>(1, config.budget.gradients / (refines_here ? 4 : 16));
   config.budget.seconds /= 3;
-  if (follows_chains()) {  // q follows the chains later, for which a rough q will do
-    config.objective = nullptr;
-    config.kl_stages = std::min(config.kl_stages, 4);
-  }
+  constexpr int rough = 4;  // stages by KL: all that is needed where q follows chains afterwards
+  if (refines_here || follows_chains()) config.kl_stages = std::min(config.kl_stages, rough);
+  if (follows_chains()) config.objective = nullptr;  // explore() follows it
   say("searching from the starts");
   const auto observe = [this](const PosteriorFit& fit, const Stage* stage) {
-    target_.heed(false);  // from here on it ends with what there is
+    target_.heed(false);  // from here on a stop ends the fit with the q that it has
     if (!stage && config_.on_starts) config_.on_starts(fit);
     if (stage)
       say(detail::format("{}, {} iterations, q changed by {:.2g}", stage->objective, stage->iterations, stage->change));
@@ -103,8 +105,8 @@ void CheckedFitter::fit() {
   result_.fit_seconds = seconds();
 }
 
-// A mixture's weights from importance weights under it, where these are of use: how many starts reached a mode says
-// nothing.
+// Sets a mixture's weights by importance weights of its draws, where these can be trusted. The number of starts that
+// reached a mode says nothing about its mass.
 void CheckedFitter::set_masses() {
   Family& mixture = *result_.fit.q.family;
   const WhitenedTarget whitened(target_, result_.fit.q.whitening);
@@ -122,12 +124,19 @@ void CheckedFitter::set_masses() {
   mixture.set_log_weights(masses.mass);
 }
 
-// Whether q minimises the VCD by the states of the chains that are run anyway: a Gaussian with an objective that has
-// both terms of the VCD. A mixture or a family of the caller's own follows its objective in the fit.
+// Whether an objective is the VCD itself, without a ramp, a bound or an estimator that the caller chose: moment
+// matching is what it comes to as t grows. Any other α has another minimum.
+bool is_plain_vcd(const Objective* objective) {
+  const std::optional<ObjectiveTerms> terms = objective ? objective->terms() : std::nullopt;
+  return terms && terms->first && terms->first_term == FirstTerm::reparameterized && terms->start_score &&
+         terms->refined_score && terms->alpha == 1 && terms->ramp.until == 0 && std::isinf(terms->score_bound);
+}
+
+// Whether q minimises the VCD by the states of the chains that are run anyway: a Gaussian with the plain VCD. A
+// mixture, a family of the caller's own and any other objective are fitted by stochastic gradients, in fit().
 bool CheckedFitter::follows_chains() const {
   const PosteriorFitConfig& fit = config_.fit;
-  const std::optional<ObjectiveTerms> terms = fit.objective ? fit.objective->terms() : std::nullopt;
-  return terms && terms->first && terms->refined_score && !fit.own_family && fit.family != QKind::mixture &&
+  return is_plain_vcd(fit.objective.get()) && !fit.own_family && fit.family != QKind::mixture &&
          (result_.fit.starts.empty() || result_.fit.q.kind != QKind::mixture);
 }
 
@@ -156,8 +165,8 @@ RefinedConfig CheckedFitter::refined_config(std::uint64_t seed) const {
   return config;
 }
 
-// How far pilots may look where q leaves the posterior's correlations in its coordinates: 32 steps of the super-chains
-// with trajectories of that mean length take an eighth of the budget.
+// The longest mean trajectory that pilots may try, where q leaves correlations of the posterior in its coordinates: 32
+// steps of the super-chains by trajectories of this length take an eighth of the budget.
 int CheckedFitter::pilot_steps(const RefinedConfig& config) const {
   if (result_.fit.q.whitening.is_dense()) return 0;
   constexpr double far = 512, near = 32, share = 0.125, steps = 32;
@@ -166,7 +175,8 @@ int CheckedFitter::pilot_steps(const RefinedConfig& config) const {
   return static_cast<int>(std::clamp(share * static_cast<double>(config.gradients) / (chains * steps), near, far));
 }
 
-// Gives q the moments of the states, or goes half of the way, where that lowers its VCD; says by how much it may have.
+// Gives q the moments of the states, or goes half of the way, if that lowers its VCD. Returns the largest decrease that
+// the candidates may have, two standard errors included.
 double CheckedFitter::follow(const RefinedDraws& seen) {
   FittedQ& q = result_.fit.q;
   Team team(config_.fit.threads);
@@ -194,7 +204,7 @@ double CheckedFitter::follow(const RefinedDraws& seen) {
     q.whitening.to_z(seen.super_ends.column(c), z);
     next->to_e(z, supers_.z.column(c));
   }
-  result_.fit.stages.push_back({.objective = "vcd",
+  result_.fit.stages.push_back({.objective = config_.fit.objective->name(),
                                 .iterations = static_cast<std::uint32_t>(seen.steps),
                                 .change = gain,
                                 .acceptance = seen.checks.acceptance,
@@ -210,17 +220,18 @@ void CheckedFitter::explore() {
   if (!follows_chains()) return;
   constexpr int passes = 3, most_passes = 6;
   constexpr double settled = 0.01;  // of the VCD, per dimension
-  double fell = infinity;           // the VCD, in the last pass, for certain
+  double fell = infinity;           // by this much the VCD fell for certain in the last pass
   const Budget& budget = config_.fit.budget;
   int steps = std::max(4, config_.fit.steps);
   result_.fit.converged = false;
   const double much = std::max(1.0, settled * target_.dimension());
-  bool arriving = false;  // the states of the last pass were few, or moved: in many dimensions the VCD does not show it
+  bool arriving = false;  // the last pass had few states, or they moved, which the VCD does not show in many dimensions
   const auto goes_on = [&](int pass) { return pass < passes || (pass < most_passes && (fell > much || arriving)); };
   for (int pass = 0; goes_on(pass) && !result_.fit.converged; ++pass) {
     if (pass > 0 && pass < passes) steps *= 2;
     RefinedConfig config = refined_config(derived_seed(config_.fit.seed, part_explore + pass));
-    // A quarter of what is left would do for trajectories of five leapfrog steps, and all of it for those known.
+    // A pass must fit into a quarter of what is left with five leapfrog steps, and into all of it with the known
+    // number.
     const double trajectories = static_cast<double>(supers_.mode.size()) * config.chains_per_start * steps;
     const double each = std::max(5.0 / 0.25, kernel_ ? kernel_->evaluations_per_step() : 0);
     if ((budget.stop && *budget.stop) ||
@@ -282,7 +293,7 @@ void CheckedFitter::refine() {
   result_.refined = std::move(*refined);
 }
 
-// What work returns, or nothing where it was asked to stop.
+// The work's result, or nothing if it was stopped.
 template <class Work>
 auto CheckedFitter::until_stop(Work&& work) -> std::optional<decltype(work())> {
   target_.heed(true);
@@ -296,13 +307,13 @@ auto CheckedFitter::until_stop(Work&& work) -> std::optional<decltype(work())> {
   }
 }
 
-// Chains as few and as short as can be: for those who cannot wait.
+// Settings for as few and as short chains as possible: the caller has asked to stop.
 void CheckedFitter::shorten(RefinedConfig& config) {
   chains_ran_ = false;
   config.pairs = 16;
   config.q_draws = 100;
   config.steps = config.most_steps = 4;
-  if (supers_.z.cols() == static_cast<int>(supers_.mode.size()) * config_.chains_per_start) {  // each chain has its own
+  if (supers_.z.cols() == static_cast<int>(supers_.mode.size()) * config_.chains_per_start) {  // one start per chain
     Matrix<double> z(supers_.z.rows(), static_cast<int>(supers_.mode.size()));
     for (int k = 0; k < z.cols(); ++k) copy(supers_.z.column(k * config_.chains_per_start), z.column(k));
     supers_.z = std::move(z);
@@ -349,7 +360,7 @@ void CheckedFitter::compare() {
   f.at = r.at;
   f.vcd = r.vcd;
   f.q = check_q(r, *q.family, q.whitening, result_.weights, seed(part_checks), config_.fit.threads);
-  // Chains move in e: with a triangular L, e_i is what z_i has beyond the coordinates before it.
+  // Chains move in e: with a triangular L, e_i is the part of z_i that the coordinates before it do not explain.
   for (const std::string& name : f.coordinate_names)
     f.chain_names.push_back(q.whitening.is_diagonal() ? name : name + " (whitened)");
 }
@@ -361,7 +372,7 @@ void CheckedFitter::judge_interrupted() {
     judgement.verdict = Verdict::trust_neither;
     judgement.reasons.insert(judgement.reasons.begin(), "the fit was interrupted before its chains had run");
   }
-  judgement.notes.push_back("the fit was stopped early: all of this rests on what there was by then");
+  judgement.notes.push_back("the fit was stopped early: this result rests on the draws that it had by then");
 }
 
 CheckedFit CheckedFitter::run() {

@@ -17,8 +17,11 @@ inline constexpr std::int64_t default_gradients = 4'000'000;  ///< the default b
 struct CheckedFitConfig {
   CheckedFitConfig() { fit.budget.gradients = default_gradients; }
 
-  PosteriorFitConfig fit;     ///< its budget is that of everything; the fit of q gets a sixteenth of the gradients (a
-                              ///< third of the seconds), refining the rest
+  /// Its budget is that of everything. The fit of q gets a sixteenth of the gradients (a third of the seconds),
+  /// refining the rest. The plain VCD (Vcd with α = 1, no ramp, no bound and the default estimators) of a Gaussian q is
+  /// fitted by the moments of the chains; another objective that refines, by stochastic gradients within a quarter of
+  /// the budget.
+  PosteriorFitConfig fit;
   int draws = 4000;           ///< refined draws beyond twice this number are thinned
   double error = 0.05;        ///< wanted: twice the standard error of every mean, in sds
   int chains_per_start = 16;  ///< of the eight or more super-chains; as many chains in all start at draws of q

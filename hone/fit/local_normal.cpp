@@ -128,8 +128,8 @@ bool too_narrow(std::span<const double> mean, std::span<const double> sd) {
   return false;
 }
 
-// A finite point, uniform on the cube about 0 or a point of `init`, or a wide draw; cube and width shrink where the
-// posterior is hardly ever finite. Nothing where it never is.
+// A point of finite density: uniform on the cube about 0 or about a point of `init`, or a wide draw. Cube and width
+// shrink if the posterior is rarely finite. Nothing if it never is.
 std::optional<std::vector<double>> finite_start(const Target& target, const StartConfig& config,
                                                 const RandomSource& random, std::uint32_t index) {
   constexpr std::uint32_t attempts = 100;
@@ -210,7 +210,7 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
     scales.to_z(found.z, z);
     if (!found.converged && !bottomless && round + 1 < rounds) scales = curvature_scales(target, z, width);
   }
-  if (!best)  // no model's draws were all finite: something narrow where the search ended
+  if (!best)  // every model had draws outside the support: use something narrow where the search ended
     best = Whitening::diagonal(z, std::vector<double>(size, 1e-3));
   Whitening model = shaped(*best, shape);
   const double elbo = rough_elbo(target, model, random, sharp_draws);  // a fairer estimate than the best of many

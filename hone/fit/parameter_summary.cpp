@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-// What value k of the refined draws shows.
+// The summary of value k, by the refined draws.
 ParameterSummary summary_of(const CheckedFit& fit, const std::string& name, std::size_t k,
                             const Matrix<double>& natural_of_q, const Matrix<double>& natural_before) {
   const int row = static_cast<int>(k), chains = fit.refined.states.chains;

@@ -133,7 +133,7 @@ void PosteriorFitter::begin() {
     best = best_of_modes();
     Team team(config_.shared ? 1 : config_.threads);  // ranks share each batch
     for (LocalNormal& local : best) sharpen(target_, random, local, team);
-  } catch (const Stopped&) {  // then with what there is
+  } catch (const Stopped&) {  // go on with the starts found so far
     if (best.empty()) best = best_of_modes();
   }
   target_.heed(false);
@@ -165,7 +165,7 @@ std::vector<LocalNormal> PosteriorFitter::search(const StartConfig& config) {
   return find_local_normals(target_, config, PhiloxSource(seed), team);
 }
 
-// Whether log p dips on the straight way between two modes.
+// Whether log p dips on the straight line between two modes.
 bool PosteriorFitter::separated(const LocalNormal& a, const LocalNormal& b) const {
   constexpr int points = 16;
   constexpr double least_dip = 3;
@@ -197,9 +197,9 @@ void PosteriorFitter::choose_modes() {
   result_.modes = static_cast<int>(representative.size());
 }
 
-// More searches: from points about the best approximation where it leaves much density out, and as many again from
-// draws three times as wide as it, then from both kinds of starts as long as there are several modes and few starts for
-// them: one of them was reached only once, say. Then others are likely to be missing.
+// More searches. First from points around the best approximation where it misses much density, and from as many draws
+// of a Gaussian three times as wide. Then from both kinds of starts again, as long as starts are few for the modes that
+// were found: if one of several modes was reached only once, others are likely to be missing.
 void PosteriorFitter::look_for_modes(Shape shape) {
   const int most = 8 * config_.starts;
   search_surplus(shape);

@@ -15,7 +15,7 @@
 
 namespace hone {
 
-class SharedPosterior;  // target/shared_posterior.hpp
+class SharedPosterior;  // target/shared_posterior.hpp; not installed
 
 /// How coordinates and family of q are chosen together.
 enum class QKind {
@@ -48,7 +48,7 @@ struct Budget {
 struct PosteriorFitConfig {
   QKind family = QKind::automatic;  ///< the form of q
   FamilyMaker own_family;           ///< instead of what `automatic` chooses
-  /// What q follows after stages by the KL; null: the KL alone.
+  /// What q follows after stages by the KL; null: the KL alone. Every stage counts its iterations from 1.
   std::shared_ptr<const Objective> objective =
       std::make_shared<Vcd>(VcdConfig{.entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out});
   int kl_stages = 7;             ///< at most this many by the KL; each has twice the iterations of the one before
@@ -63,7 +63,9 @@ struct PosteriorFitConfig {
   Budget budget;                                                  ///< what the fit may spend
   std::uint64_t seed = 1;                                         ///< of the random numbers
   int threads = 1;                                                ///< results do not depend on it
-  const SharedPosterior* shared = nullptr;  ///< the target's posterior, if ranks share it: they share the searches, too
+  /// For the program, which makes ranks: leave it null. The target's posterior, if ranks share it: they share the
+  /// searches, too.
+  const SharedPosterior* shared = nullptr;
 };
 
 /// q(z) as it is kept: coordinates e with z = m + L e, and a family over e.

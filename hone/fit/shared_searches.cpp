@@ -104,8 +104,8 @@ struct Results {
   std::int64_t by_others = 0;  // points
 };
 
-// All ranks call it. An InputError speaks of a point that the user gave, and concerns all of them, as Stopped does;
-// each rank sends its part even so, for the others wait for it.
+// All ranks call it. An InputError is about a point that the user gave and concerns all ranks, as Stopped does. Each
+// rank sends its part even then, because the others wait for it.
 Results search_together(const Target& target, const StartConfig& config, std::uint64_t seed, Ranks& ranks, Team& team) {
   const CountedTarget counted(target);
   std::vector<std::optional<LocalNormal>> found;

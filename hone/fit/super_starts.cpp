@@ -24,7 +24,7 @@ double elbo_of(const Target& target, const FittedQ& q, std::uint64_t seed) {
   return f.mean();
 }
 
-// A point over e at which log p is finite: what `propose` gives at one of twenty attempts, or else the last resort.
+// A point over e at which log p is finite: the first such proposal of twenty, or else the last resort.
 void place(const Target& target, const Whitening& whitening,
            const std::function<void(std::uint32_t, std::span<double>)>& propose, std::span<const double> last_resort,
            std::span<double> e) {
@@ -43,7 +43,7 @@ void place(const Target& target, const Whitening& whitening,
 
 SuperStarts super_starts(const Target& target, const PosteriorFit& fit, const StartSeeds& seeds, int& left_out) {
   const int d = target.dimension();
-  // One component per mode. A family of the caller's own is not told of the modes, whatever its components.
+  // One component per mode. A family of the caller's own knows nothing of the modes, whatever its components.
   const bool mixture = fit.q.kind == QKind::mixture && fit.modes > 1;
   const double least = elbo_of(target, fit.q, seeds.elbo) - negligible_mass;
   std::vector<std::vector<std::size_t>> own(mixture ? fit.modes : 1);

@@ -11,8 +11,8 @@ struct StartSeeds {
   std::uint64_t starts, elbo;
 };
 
-// Super-chains begin at draws of the starts' own approximations, where these are not far worse than q; the others at
-// draws of q, half as wide again. At least eight, and two per mode of a mixture. `left_out` counts the starts
+// Super-chains begin at draws of the starts' own approximations, unless these are far worse than q; the others at draws
+// of q made half as wide again. At least eight, and two per mode of a mixture. `left_out` counts the starts
 // that are far worse than q.
 SuperStarts super_starts(const Target& target, const PosteriorFit& fit, const StartSeeds& seeds, int& left_out);
 

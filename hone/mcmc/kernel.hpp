@@ -71,7 +71,7 @@ class Kernel {
 
   /// The acceptance that a Refiner aims at unless RefineConfig::acceptance says otherwise.
   virtual double default_acceptance() const { return 0.57; }
-  /// How often a step evaluates the target for a chain, in the mean.
+  /// How often a step evaluates the target for a chain, on average.
   virtual double evaluations_per_step() const { return 1; }
   /// The settings where the kernel is HMC: engines that execute it themselves (cuda) need them. Null: another kernel.
   virtual const HmcConfig* as_hmc() const { return nullptr; }

@@ -9,7 +9,7 @@
 
 namespace hone {
 
-class Ranks;  // base/ranks.hpp
+class Ranks;  // base/ranks.hpp; not installed
 
 /// When the step size follows the acceptance.
 enum class Adapt {
@@ -55,16 +55,15 @@ struct Refinement {
   double acceptance = 0;       ///< mean acceptance probability; 0 where there were no proposals
   std::int64_t proposals = 0;  ///< number of proposals
   std::int64_t nonfinite = 0;  ///< proposals at which the target was not finite
-  std::int64_t divergent =
-      0;  ///< those, and proposals whose acceptance probability is 0 to rounding (an energy error > 700)
+  std::int64_t divergent = 0;  ///< those, and proposals with an energy error above 700: acceptance 0 to rounding
 };
 
 /// Runs the kernel t steps on a batch of chains: z0 → z_t (eq. def_improved_q). The step size persists from call to
 /// call. Chains are shared out over the team; the result does not depend on its size.
 class Refiner {
  public:
-  /// Throws InputError if the configuration is impossible. The team must outlive it, and so must the ranks, if any:
-  /// they share the chains, and each knows the acceptance of all but moves its own only.
+  /// Throws InputError if the configuration is impossible. The team must outlive it. `ranks` is for the engines: leave
+  /// it null. They must outlive it too; they share the chains, and each moves its own but knows the acceptance of all.
   Refiner(const Kernel& kernel, const RefineConfig& config, Team& team, Ranks* ranks = nullptr);
 
   Want wants() const { return kernels_.front()->wants(); }  ///< of the chains at z0

@@ -90,7 +90,7 @@ class Pulse {
     thread_.request_stop();
     if (thread_.joinable()) thread_.join();
     for (Peer& peer : peers_) {
-      if (peer.saying != MPI_REQUEST_NULL) MPI_Request_free(&peer.saying);  // perhaps nobody hears it
+      if (peer.saying != MPI_REQUEST_NULL) MPI_Request_free(&peer.saying);  // the others may have ended
       if (peer.hearing == MPI_REQUEST_NULL) continue;
       MPI_Cancel(&peer.hearing);
       MPI_Wait(&peer.hearing, MPI_STATUS_IGNORE);

@@ -30,7 +30,7 @@ void evaluate_together(const Target& target, Ranks& ranks, Team& team, MatrixVie
                         : std::span<double>(),
                     wants_gradient(want) ? gradient.columns(first, last) : MatrixView<double>());
   });
-  // A slow share is no lost rank: models may take seconds per gradient.
+  // A slow rank is not lost: models may take seconds per gradient.
   if (wants_value(want))
     gather_shares(&ranks, value.first(static_cast<std::size_t>(z.cols())), z.cols(), Patience::unlimited);
   if (wants_gradient(want)) gather_shares(&ranks, gradient.flat(), z.cols(), Patience::unlimited);

@@ -20,11 +20,11 @@ class SharedPosterior final : public Posterior {
   SharedPosterior(const SharedPosterior&) = delete;
   SharedPosterior& operator=(const SharedPosterior&) = delete;
 
-  // False after a call that failed in the middle: the others wait for what never comes, and the job must be aborted.
+  // False after a call that failed in the middle: the others still wait for it, and the job must be aborted.
   bool in_step() const { return in_step_ && ranks_.sound(); }
 
-  // The others do their OtherWork with `job`, while this rank does `own`. Within `own` evaluations are this rank's
-  // alone and may come from several threads.
+  // The other ranks do their OtherWork with `job` while this rank does `own`. Within `own` this rank evaluates alone,
+  // from several threads if it likes.
   void together(Bytes job, const std::function<void(Ranks&, Team&)>& own) const;
 
   int dimension() const override { return posterior_.dimension(); }

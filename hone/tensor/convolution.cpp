@@ -72,7 +72,7 @@ Real activated(Activation activation, Real a) {
 
 // The derivative, of the activation's value.
 template <class Real>
-Real slope(Activation activation, Real x) {
+Real derivative(Activation activation, Real x) {
   switch (activation) {
     case Activation::relu:
       return x > 0 ? Real(1) : Real(0);
@@ -108,14 +108,14 @@ void write_pixels(const Windows& w, Real* image, Batch<Real>& copy, Write write)
 
 // What a thread needs while it works on one image.
 template <class Real>
-struct Room {
+struct Scratch {
   Batch<Real> windows, first, second;
 };
 template <class Real>
-Room<Real>& room_of(const Windows& w) {
-  thread_local Room<Real> room;
-  room.windows.resize(w.depth(), w.count());
-  return room;
+Scratch<Real>& scratch_of(const Windows& w) {
+  thread_local Scratch<Real> scratch;
+  scratch.windows.resize(w.depth(), w.count());
+  return scratch;
 }
 
 }  // namespace
@@ -137,16 +137,17 @@ void ConvolutionLayer<Real>::pack(std::span<const Real> weights, std::span<const
 template <class Real>
 void ConvolutionLayer<Real>::forward(BatchView<const Real> x, Activation activation, BatchView<Real> y) const {
   const Windows& w = windows_;
-  Room<Real>& room = room_of<Real>(w);
+  Scratch<Real>& scratch = scratch_of<Real>(w);
   for (int c = 0; c < x.cols(); ++c) {
     Real* const out = y.column(c);
     if (way_ == Way::down) {
-      gather(w, x.column(c), room.windows.view());
-      write_pixels(w, out, room.first, [&](BatchView<Real> small) { layer_.forward(room.windows, activation, small); });
+      gather(w, x.column(c), scratch.windows.view());
+      write_pixels(w, out, scratch.first,
+                   [&](BatchView<Real> small) { layer_.forward(scratch.windows, activation, small); });
       continue;
     }
-    layer_.forward(pixels_of(w, x.column(c), room.first), Activation::linear, room.windows);
-    scatter<Real>(w, room.windows, out);
+    layer_.forward(pixels_of(w, x.column(c), scratch.first), Activation::linear, scratch.windows);
+    scatter<Real>(w, scratch.windows, out);
     for (int pixel = 0; pixel < 4 * w.count(); ++pixel)
       for (int k = 0; k < w.fine; ++k) {
         Real& a = out[static_cast<std::ptrdiff_t>(pixel) * w.fine + k];
@@ -159,18 +160,18 @@ template <class Real>
 void ConvolutionLayer<Real>::backward(BatchView<const Real> dy, Activation below, BatchView<const Real> x,
                                       BatchView<Real> dx) const {
   const Windows& w = windows_;
-  Room<Real>& room = room_of<Real>(w);
+  Scratch<Real>& scratch = scratch_of<Real>(w);
   for (int c = 0; c < dy.cols(); ++c) {
     if (way_ == Way::up) {
-      gather(w, dy.column(c), room.windows.view());
-      const BatchView<const Real> value = pixels_of(w, x.column(c), room.second);
-      write_pixels(w, dx.column(c), room.first,
-                   [&](BatchView<Real> small) { layer_.backward(room.windows, below, value, small); });
+      gather(w, dy.column(c), scratch.windows.view());
+      const BatchView<const Real> value = pixels_of(w, x.column(c), scratch.second);
+      write_pixels(w, dx.column(c), scratch.first,
+                   [&](BatchView<Real> small) { layer_.backward(scratch.windows, below, value, small); });
       continue;
     }
-    layer_.backward_input(pixels_of(w, dy.column(c), room.first), room.windows);
-    scatter<Real>(w, room.windows, dx.column(c));
-    for (int i = 0; i < w.large(); ++i) dx.column(c)[i] *= slope(below, x.column(c)[i]);
+    layer_.backward_input(pixels_of(w, dy.column(c), scratch.first), scratch.windows);
+    scatter<Real>(w, scratch.windows, dx.column(c));
+    for (int i = 0; i < w.large(); ++i) dx.column(c)[i] *= derivative(below, x.column(c)[i]);
   }
 }
 
@@ -184,7 +185,7 @@ void ConvolutionLayer<Real>::sum_gradient(BatchView<const Real> x, BatchView<con
                                           std::span<Real> weights, std::span<Real> bias, SumsFrom from) const {
   const Windows& w = windows_;
   const bool down = way_ == Way::down;
-  Room<Real>& room = room_of<Real>(w);
+  Scratch<Real>& scratch = scratch_of<Real>(w);
   const int rows = down ? w.depth() : w.coarse, channels = down ? w.coarse : w.fine;
   const int begin = share(rows, part, parts), end = share(rows, part + 1, parts);
   const int first = share(channels, part, parts), last = share(channels, part + 1, parts);
@@ -193,10 +194,10 @@ void ConvolutionLayer<Real>::sum_gradient(BatchView<const Real> x, BatchView<con
     weight_gradient<Real>({nullptr, rows, 0}, {nullptr, down ? w.coarse : w.depth(), 0}, begin, end, weights,
                           simd_level(), from);
   for (int c = 0; c < x.cols(); ++c) {
-    gather(w, down ? x.column(c) : dy.column(c), room.windows.view());
-    const BatchView<const Real> small = pixels_of(w, down ? dy.column(c) : x.column(c), room.first);
-    weight_gradient<Real>(down ? room.windows : small, down ? small : room.windows, begin, end, weights, simd_level(),
-                          c == 0 ? from : SumsFrom::before);
+    gather(w, down ? x.column(c) : dy.column(c), scratch.windows.view());
+    const BatchView<const Real> small = pixels_of(w, down ? dy.column(c) : x.column(c), scratch.first);
+    weight_gradient<Real>(down ? scratch.windows : small, down ? small : scratch.windows, begin, end, weights,
+                          simd_level(), c == 0 ? from : SumsFrom::before);
     if (bias.empty()) continue;
     const int pixels = down ? w.count() : 4 * w.count();
     for (int pixel = 0; pixel < pixels; ++pixel)

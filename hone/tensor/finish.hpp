@@ -145,16 +145,16 @@ struct Gaussian {
   static V common(V a) { return a; }
   static V residual(V a, V x, V) { return (x - a) * S::set(static_cast<Real>(1 / gaussian_variance)); }
   static V log_p(V a, V x, V) {
-    constexpr auto log_normalizer = static_cast<Real>(-1.3836465597893730);  // ½ log(2π · 0.01)
     const V shift = x - a;
-    return S::fma(shift * shift, S::set(static_cast<Real>(-0.5 / gaussian_variance)), S::set(-log_normalizer));
+    return S::fma(shift * shift, S::set(static_cast<Real>(-0.5 / gaussian_variance)),
+                  S::set(static_cast<Real>(gaussian_log_normalizer)));
   }
 };
 
 template <class S>
 struct Poisson {
   using V = typename S::V;
-  static V shift() { return S::set(static_cast<typename S::Real>(1e-4)); }
+  static V shift() { return S::set(static_cast<typename S::Real>(softplus_shift)); }
   static V common(V a) { return shift() + softplus<S>(a - shift()); }  // the rate
   static V residual(V a, V x, V rate) { return (x / rate - S::set(1)) * sigmoid<S>(a - shift()); }
   static V log_p(V, V x, V rate) { return S::fma(x, log<S>(rate), -rate); }

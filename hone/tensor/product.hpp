@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hone/base/constants.hpp"
+
 namespace hone {
 
 // The upper 16 bits of a float. Sums of products of such numbers are floats.
@@ -44,8 +46,6 @@ enum class Finish {
   gaussian,   // variance gaussian_variance
   poisson,    // rate by the modified softplus; log p without − log x!
 };
-
-inline constexpr double gaussian_variance = 0.01;
 
 // The kernels below take raw pointers; other code calls layer.hpp. Columns start `stride` elements apart and may be
 // read and written up to padded(rows): see batch.hpp.

@@ -353,7 +353,7 @@ class VAE(_LatentModel):
 class MatrixFactorization(_LatentModel):
     """x | z by a linear map of z; the likelihoods are those of VAE, and "logistic" is another name of "bernoulli".
 
-    The other parameters are those of VAE, but for `hidden` and `channels`, which matrix factorization does not have.
+    The other parameters are those of VAE, except for `hidden` and `channels`, which matrix factorization does not have.
     """
 
     @spelled_out

@@ -243,7 +243,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     or a dict of shapes. constrain: unconstrained point (D,) → dict of natural values. The other arguments are those of
     `hone fit`; budget counts gradients, or seconds as "30s". dims, coords: names of dimensions for ArviZ.
 
-    Ctrl-C ends the fit with what there is; a second one ends it at once. progress: True, False, or None for a bar in
+    Ctrl-C ends the fit with the result so far; a second one ends it at once. progress: True, False, or None for a bar in
     terminals and notebooks.
     """
     budget, total = _budget(budget)
@@ -267,7 +267,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     groups = {} if made.pymc is None else made.pymc.groups(parts["draws_unconstrained"])
     result = Result(parts, data=made.data, groups=groups, **named)
     if result.interrupted:
-        warnings.warn(f"the fit was interrupted: this is what there was by then, verdict {result.verdict}", stacklevel=2)
+        warnings.warn(f"the fit was interrupted: this is the result so far, verdict {result.verdict}", stacklevel=2)
     return result
 
 

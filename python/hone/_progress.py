@@ -30,7 +30,7 @@ def _duration(seconds: float) -> str:
 
 
 class Work:
-    """While it lives, `tell` draws a bar with the time left, and the first Ctrl-C asks the work to end with what there is.
+    """While it lives, `tell` draws a bar with the time left, and the first Ctrl-C asks the work to end with the result so far.
 
     A second Ctrl-C raises KeyboardInterrupt. A handler for SIGINT that is not Python's own stays in place.
     total: None for work that ends when it is good enough; with `limit`, such work never goes beyond it.
@@ -109,7 +109,7 @@ class Work:
         if self.stop:
             raise KeyboardInterrupt
         self.stop.set()
-        self.say("stopping with what there is; Ctrl-C again stops at once")
+        self.say("stopping with the result so far; Ctrl-C again stops at once")
 
     def __exit__(self, *_: object) -> None:
         if self._handler is not None:

@@ -30,7 +30,8 @@ nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, cons
                               [&](const std::string& text, std::int64_t gradients) { watch.say(text, gradients); }});
   }
   if (stop.set)
-    opinion.judgement.notes.push_back("the check was stopped early: all of this rests on what there was by then");
+    opinion.judgement.notes.push_back(
+        "the check was stopped early: this result rests on the draws that it had by then");
   const Findings& f = opinion.findings;
   nb::dict result = dict_of(opinion.judgement);
   result["verdict"] = verdict_name(opinion.judgement.verdict);

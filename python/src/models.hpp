@@ -14,7 +14,7 @@
 
 namespace hone::python {
 
-// Data of a model that stay in Python's memory, but for bits, which are packed.
+// Data of a model that stay in Python's memory, except for bits, which are packed.
 struct Data {
   DataSet set;
   nb::object owner;  // what holds the numbers; None where they were packed

@@ -64,7 +64,7 @@ void add_exceptions(nb::module_& module) {
 }
 
 void add_fit(nb::module_& module) {
-  nb::class_<Stop>(module, "Stop", "Ends long work early, with what there is.")
+  nb::class_<Stop>(module, "Stop", "Ends long work early, with the result so far.")
       .def(nb::init<>())
       .def("set",
            [](Stop& stop) {

@@ -16,7 +16,7 @@ namespace hone::python {
 
 namespace nb = nanobind;
 
-// Ends long work early, with what there is. A signal handler in Python sets it.
+// Ends long work early, with the result so far. A signal handler in Python sets it.
 struct Stop {
   std::atomic<bool> set = false;
   std::atomic<int> signal = 0;  // for work that asks for the signal

@@ -260,8 +260,8 @@ TEST(RefinedDraws, RefusesStartsThatDoNotFit) {
   refuse({Matrix<double>(2, 3), {0, 0, 1}});
 }
 
-// Few chains that stand in the posterior from the start: what moved is chance, and passes for more only as often as
-// the limit says, in one of fifty runs.
+// Few chains that are in the posterior from the start. Whatever moved, moved by chance: it exceeds the limit in one of
+// fifty runs, as the limit promises.
 TEST(JudgeMoments, WhatMovesByChanceIsNoDrift) {
   constexpr int runs = 2000, chains = 16, each = 8;
   int beyond = 0;

@@ -31,9 +31,23 @@ TEST_F(Program, HelpListsTheSubcommandsAndEveryFlag) {
   EXPECT_EQ(bare.out, hone("--help").out);
 }
 
+TEST_F(Program, HelpSaysWhatAFlagTakes) {
+  EXPECT_NE(hone("fit --help").out.find("--budget N|Ns "), std::string::npos);
+  EXPECT_NE(hone("bench iteration --help").out.find("[generated images of 28 x 28]"), std::string::npos);
+}
+
+#ifdef HONE_WITHOUT_CUDA
+TEST_F(Program, InfoSaysWhyThereIsNoCuda) {
+  const std::string text = hone("info").out;
+  EXPECT_NE(text.find("left out of this build by HONE_CUDA="), std::string::npos) << text;
+}
+#endif
+
 TEST_F(Program, BadFlagsAreRefusedByName) {
   expect_refused("data", "Download and verify data sets");
   expect_refused("reproduce", "All experiments above");
+  expect_refused("data", "Usage: hone data ");
+  expect_refused("stan", "hone: missing subcommand: 'hone stan' needs one of install, compile");
   expect_refused("toy --out x --rate-decay 0", "expected a number above 0 and at most 1");
   expect_refused("toy --out x --seed x", "expected an integer from 0 to 1000000000000000000");
   expect_refused("toys", "unknown argument 'toys'; did you mean 'toy'?");

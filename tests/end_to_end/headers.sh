@@ -33,6 +33,13 @@ for header in "${headers[@]}"; do
   fi
 done
 
+# A type that the headers declare but do not define is opaque: no function may take or return one by value.
+mapfile -t opaque < <(sed -nE 's/^(class|struct|enum class) ([A-Za-z]+);.*/\2/p' "${headers[@]}" | sort -u)
+for name in "${opaque[@]}"; do
+  grep -qE "^(class|struct|enum class) $name\b[^;]*\{" "${headers[@]}" && continue
+  sed 's://.*::' "${headers[@]}" | grep -E "(^|[ (<,])$name ([a-z_]+)[ (;,=)]" >&2 && fail "$name is used by value, but no installed header defines it"
+done
+
 ((failed == 0)) || exit 1
 
 compile() {

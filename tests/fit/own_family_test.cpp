@@ -1,6 +1,8 @@
 // A family and an objective of the caller's own in a fit.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "hone/base/error.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/fit/checked_fit.hpp"
@@ -118,6 +120,76 @@ TEST(CheckedFit, TheNameOfAnObjectiveDecidesNothing) {
     means.emplace_back(fit.fit.q.whitening.mean().begin(), fit.fit.q.whitening.mean().end());
   }
   EXPECT_EQ(means[0], means[1]);
+}
+
+// A VCD under a name of one's own, which counts how often a fit asks for its gradient.
+class CountedVcd final : public Objective {
+ public:
+  CountedVcd(const VcdConfig& config, int* count) : config_(config), vcd_(config), count_(count) {}
+  std::unique_ptr<Objective> clone() const override { return std::make_unique<CountedVcd>(config_, count_); }
+  std::string name() const override { return "counted"; }
+  bool refines() const override { return true; }
+  int least_draws() const override { return vcd_.least_draws(); }
+  std::optional<ObjectiveTerms> terms() const override { return vcd_.terms(); }
+  void add_ascent(const Family& family, const Evidence& evidence, std::span<double> gradient) override {
+    ++*count_;
+    vcd_.add_ascent(family, evidence, gradient);
+  }
+
+ private:
+  VcdConfig config_;
+  Vcd vcd_;
+  int* count_;
+};
+
+constexpr VcdConfig sampled_vcd{.entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out};
+
+// Independent coordinates for a Gaussian whose correlation is 0.9.
+CheckedFit fit_correlated(std::shared_ptr<const Objective> objective) {
+  const auto density = [](std::span<const double> z, std::span<double> g) {
+    const double precision = 1 / (1 - 0.9 * 0.9);
+    g[0] = -precision * (z[0] - 0.9 * z[1]);
+    g[1] = -precision * (z[1] - 0.9 * z[0]);
+    return 0.5 * (z[0] * g[0] + z[1] * g[1]);
+  };
+  CheckedFitConfig config;
+  config.fit.family = QKind::gaussian;
+  config.fit.objective = std::move(objective);
+  config.fit.budget.gradients = 1'000'000;
+  return fit_and_check(*make_posterior(density, {"x", "y"}), config);
+}
+
+// Only the plain VCD is fitted by the moments of the chains; what a caller chose of α, ramp, bound and estimators is
+// followed by stochastic gradients. Stages have the objective's own name in both cases.
+TEST(CheckedFit, FollowsTheObjectiveThatWasGiven) {
+  const auto gradients_of = [](auto change) {
+    VcdConfig config = sampled_vcd;
+    change(config);
+    int count = 0;
+    const CheckedFit fit = fit_correlated(std::make_shared<CountedVcd>(config, &count));
+    EXPECT_EQ(fit.fit.stages.back().objective, "counted");
+    return count;
+  };
+  EXPECT_EQ(gradients_of([](VcdConfig&) {}), 0);
+  EXPECT_EQ(gradients_of([](VcdConfig& c) { c.baseline = BaselineKind::global; }), 0);
+  EXPECT_GT(gradients_of([](VcdConfig& c) { c.alpha = 0.5; }), 0);
+  EXPECT_GT(gradients_of([](VcdConfig& c) { c.ramp = {.from = 10, .until = 20}; }), 0);
+  EXPECT_GT(gradients_of([](VcdConfig& c) { c.score_bound = 3; }), 0);
+  EXPECT_GT(gradients_of([](VcdConfig& c) { c.estimator = Estimator::large_t; }), 0);
+  EXPECT_GT(gradients_of([](VcdConfig& c) { c.first_term = FirstTerm::score; }), 0);
+}
+
+// With α near 0, q is that of the KL, whose sds are conditional ones; with α = 1 it is wider.
+TEST(CheckedFit, AlphaHasItsEffect) {
+  const auto sd = [](double alpha) {
+    VcdConfig config = sampled_vcd;
+    config.alpha = alpha;
+    return fit_correlated(std::make_shared<Vcd>(config)).parameters[0].q_sd;
+  };
+  const double conditional = std::sqrt(1 - 0.9 * 0.9), small = sd(0.001), half = sd(0.5), one = sd(1);
+  EXPECT_NEAR(small, conditional, 0.05);
+  EXPECT_GT(half, small + 0.03);
+  EXPECT_GT(one, half + 0.03);
 }
 
 TEST(FitPosterior, RefusesFamiliesThatDoNotFit) {

@@ -1,4 +1,4 @@
-// A fit that is stopped ends with what there is.
+// A fit that is stopped ends with the result so far.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -100,7 +100,8 @@ TEST(CheckedFit, AStopInARefinementLeavesItsLastRound) {
   for (const CheckedFit* fit : {&first, &second}) {
     EXPECT_EQ(fit->refined.at.back().steps, fit->refined.steps);
     EXPECT_EQ(fit->refined.states.moves.size(), static_cast<std::size_t>(fit->refined.states.count()));
-    EXPECT_EQ(fit->judgement.notes.back(), "the fit was stopped early: all of this rests on what there was by then");
+    EXPECT_EQ(fit->judgement.notes.back(),
+              "the fit was stopped early: this result rests on the draws that it had by then");
   }
   // An energy is −log p before the step and half a χ² with 3 degrees of freedom.
   Moments kinetic;

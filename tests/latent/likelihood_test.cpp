@@ -30,7 +30,7 @@ TEST(Likelihood, RisingFactorials) {
       EXPECT_NEAR(log_rising(r, n), value(r), 1e-13 * (1 + std::lgamma(r + n))) << r << " " << n;
       double slope = 0;
       for (double k = 0; k < n; ++k) slope += 1 / (r + k);
-      EXPECT_NEAR(log_rising_slope(r, n), slope, 1e-12 * (1 + slope)) << r << " " << n;
+      EXPECT_NEAR(log_rising_derivative(r, n), slope, 1e-12 * (1 + slope)) << r << " " << n;
     }
 }
 

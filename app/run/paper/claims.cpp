@@ -4,8 +4,10 @@
 
 #include <array>
 
+#include "app/data/load.hpp"
 #include "app/run/json.hpp"
 #include "app/run/paper/configs.hpp"
+#include "app/run/paper/pace.hpp"
 #include "hone/assess/divergence.hpp"
 #include "hone/base/error.hpp"
 #include "hone/family/gaussian.hpp"
@@ -166,10 +168,10 @@ LocalBaselineCells local_baseline_cells(const TrainingChoice& choice, const std:
     config.engine = choice.engine;
     config.threads = choice.threads;
     resolve(config);
-    return TrainingCell{fmt::format("claim-local-{}-{}", name, config.iterations),
-                        config,
-                        seeds_or(choice.seeds, s.training_seeds),
-                        {}};
+    return TrainingCell{.id = fmt::format("claim-local-{}-{}", name, config.iterations),
+                        .config = config,
+                        .seeds = seeds_or(choice.seeds, s.training_seeds),
+                        .evaluation = {}};
   };
   return {cell("from-start", 0), cell("shared-first", std::min(3000u, s.claim_training_iterations / 2))};
 }

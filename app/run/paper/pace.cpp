@@ -2,6 +2,7 @@
 
 #include "app/data/synthetic.hpp"
 #include "app/run/iteration_bench.hpp"
+#include "app/run/progress.hpp"
 #include "hone/engine/engines.hpp"
 
 namespace hone {

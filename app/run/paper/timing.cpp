@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/data/load.hpp"
 #include "app/run/json.hpp"
 #include "app/run/paper/configs.hpp"
+#include "app/run/paper/pace.hpp"
 #include "hone/base/error.hpp"
 #include "hone/engine/engines.hpp"
 

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "app/data/load.hpp"
 #include "app/run/cells.hpp"
-#include "app/run/paper/pace.hpp"
 #include "app/run/paper/table1.hpp"
 
 namespace hone {
+
+class DataSet;      // hone/latent/data_set.hpp
+struct DataSplits;  // data/load.hpp
+class Pace;         // pace.hpp
 
 // Seconds per iteration, measured in blocks of iterations after a warm-up.
 struct Timing {

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "app/data/registry.hpp"
-#include "app/run/evaluate.hpp"
 #include "app/run/json.hpp"
 #include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
@@ -95,43 +94,6 @@ std::string TrainingState::text(const TrainingCell& cell) const {
                             : fmt::format("trained {:.0f} %", 100 * (1 - static_cast<double>(iterations_left) / all));
   return evaluations_left == static_cast<int>(cell.seeds.size()) ? "to be evaluated"
                                                                  : fmt::format("to be evaluated: {}", evaluations_left);
-}
-
-void run_cell(const fs::path& experiment, const TrainingCell& cell, const TrainingCellOptions& options) {
-  const auto stop_if_asked = [&] {
-    if (options.stop && *options.stop != 0) throw Stopped();
-  };
-  std::string failures;
-  if (state_of(experiment, cell).iterations_left > 0) {
-    std::vector<SeedRun> runs;
-    for (const std::uint64_t seed : cell.seeds) runs.push_back({seed, cell.folder(experiment, seed)});
-    const TrainOptions train_options{.data_dir = options.data_dir,
-                                     .resume = Resume::yes,
-                                     .stop = options.stop,
-                                     .say = options.say,
-                                     .warn = options.warn,
-                                     .progress = options.progress};
-    for (const TrainOutcome& outcome : train(cell.config, runs, train_options))
-      if (!outcome.failure.empty()) failures += fmt::format("{}: {}\n", outcome.run.folder.string(), outcome.failure);
-    stop_if_asked();
-  }
-  for (const std::uint64_t seed : cell.seeds) {
-    const fs::path folder = cell.folder(experiment, seed);
-    const Json summary = summary_of(folder, cell, seed);
-    if (iterations_made(summary) != cell.config.iterations || !needs_evaluation(summary, cell)) continue;
-    const RunEvaluation evaluation = evaluate_run(
-        folder, {.importance = evaluation_of(summary, cell) ? std::nullopt : cell.evaluation,
-                 .annealing = cell.annealing ? std::optional(AnnealingOptions{*cell.annealing}) : std::nullopt,
-                 .points = cell.evaluation->points,
-                 .data_dir = options.data_dir,
-                 .threads = *cell.config.threads,
-                 .stop = options.stop,
-                 .say = options.say,
-                 .progress = options.progress});
-    if (!evaluation.not_written.empty()) throw Error(evaluation.not_written);
-    stop_if_asked();
-  }
-  if (!failures.empty()) throw Error(failures);
 }
 
 std::optional<TestResults> test_results(const fs::path& experiment, const TrainingCell& cell, std::uint64_t seed) {

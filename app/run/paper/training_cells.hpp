@@ -1,14 +1,13 @@
 #pragma once
 
-#include <atomic>
+#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "app/run/progress.hpp"
-#include "app/run/train.hpp"
+#include "app/run/train_config.hpp"
+#include "hone/base/statistics.hpp"
 #include "hone/engine/evaluation.hpp"
 
 namespace hone {
@@ -36,17 +35,6 @@ struct TrainingState {
   std::string text(const TrainingCell& cell) const;  // "done", "to do", "trained 40 %", "damaged", "to be evaluated"
 };
 TrainingState state_of(const std::filesystem::path& experiment, const TrainingCell& cell);
-
-struct TrainingCellOptions {
-  std::filesystem::path data_dir = {};
-  const std::atomic<int>* stop = nullptr;  // not 0: write a checkpoint, then throw Stopped
-  std::function<void(const std::string&)> say = {};
-  std::function<void(const std::string&)> warn = {};  // what the user must know, also if quiet
-  ProgressStyle progress = ProgressStyle::quiet;
-};
-
-// Trains and evaluates what is not done yet. If runs fail, the others are still done, and an Error names all failures.
-void run_cell(const std::filesystem::path& experiment, const TrainingCell& cell, const TrainingCellOptions& options);
 
 // The evaluation in a run's summary.json; nothing if it was not made as the cell requests.
 struct TestResults {

@@ -9,6 +9,7 @@
 #include "hone/base/given.hpp"
 #include "hone/engine/cpu/anneal.hpp"
 #include "hone/engine/cpu/evaluate.hpp"
+#include "hone/engine/trajectory_gradients.hpp"
 #include "hone/optim/update.hpp"
 
 namespace hone {

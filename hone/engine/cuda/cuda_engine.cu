@@ -2,11 +2,10 @@
 
 #include "hone/base/error.hpp"
 #include "hone/engine/cuda/runs.cuh"
-#include "hone/engine/engines.hpp"
 
 namespace hone {
 
-CudaSupport cuda_support() {
+CudaSupport find_cuda() {
   CudaSupport support;
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);

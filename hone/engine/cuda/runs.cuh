@@ -1,5 +1,6 @@
 #pragma once
 
+#include "hone/engine/cuda/evaluate/anneal.cuh"
 #include "hone/engine/cuda/evaluate/evaluate.cuh"
 #include "hone/engine/cuda/train/trainer.cuh"
 

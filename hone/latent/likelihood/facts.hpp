@@ -21,7 +21,7 @@ struct LikelihoodShape {
   int categories = 0;  // values of a group; 0: there are no groups
 };
 
-enum class Noise { uniform, normal };                       // what `draw` makes x of, one number per item
+enum class Noise { uniform, normal };                       // random numbers that `draw` turns into x, one per item
 enum class MeanOf { outputs, sigmoid, positive, softmax };  // E[x | a], of the first output of each value
 
 struct LikelihoodFacts {

@@ -15,7 +15,7 @@ HONE_INLINE double stirling(double y) {  // log Γ(y)
   return (y - 0.5) * std::log(y) - y + 0.5 * log_two_pi +
          (1.0 / 12 - u * (1.0 / 360 - u * (1.0 / 1260 - u * (1.0 / 1680)))) / y;
 }
-HONE_INLINE double stirling_slope(double y) {
+HONE_INLINE double stirling_derivative(double y) {
   const double u = 1 / (y * y);
   return std::log(y) - 0.5 / y - u * (1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252 - u * (1.0 / 240))));
 }
@@ -43,11 +43,11 @@ HONE_INLINE double log_rising(double r, double n) {
   if (r >= few) return stirling(r + n) - stirling(r);
   return stirling(r + n) - stirling(r + few) + std::log(product(r, few));
 }
-HONE_INLINE double log_rising_slope(double r, double n) {
+HONE_INLINE double log_rising_derivative(double r, double n) {
   using namespace rising;
   if (n <= few && r < 1e18) return inverse_sum(r, n);
-  if (r >= few) return stirling_slope(r + n) - stirling_slope(r);
-  return stirling_slope(r + n) - stirling_slope(r + few) + inverse_sum(r, few);
+  if (r >= few) return stirling_derivative(r + n) - stirling_derivative(r);
+  return stirling_derivative(r + n) - stirling_derivative(r + few) + inverse_sum(r, few);
 }
 
 }  // namespace hone

@@ -22,8 +22,8 @@ struct NegativeBinomial {
     const double am = a[p], ar = a[shape.pixels + p], n = x[p];
     const double m = modified_softplus(am), r = modified_softplus(ar);
     put(p, (n - m) * r / (m * (r + m)) * sigmoid(am - softplus_shift));
-    const double slope = log_rising_slope(r, n) - std::log1p(m / r) + (m - n) / (r + m);
-    put(shape.pixels + p, slope * sigmoid(ar - softplus_shift));
+    const double derivative = log_rising_derivative(r, n) - std::log1p(m / r) + (m - n) / (r + m);
+    put(shape.pixels + p, derivative * sigmoid(ar - softplus_shift));
   }
 
   static bool allowed(double x) { return std::isfinite(x) && x >= 0 && x == std::floor(x); }

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/experiments.hpp"
 #include "app/report/claims.hpp"
-#include "app/report/experiments.hpp"
 #include "app/report/fig3.hpp"
 #include "hone/base/file.hpp"
 #include "hone/engine/engines.hpp"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "app/data/load.hpp"
 #include "app/run/paper/best.hpp"
 #include "app/run/paper/claims.hpp"
 #include "app/run/paper/configs.hpp"
@@ -13,6 +14,7 @@
 #include "app/run/paper/provenance.hpp"
 #include "app/run/paper/table1.hpp"
 #include "app/run/paper/timing.hpp"
+#include "app/run/paper/training_runs.hpp"
 #include "hone/base/error.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tiny_training.hpp"

@@ -52,7 +52,7 @@ __global__ void gather_rows(GatherShape s, Place place, const From* images, E* r
   if (image >= s.images) return;
   const From* from = images + static_cast<std::size_t>(image) * s.ld_images;
   Quad<E> quad;
-  if (s.channels % 4 == 0) {  // all four have neighbours' places
+  if (s.channels % 4 == 0) {  // all four lie side by side on the image
     const int first = place(window, k);
     const Quad<From> read = first < 0 ? Quad<From>{} : *reinterpret_cast<const Quad<From>*>(from + first);
 #pragma unroll
@@ -110,7 +110,7 @@ __global__ void finish_images(FinishShape s, Source source, const float* parts, 
     else if constexpr (choice == linear)
       y = c;
     else
-      y = c * slope<math>(choice, number_of(finish.with[place]));
+      y = c * derivative<math>(choice, number_of(finish.with[place]));
     finish.y[place] = number_as<E>(y);
   });
 }

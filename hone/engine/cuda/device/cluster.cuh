@@ -6,7 +6,7 @@ namespace hone::cuda {
 // cluster.
 inline constexpr int warps = 16, threads = 32 * warps;
 
-// A number ≥ 0 that hides from the compiler: it must not compute things from it before a loop, because the registers
+// A number ≥ 0 that the compiler cannot see through. So it computes nothing from it before a loop, where the registers
 // are needed for weights.
 __device__ __forceinline__ int here_only(int x) {
   asm volatile("" : "+r"(x));

@@ -45,7 +45,7 @@ __device__ __forceinline__ float activate(Activation activation, float a) {
 
 // act'(·) where h = act(·)
 template <Math math>
-__device__ __forceinline__ float slope(Activation activation, float h) {
+__device__ __forceinline__ float derivative(Activation activation, float h) {
   switch (activation) {
     case Activation::relu:
       return h > 0.0f ? 1.0f : 0.0f;
@@ -87,7 +87,8 @@ __device__ __forceinline__ float log_probability(Density density, float a, float
     case Density::bernoulli:
       return x * a - soft_plus<math>(a);
     case Density::gaussian:
-      return (x - a) * (x - a) * static_cast<float>(-0.5 / gaussian_variance) + 1.3836465597893730f;  // −½ log(2π 0.01)
+      return (x - a) * (x - a) * static_cast<float>(-0.5 / gaussian_variance) +
+             static_cast<float>(gaussian_log_normalizer);
     default: {
       const float rate = float_shift + soft_plus<math>(a - float_shift);
       return x * (math == Math::tf32 ? __logf(rate) : logf(rate)) - rate;

@@ -21,7 +21,7 @@ struct Draw {
   }
 };
 
-// q's answer for a datum, and the target's at the draw and at the refined draw.
+// q of a datum and its draw, and the target at the draw and at the refined draw.
 struct Datum {
   const double *mean, *sd, *noise;
   const float* raw_sd;
@@ -97,11 +97,11 @@ __device__ __forceinline__ void add_ascent(const Space& space, const ObjectiveSp
   }
 }
 
-// The objective's gradient in the datum's mean and deviation, and its figures.
+// The objective's gradient in the datum's mean and deviation, and its DatumValues.
 template <class Set>
 __device__ __forceinline__ void ascend_datum(const Space& space, const ObjectiveSpec& spec, int run, int column,
                                              const Datum& q, int lane, Set set) {
-  const Figures figures(space, run);
+  const DatumValues values(space, run);
   double sums[3] = {};  // D/2 log 2π + Σ log s, the whitened squares at z0 and at z_t
 #pragma unroll 1
   for (int d = lane; d < space.latent; d += 32) {
@@ -120,10 +120,10 @@ __device__ __forceinline__ void ascend_datum(const Space& space, const Objective
   const double alpha = spec.objective.alpha * spec.objective.ramp.at(space.of(space.now, run)->iteration);
   add_ascent(space, spec, q, alpha, centred, lane, set);
   if (lane != 0) return;
-  figures.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + log_normalizer : f0;
-  figures.refined[column] = ft;
-  figures.terms[column] = followed[0];
-  figures.terms[space.batch + column] = followed[1];
+  values.elbo[column] = spec.analytic ? q.log_p0 + 0.5 * space.latent + log_normalizer : f0;
+  values.refined[column] = ft;
+  values.terms[column] = followed[0];
+  values.terms[space.batch + column] = followed[1];
 }
 
 }  // namespace hone::cuda

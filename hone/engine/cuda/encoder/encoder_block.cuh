@@ -7,8 +7,8 @@
 
 namespace hone::cuda {
 
-// Code that runs once per iteration takes as long as fetching its instructions, 10 cycles each. So it is short: loops
-// are not unrolled, shared code is called, and the host computes what a shape implies.
+// Code that runs once per iteration takes as long as fetching its instructions, 10 cycles each. So it is kept short:
+// loops are not unrolled, shared code is called, and the host computes everything that depends on shapes alone.
 
 static __device__ __noinline__ void clear_floats(float* from, int count) {
 #pragma unroll 1
@@ -204,7 +204,7 @@ class EncoderBlock : EncoderSplit {
                     if (unit >= wide) return;
                     const bool there = unit < units && row < count_;
                     const float value = there ? shared_[at.value.at + row * at.value.stride + unit] : 0.0f;
-                    const float delta = there ? sum * slope<Math::tf32>(activation, value) : 0.0f;
+                    const float delta = there ? sum * derivative<Math::tf32>(activation, value) : 0.0f;
                     shared_[at.delta.at + row * wide + unit] = delta;
                     if (there && unit / unit_tile % parts == index_) deltas[row * below.ld + unit] = delta;
                   });
@@ -214,7 +214,7 @@ class EncoderBlock : EncoderSplit {
     multiply_rows(at.inner, at.delta, at.weight, at.weight.stride, 1, at.sums, [&](int unit, int row, float sum) {
       if (unit >= own || row >= count_) return;
       const float value = shared_[at.first_value.at + row * at.first_value.stride + unit];
-      deltas[row * first.ld + unit] = sum * slope<Math::tf32>(activation, value);
+      deltas[row * first.ld + unit] = sum * derivative<Math::tf32>(activation, value);
     });
   }
 

@@ -1,8 +1,9 @@
+#include "hone/engine/cuda/evaluate/anneal.cuh"
+
 #include <algorithm>
 #include <cmath>
 
 #include "hone/assess/annealing_parts.hpp"
-#include "hone/engine/cuda/evaluate/evaluate.cuh"
 #include "hone/mcmc/step_size.hpp"
 
 namespace hone::cuda {
@@ -101,10 +102,15 @@ class DeviceAnnealer {
   }
 
   HmcShape shape() const { return {task_.config.leapfrog, 0}; }
-  ChainTarget target(int each) const { return {decoder_, x_.data(), constant_.data(), each}; }
+  ChainTarget target(int each) const {
+    return {.decoder = decoder_, .x = x_.data(), .constant = constant_.data(), .chains_of_datum = each};
+  }
   double* level(int k) const { return step_sizes_.data() + static_cast<std::size_t>(k) * groups_; }  // its step sizes
   ChainNumbers numbers_of(AnnealingPass pass, int each) const {
-    return {seed_.data(), nullptr, iteration_of(pass), first_point_ * static_cast<std::uint32_t>(each)};
+    return {.seed = seed_.data(),
+            .iteration = nullptr,
+            .fixed_iteration = iteration_of(pass),
+            .first_datum = first_point_ * static_cast<std::uint32_t>(each)};
   }
   std::vector<double> draws(int points, int each) const {  // of the posterior, (points · each, D)
     std::vector<double> z;

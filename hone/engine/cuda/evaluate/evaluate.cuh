@@ -133,7 +133,11 @@ struct TrainedRun {
   }
   FixedDecoder decoder() const {
     const ModelConfig& model = plan.config.model;
-    return {plan.decoder, parameters, model.density(), plan.math, model.categories};
+    return {.net = plan.decoder,
+            .parameters = parameters,
+            .density = model.density(),
+            .math = plan.math,
+            .categories = model.categories};
   }
 };
 
@@ -161,10 +165,8 @@ inline std::function<void(int)> progress_of_all(const std::function<void(int)>& 
   return [&progress, ranks, all](int done) { progress(std::min(all, done * ranks->size())); };
 }
 
-// As Engine's functions of the same names.
+// As Engine's function of the same name.
 std::vector<PointEvaluation> evaluate(const TrainedRun& run, const DataSet& data, const EvaluationConfig& config,
                                       const std::function<void(int)>& progress);
-std::vector<AnnealedPoint> anneal(const TrainedRun& run, const DataSet& data, const AnnealingTask& task,
-                                  const std::function<void(int)>& progress);
 
 }  // namespace hone::cuda

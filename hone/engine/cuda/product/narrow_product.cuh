@@ -4,10 +4,10 @@
 
 namespace hone::cuda {
 
-// C (m, n) = A Bᵀ for n ≤ 16: what goes back to z, and what q's networks end with. By tiles some multiprocessors would
-// have all of k each, and the others nothing. Here a block has 16 rows, and its warps share out k; fragments come from
-// memory by 16 bytes per lane: a lane's numbers along k are neighbours, in A and in B alike, and the order of
-// k does not matter.
+// C (m, n) = A Bᵀ for n ≤ 16: gradients with respect to z, and the last layers of q's networks. With tiles, a few
+// multiprocessors would have all of k each, and the others nothing. Here a block has 16 rows, and its warps share out
+// k; fragments come from memory by 16 bytes per lane: a lane's numbers along k are neighbours, in A and in B alike, and
+// the order of k does not matter.
 struct NarrowTile {
   static constexpr int m = 16, columns = 16, tiles_n = columns / 8;
   static constexpr int n = row_sum_columns;  // as `finish_tile` takes them: half of them are never inside

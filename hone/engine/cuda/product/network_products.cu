@@ -218,14 +218,15 @@ void Networks<E>::compare(int rows, const Comparison& data) const {
 template <class E>
 void Networks<E>::backward(int rows) const {
   for (int l = net_.depth - 1; l > 0; --l)
-    launch_backward(rows, l, Sloped<math, E>{scratch_.delta[l - 1], scratch_.value[l - 1], ld(l - 1), net_.activation});
+    launch_backward(rows, l,
+                    LayeredBack<math, E>{scratch_.delta[l - 1], scratch_.value[l - 1], ld(l - 1), net_.activation});
 }
 
 template <class E>
 void Networks<E>::compute_gradient(int rows, const Comparison& data, float* gradient, int ld) const {
   compare(rows, data);
   backward(rows);
-  launch_backward(rows, 0, Sloped<math, float>{gradient, nullptr, ld, Activation::linear});
+  launch_backward(rows, 0, LayeredBack<math, float>{gradient, nullptr, ld, Activation::linear});
 }
 
 template <class E>
@@ -235,8 +236,8 @@ void Networks<E>::record(int rows) const {
     const Beside all = beside({net_values(l), 0, sides_.net_rows * layer.ld});
     const Grid grid{dim3(ceil_div(layer.outputs, 2 * side), ceil_div(rows, copy_rows), all.count()),
                     dim3(side, copy_rows)};
-    launch(record_rows<E>, grid, stream_, "recording layers", RowRecord{rows, layer.outputs, ld(l), layer.ld}, from, to,
-           all);
+    launch(record_rows<E>, grid, stream_, "recording layers",
+           RowRecord{.rows = rows, .columns = layer.outputs, .ld_from = ld(l), .ld = layer.ld}, from, to, all);
   };
   for (int l = 0; l < net_.depth; ++l) {
     if (scratch_.value[l]) copy(scratch_.value[l], tape_.value[l], l);

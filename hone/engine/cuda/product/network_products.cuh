@@ -17,7 +17,7 @@ struct NetworkScratch {
   E* value[max_layers];   // of hidden layers
   E* delta[max_layers];   // of hidden layers, and of the last one if rows are compared with data
   E* along[max_layers];   // W, (inputs, ld of outputs), if the way back goes through it
-  E* across[max_layers];  // Wᵀ, (outputs, ld of inputs), but for the first layer:
+  E* across[max_layers];  // Wᵀ, (outputs, ld of inputs), except for the first layer:
   float* first_across;    // (outputs, ld of inputs)
   WindowScratch windows;  // of convolutions
 

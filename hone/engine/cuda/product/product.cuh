@@ -119,7 +119,7 @@ struct Layered {
                                              int inside) const {
     E* const to = y + static_cast<std::size_t>(m) * ld;
     const auto finished = [&](float sum, float bias_here, float value) {
-      return back ? sum * slope<math>(activation, value) : activate<math>(activation, sum + bias_here);
+      return back ? sum * derivative<math>(activation, value) : activate<math>(activation, sum + bias_here);
     };
     const float first = finished(c.x, bias.x, h.x), second = finished(c.y, bias.y, h.y);
     if (inside > 0) put_pair(to, n, first, inside > 1 ? second : 0.0f);
@@ -128,7 +128,7 @@ struct Layered {
 template <Math math, class E>
 using Activated = Layered<math, E, false>;
 template <Math math, class E>
-using Sloped = Layered<math, E, true>;
+using LayeredBack = Layered<math, E, true>;
 
 struct Wanted {  // of a comparison
   bool residuals, sums, alive;

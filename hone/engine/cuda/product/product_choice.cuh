@@ -29,8 +29,7 @@ double tile_time(int m, int n, int k_bytes, int count, Math math) {
   const TilePace pace = tile_pace<T>(math);
   const double tiles = std::ceil(static_cast<double>(ceil_div(m, T::m)) * ceil_div(n, T::n) * count / processors);
   const int epilogue = T::m == 128 ? 4 : 3;  // steps
-  // the last ones too may come as many at a time as there is room for; in float32 it does not help to run several at
-  // once
+  // the last round may be a full one; in float32 it does not help to run several tiles at once
   const bool rounds = math == Math::tf32 && tiles > T::resident;
   const double full = rounds ? std::ceil(tiles / T::resident) * T::resident : tiles;
   return (ceil_div(k_bytes, T::row_bytes) + epilogue) * std::max(pace.alone, full * pace.share);

@@ -51,9 +51,9 @@ __device__ __forceinline__ void multiply_add(Sums& c, const TileOperand<E, math,
     multiply_add<math>(c, a.operand, b.operand);
 }
 
-// Copies of 128 bytes of `outer` rows from `row` on to shared memory, step by step along k; in row r the 16 bytes
-// number c lie at c ^ (r mod 8), so that those of eight rows touch all banks. Beyond the last row nothing is copied,
-// and what becomes of that is not stored. What does not change is computed before: the loop of a product is short.
+// Copies 128 bytes of `outer` rows, from `row` on, to shared memory, step by step along k. In row r, piece c of 16
+// bytes lies at c ^ (r mod 8), so that the pieces of eight rows touch all banks. Nothing is copied beyond the last row;
+// results there are not stored. Addresses are computed before the loop of a product, which is short.
 template <int outer, int threads, class E>
 class RowCopies {
  public:

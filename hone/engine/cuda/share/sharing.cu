@@ -11,10 +11,10 @@ constexpr int tasks_at_once = 256;
 __global__ void pack_news(Space own, DatumNews* news) {
   const int row = static_cast<int>(blockIdx.x * blockDim.x) + this_thread();
   if (row >= own.batch) return;
-  const Figures figures(own, 0);
-  news[row] = {.elbo = figures.elbo[row],
-               .refined = figures.refined[row],
-               .terms = {figures.terms[row], figures.terms[own.batch + row]},
+  const DatumValues values(own, 0);
+  news[row] = {.elbo = values.elbo[row],
+               .refined = values.refined[row],
+               .terms = {values.terms[row], values.terms[own.batch + row]},
                .acceptance = own.chains.acceptance[row],
                .alive = own.alive[row],
                .proposals = own.chains.proposals[row],
@@ -28,10 +28,10 @@ __global__ void unpack_news(Space space, const DatumNews* news) {
   if (row == 0) space.state->next = space.now->iteration + 1;
   if (row >= space.batch) return;
   const DatumNews& of_row = news[row];
-  const Figures figures(space, 0);
-  figures.elbo[row] = of_row.elbo;
-  figures.refined[row] = of_row.refined;
-  for (int term = 0; term < 2; ++term) figures.terms[term * space.batch + row] = of_row.terms[term];
+  const DatumValues values(space, 0);
+  values.elbo[row] = of_row.elbo;
+  values.refined[row] = of_row.refined;
+  for (int term = 0; term < 2; ++term) values.terms[term * space.batch + row] = of_row.terms[term];
   space.chains.acceptance[row] = of_row.acceptance;
   space.alive[row] = of_row.alive;
   space.chains.proposals[row] = of_row.proposals;
@@ -88,7 +88,7 @@ void Sharing::exchange_outcomes(const ChainArrays& chains) const {
 
 void Sharing::send_news(const Space& own) const {
   DatumNews* const news = news_.data() + rows_.begin;
-  launch(pack_news, threads_for(rows_.count()), stream_, "collecting figures", own, news);
+  launch(pack_news, threads_for(rows_.count()), stream_, "collecting values of data", own, news);
   copy(host_news_.all().data() + rows_.begin, news, rows_.count(), stream_);
   news_on_host_.set(stream_);
 }
@@ -97,7 +97,7 @@ void Sharing::receive_news(const Space& space) const {
   news_on_host_.wait();
   gather(host_news_.all());
   copy(news_.data(), host_news_.all().data(), batch_, stream_);
-  launch(unpack_news, threads_for(batch_), stream_, "handing out figures", space, news_.data());
+  launch(unpack_news, threads_for(batch_), stream_, "handing out values of data", space, news_.data());
 }
 
 std::span<std::byte> Sharing::bytes_of(const TaskBlock& block) const {

@@ -50,7 +50,7 @@ struct DatumNews {
 };
 
 // Ranks that share the minibatch of one run, each on a device: every rank has some rows, and the parameters, control
-// variates and figures of all. What goes from rank to rank goes through pinned memory of the host. All ranks make the
+// variates and values of all. What goes from rank to rank goes through pinned memory of the host. All ranks make the
 // same calls in the same order; each returns when this rank has what it needs, with work for the device still queued.
 class Sharing {
  public:

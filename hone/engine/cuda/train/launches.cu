@@ -11,19 +11,19 @@ namespace {
 
 // Parts of an iteration with kernels of their own, one warp per datum.
 
-// q's means and standard deviations from the encoder's answer, z0 with the noise that was prepared; the chains start
+// q's means and standard deviations from the encoder's outputs, z0 with the noise that was prepared; the chains start
 // there.
 __global__ void draw(Space space) {
   const auto [run, column, lane] = this_row();
   if (column >= space.batch) return;
   for (int d = lane; d < space.latent; d += 32) {
     const int j = column * space.ld_latent + d;
-    const Draw answer(space.of(space.raw_mean, run)[j], space.of(space.raw_sd, run)[j],
-                      space.of(space.noise, run)[column * space.latent + d]);
-    answer.place(space, run, column, d);
+    const Draw drawn(space.of(space.raw_mean, run)[j], space.of(space.raw_sd, run)[j],
+                     space.of(space.noise, run)[column * space.latent + d]);
+    drawn.place(space, run, column, d);
     const ChainArrays chains = space.chains.of(run);
-    chains.z[column * space.latent + d] = answer.z;
-    chains.input[j] = static_cast<float>(answer.z);
+    chains.z[column * space.latent + d] = drawn.z;
+    chains.input[j] = static_cast<float>(drawn.z);
   }
 }
 

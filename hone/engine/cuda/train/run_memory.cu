@@ -53,7 +53,7 @@ class Placing {
     s.alive = arena_.take<int>(batch_);
     for (double** p : {&s.mean, &s.sd, &s.z0, &s.grad_p0}) *p = arena_.take<double>(points_);
     s.log_p0 = arena_.take<double>(batch_);
-    s.figures = arena_.take<double>(4 * batch_);
+    s.values = arena_.take<double>(4 * batch_);
   }
 
   // What is prepared before an iteration, twice.

@@ -8,14 +8,14 @@
 
 namespace hone::cuda {
 
-inline constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and figures lie on the device
+inline constexpr std::uint32_t chunk = 1024;  // iterations whose minibatches and metrics lie on the device
 
 // The arrays of run 0; those of run r are r · space.stride floats further.
 struct RunPlaces {
   Space space = {};
   Tape encoder_tape = {}, decoder_tape = {};  // the encoder's input is the minibatch, of either slot
   FirstLayerSums first_sums = {};
-  ProductPath encoder_path, decoder_path;  // with their rooms, where there are products
+  ProductPath encoder_path, decoder_path;  // with their scratch memory, where there are products
   GradientScratch gradient_scratch = {};   // of convolutions
 };
 

@@ -22,7 +22,7 @@ struct IterationState {
   double adam[2];
 };
 
-// An iteration's figures, for the host to read when it reports.
+// An iteration's metrics, for the host to read when it reports.
 struct MetricsRow {
   double elbo, vcd, acceptance;  // acceptance: sum over proposals
   int proposals, nonfinite, dropped, refined;
@@ -33,7 +33,7 @@ struct Space {
   std::size_t stride;
   int batch, latent, ld_latent, ld_pixels, data;
   RunState* state;
-  const int* indices;   // (chunk + 1, batch): the data of the minibatches to come; the last is no such
+  const int* indices;   // (chunk + 1, batch): the data of the minibatches to come; row `chunk` is only a place to write
   MetricsRow* metrics;  // (chunk)
   float* parameters;
   float *first, *second;                             // the optimizer's moments
@@ -42,7 +42,7 @@ struct Space {
   double *mean, *sd, *z0, *grad_p0;                  // (batch, D)
   double* log_p0;                                    // (batch)
   double* baseline[2];                               // (data), of the first and of the second term; null: none
-  double* figures;                                   // (4, batch): what the objective makes of data
+  double* values;                                    // (4, batch): DatumValues of update/learn.cuh
   uint4* packed;  // the decoder's weights as a refinement's kernel wants them; 0 where there is none
   ChainArrays chains;
   int steps;  // of HMC
@@ -71,8 +71,8 @@ struct Space {
     space.chains.constant = space.constant;
     return space;
   }
-  // For a rank that has some rows of the minibatch: all that is prepared begins with these, and what is computed of
-  // them begins where that of all rows does.
+  // For a rank that has some rows of the minibatch: arrays that are prepared for all rows begin at the first of these;
+  // arrays that the rank computes hold these rows alone.
   Space of_rows(const ItemRange& rows) const {  // for the host
     Space space = *this;
     space.batch = space.chains.count = rows.count();

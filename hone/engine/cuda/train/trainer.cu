@@ -42,7 +42,7 @@ void Trainer::train(std::uint32_t iterations, std::span<TrainMetrics> metrics) {
   const auto size_of_chunk = [&](std::uint32_t made, std::uint32_t left) {
     return std::min({left, chunk, local && made < until ? until - made : left});
   };
-  const std::uint32_t usual = iterations;  // as many will be wanted next time, perhaps
+  const std::uint32_t usual = iterations;  // a guess at how many the next call wants
   while (iterations > 0) {
     if (local && iteration_ == until) spread_baselines();
     const std::uint32_t count = size_of_chunk(iteration_, iterations);
@@ -81,7 +81,7 @@ void Trainer::train_chunk(std::uint32_t count, std::uint32_t next, std::span<Tra
   for (int run = 0; run < plan_.runs; ++run)
     if (failure_[run].empty())
       failure_[run] =
-          add_metrics(run, copy_of(memory_.of(memory_.space().metrics, run), count, "reading figures"), metrics[run]);
+          add_metrics(run, copy_of(memory_.of(memory_.space().metrics, run), count, "reading metrics"), metrics[run]);
 }
 
 const std::vector<int>& Trainer::minibatches_from(std::uint32_t first, std::uint32_t count) {

@@ -5,15 +5,15 @@
 
 namespace hone::cuda {
 
-// What is known of every datum: the ELBO, f at z_t, and what the control variates of the terms learn from.
-struct Figures {
+// Values of every datum: the ELBO, f at z_t, and the values that the control variates of the terms learn from.
+struct DatumValues {
   double *elbo, *refined, *terms;  // terms: (2, batch)
 
-  __device__ Figures(const Space& space, int run)
-      : elbo(space.of(space.figures, run)), refined(elbo + space.batch), terms(elbo + 2 * space.batch) {}
+  __device__ DatumValues(const Space& space, int run)
+      : elbo(space.of(space.values, run)), refined(elbo + space.batch), terms(elbo + 2 * space.batch) {}
 };
 
-// Threads of a block that learn; the last warp sums the iteration's figures.
+// Threads of a block that learn; the last warp writes the iteration's metrics.
 __device__ inline int learners() { return static_cast<int>(blockDim.x) - 32; }
 
 // C_n of a datum that occurs once in the batch learns from its value; of one that occurs twice, from both in turn.
@@ -56,7 +56,7 @@ __device__ inline void learn_baseline(const Space& space, const ObjectiveSpec& s
   }
 }
 
-__device__ inline void write_figures(const Space& space, const ObjectiveSpec& spec, int run, const Figures& figures,
+__device__ inline void write_metrics(const Space& space, const ObjectiveSpec& spec, int run, const DatumValues& values,
                                      int lane) {
   const ChainArrays chains = space.chains.of(run);
   const int* alive = space.of(space.alive, run);
@@ -65,8 +65,8 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
 #pragma unroll 4
   for (int c = lane; c < space.batch; c += 32) {  // all are read before any is waited for
     const double terms[6] = {static_cast<double>(alive[c]),
-                             figures.elbo[c],
-                             figures.refined[c],
+                             values.elbo[c],
+                             values.refined[c],
                              chains.acceptance[c],
                              static_cast<double>(chains.proposals[c]),
                              static_cast<double>(chains.nonfinite[c])};
@@ -94,9 +94,9 @@ __device__ inline void write_figures(const Space& space, const ObjectiveSpec& sp
 }
 
 // After the objective's gradient: the control variates' learning, the step size between refinements, the iteration's
-// figures. One block per run, which waits for the kernel before; `shared` holds `scratch` numbers.
+// metrics. One block per run, which waits for the kernel before; `shared` holds `scratch` numbers.
 __device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int run, int* shared, int scratch) {
-  const Figures figures(space, run);
+  const DatumValues values(space, run);
   const int* datum = space.of(space.datum, run);
   if (space.batch <= scratch) {
 #pragma unroll 1
@@ -105,10 +105,10 @@ __device__ inline void learn(const Space& space, const ObjectiveSpec& spec, int 
   }
   __syncthreads();
   wait_for_previous();
-  if (const int lane = this_thread() - learners(); lane >= 0) return write_figures(space, spec, run, figures, lane);
+  if (const int lane = this_thread() - learners(); lane >= 0) return write_metrics(space, spec, run, values, lane);
 #pragma unroll 1
   for (int term = 0; term < 2; ++term)
-    if (space.baseline[term]) learn_baseline(space, spec, run, term, figures.terms + term * space.batch, datum);
+    if (space.baseline[term]) learn_baseline(space, spec, run, term, values.terms + term * space.batch, datum);
 }
 
 }  // namespace hone::cuda

@@ -67,13 +67,13 @@ __global__ void __launch_bounds__(threads, 1)
     decoder.set_up();
     before.note_baselines(around.objective, draws);
     before.encode(around.encode, begun, draws, [&](auto when) {
-      if constexpr (when == 0)  // there is much of it: before, it would stand in the way
+      if constexpr (when == 0)  // large: started earlier, it would delay the encoder's loads
         begin_load(decoder, before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
       else if constexpr (has_rest)
         load_rest(decoder, around.staged);
     });
     load_staged<has_rest>(decoder, before.box(EncoderSplit::stage_box), shared + around.stage, around.staged);
-    before.begin_ascend(around.ascend);  // where what the encoder needed was
+    before.begin_ascend(around.ascend);  // into the memory that the encoder's loads have left
   } else {
     wait_for_previous();
     decoder.set_up();

@@ -55,18 +55,28 @@ struct TwoHiddenLayers {
 
   // Where the tile of weights from 16 inputs to 16 outputs lies, in a layer with this many `outputs`.
   static __device__ PackedTile forward(int layer, int in, int out, int outputs) {
-    if (layer == 0) return {0, blocks, first_forward + in, out, false};  // in = 0
-    if (layer == 1) return {out % blocks, 1, in_shared + in, second_warp + out / blocks, true};
+    if (layer == 0)  // in = 0
+      return {.rank = 0, .copies = blocks, .place = first_forward + in, .warp = out, .by_parity = false};
+    if (layer == 1)
+      return {.rank = out % blocks,
+              .copies = 1,
+              .place = in_shared + in,
+              .warp = second_warp + out / blocks,
+              .by_parity = true};
     const int width = slice_tiles(outputs);
-    return {out / width, 1, in_shared + in, out % width, true};
+    return {.rank = out / width, .copies = 1, .place = in_shared + in, .warp = out % width, .by_parity = true};
   }
   static constexpr bool goes_back = true;  // tiles of outputs' rows are there too
   static __device__ PackedTile back(int layer, int in, int out, int outputs) {
-    if (layer == 0) return {0, blocks, first_back + in, out, true};
-    if (layer == 1) return {out % blocks, 1, second_back + out / blocks, in, true};
+    if (layer == 0) return {.rank = 0, .copies = blocks, .place = first_back + in, .warp = out, .by_parity = true};
+    if (layer == 1)
+      return {.rank = out % blocks, .copies = 1, .place = second_back + out / blocks, .warp = in, .by_parity = true};
     const int width = slice_tiles(outputs);
-    return {out / width, 1, in_shared + in / back_warps * pixel_tiles + out % width, back_warp + in % back_warps,
-            false};
+    return {.rank = out / width,
+            .copies = 1,
+            .place = in_shared + in / back_warps * pixel_tiles + out % width,
+            .warp = back_warp + in % back_warps,
+            .by_parity = false};
   }
 
   static constexpr bool holds(const Net& net) {
@@ -87,8 +97,14 @@ struct NoHiddenLayers {
   static constexpr int pixel_tiles = warps * own_tiles + extra_tiles;  // up to 64 dimensions, 832 pixels
 
   static __device__ PackedTile forward(int, int in, int out, int) {
-    if (out < warps * own_tiles) return {0, 1, in_shared + out / warps * latent_tiles + in, out % warps, false};
-    return {0, 1, 0, (out - warps * own_tiles) * latent_tiles + in, false};
+    if (out < warps * own_tiles)
+      return {.rank = 0,
+              .copies = 1,
+              .place = in_shared + out / warps * latent_tiles + in,
+              .warp = out % warps,
+              .by_parity = false};
+    return {
+        .rank = 0, .copies = 1, .place = 0, .warp = (out - warps * own_tiles) * latent_tiles + in, .by_parity = false};
   }
   static constexpr bool goes_back = false;
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/data/load.hpp"
 #include "app/report/table1.hpp"
 #include "app/run/paper/timing.hpp"
 

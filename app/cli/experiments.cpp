@@ -1,4 +1,4 @@
-#include "app/report/experiments.hpp"
+#include "app/cli/experiments.hpp"
 
 #include <fmt/format.h>
 #include <fnmatch.h>
