@@ -64,7 +64,7 @@ def takes_batches(density: Callable[..., Any], point: np.ndarray) -> bool:
         of_point = error
     tried = [("a batch (n, D)", of_batch), ("a single point (D,)", of_point)]
     (_, told), (how, other) = tried if _meant(density, of_batch, of_point) else tried[::-1]
-    if type(told) is not type(other):
+    if (type(told), str(told)) != (type(other), str(other)):
         told.add_note(f"log_density was tried with {how} too, which raised {type(other).__name__}: {other}\n"
                       "batched=True or batched=False says what it takes.")
     raise told

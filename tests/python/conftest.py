@@ -59,6 +59,7 @@ SMALL = dict(latent=3, encoder_hidden=(16,), rate_mean=5e-3, rate_scale=5e-3, ra
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np, hone
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 hone.VAE, hone.fit  # loaded now, not when the signal arrives
 started = time.perf_counter()
 times = {times}

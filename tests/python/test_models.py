@@ -345,14 +345,14 @@ def test_sparse_whole_numbers_are_binarized_as_dense_ones(tmp_path, binarization
 def test_masked_values_are_missing_values():
     values = X[:100].astype(np.float64)
     mask = np.random.default_rng(2).random(values.shape) < 0.1
-    settings = {**VAE, "iterations": 20, "test_every": 0, "missing": "ignore"}
+    settings = {**VAE, "iterations": 20, "test_every": 0, "test_points": None, "test_samples": None, "missing": "ignore"}
     expected = hone.VAE(**settings).fit(np.where(mask, np.nan, values))
     for given in (values, values.astype(np.uint8), values.astype(np.float32), values.astype(bool)):
         model = hone.VAE(**settings).fit(np.ma.array(given, mask=mask))
         assert np.array_equal(model.parameters_["mean.weight[0]"], expected.parameters_["mean.weight[0]"])
     assert np.array_equal(model.transform(np.ma.array(values, mask=mask)), expected.transform(np.where(mask, np.nan, values)))
-    images = np.ma.array(values, mask=mask).reshape(-1, 8, 8)
-    assert np.array_equal(model.transform(images), model.transform(np.where(mask, np.nan, values)))
+    images = hone.VAE(**settings).fit(np.ma.array(values, mask=mask).reshape(-1, 8, 8))
+    assert np.array_equal(images.parameters_["mean.weight[0]"], expected.parameters_["mean.weight[0]"])
     whole = hone.VAE(**{**settings, "missing": None})
     with pytest.raises(ValueError, match='X: has masked values; missing="ignore" leaves missing values out'):
         whole.fit(np.ma.array(values, mask=mask))
