@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh BUILD [later|torch|torch-at-hand|sanitized]: makes a wheel that is linked with the libraries of the build folder, installs it into a
 # fresh virtual environment, and runs the tests of the Python package there.
-#   later      with a Python from 3.12 on, if there is one: its wheel is abi3 and its ArviZ 1.x; the tests of package and results
+#   later      with a Python from 3.12 on, if there is one: its wheel is abi3 and its ArviZ 1.x; the tests of package, names and results
 #              run there, and a fit on every other such Python
 #   torch      the tests that need PyTorch, which on PyPI is for CUDA: 6 GB
 #   torch-at-hand  the same with the PyTorch of this Python, if it has one
@@ -36,7 +36,7 @@ case $which in
     fi
     PYTHON=${others[0]}
     needed=("arviz>=1" auditwheel h5netcdf h5py matplotlib numpy pytest scipy xarray)
-    mapfile -t tests < <(test_files package result) ;;
+    mapfile -t tests < <(test_files names package result) ;;
   torch|torch-at-hand)
     if [ "$which" = torch-at-hand ]; then
       if ! "$PYTHON" -c 'import torch' 2>/dev/null; then
@@ -50,9 +50,9 @@ case $which in
     chosen=(-k torch) ;;
   sanitized)  # without packages that are not: NumPy is in every test
     needed=(nanobind numpy pytest scipy scikit-learn)
-    mapfile -t tests < <(test_files fit models result robust sklearn validation)
+    mapfile -t tests < <(test_files fit interrupts models names result robust sklearn validation)
     # A process of half the memory, and ratios of memory, mean something else here.
-    chosen=(-k "not second_copy and not constant_memory and not leak and not nothing_behind and not installed") ;;
+    chosen=(-k "not second_copy and not constant_memory and not leak and not nothing_behind and not installed and not ends_a_compiler") ;;
   *) echo "run.sh: '$which': expected later, torch, torch-at-hand or sanitized" >&2; exit 2 ;;
 esac
 
