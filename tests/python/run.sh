@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# run.sh BUILD [later|torch|torch-at-hand|sanitized]: makes a wheel that is linked with the libraries of the build folder, installs it into a
-# fresh virtual environment, and runs the tests of the Python package there.
-#   later      with a Python from 3.12 on, if there is one: its wheel is abi3 and its ArviZ 1.x; the tests of package, names and results
-#              run there, and a fit on every other such Python
+# run.sh BUILD [later|torch|torch-at-hand|sanitized]: makes a wheel that is linked with the libraries of the build folder,
+# installs it into a fresh virtual environment, and runs the tests of the Python package there.
+#   later      with a Python from 3.12 on, if there is one: its wheel is abi3 and its ArviZ 1.x; the tests of names, package
+#              and results run there, and a fit on every other such Python
 #   torch      the tests that need PyTorch, which on PyPI is for CUDA: 6 GB
 #   torch-at-hand  the same with the PyTorch of this Python, if it has one
 #   sanitized  BUILD is of the preset asan: the module is built for the sanitizers too, and the core tests run
