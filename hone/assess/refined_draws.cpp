@@ -215,10 +215,14 @@ void DrawRefiner::judge_round() {
   checks.chains = chains();
   if (progress_) progress_(rounds_->taken(), checks.nested_rhat);
   if (!config_.printed || pair_count == 0 || !arrived(checks)) return;
-  const LargestErrors errors = several_modes_ ? errors_of(some_chains(now, 0, used())) : errors_of(now);
-  checks.error = errors.mean;
-  checks.sd_error = errors.sd;
-  checks.sd_error_value = errors.sd_value;
+  try {
+    const LargestErrors errors = several_modes_ ? errors_of(some_chains(now, 0, used())) : errors_of(now);
+    checks.error = errors.mean;
+    checks.sd_error = errors.sd;
+    checks.sd_error_value = errors.sd_value;
+  } catch (const Stopped&) {
+    // Nobody waits for the printed values: the errors of the coordinates must do.
+  }
 }
 
 LargestErrors DrawRefiner::errors_of(const ChainStates& states) const {

@@ -13,6 +13,7 @@
 #include "hone/base/scalar.hpp"
 #include "hone/fit/local_normal.hpp"
 #include "hone/fit/moment_match.hpp"
+#include "hone/fit/natural_values.hpp"
 #include "hone/fit/parameter_summary.hpp"
 #include "hone/fit/q_geometry.hpp"
 #include "hone/fit/super_starts.hpp"
@@ -36,7 +37,11 @@ enum Part : std::uint64_t {
 class CheckedFitter {
  public:
   CheckedFitter(const Posterior& posterior, const CheckedFitConfig& config, const CheckedFitProgress& progress)
-      : posterior_(posterior), target_(posterior, config.fit.budget.stop), config_(config), progress_(progress) {}
+      : posterior_(posterior),
+        target_(posterior, config.fit.budget.stop),
+        config_(config),
+        progress_(progress),
+        natural_(posterior, config.fit.budget.stop) {}
   CheckedFit run();
 
  private:
@@ -49,7 +54,8 @@ class CheckedFitter {
   int pilot_steps(const RefinedConfig& config) const;
   void refine();
   void compare();
-  Matrix<double> natural(MatrixView<const double> e) const;
+  void constrain();
+  Matrix<double> over_z(MatrixView<const double> e) const;
   template <class Work>
   auto until_stop(Work&& work) -> std::optional<decltype(work())>;
   void shorten(RefinedConfig& config);
@@ -72,6 +78,8 @@ class CheckedFitter {
   double step_size_ = 0, most_step_size_ = 1e300;
   double time_ = 0;         // of trajectories, over e
   bool chains_ran_ = true;  // a round of the final refinement was completed
+  NaturalValues natural_;
+  Matrix<double> natural_of_q_, natural_before_;  // of many draws of q; of the states before the refined draws
 };
 
 void CheckedFitter::fit() {
@@ -277,7 +285,7 @@ void CheckedFitter::refine() {
   config.pairs = q.family->components() > 1 ? draws_over_modes : 8 * config_.chains_per_start;
   config.q_draws = std::max(config.q_draws, config.pairs);
   config.pilot_steps = pilot_steps(config);
-  config.printed = [this](MatrixView<const double> e) { return natural(e); };
+  config.printed = [this](MatrixView<const double> e) { return natural_.remembered(over_z(e)); };
   config.parameters = static_cast<int>(posterior_.parameter_count());
   std::optional<RefinedDraws> refined = until_stop([&] {
     return refine_draws(whitened, *q.family, supers_, config, [this](int steps, double rhat) {
@@ -321,10 +329,30 @@ void CheckedFitter::shorten(RefinedConfig& config) {
   config.chains_per_start = 2;
 }
 
-Matrix<double> CheckedFitter::natural(MatrixView<const double> e) const {
+Matrix<double> CheckedFitter::over_z(MatrixView<const double> e) const {
   Matrix<double> z(e.rows(), e.cols());
   result_.fit.q.whitening.to_z(e, z);
-  return natural_values(posterior_, z);
+  return z;
+}
+
+// Values on the natural scale: of the draws, and what the table of values needs.
+void CheckedFitter::constrain() {
+  RefinedDraws& r = result_.refined;
+  constexpr int table_draws = 4000;  // of q, for means and sds alone: they cost no gradients
+  try {
+    result_.natural_refined = natural_.taken(over_z(r.states.z));
+    result_.natural_q = natural_.of(over_z(r.z0));
+    natural_before_ = natural_.of(over_z(r.before.z));
+    natural_of_q_ =
+        natural_.of(over_z(independent_draws(*result_.fit.q.family, table_draws, PhiloxSource(seed(part_table)))));
+  } catch (const Stopped&) {
+    result_.interrupted = true;
+    natural_.at_any_price();
+    thin_out(r, natural_.affordable());
+    result_.natural_refined = natural_.taken(over_z(r.states.z));
+    result_.natural_q = natural_of_q_ = natural_.of(over_z(r.z0));
+    natural_before_ = natural_.of(over_z(r.before.z));
+  }
 }
 
 void CheckedFitter::compare() {
@@ -380,20 +408,17 @@ CheckedFit CheckedFitter::run() {
   explore();
   refine();
   say("comparing q with the refined draws");
+  constrain();
   compare();
-  result_.natural_q = natural(result_.refined.z0);
-  result_.natural_refined = natural(result_.refined.states.z);
   result_.parameter_count = posterior_.parameter_count();
-  constexpr int table_draws = 4000;  // of q, for means and sds alone: they cost no gradients
-  const Matrix<double> of_q =
-      natural(independent_draws(*result_.fit.q.family, table_draws, PhiloxSource(seed(part_table))));
-  summarize(posterior_, of_q, natural(result_.refined.before.z), result_);
+  summarize(posterior_, natural_of_q_, natural_before_, result_);
   const bool modes = result_.fit.q.kind == QKind::mixture && result_.fit.modes > 1;  // then no super-chain's are used
   const std::vector<double> rhats =
       value_rhats(result_.natural_refined, result_.refined.states, result_.refined.chains_per_start);
   for (std::size_t k = 0; k < rhats.size(); ++k) result_.parameters[k].rhat = modes ? std::nan("") : rhats[k];
-  result_.findings.natural = natural_checks(result_, of_q);
+  result_.findings.natural = natural_checks(result_, natural_of_q_);
   result_.judgement = judge(result_.findings, config_.tolerances);
+  if (std::string note = not_finite(result_); !note.empty()) result_.judgement.notes.push_back(std::move(note));
   if (result_.interrupted) judge_interrupted();
   result_.gradients = target_.count();
   result_.seconds = seconds();

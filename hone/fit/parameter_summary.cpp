@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hone/assess/pareto.hpp"
+#include "hone/base/format.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -105,6 +106,26 @@ NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natura
     worst.sd_name = s.name;
   }
   return worst;
+}
+
+std::string not_finite(const CheckedFit& fit) {
+  constexpr int most_named = 3;
+  std::string named;
+  int count = 0;
+  const Matrix<double>& values = fit.natural_refined;
+  for (int k = 0; k < values.rows(); ++k) {
+    int draws = 0;
+    for (int i = 0; i < values.cols(); ++i) draws += !std::isfinite(values(k, i));
+    if (draws == 0 || ++count > most_named) continue;
+    const std::string where =
+        draws == values.cols() ? "every draw" : detail::format("{:.2g} % of the draws", 100.0 * draws / values.cols());
+    named += detail::format("{}{} (at {})", named.empty() ? "" : ", ", fit.parameters[static_cast<std::size_t>(k)].name,
+                            where);
+  }
+  if (count > most_named) named += detail::format(", and {} more", count - most_named);
+  if (count == 0) return {};
+  return "values that are not finite: " + named +
+         ". The table has no figures for them, and the verdict leaves them out";
 }
 
 }  // namespace hone

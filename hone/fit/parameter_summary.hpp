@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "hone/fit/checked_fit.hpp"
 
 namespace hone {
@@ -12,5 +14,8 @@ void summarize(const Posterior& posterior, const Matrix<double>& natural_of_q, c
 // Of the parameters proper: the largest shift and the worst sd, with the errors that the draws leave them, and the
 // heaviest tail.
 NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natural_of_q);
+
+// A sentence on values that are not finite at some refined draws: the table has no figures for them. Empty: none are.
+std::string not_finite(const CheckedFit& fit);
 
 }  // namespace hone

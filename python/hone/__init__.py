@@ -21,10 +21,11 @@ if TYPE_CHECKING:  # the names after "as" are exported, for mypy and others
     from ._load import load as load
     from ._q import Q as Q
     from ._result import Result as Result
+    from ._stan import install_stan as install_stan
 
 _HOMES = {
     "fit": "_fit", "check": "_fit", "Check": "_fit", "load": "_load", "from_jax": "_density", "from_torch": "_density",
-    "Result": "_result", "Q": "_q", "VAE": "_estimators", "MatrixFactorization": "_estimators",
+    "install_stan": "_stan", "Result": "_result", "Q": "_q", "VAE": "_estimators", "MatrixFactorization": "_estimators",
 }
 
 __all__ = ["HoneError", "InputError", "__version__", "devices", *_HOMES]

@@ -39,9 +39,25 @@ def rows_of(X: Any) -> tuple[Any, tuple[int, ...] | None]:
     return np.asarray(X).reshape(shape[0], math.prod(shape[1:])), shape[1:]
 
 
-def data_of(X: Any, shape: Sequence[int] = ()) -> _hone.Data:
-    """Data for the engine, without a copy where the type allows it; bits are packed. shape: of a datum."""
+def unmasked(X: Any, name: str, missing: str | None) -> Any:
+    """A masked array with NaN where it is masked; it needs missing="ignore"."""
+    if not np.ma.isMaskedArray(X):
+        return X
+    if not np.ma.is_masked(X):
+        return X.data
+    if missing != "ignore":
+        raise ValueError(f"{name}: has masked values; missing=\"ignore\" leaves missing values out of the likelihood")
+    return X.astype(X.dtype if X.dtype == np.float32 else np.float64).filled(np.nan)
+
+
+def data_of(X: Any, shape: Sequence[int] = (), binarization: str | None = None) -> _hone.Data:
+    """Data for the engine, without a copy where the type allows it; bits are packed. shape: of a datum.
+
+    Whole numbers from 0 to 255 are bytes. Sparse ones are made dense where they are to be binarized, as bytes are.
+    """
     image = list(image_of(shape) or (1, X.shape[1], 1))
+    if hasattr(X, "tocsr") and X.dtype.kind in "iu" and binarization in ("threshold", "stochastic") and _bytes(X):
+        X = X.astype(np.uint8).toarray()
     if hasattr(X, "tocsr"):
         X = X.tocsr()
         if not X.has_canonical_format:
@@ -54,9 +70,12 @@ def data_of(X: Any, shape: Sequence[int] = ()) -> _hone.Data:
     if X.dtype == np.uint8:
         return _hone.Data.bytes(X, image)
     if X.dtype.kind in "iu":
-        small = X.size > 0 and X.min() >= 0 and X.max() <= 255
-        return data_of(X.astype(np.uint8 if small else np.float64), shape)
+        return data_of(X.astype(np.uint8 if _bytes(X) else np.float64), shape)
     return _hone.Data.floats(X, image) if X.dtype == np.float32 else _hone.Data.doubles(X, image)
+
+
+def _bytes(X: Any) -> bool:
+    return bool(X.shape[0] and X.min() >= 0 and X.max() <= 255)
 
 
 def bits_of(X: Any, threshold: float | None) -> Any:
@@ -105,7 +124,7 @@ def write_npy(path: Path, X: Any, shape: Sequence[int]) -> None:
     kind = X.dtype.kind
     dtype = np.dtype(np.uint8) if kind == "b" else X.dtype
     if kind in "iu" and dtype != np.uint8:
-        dtype = np.dtype(np.uint8) if X.size and X.min() >= 0 and X.max() <= 255 else np.dtype(np.float64)
+        dtype = np.dtype(np.uint8 if _bytes(X) else np.float64)
     if dtype.kind == "f" and hasattr(X, "toarray"):
         dtype = np.dtype(np.float64)
     target = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(X.shape[0], *shape))

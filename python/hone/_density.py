@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -16,6 +17,8 @@ def array_of(value: Any, name: str) -> np.ndarray:
     """Anything array-like as doubles; errors name the argument."""
     if hasattr(value, "detach"):  # a torch tensor
         value = value.detach().cpu()
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name}: has masked values; every number must be known")
     try:
         array = np.asarray(value)
     except Exception as error:
@@ -52,9 +55,35 @@ def takes_batches(density: Callable[..., Any], point: np.ndarray) -> bool:
     try:
         convert(density(batch), n, d, True)
         return True
-    except Exception:  # it may raise whatever it likes at a shape that it does not know
+    except Exception as error:  # it may raise whatever it likes at a shape that it does not know
+        of_batch = error
+    try:
         convert(density(point.copy()), 1, d, False)
         return False
+    except Exception as error:
+        of_point = error
+    tried = [("a batch (n, D)", of_batch), ("a single point (D,)", of_point)]
+    (_, told), (how, other) = tried if _meant(density, of_batch, of_point) else tried[::-1]
+    if (type(told), str(told)) != (type(other), str(other)):
+        told.add_note(f"log_density was tried with {how} too, which raised {type(other).__name__}: {other}\n"
+                      "batched=True or batched=False says what it takes.")
+    raise told
+
+
+def _meant(density: Callable[..., Any], of_batch: Exception, of_point: Exception) -> bool:
+    """Whether a density that fails for both takes batches: the call that came further is the one it was written for."""
+    batch, point = _reached(density, of_batch), _reached(density, of_point)
+    return batch > point or (batch == point and isinstance(of_point, IndexError) and not isinstance(of_batch, IndexError))
+
+
+def _reached(density: Callable[..., Any], error: Exception) -> float:
+    """The line of the density that raised; infinity where it returned something that is not what we expect."""
+    frame = error.__traceback__
+    frame = None if frame is None else frame.tb_next
+    if frame is None or frame.tb_frame.f_code is convert.__code__:
+        return math.inf
+    code = getattr(getattr(density, "__call__", density), "__code__", getattr(density, "__code__", None))
+    return frame.tb_lineno if code is None or frame.tb_frame.f_code is code else 0
 
 
 def flat_names(names: Names | None, dim: int | None, argument: str = "names") -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from . import _hone, _torch
-from ._data import bits_of, count_of, data_of, image_of, own_file, rows_of, shape_in, text_of, write_npy
+from ._data import bits_of, count_of, data_of, image_of, own_file, rows_of, shape_in, text_of, unmasked, write_npy
 from ._density import array_of
 from ._parameters import KEYS, Settings, spelled_out
 from ._progress import Work
@@ -91,7 +91,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             if resume and "shape" not in stored and image_of(self.shape) == image_of(was):
                 settings.pop("shape", None)  # the data of the run had it themselves
             total = settings.get("iterations", "")
-            data = [data_of(parts[key], self.shape_) if key in parts else None for key in PARTS]
+            data = [data_of(parts[key], self.shape_, self.binarization) if key in parts else None for key in PARTS]
             with Work("train", int(total) if total.isdigit() else 400_000, self.progress) as work:
                 _hone.train(list(settings.items()), str(folder), resume, *data, work.stop, work.tell, work.say)
             self._take(read_files(folder))
@@ -129,7 +129,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """X as rows. `reset`: they are what the model is trained on, and decide on features and shape."""
         if not reset:
             self._fitted()
-        X, image = rows_of(X)
+        X, image = rows_of(unmasked(X, name, self.missing))
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if kind in ("m", "M"):
             raise TypeError(f"{name}: expected numbers, found dtype {X.dtype}")
@@ -205,7 +205,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Means of q(z | x). refine=t: one draw of q per datum instead, refined by t steps.
 
         sd=True returns (means, standard deviations): q's own, or those of `draws` refined draws. best=True takes the best
-        model by validation data instead of the newest; so do the methods below.
+        model by validation data instead of the newest; so do the methods below. Ctrl-C ends a refinement with
+        KeyboardInterrupt: nothing of it is kept.
         """
         model = self._model(best)
         steps = count_of(refine, "refine", 0)
@@ -249,7 +250,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """log p(x) of each datum, as `hone eval` estimates it.
 
         method: "importance" (samples; estimate "mixture", "best", "pilot", or "exact" where it is known), or "ais"
-        (steps, chains). The first Ctrl-C ends it, with KeyboardInterrupt.
+        (steps, chains). The first Ctrl-C ends it, with KeyboardInterrupt: no data's estimate is kept. `hone score --resume`
+        goes on where it was.
         """
         model = self._model(best)
         if method not in ("importance", "ais"):
@@ -309,6 +311,8 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         self._fitted()
         folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"folder: {folder} is a file; expected a new or empty folder")
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder: {folder} is not empty")
         settings = settings_of(self._files["config.toml"])

@@ -18,8 +18,8 @@ from . import _hone
 from ._density import Names, array_of, convert, flat_names, takes_batches
 from ._data import count_of
 from ._draws import given
-from ._progress import Work
-from ._names import checked_dims, grouped
+from ._progress import Total, Work
+from ._names import checked_coords, checked_dims, grouped
 from ._result import MOST_ROWS, Result, cell, numbers_in
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def _plain(value: Any, name: str) -> Any:
         return int(value)
     if isinstance(value, (int, float, str)):
         return value
+    if np.ma.is_masked(value):
+        raise ValueError(f"data['{name}']: has masked values; a Stan program has no missing data: leave them out")
     array = np.asarray(value)
     if array.dtype.kind == "b":
         array = array.astype(int)
@@ -216,11 +218,18 @@ def _model(model: Any, data: Data, dim: int | None, init: np.ndarray | None, nam
     return _density(model, dim, init, names, constrain, batched)
 
 
-def _budget(budget: Any) -> tuple[Any, int | None]:
-    """A budget as a configuration file has it, and the gradients that a progress bar goes to, if it is known."""
+def _budget(budget: Any) -> tuple[Any, Total]:
+    """A budget as a configuration file has it, and what a progress bar goes to: gradients, or seconds."""
     if isinstance(budget, (int, float, np.integer, np.floating)) and not isinstance(budget, bool):
         budget = str(int(budget)) if float(budget).is_integer() else repr(float(budget))
-    return budget, int(budget) if isinstance(budget, str) and budget.isdigit() else None
+    if budget is None:
+        return None, Total(_hone.default_gradients, is_limit=True)
+    text = budget if isinstance(budget, str) else ""  # others are refused, in the engine's words
+    try:
+        limit = float(text.removesuffix("s"))
+    except ValueError:
+        return budget, Total(None)
+    return budget, Total(limit, in_seconds=text.endswith("s"), is_limit=True)
 
 
 def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = None, names: Names | None = None,
@@ -254,11 +263,11 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         "tolerance_sd": tolerance_sd, "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
     points = None if init is None else _points(init, "init")
     made = _model(model, data, dim, points, names, constrain, batched)
-    with made, Work("fit", total, progress, limit=True) as work:
-        known, _, coordinates = _hone.names_of(made.parts, work.tell)
+    with made, Work("fit", total, progress) as work:
+        known, _, coordinates = _hone.names_of(made.parts, work.stop, work.tell)
         if points is not None and points.shape[1] != len(coordinates):
             raise ValueError(f"init: points of {points.shape[1]} coordinates, expected {len(coordinates)}: {', '.join(coordinates)}")
-        named = {"dims": {**made.dims, **dict(dims or {})}, "coords": {**made.coords, **dict(coords or {})}}
+        named = {"dims": {**made.dims, **dict(dims or {})}, "coords": checked_coords({**made.coords, **dict(coords or {})})}
         checked_dims(known, **named, others=made.dims)
         parts = _hone.fit(made.parts, settings, points, work.stop, work.tell)
     if made.aside is not None:  # data in memory have the name that Result.save gives them
@@ -292,6 +301,7 @@ class Check:
     table: dict[str, tuple[float, float, float, float, float]]  # mean and sd of the draws; mean, sd, mcse of the refined
     refined: np.ndarray  # the refined draws (n, D) over the unconstrained coordinates
     draws: np.ndarray  # and on the natural scale (n, names)
+    interrupted: bool = False  # whether Ctrl-C ended the check
 
     def __getitem__(self, name: str) -> np.ndarray:
         """The refined draws of one variable, (n, *shape)."""
@@ -318,9 +328,9 @@ class Check:
         return "\n".join(lines)
 
 
-def _given(draws: Any, made: _Model, natural: bool | None, tell: Any) -> Any:
+def _given(draws: Any, made: _Model, natural: bool | None, work: Work) -> Any:
     """Draws of any kind, for the engine. natural=None: they are on the natural scale if they have names."""
-    names, parameters, coordinates = _hone.names_of(made.parts, tell)
+    names, parameters, coordinates = _hone.names_of(made.parts, work.stop, work.tell)
     density = made.parts.in_python and made.pymc is None  # a callable says nothing of a natural scale
     own = coordinates if density or natural is False else names[:parameters]
     shapes = made.pymc.parameters if made.pymc and natural is not False else {k: v[0] for k, v in grouped(own).items()}
@@ -354,6 +364,8 @@ def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None
 
     Every draw (of at most 4,000, evenly spaced) is refined by HMC until the chains have forgotten it. If the draws are
     from the posterior, refining changes none of their moments. Needs at least 100 draws.
+
+    Ctrl-C ends the check with what there is, as it ends a fit.
     """
     if scale not in (None, "natural", "unconstrained"):
         raise ValueError(f"scale: '{scale}' is not known; expected natural or unconstrained")
@@ -364,6 +376,9 @@ def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None
         shape = np.shape(draws)
         dim = shape[-1] if len(shape) >= 2 else 1 if len(shape) == 1 else None
     made = _model(model, data, dim, None, names, None, batched)
-    with made, Work("check", total, progress, limit=True) as work:
-        asked = _given(draws, made, None if scale is None else scale == "natural", work.tell)
-        return Check(**_hone.check_draws(made.parts, settings, asked, work.stop, work.tell))
+    with made, Work("check", total, progress) as work:
+        asked = _given(draws, made, None if scale is None else scale == "natural", work)
+        told = Check(**_hone.check_draws(made.parts, settings, asked, work.stop, work.tell))
+    if told.interrupted:
+        warnings.warn(f"the check was interrupted: this is what there was by then, verdict {told.verdict}", stacklevel=2)
+    return told

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ._hone import InputError
+from ._names import coords_in_json
 
 
 def _text(path: Path) -> str:
@@ -72,7 +74,10 @@ def _fit(folder: Path) -> Any:
     parts["draws_unconstrained"] = np.ascontiguousarray(over_z[:, own:])
     extra = folder / "dims.json"
     own_dims = json.loads(extra.read_text()) if extra.exists() else {}
-    data = folder / json.loads(parts["summary"])["data"]  # an absolute path stays what it is
+    if "coords" in own_dims:
+        own_dims["coords"] = coords_in_json(own_dims["coords"])
+    # config.toml has the whole path, if the data were a file; an absolute path stays what it is.
+    data = folder / (tomllib.loads(parts["config"]).get("data") or json.loads(parts["summary"])["data"])
     return Result(parts, data=numbers_in(data) if data.is_file() else None, groups=_groups(folder / "groups.npz"), **own_dims)
 
 

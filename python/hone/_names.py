@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,12 +39,46 @@ def grouped(names: Sequence[str]) -> dict[str, tuple[tuple[int, ...], list[int]]
     return arrays
 
 
+def checked_coords(coords: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Coordinates as arrays of numbers, dates or texts; what is neither number nor date becomes its text."""
+    checked = {}
+    for dimension, values in coords.items():
+        if isinstance(values, (str, Mapping, set, frozenset)) or not hasattr(values, "__len__"):
+            raise TypeError(f"coords['{dimension}']: expected a list of values, found {values!r}")
+        array = np.asarray(values) if hasattr(values, "dtype") else _array(list(values))
+        if array.dtype.kind == "O" and all(isinstance(entry, datetime.date) for entry in array.flat):
+            array = array.astype("datetime64[us]")
+        if array.dtype.kind not in "biufmMU":
+            array = np.array([str(entry) for entry in array], dtype=str)
+        if array.ndim != 1:
+            raise ValueError(f"coords['{dimension}']: expected one value per place, found shape {array.shape}")
+        checked[dimension] = array
+    return checked
+
+
+def _array(values: list[Any]) -> np.ndarray:
+    """One entry per value: tuples are values, not rows."""
+    if any(isinstance(entry, (tuple, list, Mapping)) for entry in values):
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+    return np.asarray(values)
+
+
+def coords_as_json(coords: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Coordinates as a JSON file has them: lists, and dates as whole numbers with their dtype."""
+    return {dimension: {"dtype": str(array.dtype), "values": array.astype(np.int64).tolist()}
+            if array.dtype.kind in "mM" else array.tolist() for dimension, array in coords.items()}
+
+
+def coords_in_json(stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {dimension: np.array(values["values"], np.int64).astype(values["dtype"]) if isinstance(values, dict) else values
+            for dimension, values in stored.items()}
+
+
 def checked_dims(names: Sequence[str], dims: Mapping[str, Any], coords: Mapping[str, Any],
                  others: Iterable[str] = ()) -> dict[str, list[str]]:
     """dims with a name for each dimension; errors say what does not fit. `others` need not be among the names."""
-    for dimension, values in coords.items():
-        if isinstance(values, str) or not hasattr(values, "__len__"):
-            raise TypeError(f"coords['{dimension}']: expected a list of values, found {values!r}")
     arrays = grouped(names)
     lengths = {dimension: (len(values), f"coords['{dimension}'] has") for dimension, values in coords.items()}
     checked = {}
@@ -53,6 +88,8 @@ def checked_dims(names: Sequence[str], dims: Mapping[str, Any], coords: Mapping[
         own = checked[name] = [f"{name}_dim_{k}" if entry is None else entry for k, entry in enumerate(given)]
         if not all(isinstance(entry, str) for entry in own) or len({"chain", "draw", *own}) != 2 + len(own):
             raise ValueError(f"dims['{name}']: expected different names, neither chain nor draw, found {own}")
+        if taken := next((entry for entry in own if entry in arrays), None):
+            raise ValueError(f"dims['{name}']: '{taken}' is the name of a variable; give the dimension another one")
         if name in others and name not in arrays:
             continue
         if name not in arrays:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -29,19 +30,27 @@ def _duration(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60:02} min"
 
 
+@dataclass(frozen=True)
+class Total:
+    """How far a progress bar goes."""
+
+    size: float | None  # None: nobody knows
+    in_seconds: bool = False
+    is_limit: bool = False  # the work may end before, when it is good enough
+
+
 class Work:
     """While it lives, `tell` draws a bar with the time left, and the first Ctrl-C asks the work to end with the result so far.
 
     A second Ctrl-C raises KeyboardInterrupt. A handler for SIGINT that is not Python's own stays in place.
-    total: None for work that ends when it is good enough; with `limit`, such work never goes beyond it.
     """
 
-    def __init__(self, label: str, total: int | None, progress: bool | None, *, limit: bool = False) -> None:
+    def __init__(self, label: str, total: int | Total, progress: bool | None) -> None:
         if progress not in (None, True, False):
             raise TypeError(f"progress: expected True, False or None, found {progress!r}")
         self.stop = _hone.Stop()
         self.before = 0  # done in earlier parts of this work
-        self._label, self._total, self._limit = label, total, limit
+        self._label, self._total = label, total if isinstance(total, Total) else Total(total)
         self._notebook = progress is not False and _in_notebook()
         self._terminal = progress is not False and not self._notebook and sys.stderr.isatty()
         self._plain = progress is True and not self._notebook and not self._terminal  # lines, for a file or a pipe
@@ -59,20 +68,23 @@ class Work:
     def say(self, text: str) -> None:
         if self._terminal or self._plain:
             print(f"\r\x1b[K{text}" if self._terminal else text, file=sys.stderr, flush=True)
+        elif self._notebook:
+            self._show(text)
 
     def _line(self, text: str, done: int) -> str:
         now = time.monotonic()
-        seconds = _duration(now - self._begun)
-        if self._total is None:
-            return f"{self._label}  {text}  {done:,} gradients  {seconds}"
-        fraction = min(1.0, done / max(1, self._total))
+        seconds, total = _duration(now - self._begun), self._total
+        if total.size is None:
+            return f"{self._label}  {text}  {seconds}"
+        reached = now - self._begun if total.in_seconds else done
+        fraction = min(1.0, reached / max(1, total.size))
         full = round(fraction * WIDTH)
         bar = "█" * full + "░" * (WIDTH - full)
-        self._first = self._first or (now, done)
+        self._first = self._first or (self._begun if total.in_seconds else now, 0 if total.in_seconds else done)
         since, before = self._first
-        if before < done < self._total:
-            left = _duration((self._total - done) * (now - since) / (done - before))
-            seconds += f", {'at most ' if self._limit else ''}{left} left"
+        if before < reached < total.size:
+            left = _duration((total.size - reached) * (now - since) / (reached - before))
+            seconds += f", {'at most ' if total.is_limit else ''}{left} left"
         return f"{self._label}  {bar} {100 * fraction:3.0f} %  {seconds}  {text}"
 
     @staticmethod
@@ -93,11 +105,16 @@ class Work:
         elif self._plain:
             print(self._line(text, done), file=sys.stderr, flush=True)
         elif self._display is None:
-            from IPython.display import display
-
-            self._display = display({"text/plain": self._line(text, done)}, raw=True, display_id=True)
+            self._display = self._show(self._line(text, done), display_id=True)
         else:
             self._display.update({"text/plain": self._line(text, done)}, raw=True)
+
+    @staticmethod
+    def _show(text: str, **named: Any) -> Any:
+        """A line of its own in a notebook."""
+        from IPython.display import display
+
+        return display({"text/plain": text}, raw=True, **named)
 
     def __enter__(self) -> Work:
         if threading.current_thread() is threading.main_thread():

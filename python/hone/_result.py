@@ -7,7 +7,7 @@ import json
 import math
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _hone
 from ._data import count_of
-from ._names import checked_dims, flat_name, grouped
+from ._names import checked_coords, checked_dims, coords_as_json, flat_name, grouped
 from ._plot import COLOURS, plot
 from ._q import Q
 from ._warm_start import warm_start
@@ -57,7 +57,7 @@ class Result:
         self._parts = dict(parts)
         self.data = None if data is None else dict(data)
         self.groups = {name: dict(group) for name, group in (groups or {}).items()}  # more of them, for ArviZ
-        self.coords = dict(coords or {})
+        self.coords = checked_coords(coords or {})
         self.dims = checked_dims(self._parts["names"], dims or {}, self.coords, dims or {})
 
     @cached_property
@@ -125,6 +125,14 @@ class Result:
         shape, columns = self._columns(name)
         return self.draws[:, columns].reshape(-1, *shape)
 
+    def __iter__(self) -> Iterator[str]:
+        """The names of the variables: mu, theta, …"""
+        return iter(grouped(self.names))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether r[name] is there."""
+        return isinstance(name, str) and (name in grouped(self.names) or flat_name(name) in self.names)
+
     def _columns(self, name: str) -> tuple[tuple[int, ...], list[int]]:
         """The shape and the columns of a variable or of an element."""
         arrays = grouped(self.names)
@@ -164,6 +172,8 @@ class Result:
         lines = [self.table(), *textwrap.wrap(self._told(), width), "", f"verdict: {self.verdict}"]
         for reason in self.reasons:
             lines += textwrap.wrap(reason, width, initial_indent="  - ", subsequent_indent="    ")
+        for note in self.notes:
+            lines += textwrap.wrap(f"note: {note}", width, subsequent_indent="      ")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -171,7 +181,7 @@ class Result:
         head = "".join(f"<th>{title}</th>" for title in titles)
         body = "".join(f"<tr><th style='text-align:left'{'' if cells else f' colspan={1 + len(titles)}'}>{html.escape(name)}</th>"
                        + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for name, cells, _ in lines)
-        reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons)
+        reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in [*self.reasons, *(f"note: {note}" for note in self.notes)])
         return (f"<div><p><b style='color:{COLOURS[self.verdict]}'>verdict: {self.verdict}</b></p><ul>{reasons}</ul>"
                 f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
                 f"<p>{html.escape(self._told())}</p></div>")
@@ -281,7 +291,7 @@ class Result:
         if self.data is not None and self.summary["data"] == "data.json":
             (folder / "data.json").write_text(json.dumps(self.data) + "\n")
         if self.dims or self.coords:
-            (folder / "dims.json").write_text(json.dumps({"dims": self.dims, "coords": self.coords}, default=str) + "\n")
+            (folder / "dims.json").write_text(json.dumps({"dims": self.dims, "coords": coords_as_json(self.coords)}) + "\n")
         if self.groups:
             np.savez(folder / "groups.npz", **{f"{group}/{name}": array for group, arrays in self.groups.items()
                                                for name, array in arrays.items()})

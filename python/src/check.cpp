@@ -46,6 +46,7 @@ nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, cons
   result["gradients"] = opinion.gradients;
   result["coordinates"] = posterior->coordinate_names();
   result["names"] = posterior->names();
+  result["interrupted"] = stop.set.load();
   nb::dict rows;
   for (const OpinionRow& row : opinion.rows)
     rows[row.name.c_str()] = nb::make_tuple(row.given_mean, row.given_sd, row.mean, row.sd, row.mcse);

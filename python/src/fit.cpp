@@ -70,6 +70,17 @@ std::vector<int> short_chain_of(const nb::dict& parts) {
   return {chains.begin(), chains.end()};
 }
 
+// What Stan's compiler tells Python, and how Python's Ctrl-C ends it.
+StanOptions stan_options(Watch& watch, const Stop* stop) {
+  StanOptions options;
+  options.progress = [&watch](const std::string& text) { watch.say(text, 0); };
+  options.stop = [&watch, stop] {
+    watch.tick(0);  // lets Python see Ctrl-C
+    return stop && stop->set.load();
+  };
+  return options;
+}
+
 }  // namespace
 
 Matrix<double> matrix_of(const Points& array) {
@@ -88,25 +99,26 @@ const Posterior& ModelParts::open(Watch& watch, const Stop* stop) const {
     PosteriorRunConfig config;
     config.model = model_;
     config.data = data_;
-    StanOptions options;
-    options.progress = [&](const std::string& text) { watch.say(text, 0); };
-    options.stop = [&] {
-      watch.tick(0);  // lets Python see Ctrl-C
-      return stop && stop->set.load();
-    };
-    posterior_ = open_posterior(config, options);
+    posterior_ = open_posterior(config, stan_options(watch, stop));
   }
   return *posterior_;
 }
 
-nb::tuple names_of(const ModelParts& parts, nb::object tell) {
+nb::tuple names_of(const ModelParts& parts, const Stop& stop, nb::object tell) {
   Watch watch(std::move(tell));
   const Posterior* posterior = nullptr;
   {
     const nb::gil_scoped_release released;
-    posterior = &parts.open(watch, nullptr);
+    posterior = &parts.open(watch, &stop);
   }
   return nb::make_tuple(posterior->names(), posterior->parameter_count(), posterior->coordinate_names());
+}
+
+std::string install(const std::string& wheel, const Stop& stop, nb::object tell) {
+  Watch watch(std::move(tell));
+  const nb::gil_scoped_release released;
+  install_stan(wheel, stan_options(watch, &stop));
+  return stan_in_use();
 }
 
 nb::dict dict_of(const Judgement& judgement) {

@@ -37,7 +37,10 @@ class ModelParts {
 };
 
 // The names of the natural-scale values, how many of them are parameters, and the names of the coordinates.
-nb::tuple names_of(const ModelParts& parts, nb::object tell);
+nb::tuple names_of(const ModelParts& parts, const Stop& stop, nb::object tell);
+
+// Installs Stan into the user's cache, from `wheel` ("": pip downloads it), and says which is used from then on.
+std::string install(const std::string& wheel, const Stop& stop, nb::object tell);
 
 // Fits, refines and judges. `settings` are those of `hone fit`; `tell` is called with (text, gradients). Returns texts
 // and arrays from which Python makes a result, the same as those in a run folder.

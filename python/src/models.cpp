@@ -14,9 +14,12 @@ ImageShape image_of(const std::array<int, 3>& shape) { return {shape[0], shape[1
 
 template <class T, class Array>
 Data borrowed(Array& values, const std::array<int, 3>& shape) {
-  const std::size_t size = values.shape(0) * values.shape(1);
-  const DataSet set(std::span<const T>(values.data(), size), image_of(shape));
-  DataSet packed = packed_if_binary(set);
+  const std::span<const T> numbers(values.data(), values.shape(0) * values.shape(1));
+  DataSet packed;
+  {
+    const nb::gil_scoped_release released;
+    packed = packed_if_binary(DataSet(numbers, image_of(shape)));
+  }
   if (packed.binary()) return {std::move(packed), nb::none()};
   return {std::move(packed), nb::cast(values, nb::rv_policy::reference)};
 }
@@ -71,7 +74,11 @@ Data sparse_of(const Csr& rows) {
   const SparseRows sparse{{rows.begin.data(), rows.begin.shape(0)},
                           {rows.column.data(), rows.column.shape(0)},
                           {rows.value.data(), rows.value.shape(0)}};
-  DataSet packed = packed_if_binary(DataSet(sparse, image_of(rows.shape)));
+  DataSet packed;
+  {
+    const nb::gil_scoped_release released;
+    packed = packed_if_binary(DataSet(sparse, image_of(rows.shape)));
+  }
   if (packed.binary()) return {std::move(packed), nb::none()};
   return {std::move(packed), nb::make_tuple(rows.begin, rows.column, rows.value)};
 }
@@ -116,15 +123,15 @@ std::string train_model(const Training& training, const Parts& parts, Stop& stop
   TrainOptions options;
   options.resume = training.resume ? Resume::yes : Resume::no;
   options.stop = &stop.signal;
-  const auto set_of = [](const Data* part) { return part ? part->set : DataSet(); };
-  options.data = std::make_shared<DataSplits>(
-      splits_of(data_request(config, {}), parts.train.set, set_of(parts.test), set_of(parts.validation)));
   options.watch = [&](std::int64_t done, std::int64_t, const std::string& note) { watch.say(note, done); };
   options.say = [&](const std::string& text) {
     const nb::gil_scoped_acquire gil;
     if (!say.is_none()) say(nb::cast(text));
   };
+  const auto set_of = [](const Data* part) { return part ? part->set : DataSet(); };
   const nb::gil_scoped_release released;
+  options.data = std::make_shared<DataSplits>(
+      splits_of(data_request(config, {}), parts.train.set, set_of(parts.test), set_of(parts.validation)));
   return hone::train(config, training.folder, options).to_json();
 }
 
@@ -132,6 +139,7 @@ Networks::Networks(const std::string& config, nb::bytes checkpoint, int threads)
     : networks_(config_in(config, threads), checkpoint_of(checkpoint), threads) {}
 
 void Networks::expect(const Data& data) const {
+  const nb::gil_scoped_release released;
   try {
     networks_.check(data.set);
   } catch (const InputError& error) {

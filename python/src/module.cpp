@@ -26,6 +26,8 @@ std::string in_python(std::string text) {
       {"continue it with --resume, or choose another folder with --out",
        "continue it with warm_start=True, or choose another folder"},
       {" (--data FILE.json)", " (data=…)"},
+      {"hone stan install --wheel FILE", "hone.install_stan(wheel=FILE)"},
+      {"hone stan install", "hone.install_stan()"},
       {"validation.data", "X_validation"},
       {"test.data", "X_test"},
       {"data: <memory> (<memory>, not binarized): ", "X: "},
@@ -95,7 +97,7 @@ void add_fit(nb::module_& module) {
                                   natural ? Scale::natural : Scale::unconstrained};
           },
           "names"_a, "values"_a, "log_q"_a, "natural"_a);
-  module.def("names_of", &names_of, "model"_a, "tell"_a.none());
+  module.def("names_of", &names_of, "model"_a, "stop"_a, "tell"_a.none());
   module.def(
       "read_csv_draws",
       [](const std::string& file) {
@@ -112,13 +114,8 @@ void add_fit(nb::module_& module) {
   module.def("in_python", &in_python, "text"_a);
   module.def("judge_again", &judge_again, "folder"_a, "mean"_a, "sd"_a, "vcd"_a);
   module.def("time_evaluations", &time_evaluations, "model"_a, "z"_a, "calls"_a, "gradients_alone"_a = false);
-  module.def("fit_settings", [] {
-    PosteriorRunConfig config;
-    const Settings settings = posterior_run_settings(config);
-    std::vector<std::string> keys;
-    for (const Settings::Entry& entry : settings.entries()) keys.push_back(entry.key);
-    return keys;
-  });
+  module.def("install", &install, "wheel"_a, "stop"_a, "tell"_a.none());
+  module.attr("default_gradients") = default_gradients;
 }
 
 void add_models(nb::module_& module) {

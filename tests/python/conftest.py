@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,37 @@ def stripes(n, seed):
 
 SMALL = dict(latent=3, encoder_hidden=(16,), rate_mean=5e-3, rate_scale=5e-3, rate_model=5e-3, report_every=50,
              steps=4, threads=2, progress=False)
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np, hone
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
+hone.VAE, hone.fit  # loaded now, not when the signal arrives
+started = time.perf_counter()
+times = {times}
+def interrupt():
+    for _ in range(times):
+        time.sleep({seconds})
+        os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    {work}
+except KeyboardInterrupt:
+    print("KeyboardInterrupt")
+print("took", time.perf_counter() - started)
+print("handler", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def interrupted(work, times=1, seconds=0.7):
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED.format(work=work, times=times, seconds=seconds)],
+                          capture_output=True, text=True, timeout=120)
+    assert "handler True" in done.stdout, done.stdout + done.stderr
+    return done.stdout
+
+
+SLOW = "lambda z: (time.sleep(0.02), (-0.5 * (z * z).sum(-1), -z))[1]"  # seconds for the starts, minutes for all
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# run.sh BUILD [later|torch|sanitized]: makes a wheel that is linked with the libraries of the build folder, installs it into a
-# fresh virtual environment, and runs the tests of the Python package there.
-#   later      with a Python from 3.12 on, if there is one: its wheel is abi3 and its ArviZ 1.x; the tests of package and results
-#              run there, and a fit on every other such Python
+# run.sh BUILD [later|torch|torch-at-hand|sanitized]: makes a wheel that is linked with the libraries of the build folder,
+# installs it into a fresh virtual environment, and runs the tests of the Python package there.
+#   later      with a Python from 3.12 on, if there is one: its wheel is abi3 and its ArviZ 1.x; the tests of names, package
+#              and results run there, and a fit on every other such Python
 #   torch      the tests that need PyTorch, which on PyPI is for CUDA: 6 GB
+#   torch-at-hand  the same with the PyTorch of this Python, if it has one
 #   sanitized  BUILD is of the preset asan: the module is built for the sanitizers too, and the core tests run
-# Ends with 77 (skipped) if PyPI cannot be reached or there is no such Python.
+# Ends with 77 (skipped) if PyPI cannot be reached, or there is no such Python or PyTorch.
 set -euo pipefail
 build=$(cd "$1" && pwd)
 which=${2:-all}
@@ -17,6 +18,7 @@ needed=(-r "$source/tests/python/requirements.txt")
 tests=("$source/tests/python")
 chosen=()
 others=()
+environment=()
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 export HONE_PROGRAM=${HONE_PROGRAM:-$build/bin/hone} HONE_FAKES=${HONE_FAKES:-$build/tests}
 export HONE_STAN_CACHE=${HONE_STAN_CACHE:-$(cached HONE_STAN_CACHE)}
@@ -34,17 +36,24 @@ case $which in
     fi
     PYTHON=${others[0]}
     needed=("arviz>=1" auditwheel h5netcdf h5py matplotlib numpy pytest scipy xarray)
-    mapfile -t tests < <(test_files package result) ;;
-  torch)
+    mapfile -t tests < <(test_files names package result) ;;
+  torch|torch-at-hand)
+    if [ "$which" = torch-at-hand ]; then
+      if ! "$PYTHON" -c 'import torch' 2>/dev/null; then
+        echo "skipped: torch is not installed; tests/python/run.sh BUILD torch runs its tests, with 6 GB from PyPI" >&2
+        exit 77
+      fi
+      environment+=(--system-site-packages)
+    fi
     needed=(numpy onnxruntime pytest safetensors torch)
     mapfile -t tests < <(test_files backends convolutions models use)
     chosen=(-k torch) ;;
   sanitized)  # without packages that are not: NumPy is in every test
     needed=(nanobind numpy pytest scipy scikit-learn)
-    mapfile -t tests < <(test_files fit models result robust sklearn validation)
+    mapfile -t tests < <(test_files fit interrupts models names result robust sklearn validation)
     # A process of half the memory, and ratios of memory, mean something else here.
-    chosen=(-k "not second_copy and not constant_memory and not leak and not nothing_behind and not installed") ;;
-  *) echo "run.sh: '$which': expected later, torch or sanitized" >&2; exit 2 ;;
+    chosen=(-k "not second_copy and not constant_memory and not leak and not nothing_behind and not installed and not ends_a_compiler") ;;
+  *) echo "run.sh: '$which': expected later, torch, torch-at-hand or sanitized" >&2; exit 2 ;;
 esac
 
 # The wheel is compiled while packages are on their way.
@@ -52,7 +61,7 @@ if [ "$which" != sanitized ]; then
   "$source/scripts/wheel" "$work/dist" "$build" >"$work/log" 2>&1 &
   wheel=$!
 fi
-"$PYTHON" -m venv "$work/env"
+"$PYTHON" -m venv "${environment[@]}" "$work/env"
 python=$work/env/bin/python
 if ! "$python" -m pip install -q --no-compile "${needed[@]}"; then
   echo "python: the packages that the tests need cannot be installed from PyPI: the Python package was not tested" >&2

@@ -25,6 +25,8 @@ def test_notebook():
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient").NotebookClient
     notebook = nbformat.read(FOLDER / "posterior.ipynb", as_version=4)
+    assert all(cell.outputs for cell in notebook.cells if cell.cell_type == "code"), "a reader sees what it shows"
+    assert "/tmp" not in (FOLDER / "posterior.ipynb").read_text()
     client(notebook, timeout=300, kernel_name="python3").execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("verdict" in output.get("data", {}).get("text/html", "") for output in outputs)

@@ -126,6 +126,7 @@ def test_names_and_constrain():
     (dict(names={"a": "b"}), r"names\['a'\]: expected a shape"),
     (dict(names={"a": (-2,)}), r"names\['a'\]: expected a shape"),
     (dict(init=np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")), "init: expected real numbers, found dtype datetime64"),
+    (dict(init=np.ma.array([1.0, 2.0], mask=[0, 1])), "init: has masked values; every number must be known"),
 ])
 def test_bad_arguments_are_named(arguments, message):
     def short(z):
@@ -194,6 +195,35 @@ def test_bad_results_are_named(density, message):
             hone.fit(density, dim=2, batched=batched, **QUICK)
 
 
+class Odd:
+    """A density that takes points, as an object, and fails at them."""
+
+    def __call__(self, z):
+        a, b = z
+        return {}["mine"]
+
+
+def of_points(z):
+    a, b = z
+    return -0.5 * (a * a + b * b), np.zeros(2) + {}["mine"]
+
+
+def of_batches(z):
+    a, b = z[:, 0], z[:, 1]
+    return -0.5 * (a * a + b * b), unknown  # noqa: F821
+
+
+@pytest.mark.parametrize("density, kind, message", [
+    (of_batches, NameError, "unknown"), (lambda z: (z[:, 0].summ(), -z), AttributeError, "summ"),
+    (lambda z: (-0.5 * (z * z).sum(axis=1), -z.T), ValueError, r"log_density's gradient: expected shape \(4, 2\), found \(2, 4\)"),
+    (lambda z: (-0.5 * np.einsum("ni,ni->n", z, z), -z[:, :1]), ValueError, r"gradient: expected shape \(4, 2\), found \(4, 1\)"),
+    (of_points, KeyError, "mine"), (Odd(), KeyError, "mine")])
+def test_a_fault_in_a_density_is_not_hidden_by_the_search_for_batches(density, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        hone.fit(density, dim=2, progress=False)
+    assert "batched=True or batched=False says what it takes" in caught.value.__notes__[0]
+
+
 def test_a_density_that_is_nowhere_finite():
     with pytest.raises(hone.InputError, match="not finite at any.*The model says: log_density returned nan"):
         hone.fit(lambda z: (np.nan, z), dim=2, **QUICK)
@@ -237,6 +267,8 @@ def test_compiled_model():
         hone.fit(FAKES / "libfake_none.so", progress=False)
     with pytest.raises(ValueError, match="dim: the Stan model says that itself"):
         hone.fit("model.stan", dim=2)
+    with pytest.raises(ValueError, match=r"data\['x'\]: has masked values; a Stan program has no missing data"):
+        hone.fit("model.so", data={"x": np.ma.array([1, 2], mask=[0, 1])})
     with pytest.raises(TypeError, match=r"data\['x'\]: expected numbers"):
         hone.fit("model.so", data={"x": [None]})
     with pytest.raises(TypeError, match="model: expected a callable"):
@@ -267,6 +299,8 @@ def test_q(result):
     assert result.q.log_prob(z[0]).shape == ()
     with pytest.raises(ValueError, match=r"z: expected shape \(n, 2\)"):
         result.q.log_prob(np.zeros(3))
+    with pytest.raises(ValueError, match="seed: expected a whole number, at least 0, found -1"):
+        result.q.sample(3, seed=-1)
 
 
 @pytest.mark.parametrize("family, dim", [("gaussian", 3), ("gaussian-low-rank", 4), ("gaussian-curvature", 3)])

@@ -326,6 +326,41 @@ def test_data_are_binarized_as_in_training(tmp_path):
             model.transform(grey)
 
 
+@pytest.mark.parametrize("binarization", ["threshold", "stochastic"])
+def test_sparse_whole_numbers_are_binarized_as_dense_ones(tmp_path, binarization):
+    scipy = pytest.importorskip("scipy.sparse")
+    levels = np.where(np.random.default_rng(5).random((200, 16)) < 0.3, 200, 0)
+    settings = dict(hidden=(8,), iterations=20, binarization=binarization, **SMALL)
+    dense = hone.VAE(**settings).fit(levels)
+    for kind in (np.int64, np.uint8, np.int16):
+        sparse = hone.VAE(**settings).fit(scipy.csr_matrix(levels.astype(kind)), scipy.csr_matrix(levels[:20].astype(kind)))
+        assert sparse.threshold_ == dense.threshold_
+        assert np.array_equal(sparse.parameters_["mean.weight[0]"], dense.parameters_["mean.weight[0]"])
+    if binarization == "threshold":
+        assert np.array_equal(sparse.transform(scipy.csr_matrix(levels)), dense.transform(levels))
+    again = hone.load(sparse.save(tmp_path / "run")).set_params(warm_start=True, iterations=30)
+    assert again.fit(scipy.csr_matrix(levels), scipy.csr_matrix(levels[:20])).n_iter_ == 30
+
+
+def test_masked_values_are_missing_values():
+    values = X[:100].astype(np.float64)
+    mask = np.random.default_rng(2).random(values.shape) < 0.1
+    settings = {**VAE, "iterations": 20, "test_every": 0, "test_points": None, "test_samples": None, "missing": "ignore"}
+    expected = hone.VAE(**settings).fit(np.where(mask, np.nan, values))
+    for given in (values, values.astype(np.uint8), values.astype(np.float32), values.astype(bool)):
+        model = hone.VAE(**settings).fit(np.ma.array(given, mask=mask))
+        assert np.array_equal(model.parameters_["mean.weight[0]"], expected.parameters_["mean.weight[0]"])
+    assert np.array_equal(model.transform(np.ma.array(values, mask=mask)), expected.transform(np.where(mask, np.nan, values)))
+    images = hone.VAE(**settings).fit(np.ma.array(values, mask=mask).reshape(-1, 8, 8))
+    assert np.array_equal(images.parameters_["mean.weight[0]"], expected.parameters_["mean.weight[0]"])
+    whole = hone.VAE(**{**settings, "missing": None})
+    with pytest.raises(ValueError, match='X: has masked values; missing="ignore" leaves missing values out'):
+        whole.fit(np.ma.array(values, mask=mask))
+    with pytest.raises(ValueError, match="X_test: has masked values"):
+        whole.fit(values, np.ma.array(values, mask=mask))
+    whole.fit(np.ma.array(values))  # nothing is masked
+
+
 def test_a_matrix_as_second_argument_is_test_data():
     settings = {**VAE, "iterations": 20, "test_every": 20}
     assert hone.VAE(**settings).fit(X, TEST.tolist())._parts["test.data"].shape == TEST.shape
@@ -442,6 +477,13 @@ def test_bad_data_are_named(trained):
         trained.transform(TEST, refine=1.5)
     with pytest.raises(ValueError, match="n: expected a whole number, at least 1, found 0"):
         trained.sample(0)
+
+
+def test_save_does_not_take_a_file_for_a_folder(tmp_path, trained):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="folder: .*file is a file; expected a new or empty folder"):
+        trained.save(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_parameters_for_other_tools(trained):

@@ -17,7 +17,7 @@ def in_python(code, **environment):
 
 def test_installed_and_not_the_source_tree():
     assert "site-packages" in hone.__file__ or "HONE_SOURCE" not in os.environ
-    assert metadata.version("hone") == hone.__version__
+    assert metadata.version("hone-vi") == hone.__version__
 
 
 def test_import_is_fast_and_loads_no_optional_package():
@@ -104,6 +104,13 @@ def test_estimators_without_scikit_learn():
             "    try: v.transform(bad)\n    except (TypeError, ValueError) as error: print('X' in str(error))")
     told = in_python(code)
     assert told.stdout.startswith("(50, 2) (50, 2) VAE(latent=2, hidden=(4,)") and told.stdout.count("True") == 4, told.stderr
+
+
+def test_stan_is_installed_from_python(tmp_path):
+    with pytest.raises(hone.InputError, match="expected a wheel of httpstan"):
+        hone.install_stan(tmp_path / "other.whl", progress=False)
+    told = hone._hone.in_python("to install it:\n  hone stan install\nor give the wheel: hone stan install --wheel FILE. pip says")
+    assert told == "to install it:\n  hone.install_stan()\nor give the wheel: hone.install_stan(wheel=FILE). pip says"
 
 
 def test_unknown_attribute():
