@@ -8,7 +8,8 @@ namespace hone {
 BudgetBar::BudgetBar(const Posterior& posterior, const Budget& budget, const std::string& label, bool quiet)
     : timed_(budget.gradients == 0),
       total_(std::max<std::int64_t>(1, timed_ ? std::llround(std::ceil(budget.seconds)) : budget.gradients)),
-      progress_(stderr, Progress::style_for(stderr, quiet), label, timed_ ? "seconds" : "gradients", total_),
+      progress_(stderr, Progress::style_for(stderr, quiet), label, timed_ ? "seconds" : "gradients", total_,
+                ProgressEnd::at_most),
       watched_(posterior, [this](std::int64_t gradients) { tick(gradients); }) {}
 
 void BudgetBar::doing(const std::string& text, std::int64_t gradients) {

@@ -27,6 +27,7 @@ struct CheckCommand {
         ->option_text("natural|unconstrained [natural]")
         ->check(CLI::IsMember({"natural", "unconstrained"}));
     command.add_option("--out", request.out, "write the refined draws into this folder")->option_text("DIR");
+    show.add_to(command);
     command.add_flag("--json", request.json, "print the verdict and all numbers behind it as JSON");
     command.add_flag("--quiet", request.quiet, "print only the result");
   }
@@ -45,6 +46,7 @@ struct CheckCommand {
   }
 
   std::string run, scale;
+  ShowFlag show;
   std::optional<double> mean, sd, vcd;
   DrawsRequest request = {.config = with_all_threads()};
   Settings settings;
@@ -63,6 +65,7 @@ void CheckCommand::check() {
   if (!run.empty() && !request.draws.empty()) throw InputError("--draws: a run has its own draws; give one of the two");
   if (!run.empty()) return check_run();
   if (request.config.model.empty()) throw InputError("--draws: give the model that they are from, --model MODEL");
+  if (!show.text.empty()) request.show = show.names();
   request.scale = scale == "unconstrained" ? Scale::unconstrained : Scale::natural;
   request.config.check.tolerances = tolerances(request.config.check.tolerances);
   check_draws(request);
@@ -74,6 +77,7 @@ void CheckCommand::check_run() const {
       throw InputError(fmt::format("{}: is for --draws; the verdict on a run needs no new chains", entry.flag()));
   if (!(request.config.model + request.config.data + request.out + scale).empty())
     throw InputError("--model, --data, --scale and --out are for --draws; a run has its own");
+  if (!show.text.empty()) throw InputError("--show: is for --draws; 'hone summary RUN' shows the table of a run");
   const StoredFindings stored = read_findings(run);
   const Tolerances used = tolerances(stored.tolerances);
   const Judgement judgement = judge(stored.findings, used);
@@ -119,17 +123,20 @@ void print_judgement(const Judgement& judgement, const Findings& f) {
                   "BFMI {:.2f}",
                   c.nested_rhat, c.super_chains, c.drift, c.drift_limit, c.effective, c.tail_effective, c.acceptance,
                   c.divergences, c.proposals, c.bfmi));
-  fmt::print("q against them\n  {:>5}{:>11}{:>9}{:>11}{:>13}{:>22}\n", "t", "VCD", "± se", "acceptance", "squared jump",
-             "correlation of log p");
-  for (const PairsAt& at : f.at)
-    fmt::print("  {:>5}{:>11.4f}{:>9.4f}{:>11.2f}{:>13.2f}{:>22.2f}\n", at.steps, at.vcd.mean, at.vcd.se, at.acceptance,
-               at.jump, at.correlation);
+  const bool narrow = width < 73;  // the last two columns are left out where the terminal has no room for them
+  fmt::print("q against them\n  {:>5}{:>11}{:>9}{:>11}", "t", "VCD", "± se", "acceptance");
+  fmt::print("{}\n", narrow ? "" : fmt::format("{:>13}{:>22}", "squared jump", "correlation of log p"));
+  for (const PairsAt& at : f.at) {
+    fmt::print("  {:>5}{:>11.4f}{:>9.4f}{:>11.2f}", at.steps, at.vcd.mean, at.vcd.se, at.acceptance);
+    fmt::print("{}\n", narrow ? "" : fmt::format("{:>13.2f}{:>22.2f}", at.jump, at.correlation));
+  }
   fmt::print("  {:>5}{:>11.4f}{:>9.4f}\n", "limit", f.vcd.mean, f.vcd.se);
   fmt::print("  k-hat {:.2f}, p-value of q = p {:.3f}\n", f.q.k_hat, f.q.p_value);
   const std::string worst = worst_direction(f);
   if (!worst.empty()) say("  ", "worst direction: q's sd is " + worst);
   for (std::size_t k = 0; k < f.q.mode_mass.size(); ++k)
-    fmt::print("  mode {}: mass {:.3f} by importance weights, {:.3f} in q\n", k + 1, f.q.mode_mass[k], f.q.q_weight[k]);
+    say("  ", fmt::format("mode {}: mass {:.3f} by importance weights, {:.3f} in q", k + 1, f.q.mode_mass[k],
+                          f.q.q_weight[k]));
   for (const std::string& note : judgement.notes) say("note: ", note);
 }
 

@@ -9,6 +9,9 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/draws_file.hpp"
+#include "app/run/fit_groups.hpp"
+#include "app/run/fit_table.hpp"
+#include "app/run/json.hpp"
 #include "app/run/terminal.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
@@ -28,38 +31,56 @@ GivenDraws read_draws(const std::vector<std::string>& files) {
   return netcdf ? read_inference_draws(files.front()) : read_csv_draws({files.begin(), files.end()});
 }
 
-std::string cell(double x) { return std::isnan(x) ? fmt::format("{:>11}", "-") : fmt::format("{:>11.4g}", x); }
+ShownValues shown(const DrawsRequest& request) { return {.names = request.show, .whose = "draws"}; }
 
-void print_opinion(const SecondOpinion& opinion) {
-  constexpr std::size_t most_rows = 40;
-  const std::size_t rows = std::min(most_rows, opinion.rows.size());
-  std::size_t width = 9;
-  for (std::size_t k = 0; k < rows; ++k) width = std::max(width, opinion.rows[k].name.size());
-  fmt::print("{:<{}} {:>11}{:>11}  |{:>11}{:>11}{:>11}\n", "", width, "draws mean", "draws sd", "mean", "sd", "mcse");
-  for (std::size_t k = 0; k < rows; ++k) {
-    const OpinionRow& r = opinion.rows[k];
-    fmt::print("{:<{}} {}{}  |{}{}{}\n", r.name, width, cell(r.given_mean), cell(r.given_sd), cell(r.mean), cell(r.sd),
-               cell(r.mcse));
+// What the table of a fit is made from, with the given draws in q's place.
+Json table_of(const SecondOpinion& opinion, const std::string& model) {
+  const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
+  std::vector<std::string> names;
+  Json parameters = Json::object();
+  for (const OpinionRow& r : opinion.rows) {
+    names.push_back(r.name);
+    parameters[r.name] = {{"q_mean", number(r.given_mean)}, {"q_sd", number(r.given_sd)},
+                          {"mean", number(r.mean)},         {"sd", number(r.sd)},
+                          {"mcse", number(r.mcse)},         {"q05", number(r.q05)},
+                          {"q50", number(r.q50)},           {"q95", number(r.q95)},
+                          {"ess", number(r.effective)},     {"rhat", number(r.rhat)}};
   }
-  if (rows < opinion.rows.size()) fmt::print("… {} more\n", opinion.rows.size() - rows);
+  const FitGroups groups = fit_groups(names, {}, model);
+  return {
+      {"parameter_count", opinion.parameter_count},
+      {"parameters", parameters},
+      {"groups", {{"log_likelihood", groups.log_likelihood}, {"posterior_predictive", groups.posterior_predictive}}}};
+}
+
+void print_opinion(const SecondOpinion& opinion, const DrawsRequest& request) {
+  const int width = terminal_width(stdout);
   const Findings& f = opinion.findings;
-  fmt::print("\nright of the bar: {} draws, refined by {} HMC steps each; {} gradients\n", opinion.z.cols(), f.steps,
-             opinion.gradients);
+  fmt::print("{}\n", text_of(fit_table(table_of(opinion, request.config.model), shown(request)), width));
+  fmt::print("{}",
+             wrapped("",
+                     fmt::format("right of the bar: the second half of {} chains of {} HMC steps, {} of them from "
+                                 "the draws; {} gradients",
+                                 f.chains.chains, f.steps, opinion.started, opinion.gradients),
+                     width));
   if (opinion.outside > 0) fmt::print("{} draws lie where the model has no density\n", opinion.outside);
   fmt::print("\nverdict: {}\n", verdict_name(opinion.judgement.verdict));
-  const int columns = terminal_width(stdout);
-  for (const std::string& reason : opinion.judgement.reasons) fmt::print("{}", wrapped("  - ", reason, columns));
-  fmt::print("\np-value of draws = posterior {:.3f}, nested R-hat {:.4f}, drift {:.1f} of {:.1f} standard errors\n",
-             f.q.p_value, f.chains.nested_rhat, f.chains.drift, f.chains.drift_limit);
+  for (const std::string& reason : opinion.judgement.reasons) fmt::print("{}", wrapped("  - ", reason, width));
+  fmt::print("\n{}", wrapped("",
+                             fmt::format("p-value of draws = posterior {:.3f}, nested R-hat {:.4f}, drift {:.1f} of "
+                                         "{:.1f} standard errors",
+                                         f.q.p_value, f.chains.nested_rhat, f.chains.drift, f.chains.drift_limit),
+                             width));
   if (!f.at.empty()) fmt::print("VCD {:.4f} ± {:.4f}\n", f.at.back().vcd.mean, f.at.back().vcd.se);
-  for (const std::string& note : opinion.judgement.notes) fmt::print("{}", wrapped("note: ", note, columns));
+  for (const std::string& note : opinion.judgement.notes) fmt::print("{}", wrapped("note: ", note, width));
 }
 
 void write_opinion(const std::string& out, const Posterior& posterior, const SecondOpinion& opinion,
                    const std::string& json) {
   const RunFolder folder(out);
   const std::vector<double> unknown(opinion.log_p.size(), std::nan(""));
-  const std::string refined = fmt::format("given draws refined by {} HMC steps each", opinion.findings.steps);
+  const std::string refined =
+      fmt::format("refined draws: states of chains from given draws, up to step {}", opinion.findings.steps);
   const std::string verdict = "verdict = " + verdict_name(opinion.judgement.verdict);
   write_stan_csv(folder.path() / "draws.csv", {posterior.names(), opinion.natural, opinion.log_p, unknown},
                  {refined, verdict});
@@ -90,6 +111,7 @@ void check_draws(DrawsRequest& request) {
     if (!request.quiet) options.progress = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
     return open_posterior(request.config, options);
   });
+  check_shown(posterior->names(), shown(request));
   const Matrix<double> z = coordinates_of(*posterior, given, request.scale, listed(request.draws));
   SecondOpinion opinion;
   {
@@ -108,7 +130,7 @@ void check_draws(DrawsRequest& request) {
   if (request.json)
     fmt::print("{}", json);
   else
-    print_opinion(opinion);
+    print_opinion(opinion, request);
   if (!request.out.empty() && !request.quiet) fmt::print(stderr, "refined draws: {}\n", request.out);
   end_with(opinion.judgement.verdict);
 }

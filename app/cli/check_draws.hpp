@@ -12,7 +12,8 @@ struct DrawsRequest {
   PosteriorRunConfig config;  // model, data, and the settings of opinion_settings
   std::vector<std::string> draws = {};
   Scale scale = Scale::natural;
-  std::string out = {};  // folder for the refined draws; empty: none
+  std::string out = {};                // folder for the refined draws; empty: none
+  std::vector<std::string> show = {};  // values that the table shows; none: the usual ones
   bool json = false, quiet = false;
 };
 

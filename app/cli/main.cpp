@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -27,30 +28,51 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
-// What Stan's users type by habit, and what `hone fit` has instead.
-std::string habit(const CLI::App& app, const std::string& flag) {
+// What Stan's users type by habit, as flags or as CmdStan's words ("num_samples=1000"), and what `hone fit` has
+// instead.
+std::string habit(const CLI::App& app, std::string word) {
   static const std::map<std::string, std::string> answers = {
-      {"--output", "hone writes a folder: --out DIR"},
-      {"--output_dir", "hone writes a folder: --out DIR"},
-      {"--chains",
+      {"output", "hone writes a folder: --out DIR"},
+      {"data", "the data are an option of hone: --data FILE.json"},
+      {"chains",
        "hone starts its own chains from draws of q: --draws N says how many draws are kept, --threads N how many "
        "threads work"},
-      {"--method",
+      {"method",
        "hone fit has one method: it fits q, refines its draws by MCMC, and judges both; --objective NAME says how q is "
        "fitted"},
-      {"--iter", "hone refines independent draws: --draws N says how many, --budget N how much work they may cost"},
-      {"--warmup", "hone's chains start from q and need no warm-up; --budget N limits the work"},
-      {"--init", "hone searches for its own starting points; --starts N says how many"}};
-  static const std::map<std::string, std::string> spellings = {
-      {"--num_chains", "--chains"}, {"--num-chains", "--chains"},
-      {"--num_samples", "--iter"},  {"--iter_sampling", "--iter"},
-      {"--num_warmup", "--warmup"}, {"--iter_warmup", "--warmup"},
-      {"--inits", "--init"},        {"--output-dir", "--output_dir"},
-      {"--algorithm", "--method"},  {"--parallel_chains", "--chains"},
-      {"--cores", "--chains"}};
+      {"iter",
+       "hone runs many short chains from draws of q until their means are exact enough: --error N says how exact, "
+       "--budget N how much work that may cost, --draws N how many draws are kept"},
+      {"warmup", "hone's chains start from q and need no warm-up; --budget N limits the work"},
+      {"init", "hone searches for its own starting points; --starts N says how many"},
+      {"adapt_delta", "hone calls it --target-accept N"},
+      {"max_treedepth",
+       "hone has no trees: it tunes how long its trajectories are; --target-accept N makes their steps smaller"},
+      {"thin", "hone thins by itself what it writes: --draws N says how many draws are kept"},
+      {"refresh", "hone shows one line of progress; --quiet hides it"}};
+  static const std::map<std::string, std::string> spellings = {{"num_chains", "chains"},
+                                                               {"parallel_chains", "chains"},
+                                                               {"cores", "chains"},
+                                                               {"num_samples", "iter"},
+                                                               {"iter_sampling", "iter"},
+                                                               {"num_warmup", "warmup"},
+                                                               {"iter_warmup", "warmup"},
+                                                               {"inits", "init"},
+                                                               {"output_dir", "output"},
+                                                               {"algorithm", "method"},
+                                                               {"sample", "method"},
+                                                               {"variational", "method"},
+                                                               {"pathfinder", "method"},
+                                                               {"optimize", "method"},
+                                                               {"delta", "adapt_delta"},
+                                                               {"adapt", "adapt_delta"},
+                                                               {"max_depth", "max_treedepth"},
+                                                               {"file", "data"}};
   if (app.get_name() != "fit") return {};
-  const auto spelling = spellings.find(flag);
-  const auto answer = answers.find(spelling == spellings.end() ? flag : spelling->second);
+  word.erase(0, word.find_first_not_of('-'));
+  std::ranges::replace(word, '-', '_');
+  const auto spelling = spellings.find(word);
+  const auto answer = answers.find(spelling == spellings.end() ? word : spelling->second);
   return answer == answers.end() ? "" : ": " + answer->second;
 }
 

@@ -44,9 +44,9 @@ void add_install(CLI::App& stan, const std::shared_ptr<StanFlags>& flags) {
   command.add_option("--wheel", flags->wheel, "the package as a file, where pip cannot reach it")->option_text("FILE");
   command.add_flag("--quiet", flags->quiet, "print only what is installed");
   command.footer(
-      "Downloads 35 MB and takes about a minute; 1 GB on disk, most of it compiled headers (CXX=clang++: 0.5 GB, and "
-      "models compile in half the time). Needs python3 with pip, "
-      "and g++ or the compiler that CXX names.\nExample: hone stan install && hone fit model.stan --data data.json");
+      "Downloads 35 MB and takes about a minute; 0.5 GB on disk, most of it compiled headers (1 GB with g++). Needs "
+      "python3 with pip, and a compiler: the one that CXX names, else clang++, else g++.\nExample: hone stan install "
+      "&& hone fit model.stan --data data.json");
   command.callback([flags] { install(*flags); });
 }
 

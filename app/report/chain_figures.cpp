@@ -11,6 +11,7 @@
 #include "app/run/draws.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/scalar.hpp"
 
 namespace hone {
 namespace {
@@ -116,6 +117,35 @@ std::optional<FigurePlan> plan_memory(const RunRecord& run, const std::filesyste
                   "standard errors; {} are allowed.",
                   number_text(run.number({"checks", "chains", "drift"})),
                   number_text(run.number({"checks", "chains", "drift_limit"})))};
+}
+
+std::optional<FigurePlan> plan_drift(const RunRecord& run, const std::filesystem::path& folder) {
+  const Json* rounds = run.find({"checks", "drifts"});
+  if (!rounds || !rounds->is_array() || rounds->size() < 2) return std::nullopt;
+  std::string csv = "# t,drift,limit\n", words;
+  double first = infinity, last = 1;
+  for (const Json& at : *rounds) {
+    const double t = number_in(at, "t"), drift = number_in(at, "drift"), limit = number_in(at, "limit");
+    if (!std::isfinite(t) || !std::isfinite(drift) || !std::isfinite(limit)) continue;
+    csv += fmt::format("{:.6g},{:.6g},{:.6g}\n", t, drift, limit);
+    words = fmt::format("at t = {:.0f} it is {:.1f}, where {:.1f} is allowed", t, drift, limit);
+    first = std::min(first, t);
+    last = std::max(last, t);
+  }
+  if (words.empty()) return std::nullopt;
+  write_file(folder / "drift.csv", csv);
+  const std::string script = fmt::format(
+      "{}set key below vertical maxcols 1 center Left reverse samplen 2\nset grid ytics lt 1 lw 0.5 lc rgb "
+      "'#c0808080'\nset title 'Drift of the chains'\nset xlabel 'refinement steps t' offset 0,0.5\nset logscale x "
+      "2\nset xrange [{:.6g}:{:.6g}]\nset yrange [0:*]\n"
+      "plot 'drift.csv' using 1:2 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb '{}' title 'largest drift, in standard "
+      "errors', '' using 1:3 with lines lw 1 dt 2 lc rgb '#808080' title 'what chance allows'\nreset\n",
+      axes, 0.8 * first, 1.25 * last, colours[0]);
+  return FigurePlan{
+      {.name = "drift", .width = 440, .height = 340, .script = script},
+      "Largest drift of a mean, sd or tail in each round of the chains against the number of steps: " + words + ".",
+      "How far means, sds and tails moved from the second quarter of the chains to their second half, by the length of "
+      "the chains. A round above the dashed line is followed by a longer one."};
 }
 
 std::optional<FigurePlan> plan_predictions(RunRecord& run, const std::filesystem::path& folder) {

@@ -23,6 +23,10 @@ std::optional<FigurePlan> plan_ranks(const RunRecord& run, const CsvTable& draws
 // How far the chains have moved from where they started, against t; nothing if summary.json does not say.
 std::optional<FigurePlan> plan_memory(const RunRecord& run, const std::filesystem::path& folder);
 
+// How far means moved in each round of the chains, against t; nothing if summary.json does not say or there was one
+// round.
+std::optional<FigurePlan> plan_drift(const RunRecord& run, const std::filesystem::path& folder);
+
 // The data and what the model predicts for them, where it has predictions (y_rep) and the data are still there.
 std::optional<FigurePlan> plan_predictions(RunRecord& run, const std::filesystem::path& folder);
 

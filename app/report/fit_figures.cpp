@@ -110,6 +110,7 @@ class FitFigures {
     drawn = draw_divergence() && drawn;
     if (refined_.rows() > 1) drawn = draw_plan(plan_ranks(run_, refined_, marginal_names, folder_)) && drawn;
     drawn = draw_plan(plan_memory(run_, folder_)) && drawn;
+    drawn = draw_plan(plan_drift(run_, folder_)) && drawn;
     drawn = draw_plan(predictions()) && drawn;
     if (!drawn) gnuplot = false;
     return drawn ? std::move(figures_) : std::vector<DrawnFigure>{};

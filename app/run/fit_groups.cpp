@@ -42,21 +42,37 @@ std::string without_comments(const std::string& program) {
   return text;
 }
 
-// Names that a program gives a distribution.
-std::set<std::string> modelled_in(const std::filesystem::path& model) {
-  std::set<std::string> names;
-  if (model.extension() != ".stan") return names;
-  std::string program;
+// A Stan program without its comments; empty if the model is none or cannot be read.
+std::string program_of(const std::filesystem::path& model) {
+  if (model.extension() != ".stan") return {};
   try {
-    program = without_comments(read_file(model));
+    return without_comments(read_file(model));
   } catch (const Error&) {
-    return names;  // it was compiled before, and is gone
+    return {};  // it was compiled before, and is gone
   }
+}
+
+// Names that a program gives a distribution.
+std::set<std::string> modelled_in(const std::string& program) {
+  std::set<std::string> names;
   static const std::regex statement("([A-Za-z]\\w*)\\s*(?:\\[[^\\]]*\\]\\s*)?~"),
       call("_lu?p[dm]f\\s*\\(\\s*([A-Za-z]\\w*)");
   for (const std::regex* pattern : {&statement, &call})
     for (std::sregex_iterator match(program.begin(), program.end(), *pattern), none; match != none; ++match)
       names.insert((*match)[1]);
+  return names;
+}
+
+// Names that a program declares as int, or as an array of them: "int<lower=0> a, b;", "array[N] int y;", "int y[N];".
+std::set<std::string> integers_in(const std::string& program) {
+  std::set<std::string> names;
+  static const std::regex declaration(
+      "\\bint\\b\\s*(?:<[^>]*>)?\\s*([A-Za-z]\\w*(?:\\s*,\\s*[A-Za-z]\\w*)*)\\s*[;=\\[]"),
+      name("[A-Za-z]\\w*");
+  for (std::sregex_iterator match(program.begin(), program.end(), declaration), none; match != none; ++match) {
+    const std::string list = (*match)[1];
+    for (std::sregex_iterator own(list.begin(), list.end(), name); own != none; ++own) names.insert(own->str());
+  }
   return names;
 }
 
@@ -71,10 +87,13 @@ bool is_log_likelihood(const std::string& variable) {
 FitGroups fit_groups(std::span<const std::string> names, std::span<const std::string> data,
                      const std::filesystem::path& model) {
   FitGroups groups;
-  std::set<std::string> observed = modelled_in(model);
+  const std::string program = program_of(model);
+  const std::set<std::string> integers = integers_in(program);
+  std::set<std::string> observed = modelled_in(program);
   observed.insert("y");
   for (const NamedVariable& variable : group_names(names)) {
     const std::string what = predicted_by(variable.name, data);
+    if (integers.contains(variable.name)) groups.integers.push_back(variable.name);
     if (is_log_likelihood(variable.name)) {
       groups.log_likelihood.push_back(variable.name);
     } else if (!what.empty()) {
@@ -82,8 +101,10 @@ FitGroups fit_groups(std::span<const std::string> names, std::span<const std::st
       observed.insert(what);
     }
   }
-  for (const std::string& name : data)
+  for (const std::string& name : data) {
     if (observed.contains(name)) groups.observed_data.push_back(name);
+    if (integers.contains(name)) groups.integers.push_back(name);
+  }
   return groups;
 }
 

@@ -12,6 +12,7 @@ struct FitGroups {
   std::vector<std::string> log_likelihood;        // variables of the model
   std::vector<std::string> posterior_predictive;  // variables of the model
   std::vector<std::string> observed_data;         // variables of the data
+  std::vector<std::string> integers;              // of the model and of the data, where the program declares them int
 };
 
 // log_lik, loglik, log_likelihood, alone or as the first or last word of a name: log_lik_y, y_log_lik

@@ -91,7 +91,7 @@ std::vector<std::size_t> columns_without(const FitTable& table, const std::set<s
 
 bool is_of_q(const FitTable::Column& column) { return column.key.starts_with("q_"); }
 int room_for(const FitTable::Column& column) {
-  return column.key == "ess" ? 6 : column.key == "rhat" ? 6 : number_width + 1;
+  return column.key == "ess" ? 6 : column.key == "rhat" ? 6 : std::max(number_width, width_of(column.title)) + 1;
 }
 
 std::string line_of(const FitTable& table, const std::vector<std::size_t>& kept, const std::string& name, int room,
@@ -111,8 +111,16 @@ void check_shown(const std::vector<std::string>& values, const ShownValues& show
 
 FitTable fit_table(const Json& summary, const ShownValues& show) {
   FitTable table;
-  table.columns = {{"q_mean", "q mean"}, {"q_sd", "q sd"}, {"mean", "mean"}, {"sd", "sd"},   {"mcse", "mcse"},
-                   {"q05", "5%"},        {"q50", "50%"},   {"q95", "95%"},   {"ess", "ESS"}, {"rhat", "R-hat"}};
+  table.columns = {{"q_mean", show.whose + " mean"},
+                   {"q_sd", show.whose + " sd"},
+                   {"mean", "mean"},
+                   {"sd", "sd"},
+                   {"mcse", "mcse"},
+                   {"q05", "5%"},
+                   {"q50", "50%"},
+                   {"q95", "95%"},
+                   {"ess", "ESS"},
+                   {"rhat", "R-hat"}};
   if (show.only_q) table.columns.resize(2);
   const auto parameters = summary.find("parameters");
   if (parameters == summary.end() || !parameters->is_object())

@@ -28,6 +28,7 @@ struct ShownValues {
       {};                          // variables ("theta") or single values ("theta.2", "theta[2]"); none: the usual ones
   std::string hint = "--show {}";  // how a user asks for the variable {}
   bool only_q = false;             // nothing is refined yet
+  std::string whose = "q";         // what stands left of the bar
 };
 
 // Throws InputError where a name is not one of the fit's.

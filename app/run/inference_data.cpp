@@ -88,12 +88,23 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+enum class Numbers { real, whole };
+
+// Whole numbers only where all values are: a generated quantity that threw is NaN.
 void put_values(int group, const std::string& name, const std::vector<int>& dimensions,
-                const std::vector<double>& values) {
+                const std::vector<double>& values, Numbers numbers = Numbers::real) {
+  constexpr double most = 9007199254740992;  // 2⁵³
+  const bool whole = numbers == Numbers::whole &&
+                     std::ranges::all_of(values, [](double x) { return std::abs(x) <= most && x == std::floor(x); });
   int variable = 0;
-  ok(nc_def_var(group, name.c_str(), NC_DOUBLE, static_cast<int>(dimensions.size()), dimensions.data(), &variable),
+  ok(nc_def_var(group, name.c_str(), whole ? NC_INT64 : NC_DOUBLE, static_cast<int>(dimensions.size()),
+                dimensions.data(), &variable),
      name.c_str());
-  ok(nc_put_var_double(group, variable, values.data()), name.c_str());
+  ok(nc_put_var_double(group, variable, values.data()), name.c_str());  // NetCDF converts
+}
+
+Numbers kind_of(const FitGroups& groups, const std::string& name) {
+  return has(groups.integers, name) ? Numbers::whole : Numbers::real;
 }
 
 struct ChainDimensions {
@@ -107,7 +118,7 @@ ChainDimensions add_chains(int group, int chains, int draws) {
 
 // The variables that `wanted` names.
 template <class Wanted>
-void put_draws(int group, const DrawTable& draws, int chains, Wanted&& wanted) {
+void put_draws(int group, const DrawTable& draws, int chains, const FitGroups& groups, Wanted&& wanted) {
   const int count = draws.values.cols();
   const ChainDimensions shared = add_chains(group, chains, count);
   for (const NamedVariable& array : group_names(draws.names)) {
@@ -118,7 +129,7 @@ void put_draws(int group, const DrawTable& draws, int chains, Wanted&& wanted) {
     values.reserve(array.entries.size() * static_cast<std::size_t>(count));
     for (int s = 0; s < count; ++s)
       for (const std::size_t entry : array.entries) values.push_back(draws.values(static_cast<int>(entry), s));
-    put_values(group, array.name, dimensions, values);
+    put_values(group, array.name, dimensions, values, kind_of(groups, array.name));
   }
 }
 
@@ -156,7 +167,7 @@ void put_data(int file, const char* name, const InferenceData& data, bool observ
     if (!wanted(array)) continue;
     std::vector<int> dimensions;
     add_own_dimensions(group, array.name, array.dims, dimensions);
-    put_values(group, array.name, dimensions, array.values);
+    put_values(group, array.name, dimensions, array.values, kind_of(data.groups, array.name));
   }
 }
 
@@ -179,14 +190,14 @@ std::vector<std::uint8_t> bytes_of(const InferenceData& data) {
   const auto in_posterior = [&](const std::string& name) {
     return !has(groups.log_likelihood, name) && !has(groups.posterior_predictive, name);
   };
-  put_draws(posterior, data.refined, data.chains, in_posterior);
+  put_draws(posterior, data.refined, data.chains, groups, in_posterior);
   for (const auto& [name, own] :
        {std::pair{"log_likelihood", &groups.log_likelihood}, {"posterior_predictive", &groups.posterior_predictive}})
     if (!own->empty())
-      put_draws(add_group(file.id(), name), data.refined, data.chains,
+      put_draws(add_group(file.id(), name), data.refined, data.chains, groups,
                 [own = own](const std::string& variable) { return has(*own, variable); });
   put_statistics(add_group(file.id(), "sample_stats"), data.refined, data.chains);
-  put_draws(add_group(file.id(), "q"), data.q, 1, in_posterior);
+  put_draws(add_group(file.id(), "q"), data.q, 1, groups, in_posterior);
   put_statistics(add_group(file.id(), "q_stats"), data.q, 1);
   put_data(file.id(), "observed_data", data, true);
   put_data(file.id(), "constant_data", data, false);

@@ -128,6 +128,9 @@ Json json_of(const Findings& f) {
                      {"acceptance", at.acceptance},
                      {"squared_jump", json_number(at.jump)},
                      {"correlation_log_p", json_number(at.correlation)}});
+  Json drifts = Json::array();
+  for (const DriftAt& at : f.drifts)
+    drifts.push_back({{"t", at.steps}, {"drift", json_number(at.drift)}, {"limit", json_number(at.limit)}});
   return {{"dimension", f.dimension},
           {"starts", f.starts},
           {"starts_left_out", f.left_out},
@@ -140,6 +143,7 @@ Json json_of(const Findings& f) {
           {"chains", json_of(f.chains)},
           {"sd_error_name", f.sd_error_name},
           {"pairs", pairs},
+          {"drifts", drifts},
           {"vcd", {{"mean", json_number(f.vcd.mean)}, {"se", json_number(f.vcd.se)}}},
           {"k_hat", json_number(f.q.k_hat)},
           {"effective_draws", f.q.effective_draws},
@@ -182,6 +186,8 @@ Findings findings_of(const Json& j) {
                     at.at("acceptance"),
                     number(at.at("squared_jump")),
                     number(at.at("correlation_log_p"))});
+  for (const Json& at : j.value("drifts", Json::array()))  // not in folders of earlier versions
+    f.drifts.push_back({at.at("t"), number(at.at("drift")), number(at.at("limit"))});
   f.vcd = {number(j.at("vcd").at("mean")), number(j.at("vcd").at("se"))};
   f.q.k_hat = number(j.at("k_hat"));
   f.q.effective_draws = j.at("effective_draws");

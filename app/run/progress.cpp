@@ -20,12 +20,14 @@ std::string bar(double fraction, int width) {
 
 }  // namespace
 
-Progress::Progress(std::FILE* out, ProgressStyle style, std::string label, std::string unit, std::int64_t total)
+Progress::Progress(std::FILE* out, ProgressStyle style, std::string label, std::string unit, std::int64_t total,
+                   ProgressEnd end)
     : out_(out),
       style_(style),
       label_(std::move(label)),
       unit_(std::move(unit)),
-      total_(std::max<std::int64_t>(1, total)) {}
+      total_(std::max<std::int64_t>(1, total)),
+      end_(end) {}
 
 Progress::~Progress() {
   if (line_open_) std::fputs("\n", out_);
@@ -47,10 +49,17 @@ std::string Progress::line(std::int64_t done, const std::string& note) const {
   const double seconds = watch_.seconds();
   const double pace = seconds > 0 ? static_cast<double>(done - started_at_) / seconds : 0;
   const bool timed = unit_ == "seconds";  // whose pace says nothing
-  std::string text = fmt::format("{:3.0f} %  {}/{} {}", 100 * fraction, done, total_, unit_);
-  if (!timed) text += ", " + pace_text(pace) + "/s";
-  if (done < total_ && pace > 0) text += ", " + duration_text(static_cast<double>(total_ - done) / pace) + " left";
-  if (done == total_) text += ", " + duration_text(seconds);
+  std::string text = fmt::format("{:3.0f} %  ", 100 * fraction);
+  if (timed && done == total_) {
+    text += duration_text(seconds);
+  } else {
+    text += fmt::format("{}/{} {}", done, total_, unit_);
+    if (!timed) text += ", " + pace_text(pace) + "/s";
+    if (done == total_) text += ", " + duration_text(seconds);
+  }
+  if (done < total_ && pace > 0)
+    text += fmt::format(", {}{} left", end_ == ProgressEnd::at_most ? "at most " : "",
+                        duration_text(static_cast<double>(total_ - done) / pace));
   if (!note.empty()) text += ", " + note;  // at the end, where a narrow terminal cuts
   if (style_ != ProgressStyle::live) return label_ + "  " + text;
   const int room = terminal_width(out_) - 1 - width_of(label_ + "   " + text);

@@ -17,13 +17,15 @@ class Stopwatch {
 };
 
 enum class ProgressStyle { live, plain, quiet };
+enum class ProgressEnd { at_total, at_most };  // whether the work takes the total, or that is only its limit
 
 // Shows how far a job is: one live line on a terminal (bar, rate, time left, a note), an occasional plain line
 // elsewhere, nothing when quiet.
 class Progress {
  public:
   // `unit` is what is counted: "iterations", "cells".
-  Progress(std::FILE* out, ProgressStyle style, std::string label, std::string unit, std::int64_t total);
+  Progress(std::FILE* out, ProgressStyle style, std::string label, std::string unit, std::int64_t total,
+           ProgressEnd end = ProgressEnd::at_total);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -49,6 +51,7 @@ class Progress {
   ProgressStyle style_;
   std::string label_, unit_;
   std::int64_t total_;
+  ProgressEnd end_;
   std::int64_t started_at_ = 0;
   Stopwatch watch_;
   double shown_at_ = -1;

@@ -12,11 +12,14 @@
 
 #include "app/run/drawn_law.hpp"
 #include "app/run/json.hpp"
+#include "app/run/kept_draws.hpp"
 #include "app/run/method_settings.hpp"
+#include "hone/assess/chain_checks.hpp"
 #include "hone/assess/importance.hpp"
 #include "hone/assess/q_checks.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/fit/parameter_summary.hpp"
 #include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
 #include "hone/tensor/vectors.hpp"
@@ -90,15 +93,20 @@ SuperStarts starts_of(const Target& target, MatrixView<const double> e) {
   return starts;
 }
 
-RefinedConfig refinement(const PosteriorFitConfig& fit, int draws) {
-  RefinedConfig config;
-  config.q_draws = config.pairs = draws;  // each of them starts a chain, whose end is the repaired draw
-  config.least_per_start = config.chains_per_start;
-  config.steps = fit.steps;
-  config.gradients = fit.budget.gradients;
-  config.seed = fit.seed;
-  config.threads = fit.threads;
-  return config;
+// How many of n draws begin a chain: as many as in a fit.
+int started_by(const CheckedFitConfig& config, int n) { return std::min(n, 8 * config.chains_per_start); }
+
+RefinedConfig refinement(const CheckedFitConfig& config, int draws) {
+  const PosteriorFitConfig& fit = config.fit;
+  RefinedConfig refine;
+  refine.q_draws = draws;  // all are compared
+  refine.pairs = started_by(config, draws);
+  refine.chains_per_start = config.chains_per_start;
+  refine.steps = fit.steps;
+  refine.gradients = fit.budget.gradients;
+  refine.seed = fit.seed;
+  refine.threads = fit.threads;
+  return refine;
 }
 
 // log p at the draws; enough of them must have one.
@@ -140,43 +148,84 @@ std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string
   return result;
 }
 
-std::vector<OpinionRow> rows_of(const std::vector<std::string>& names, MatrixView<const double> given,
-                                MatrixView<const double> refined) {
+std::vector<OpinionRow> rows_of(const std::vector<ParameterSummary>& parameters) {
   std::vector<OpinionRow> rows;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    const int row = static_cast<int>(k);
-    Moments before, after;
-    for (int i = 0; i < given.cols(); ++i) before.add(given(row, i));
-    for (int i = 0; i < refined.cols(); ++i) after.add(refined(row, i));
-    rows.push_back({names[k], before.mean(), before.sd(), after.mean(), after.sd(), after.estimate().se});
-  }
+  for (const ParameterSummary& p : parameters)
+    rows.push_back({p.name, p.q_mean, p.q_sd, p.mean, p.sd, p.mcse, p.q05, p.q50, p.q95, p.effective, p.rhat});
   return rows;
 }
 
-// The tolerances, and twice the standard errors that n draws on either side leave to a mean and to an sd, which heavy
-// tails make large.
-Tolerances beyond_chance(const Tolerances& tolerances, MatrixView<const double> e) {
-  const int n = e.cols();
+// The tolerances, and twice the standard errors that n given draws and the chains leave to a mean and to an sd, which
+// heavy tails make large.
+Tolerances beyond_chance(const Tolerances& tolerances, int n, const RefinedDraws& r) {
+  const Matrix<double>& e = r.states.z;
   double kurtosis = 3;
   for (int k = 0; k < e.rows(); ++k) {
     Moments m;
-    for (int i = 0; i < n; ++i) m.add(e(k, i));
+    for (int i = 0; i < e.cols(); ++i) m.add(e(k, i));
     double fourth = 0;
-    for (int i = 0; i < n; ++i) fourth += square(square((e(k, i) - m.mean()) / m.sd())) / n;
+    for (int i = 0; i < e.cols(); ++i) fourth += square(square((e(k, i) - m.mean()) / m.sd())) / e.cols();
     kurtosis = std::max(kurtosis, std::min(fourth, 9.0));
   }
-  return {tolerances.mean + 2 * std::sqrt(2.0 / n), tolerances.sd + 2 * std::sqrt(2 * (kurtosis - 1) / (4 * n)),
+  const double effective = std::max(1.0, std::min(r.checks.effective, r.checks.per_chain * r.states.chains));
+  const double of_mean = 1.0 / n + 1 / effective;
+  return {tolerances.mean + 2 * std::sqrt(of_mean), tolerances.sd + 2 * std::sqrt((kurtosis - 1) / 4 * of_mean),
           tolerances.vcd};
 }
 
-Matrix<double> thinned(const Matrix<double>& z, std::vector<double>& log_q) {
+// At most `most_checked` of the draws, evenly over them; the first `started` of the result are so, too.
+Matrix<double> spread(const Matrix<double>& z, int started, std::vector<double>& log_q) {
   const int every = (z.cols() + most_checked - 1) / most_checked, n = (z.cols() + every - 1) / every;
+  std::vector<int> order;
+  std::vector<bool> taken(static_cast<std::size_t>(n));
+  for (int i = 0; i < std::min(started, n); ++i) {
+    order.push_back(static_cast<int>(static_cast<std::int64_t>(i) * n / std::min(started, n)));
+    taken[static_cast<std::size_t>(order.back())] = true;
+  }
+  for (int i = 0; i < n; ++i)
+    if (!taken[static_cast<std::size_t>(i)]) order.push_back(i);
   Matrix<double> result(z.rows(), n);
-  for (int i = 0; i < n; ++i) copy(z.column(i * every), result.column(i));
-  if (log_q.empty()) return result;
-  for (int i = 0; i < n; ++i) log_q[i] = log_q[i * every];
-  log_q.resize(static_cast<std::size_t>(n));
+  std::vector<double> own;
+  for (int i = 0; i < n; ++i) {
+    const int from = order[static_cast<std::size_t>(i)] * every;
+    copy(z.column(from), result.column(i));
+    if (!log_q.empty()) own.push_back(log_q[static_cast<std::size_t>(from)]);
+  }
+  log_q = std::move(own);
   return result;
+}
+
+Matrix<double> over_z(const Whitening& whitening, MatrixView<const double> e) {
+  Matrix<double> z(e.rows(), e.cols());
+  for (int i = 0; i < z.cols(); ++i) whitening.to_z(e.column(i), z.column(i));
+  return z;
+}
+
+// Table and checks on the natural scale, and the refined draws themselves.
+void compare_naturally(const Posterior& posterior, const Whitening& whitening, const Matrix<double>& given,
+                       RefinedDraws refined, SecondOpinion& result) {
+  CheckedFit fit;
+  fit.refined = std::move(refined);
+  fit.weights.k_hat = infinity;  // there are no importance weights
+  fit.parameter_count = result.parameter_count = posterior.parameter_count();
+  const RefinedDraws& r = fit.refined;
+  const Matrix<double> z = over_z(whitening, r.states.z), of_given = natural_values(posterior, given);
+  fit.natural_q = Matrix<double>(of_given.rows(), 0);
+  fit.natural_refined = natural_values(posterior, z);
+  summarize(posterior, of_given, natural_values(posterior, over_z(whitening, r.before.z)), fit);
+  const std::vector<double> rhats = value_rhats(fit.natural_refined, r.states, r.chains_per_start);
+  for (std::size_t k = 0; k < rhats.size(); ++k) fit.parameters[k].rhat = rhats[k];
+  result.findings.natural = natural_checks(fit, of_given);
+  result.rows = rows_of(fit.parameters);
+  const KeptDraws kept = kept_draws(r, given.cols());
+  result.z = Matrix<double>(z.rows(), static_cast<int>(kept.cols.size()));
+  result.natural = Matrix<double>(of_given.rows(), result.z.cols());
+  for (int i = 0; i < result.z.cols(); ++i) {
+    const int from = kept.cols[static_cast<std::size_t>(i)];
+    copy(z.column(from), result.z.column(i));
+    copy(fit.natural_refined.column(from), result.natural.column(i));
+    result.log_p.push_back(r.states.log_p[static_cast<std::size_t>(from)]);
+  }
 }
 
 }  // namespace
@@ -244,7 +293,7 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   if (given.cols() < least_checked)
     throw InputError(fmt::format("draws: {} are too few; expected at least {}", given.cols(), least_checked));
   std::vector<double> log_q = given_log_q;
-  const Matrix<double> z = thinned(given, log_q);
+  const Matrix<double> z = spread(given, started_by(config, std::min(given.cols(), most_checked)), log_q);
   const Whitening whitening = whitening_of(z, posterior.coordinate_names());
   const LimitedTarget limited(posterior, config.fit.budget, watch);
   const std::vector<double> log_p = log_p_at(limited, z);
@@ -253,9 +302,13 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   for (int i = 0; i < z.cols(); ++i) whitening.to_e(z.column(i), e.column(i));
   const auto known = log_q.empty() ? std::nullopt : gaussian_through(z, log_q);
   const DrawnFamily family(e, whitening, known);
-  RefinedConfig refine = refinement(config.fit, z.cols());
+  RefinedConfig refine = refinement(config, z.cols());
   refine.stop = limited.stop();
-  const RefinedDraws r = refine_draws(target, family, starts_of(target, e), refine, [&](int steps, double) {
+  refine.printed = [&](MatrixView<const double> states) {
+    return natural_values(posterior, over_z(whitening, states));
+  };
+  refine.parameters = static_cast<int>(posterior.parameter_count());
+  RefinedDraws r = refine_draws(target, family, starts_of(target, e), refine, [&](int steps, double) {
     if (watch.say) watch.say(fmt::format("refining, {} steps", steps), limited.count());
   });
 
@@ -265,23 +318,27 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   f.starts = 8;
   f.coordinate_names = f.chain_names = coordinate_words(posterior, z);
   f.chains = r.checks;
-  f.capped = r.capped;
+  if (f.chains.sd_error_value >= 0)
+    f.sd_error_name = posterior.names()[static_cast<std::size_t>(f.chains.sd_error_value)];
+  f.capped = r.capped && !(watch.stopped && watch.stopped());
   f.steps = r.steps;
-  if (known) f.at = r.at;
+  f.drifts = r.drifts;
+  if (known) {
+    f.at = r.at;
+    f.vcd = r.vcd;
+  }
   const std::vector<double> same(r.log_p0.size());
   f.q = check_q(r, family, whitening, smooth_weights(same), config.fit.seed, config.fit.threads);
   f.q.k_hat = k_hat_of(log_p, log_q);
-  result.judgement = judge(f, beyond_chance(config.tolerances, r.zt), Subject::draws);
+  const Tolerances allowed = beyond_chance(config.tolerances, z.cols(), r);
+  result.started = r.zt.cols();
+  result.outside = r.dropped_draws;
+  result.gradients = limited.count();
+  compare_naturally(posterior, whitening, z, std::move(r), result);
+  result.judgement = judge(f, allowed, Subject::draws);
   if (z.cols() < given.cols())
     result.judgement.notes.push_back(
         fmt::format("of {} draws {} were checked, spread evenly over them", given.cols(), z.cols()));
-  result.z = Matrix<double>(z.rows(), r.zt.cols());
-  for (int i = 0; i < r.zt.cols(); ++i) whitening.to_z(r.zt.column(i), result.z.column(i));
-  result.log_p = r.log_pt;
-  result.natural = natural_values(posterior, result.z);
-  result.rows = rows_of(posterior.names(), natural_values(posterior, z), result.natural);
-  result.outside = r.dropped_draws;
-  result.gradients = limited.count();
   return result;
 }
 
@@ -295,7 +352,13 @@ std::string opinion_json(const SecondOpinion& opinion, const Tolerances& toleran
                             {"given_sd", number(row.given_sd)},
                             {"mean", number(row.mean)},
                             {"sd", number(row.sd)},
-                            {"mcse", number(row.mcse)}};
+                            {"mcse", number(row.mcse)},
+                            {"q05", number(row.q05)},
+                            {"q50", number(row.q50)},
+                            {"q95", number(row.q95)},
+                            {"ess", number(row.effective)},
+                            {"rhat", number(row.rhat)}};
+  json["chains_from_draws"] = opinion.started;
   json["outside_support"] = opinion.outside;
   json["gradient_evaluations"] = opinion.gradients;
   return json.dump(2) + "\n";

@@ -31,18 +31,22 @@ struct OpinionRow {
   std::string name;
   double given_mean, given_sd;  // NaN where the model cannot write a draw
   double mean, sd, mcse;        // of the refined draws
+  double q05, q50, q95;         // quantiles of the refined draws
+  double effective, rhat;       // effective number of refined draws for the mean; nested R-hat
 };
 
 // What is known of draws after they were refined.
 struct SecondOpinion {
-  Judgement judgement;           // use_q: the draws can be used
-  Findings findings;             // k_hat is NaN if it is not known; `at` is empty if the VCD is not
-  std::vector<OpinionRow> rows;  // as Posterior::names()
-  Matrix<double> z;              // the refined draws (D, n) over the unconstrained coordinates
-  std::vector<double> log_p;     // log p there
-  Matrix<double> natural;        // their values (names, n) on the natural scale
-  std::int64_t outside = 0;      // draws at which the density is zero or not finite
-  std::int64_t gradients = 0;    // spent
+  Judgement judgement;              // use_q: the draws can be used
+  Findings findings;                // k_hat is NaN if it is not known; `at` is empty if the VCD is not
+  std::vector<OpinionRow> rows;     // as Posterior::names()
+  std::size_t parameter_count = 0;  // how many of them are the model's parameters
+  int started = 0;                  // of the given draws, how many began a chain
+  Matrix<double> z;            // refined draws (D, n), no more than were checked, over the unconstrained coordinates
+  std::vector<double> log_p;   // log p there
+  Matrix<double> natural;      // their values (names, n) on the natural scale
+  std::int64_t outside = 0;    // draws at which the density is zero or not finite
+  std::int64_t gradients = 0;  // spent
 };
 
 std::string verdict_name(Verdict verdict);  // "use-draws", "use-refined" or "trust-neither"
@@ -61,11 +65,12 @@ struct OpinionWatch {
   std::function<void(const std::string&, std::int64_t)> say;  // what is being done, gradients so far; may be empty
 };
 
-// Refines every draw z (D, n) by HMC until the chains have forgotten it, and compares. If the draws are from the
-// posterior, refining changes none of their moments, so the verdict allows for the tolerances and twice the standard
-// errors that this number of draws leaves. `log_q` is as in GivenDraws: with it there is a k-hat, and the VCD
-// where it is the log density of a Gaussian. Bits depend on the seed alone, unless the budget is one of seconds. Throws
-// InputError for draws that cannot be judged.
+// Starts as many chains as a fit does, from draws spread evenly over z (D, n) and from a few half as far out again,
+// runs them until they have forgotten their starts, and compares all draws with all states of the second half of the
+// chains, on the natural scale and on the unconstrained one. If the draws are from the posterior, both have the same
+// moments, so the verdict allows for the tolerances and twice the standard errors that these numbers of draws leave.
+// `log_q` is as in GivenDraws: with it there is a k-hat, and the VCD where it is the log density of a Gaussian. Bits
+// depend on the seed alone, unless the budget is one of seconds. Throws InputError for draws that cannot be judged.
 SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& z, const std::vector<double>& log_q,
                              const CheckedFitConfig& config, const OpinionWatch& watch);
 

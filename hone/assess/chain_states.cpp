@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "hone/assess/refined_draws.hpp"
+#include "hone/assess/selection.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -50,10 +51,18 @@ double effective_draws(std::span<const double> values, int chains) {
 
 double quantile_of(std::span<double> values, double p) {
   const double at = p * (static_cast<double>(values.size()) - 1);
-  const auto low = values.begin() + static_cast<std::ptrdiff_t>(at);
-  std::ranges::nth_element(values, low);
-  const double next = low + 1 < values.end() ? *std::min_element(low + 1, values.end()) : *low;
-  return *low + (at - std::floor(at)) * (next - *low);
+  const auto rank = static_cast<std::size_t>(at);
+  double low = 0, next = 0;
+  if (2 * rank < values.size() && rank + 1 < values.size()) {  // the other of the two is looked for on the shorter side
+    select(values, rank + 1);
+    low = *std::ranges::max_element(values.first(rank + 1));
+    next = values[rank + 1];
+  } else {
+    select(values, rank);
+    low = values[rank];
+    next = rank + 1 < values.size() ? *std::ranges::min_element(values.subspan(rank + 1)) : low;
+  }
+  return low + (at - std::floor(at)) * (next - low);
 }
 
 double effective_draws_below(std::span<const double> values, int chains, double threshold) {

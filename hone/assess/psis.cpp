@@ -4,6 +4,7 @@
 
 #include "hone/assess/importance.hpp"
 #include "hone/assess/pareto.hpp"
+#include "hone/assess/selection.hpp"
 #include "hone/base/scalar.hpp"
 
 namespace hone {
@@ -110,7 +111,7 @@ double tail_index(std::vector<double> values, double least) {
   double k = 0;
   for (int side = 0; side < 2; ++side) {
     const auto first = values.end() - static_cast<std::ptrdiff_t>(tail) - 1;
-    std::ranges::nth_element(values, first);
+    select(values, values.size() - tail - 1);
     std::sort(first, values.end());
     std::vector<double> excess;
     for (auto x = first + 1; x < values.end(); ++x) excess.push_back(std::max(1e-300, *x - *first));

@@ -207,6 +207,7 @@ void DrawRefiner::judge_round() {
     judge_moments(before, now, checks);
   }
   if (pair_count > 0 && !checks.crosses_modes) judge_memory(pairs(), checks);
+  result_.drifts.push_back({rounds_->taken(), checks.drift, checks.drift_limit});
   checks.effective_needed = least_effective;
   checks.error_wanted = config_.error;
   checks.error = 1 / std::sqrt(checks.effective);

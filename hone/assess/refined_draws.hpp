@@ -116,6 +116,13 @@ struct PairsAt {
   double correlation;  ///< of log p(z0) with log p(z_t)
 };
 
+/// How far the means moved in one round of the chains.
+struct DriftAt {
+  int steps;     ///< t, when the round had ended
+  double drift;  ///< ChainChecks::drift
+  double limit;  ///< ChainChecks::drift_limit
+};
+
 /// Where super-chains start, and which mode each start belongs to. Chains need not travel between modes whose masses a
 /// mixture q accounts for: nested R̂ compares super-chains of the same mode, so each mode needs at least two.
 struct SuperStarts {
@@ -183,6 +190,7 @@ struct RefinedDraws {
   double most_step_size = 0;             ///< what it may be: trajectories diverge at larger ones
   std::int64_t dropped_draws = 0;        ///< draws outside the support
   std::vector<PairsAt> at;               ///< of the pairs, for t = 1, 2, 4, …
+  std::vector<DriftAt> drifts;           ///< after each round of the chains
   Estimate vcd;                          ///< from all z0 and all states: the limit of many steps
   ChainChecks checks;                    ///< whether the chains have arrived, and more
   bool capped = false;                   ///< the checks asked for more steps than were allowed

@@ -74,6 +74,7 @@ struct Findings {
   bool capped = false;                        ///< the chains would have needed more steps than allowed
   int steps = 0;                              ///< t
   std::vector<PairsAt> at;                    ///< t = 1, 2, 4, …
+  std::vector<DriftAt> drifts;                ///< after each round of the chains
   Estimate vcd;                               ///< the limit of many steps, from all draws
   QChecks q;                                  ///< q against the refined draws
   NaturalChecks natural;                      ///< the same on the natural scale

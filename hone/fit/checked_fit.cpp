@@ -383,9 +383,10 @@ void CheckedFitter::compare() {
   f.chains = r.checks;
   if (r.checks.sd_error_value >= 0)
     f.sd_error_name = posterior_.names()[static_cast<std::size_t>(r.checks.sd_error_value)];
-  f.capped = r.capped;
+  f.capped = r.capped && !result_.interrupted;
   f.steps = r.steps;
   f.at = r.at;
+  f.drifts = r.drifts;
   f.vcd = r.vcd;
   f.q = check_q(r, *q.family, q.whitening, result_.weights, seed(part_checks), config_.fit.threads);
   // Chains move in e: with a triangular L, e_i is the part of z_i that the coordinates before it do not explain.

@@ -73,9 +73,11 @@ bool InverseHessian::add(std::span<const double> s, std::span<const double> y) {
   if (static_cast<int>(s_.size()) == history_) {
     s_.erase(s_.begin());
     y_.erase(y_.begin());
+    curvature_.erase(curvature_.begin());
   }
   s_.emplace_back(s.begin(), s.end());
   y_.emplace_back(y.begin(), y.end());
+  curvature_.push_back(curvature);
   return true;
 }
 
@@ -83,12 +85,11 @@ void InverseHessian::multiply(std::span<const double> x, std::span<double> hx) c
   std::vector<double> coefficient(s_.size());
   copy(x, hx);
   for (std::size_t k = s_.size(); k-- > 0;) {
-    coefficient[k] = dot(s_[k], hx) / dot(s_[k], y_[k]);
+    coefficient[k] = dot(s_[k], hx) / curvature_[k];
     add_scaled(-coefficient[k], y_[k], hx);
   }
   for (std::size_t i = 0; i < alpha_.size(); ++i) hx[i] *= alpha_[i];
-  for (std::size_t k = 0; k < s_.size(); ++k)
-    add_scaled(coefficient[k] - dot(y_[k], hx) / dot(s_[k], y_[k]), s_[k], hx);
+  for (std::size_t k = 0; k < s_.size(); ++k) add_scaled(coefficient[k] - dot(y_[k], hx) / curvature_[k], s_[k], hx);
 }
 
 InverseHessian::Factors InverseHessian::factors() const {
@@ -98,11 +99,12 @@ InverseHessian::Factors InverseHessian::factors() const {
   // An orthonormal basis of span{A⁻¹ s, A y}; outside it A⁻¹ H A⁻¹ is the identity.
   std::vector<std::vector<double>> basis;
   const auto extend = [&](std::vector<double> v) {
+    if (static_cast<int>(basis.size()) == d) return;
     const double before = std::sqrt(dot(v, v));
     for (int pass = 0; pass < 2; ++pass)
       for (const auto& b : basis) add_scaled(-dot(b, v), b, v);
     const double norm = std::sqrt(dot(v, v));
-    if (static_cast<int>(basis.size()) == d || !(norm > 1e-8 * before)) return;
+    if (!(norm > 1e-8 * before)) return;
     for (double& x : v) x /= norm;
     basis.push_back(std::move(v));
   };

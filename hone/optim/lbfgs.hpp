@@ -41,6 +41,7 @@ class InverseHessian {
   int history_;
   std::vector<double> alpha_;
   std::vector<std::vector<double>> s_, y_;  // oldest first
+  std::vector<double> curvature_;           // sᵀ y of each pair
 };
 
 // The state of a search after an iteration: everything that a local approximation of log p needs.

@@ -23,10 +23,10 @@ struct StanOptions {
 /// that it includes, the compiler and Stan's version, not by file names.
 ///
 /// The first of these that is present is used: Stan as install_stan has installed it; the BridgeStan folder that the
-/// environment variable BRIDGESTAN names; Debian's r-cran-rstan. The compiler is CXX or g++. If several processes want
-/// the same model, one compiles and the others wait. Throws InputError if the program cannot be read or translated
-/// (with the translator's message, file and line), the data do not suit it, a tool is missing (with the command that
-/// installs it), or there is no folder for the cache.
+/// environment variable BRIDGESTAN names; Debian's r-cran-rstan. The compiler is CXX; else, for the first of them,
+/// clang++ where it works; else g++. If several processes want the same model, one compiles and the others wait. Throws
+/// InputError if the program cannot be read or translated (with the translator's message, file and line), the data do
+/// not suit it, a tool is missing (with the command that installs it), or there is no folder for the cache.
 std::filesystem::path compile_stan(const std::filesystem::path& program, const StanOptions& options = {});
 
 /// Installs Stan into the cache: its translator, headers and libraries, from the Python package httpstan. pip downloads

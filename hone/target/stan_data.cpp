@@ -138,6 +138,18 @@ Variables stan_data_in(const std::string& text, const std::string& name) {
   }
 }
 
+std::string declarations_in(const std::string& code) {
+  std::string text;
+  for (const Declared& declared : declared_in(code)) {
+    text += "context__.validate_dims(\"data initialization\", \"" + declared.name + "\", \"" + declared.type +
+            "\", std::vector<size_t>{";
+    for (std::size_t i = 0; i < declared.sizes.size(); ++i)
+      text += (i > 0 ? ", " : "") + ("static_cast<size_t>(" + declared.sizes[i] + ")");
+    text += "});\n";
+  }
+  return text;
+}
+
 void check_stan_data(const std::string& code, const Variables& data, const std::filesystem::path& file) {
   for (const Declared& declared : declared_in(code)) check(declared, data, file);
 }

@@ -12,6 +12,9 @@ namespace hone {
 std::optional<hone_data::Variables> read_stan_data(const std::filesystem::path& data);
 hone_data::Variables stan_data_in(const std::string& text, const std::string& name);  // the same for a file's content
 
+// The part of a translation that the two checks below read.
+std::string declarations_in(const std::string& code);
+
 // Compares data with what a program declares, as far as its translation by stanc shows: names, whether numbers are
 // whole, the number of dimensions, and those sizes that are numbers or whole numbers of the data. What the translation
 // does not show, the model checks when it is made. Throws InputError that names the file and the variable.

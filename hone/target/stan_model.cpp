@@ -91,6 +91,32 @@ fs::path compile_with_bridgestan(const fs::path& folder, const fs::path& program
   return library;
 }
 
+// Whether clang++ is installed and finds a C++ library; remembered in the cache. `version` is what it says of itself.
+bool clang_works(const std::string& version, const StanOptions& options) {
+  try {
+    make_once(cache_of(options) / detail::format("works-{}.o", key_of({version})), options, [&](const fs::path& work) {
+      write_file(work / "probe.cpp", "#include <string>\nstd::string probe() { return {}; }\n");
+      run_compiler({"clang++", "-std=c++17", "-c", (work / "probe.cpp").string(), "-o", (work / "probe.o").string()},
+                   "clang++ does not work", options);
+      return work / "probe.o";
+    });
+    return true;
+  } catch (const Stopped&) {
+    throw;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+// The compiler for models: CXX; else clang++ for today's Stan, where it works, which takes half of g++'s time; else
+// g++.
+std::string compiler_name(const StanTools& tools, const StanOptions& options) {
+  const std::string named = environment("CXX");
+  if (!named.empty() || tools.kind == StanTools::Kind::rstan) return named.empty() ? "g++" : named;
+  const Finished version = run_program({"clang++", "--version"});
+  return version.status == 0 && clang_works(version.output, options) ? "clang++" : "g++";
+}
+
 // A compiler with its flags for an installation of Stan, and the files that it shares among models.
 struct Compiler {
   Compiler(const StanTools& stan, const StanOptions& options);
@@ -117,7 +143,7 @@ std::string header_text(const StanTools& tools) {
 }
 
 Compiler::Compiler(const StanTools& stan, const StanOptions& given) : tools(stan), options(given) {
-  const std::string name = environment("CXX", "g++");
+  const std::string name = compiler_name(stan, given);
   const Finished version = run_program({name, "--version"});
   if (version.status != 0)
     throw InputError(detail::format("the compiler {} is missing; to install it:\n  {}", name, tools.install));
@@ -183,6 +209,22 @@ int Compiler::seconds() const {
   return fs::exists(headers) ? 15 : 40;
 }
 
+// Compares data with what the program declares, before anything is compiled and also where the library is in the cache:
+// the declarations are kept beside it.
+void check_data(const fs::path& program, const fs::path& library, const StanOptions& options,
+                const std::function<std::string(const fs::path& work)>& translate) {
+  const auto data = read_stan_data(options.data);
+  if (!data && !options.no_data) return;
+  const fs::path kept = fs::path(library).replace_extension(".data");
+  make_once(kept, options, [&](const fs::path& work) {
+    write_file(work / "declared", declarations_in(translate(work)));
+    return work / "declared";
+  });
+  const std::string declared = read_file(kept);
+  if (data) check_stan_data(declared, *data, options.data);
+  if (options.no_data) check_needs_no_data(declared, program);
+}
+
 // Compiles with a translator and our own wrapper, which is compiled once for all models.
 fs::path compile_with(const StanTools& tools, const fs::path& program, const StanSource& source,
                       const StanOptions& options) {
@@ -191,19 +233,24 @@ fs::path compile_with(const StanTools& tools, const fs::path& program, const Sta
   const Translation translation{program, source, old ? to_stan_2_21(source.text) : source.text};
   const std::string key = key_of({old ? "rstan" : "httpstan", compiler.key, translation.text});
   const fs::path library = cache_of(options) / detail::format("{}-{}.so", c_name(program), key);
+  std::string code;
+  const auto translate = [&](const fs::path& work) {
+    if (code.empty()) code = translate_stan(tools, translation, work, options);
+    return code;
+  };
+  if (old)
+    read_stan_data(options.data);
+  else
+    check_data(program, library, options, translate);
   make_once(library, options, [&](const fs::path& work) {
     const std::string failure = detail::format("{}: its translation does not compile", program.string());
-    const auto data = read_stan_data(options.data);
-    const std::string code = translate_stan(tools, translation, work, options);
-    if (data) check_stan_data(code, *data, options.data);
-    if (options.no_data) check_needs_no_data(code, program);
+    write_file(work / "model.cpp", translate(work));
     const bool slow = !old && !fs::exists(compiler.headers);
     tell(options, detail::format("compiling {} with {} and {}: about {} seconds{}; the next time it starts at once",
                                  program.string(), tools.name, compiler.words.front(), compiler.seconds(),
                                  slow ? ", less after another 'hone stan install'" : ""));
     if (!old) compiler.make_header();
     auto wrapped = std::async(std::launch::async, [&] { compiler.make_wrapper(); });
-    write_file(work / "model.cpp", code);
     compiler.compile(work / "model.cpp", work / "model.o", failure);
     wrapped.get();
     std::vector<std::string> link = {
@@ -230,11 +277,13 @@ fs::path compile_stan(const fs::path& program, const StanOptions& options) {
 
 std::string stan_in_use(const StanOptions& options) {
   if (const auto today = find_httpstan(options))
-    return detail::format("{} in {}", today->name, today->translator.parent_path().parent_path().string());
+    return detail::format("{} in {}; the compiler is {}", today->name,
+                          today->translator.parent_path().parent_path().string(), compiler_name(*today, options));
   const std::string bridgestan = environment("BRIDGESTAN");
   if (!bridgestan.empty()) return detail::format("BridgeStan in {}", bridgestan_folder(bridgestan).string());
   const StanTools tools = find_rstan();
-  return detail::format("{} in {}", tools.name, tools.translator.string());
+  return detail::format("{} in {}; the compiler is {}", tools.name, tools.translator.string(),
+                        compiler_name(tools, options));
 }
 
 fs::path install_stan(const fs::path& wheel, const StanOptions& options) {

@@ -1,6 +1,7 @@
 // Errors and effective draws of chains, against chains whose answers are known.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -75,6 +76,27 @@ TEST(Chains, TheErrorOfAnSdFollowsItsFourthMoment) {
   Moments error;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) error.add(sd_over_chains(autoregression(0, seed), chains).se);
   EXPECT_NEAR(error.mean() * std::sqrt(2.0 * chains * states), 1, 0.02);  // σ / √(2 n) of a normal
+}
+
+// Interpolated between the two order statistics, whatever the length, the order and the ties.
+TEST(Quantile, IsThatOfTheSortedValues) {
+  for (const std::size_t n : {1u, 2u, 100u, 512u, 4097u})
+    for (const int kind : {0, 1, 2}) {  // in no order, many ties, descending
+      std::vector<double> x(n);
+      PhiloxSource(3).normals({Purpose::draw, 0, static_cast<std::uint32_t>(n)}, x);
+      if (kind == 1)
+        for (double& value : x) value = std::round(value);
+      std::vector<double> sorted = x;
+      std::ranges::sort(sorted);
+      if (kind == 2) x.assign(sorted.rbegin(), sorted.rend());
+      for (const double p : {0.0, 0.001, 0.05, 0.3, 0.5, 0.95, 0.999, 1.0}) {
+        const double at = p * static_cast<double>(n - 1);
+        const auto low = static_cast<std::size_t>(at);
+        const double next = sorted[std::min(low + 1, n - 1)];
+        std::vector<double> own = x;
+        EXPECT_EQ(quantile_of(own, p), sorted[low] + (at - std::floor(at)) * (next - sorted[low])) << n << " " << p;
+      }
+    }
 }
 
 }  // namespace

@@ -18,15 +18,15 @@ class CheckDraws : public Program {
   const std::string model = HONE_FAKES "/libfake_threads.so";
   const std::string common = "check --quiet --threads 2 --model " + model + " --draws ";
 
-  // Draws of the posterior, mu shifted.
-  void write_draws(const std::string& name, double shift, std::uint32_t number = 800) const {
+  // Draws of the posterior, mu shifted and tau multiplied.
+  void write_draws(const std::string& name, double shift, std::uint32_t number = 800, double factor = 1) const {
     std::string text = "mu,tau,other\n";
     const PhiloxSource random(7);
     std::vector<double> u(1), e(1);
     for (std::uint32_t i = 0; i < number; ++i) {
       random.uniforms({Purpose::draw, 1, i}, u);
       random.normals({Purpose::draw, 2, i}, e);
-      text += std::to_string(e[0] + shift) + "," + std::to_string(-std::log(u[0]) + 1e-6) + ",1\n";
+      text += std::to_string(e[0] + shift) + "," + std::to_string(-factor * std::log(u[0]) + 1e-6) + ",1\n";
     }
     write_file(folder.path() / name, text);
   }
@@ -63,6 +63,24 @@ TEST_F(CheckDraws, GoodDrawsPassAndShiftedOnesAreRepaired) {
   EXPECT_EQ(hone(common + "repaired/draws_unconstrained.csv --scale unconstrained").code, 0);
 }
 
+TEST_F(CheckDraws, SpeaksOfTheNaturalScaleFirstAndRunsNoMoreChainsThanAFit) {
+  write_draws("narrow.csv", 0, 3000, 0.6);
+  const Outcome narrow = hone(common + "narrow.csv --show tau --out repaired");
+  EXPECT_EQ(narrow.code, 10) << narrow.err << narrow.out;
+  EXPECT_NE(narrow.out.find("verdict: use-refined\n  - the draws' mean of tau is off by 0."), std::string::npos)
+      << narrow.out;
+  EXPECT_NE(narrow.out.find("the draws' sd of tau is 0."), std::string::npos) << narrow.out;
+  EXPECT_NE(narrow.out.find("\ntau "), std::string::npos) << narrow.out;
+  EXPECT_EQ(narrow.out.find("\nmu "), std::string::npos) << narrow.out;
+  const Json judged = Json::parse(read_file(folder.path() / "repaired" / "check.json"));
+  EXPECT_EQ(judged["chains_from_draws"], 128);
+  EXPECT_NEAR(judged["parameters"]["tau"]["mean"], 1, 4 * judged["parameters"]["tau"]["mcse"].get<double>());
+  EXPECT_NEAR(judged["parameters"]["tau"]["sd"], 1, 0.1);
+  EXPECT_NEAR(judged["parameters"]["tau"]["given_mean"], 0.6, 4 * 0.6 / std::sqrt(3000.0));
+  EXPECT_NE(hone(common + "narrow.csv --show sigma").err.find("--show sigma: the model has no value of this name"),
+            std::string::npos);
+}
+
 TEST_F(CheckDraws, SaysHowFarItIsAndHowManyDrawsItTook) {
   write_draws("many.csv", 0, 9000);
   const Outcome many = hone("check --threads 2 --model " + model + " --draws many.csv --budget 3s");
@@ -93,6 +111,7 @@ TEST_F(CheckDraws, BadInputIsRefusedByName) {
   expect_refused("check run --draws x.csv --model " + model, "--draws: a run has its own");
   expect_refused("check run --steps 4", "--steps");
   expect_refused("check run --out there", "--out");
+  expect_refused("check run --show mu", "--show: is for --draws; 'hone summary RUN' shows the table");
   expect_refused(common + "nothing.csv", "nothing.csv: there is no such file");
   expect_refused("check --draws x.csv --scale log --model " + model, "--scale");
   const auto refused = [this](const std::string& text, const std::string& part) {

@@ -89,6 +89,13 @@ TEST_F(FitProgram, ShowsWhatIsAskedForNowAndLater) {
   EXPECT_EQ(again.out, fit.out);
   for (std::size_t at = 0, end; at < fit.out.size(); at = end + 1)
     EXPECT_LE((end = fit.out.find('\n', at)) - at, 82u) << fit.out.substr(at, end - at);  // bytes; ± has two
+  const std::string narrow = shell("COLUMNS=50 \"$HONE\" summary run --show mu").out;
+  for (std::size_t at = 0, end; at < narrow.size(); at = end + 1)
+    EXPECT_LE((end = narrow.find('\n', at)) - at, 52u) << narrow.substr(at, end - at);
+  const Json rounds = summary("run")["checks"]["drifts"];
+  ASSERT_GE(rounds.size(), 1u);
+  EXPECT_EQ(rounds.back()["t"], summary("run")["steps"]);
+  EXPECT_EQ(rounds.back()["drift"], summary("run")["checks"]["chains"]["drift"]);
   const Json all = Json::parse(hone("summary run --json").out),
              one = Json::parse(hone("summary run --json --show mu").out);
   EXPECT_EQ(all["parameters"], summary("run")["parameters"]);
@@ -187,6 +194,14 @@ TEST_F(FitProgram, HabitsOfStansUsersAreAnswered) {
   expect_refused("fit " + model + " --chains=4", "--draws N says how many draws are kept");
   expect_refused("fit " + model + " --method nuts", "hone fit has one method");
   expect_refused("fit " + model + " --num_warmup 1000", "need no warm-up");
+  expect_refused("fit " + model + " --iter 2000", "--error N says how exact, --budget N how much work that may cost");
+  expect_refused("fit " + model + " --adapt-delta=0.95", "hone calls it --target-accept N");
+  expect_refused("fit " + model + " --max_treedepth 12", "hone has no trees");
+  expect_refused("fit " + model + " --thin 2", "--draws N says how many draws are kept");
+  expect_refused("fit " + model + " --refresh 0", "--quiet hides it");
+  expect_refused("fit " + model + " sample num_samples=100", "'sample': hone fit has one method");
+  expect_refused("fit " + model + " num_samples=100", "'num_samples=100': hone runs many short chains");
+  expect_refused("fit " + model + " data file=d.json", "'data': the data are an option of hone: --data FILE.json");
 }
 
 TEST_F(FitProgram, BadInputIsRefusedByName) {

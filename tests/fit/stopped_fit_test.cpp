@@ -102,6 +102,8 @@ TEST(CheckedFit, AStopInARefinementLeavesItsLastRound) {
     EXPECT_EQ(fit->refined.states.moves.size(), static_cast<std::size_t>(fit->refined.states.count()));
     EXPECT_EQ(fit->judgement.notes.back(),
               "the fit was stopped early: this result rests on the draws that it had by then");
+    for (const std::string& note : fit->judgement.notes)
+      EXPECT_EQ(note.find("a larger budget"), std::string::npos) << "it was no budget that ended it: " << note;
   }
   // An energy is −log p before the step and half a χ² with 3 degrees of freedom.
   Moments kinetic;

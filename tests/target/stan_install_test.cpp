@@ -74,13 +74,41 @@ TEST_F(Wheel, IsInstalledOnceAndFound) {
   const fs::path wheel = make(name_), installed = install_stan(wheel, options_);
   EXPECT_EQ(installed, options_.cache / "httpstan-9.9.0");
   EXPECT_EQ(run_program({(installed / "httpstan/stanc").string()}).output, "fake\n");
-  EXPECT_EQ(stan_in_use(options_), "Stan 2.99.1 (httpstan 9.9.0) in " + installed.string());
+  EXPECT_TRUE(stan_in_use(options_).starts_with("Stan 2.99.1 (httpstan 9.9.0) in " + installed.string() +
+                                                "; the compiler is "));
   int headers = 0;
   for (const std::string& name : cached()) headers += name.ends_with(".hpp.gch");
   EXPECT_EQ(headers, 1);
   const auto before = fs::last_write_time(installed / "httpstan/stanc");
   EXPECT_EQ(install_stan(wheel, options_), installed);
   EXPECT_EQ(fs::last_write_time(installed / "httpstan/stanc"), before);
+}
+
+// A clang++ that makes empty files, or fails: it is used where CXX names no other and it works.
+TEST_F(Wheel, ModelsAreCompiledByClangWhereItIsInstalledAndWorks) {
+  const fs::path tools = folder_.path() / "bin";
+  const auto install_clang = [&](const std::string& does) {
+    fs::create_directories(tools);
+    write_file(tools / "clang++",
+               "#!/bin/sh\n[ \"$1\" = --version ] && echo clang \"" + does + "\" && exit\n" + does + "\n");
+    fs::permissions(tools / "clang++", fs::perms::owner_all);
+  };
+  const std::string path = std::getenv("PATH");
+  const char* named = std::getenv("CXX");
+  const std::string compiler = named ? named : "";
+  ::setenv("PATH", (tools.string() + ":" + path).c_str(), 1);
+  ::unsetenv("CXX");
+  install_clang("for last; do :; done; : > \"$last\"; echo \"$@\" >> " + (folder_.path() / "calls").string());
+  install_stan(make(name_), options_);
+  EXPECT_TRUE(stan_in_use(options_).ends_with("; the compiler is clang++"));
+  EXPECT_TRUE(says(read_file(folder_.path() / "calls"), "-fpch-instantiate-templates"));
+  ::setenv("CXX", "g++", 1);
+  EXPECT_TRUE(stan_in_use(options_).ends_with("; the compiler is g++"));
+  ::unsetenv("CXX");
+  install_clang("exit 1");
+  EXPECT_TRUE(stan_in_use(options_).ends_with("; the compiler is g++"));
+  ::setenv("PATH", path.c_str(), 1);
+  if (named) ::setenv("CXX", compiler.c_str(), 1);
 }
 
 TEST_F(Wheel, ADamagedOneIsRefusedAndLeavesNothing) {

@@ -243,6 +243,23 @@ TEST_P(OddModel, TheSecondTimeNothingIsCompiled) {
                    "odd_functions.stan:2: the program cannot be translated"));
 }
 
+// Also where the declarations beside the library are missing, as with one that was compiled before they were kept.
+TEST_P(OddModel, DataAreCheckedThoughTheLibraryIsInTheCache) {
+  if (GetParam() == Route::rstan) GTEST_SKIP() << "R's translation does not show what data it declares";
+  const StanOptions options{cache_, {}, folder_.path() / "data.json", {}};
+  const fs::path declared = fs::path(library_).replace_extension(".data");
+  for (const bool there : {true, false}) {
+    if (!there) fs::remove(declared);
+    write_file(options.data, R"({"N": 2, "x": [[1, 2]], "table": [[1, 2, 3], [4, 5, 6]]})");
+    const std::string refused = refusal([&] { compile_stan(folder_.path() / "odd-model.stan", options); });
+    EXPECT_TRUE(says(refused, "data.json: variable 'x' of the data block is declared as an array of size (N, 2), but"))
+        << refused;
+    write_file(options.data, R"({"N": 1, "x": [[1, 2]], "table": [[1, 2, 3], [4, 5, 6]]})");
+    EXPECT_EQ(compile_stan(folder_.path() / "odd-model.stan", options), library_);
+    EXPECT_TRUE(fs::exists(declared));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, OddModel, testing::Values(Route::todays, Route::rstan),
                          [](const auto& instance) { return instance.param == Route::todays ? "todays" : "rstan"; });
 

@@ -71,6 +71,20 @@ TEST(ChainFigures, TheMemoryOfChainsComesWithTheirDrift) {
   EXPECT_NE(read_file(folder.path() / "memory.csv").find("\n8,0.75,0.25\n"), std::string::npos);
 }
 
+TEST(ChainFigures, ShowTheDriftOfEachRound) {
+  const test::TemporaryFolder folder;
+  RunRecord run;
+  const auto at = [](int t, double drift) { return Json{{"t", t}, {"drift", drift}, {"limit", 4.25}}; };
+  run.summary["checks"] = {{"drifts", {at(8, 9.5), at(16, 2.5)}}};
+  const auto plan = plan_drift(run, folder.path());
+  ASSERT_TRUE(plan);
+  EXPECT_NE(plan->alternative.find("at t = 16 it is 2.5, where 4.2 is allowed"), std::string::npos)
+      << plan->alternative;
+  EXPECT_EQ(read_file(folder.path() / "drift.csv"), "# t,drift,limit\n8,9.5,4.25\n16,2.5,4.25\n");
+  run.summary["checks"] = {{"drifts", {at(8, 9.5)}}};
+  EXPECT_FALSE(plan_drift(run, folder.path())) << "one round is no course";
+}
+
 TEST(Text, HtmlIsEscapedAndWellFormed) {
   EXPECT_EQ(html_text("a<b> & \"c\" 'd'"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
   EXPECT_EQ(html_text("σ ≤ 漢 🙂"), "σ ≤ 漢 🙂");

@@ -116,6 +116,7 @@ TEST(InferenceData, OtherReadersSeeTheSameNumbers) {
   FitGroups groups;
   groups.log_likelihood = {"theta"};
   groups.observed_data = {"y"};
+  groups.integers = {"y", "K"};  // K holds other numbers: it stays real
   write_inference_data(folder.path() / "fit.nc",
                        {refined, q, 3, {{"y", {2, 2}, {1, 2, 3, 4}}, {"N", {}, {7}}}, groups, {{"model", "test"}}});
   write_stan_csv(folder.path() / "draws.csv", refined);

@@ -34,6 +34,17 @@ TEST(FitGroups, FollowTheRules) {
   EXPECT_EQ(groups.observed_data, (Names{"x", "z", "y", "n"}));  // x by x_hat, z and n by the program, y by y_rep
   EXPECT_EQ(fit_groups(names, data, "gone.stan").observed_data, (Names{"x", "y"}));
   EXPECT_TRUE(fit_groups({}, {}, "model.so").observed_data.empty());
+  EXPECT_EQ(groups.integers, (Names{"N", "n"}));
+}
+
+TEST(FitGroups, KnowWhatIsDeclaredInt) {
+  const test::TemporaryFolder folder;
+  write_file(folder.path() / "m.stan",
+             "functions { real f(int x, real z) { return x; } }\n"
+             "data { int<lower=0, upper=9> a, b; int c[2]; array[3] int<lower=0> d; real e; array[2] real print; }\n"
+             "generated quantities { array[3] int d_rep; int g = 3; real e_rep; // int e;\n }\n");
+  const Names names = {"d_rep.1", "d_rep.2", "d_rep.3", "e_rep", "g"}, data = {"a", "b", "c", "d", "e", "x", "print"};
+  EXPECT_EQ(fit_groups(names, data, folder.path() / "m.stan").integers, (Names{"d_rep", "g", "a", "b", "c", "d"}));
 }
 
 Json summary_of(const Names& names, std::size_t parameters) {

@@ -54,6 +54,23 @@ TEST(Progress, AFinishIsAllThereWas) {
   EXPECT_EQ(text.rfind("fit  100 %  84207/84207 gradients", 0), 0u) << text;
 }
 
+// A budget of seconds ends with the seconds that were taken, and is no forecast.
+TEST(Progress, ALimitIsNoForecast) {
+  std::FILE* file = std::tmpfile();
+  {
+    Progress progress(file, ProgressStyle::plain, "fit", "seconds", 5, ProgressEnd::at_most);
+    progress.update(3, "");
+    progress.finish(4);
+  }
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
+  std::fclose(file);
+  EXPECT_EQ(text.rfind("fit   60 %  3/5 seconds, at most ", 0), 0u) << text;
+  EXPECT_NE(text.find(" left\nfit  100 %  "), std::string::npos) << text;
+  EXPECT_EQ(text.find("4/4"), std::string::npos) << text;
+}
+
 TEST(Progress, ALiveLineFitsTheTerminal) {
   ::setenv("COLUMNS", "40", 1);
   const std::string text = shown(ProgressStyle::live);

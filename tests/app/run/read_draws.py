@@ -57,6 +57,8 @@ def main(folder):
                     CHAINS[group])
         assert file.model == "test" and file["posterior"].inference_library == "hone"
         assert file["observed_data"]["y"][1, 0] == 3 and file["constant_data"]["N"][...] == 7
+        assert file["observed_data"]["y"].dtype == "int64" and file["constant_data"]["N"].dtype == "float64"
+        assert file["posterior"]["K"].dtype == "float64"
         assert set(file["observed_data"].variables) == {"y", "y_dim_0", "y_dim_1"}
         for name, column in likelihood.items():
             found = [element(file["log_likelihood"].variables, name, i // 4, i % 4) for i in range(12)]
