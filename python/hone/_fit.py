@@ -267,13 +267,18 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         known, _, coordinates = _hone.names_of(made.parts, work.stop, work.tell)
         if points is not None and points.shape[1] != len(coordinates):
             raise ValueError(f"init: points of {points.shape[1]} coordinates, expected {len(coordinates)}: {', '.join(coordinates)}")
-        named = {"dims": {**made.dims, **dict(dims or {})}, "coords": checked_coords({**made.coords, **dict(coords or {})})}
+        named: dict[str, Any] = {"dims": {**made.dims, **dict(dims or {})}, "coords": checked_coords({**made.coords, **dict(coords or {})})}
         checked_dims(known, **named, others=made.dims)
         parts = _hone.fit(made.parts, settings, points, work.stop, work.tell)
     if made.aside is not None:  # data in memory have the name that Result.save gives them
         for text in ("config", "summary"):
             parts[text] = parts[text].replace(str(Path(made.aside.name) / "data.json"), "data.json")
-    groups = {} if made.pymc is None else made.pymc.groups(parts["draws_unconstrained"])
+    groups: dict[str, Any] = {}
+    if made.pymc is not None:
+        with Work("log_likelihood", Total(None), progress) as work:
+            groups = made.pymc.groups(parts["draws_unconstrained"], work.stop)
+        if work.stop:
+            warnings.warn("interrupted after the fit: the group log_likelihood is left out", stacklevel=2)
     result = Result(parts, data=made.data, groups=groups, **named)
     if result.interrupted:
         warnings.warn(f"the fit was interrupted: this is the result so far, verdict {result.verdict}", stacklevel=2)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from . import _hone
+
 MOST_LOG_LIKELIHOODS = 20_000_000  # numbers; a group with more is left out
 
 
@@ -42,21 +44,23 @@ class PymcModel:
             rows.append(np.concatenate([np.ravel(value) for value in made]))
         return np.ascontiguousarray(rows, dtype=np.float64)
 
-    def groups(self, z: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
-        """log_likelihood at points z (n, D), observed_data and constant_data, for ArviZ."""
+    def groups(self, z: np.ndarray, stop: _hone.Stop) -> dict[str, dict[str, np.ndarray]]:
+        """log_likelihood at points z (n, D), unless it is stopped, observed_data and constant_data, for ArviZ."""
         observed = {variable.name: _value_of(self.model.rvs_to_values[variable]) for variable in self.model.observed_RVs}
         constant = {variable.name: _value_of(variable) for variable in self.model.data_vars}
         groups = {"observed_data": observed, "constant_data": constant}
         if observed and len(z) * sum(value.size for value in observed.values()) <= MOST_LOG_LIKELIHOODS:
-            groups["log_likelihood"] = self._log_likelihood(z)
+            groups["log_likelihood"] = self._log_likelihood(z, stop)
         return {name: group for name, group in groups.items() if group}
 
-    def _log_likelihood(self, z: np.ndarray) -> dict[str, np.ndarray]:
+    def _log_likelihood(self, z: np.ndarray, stop: _hone.Stop) -> dict[str, np.ndarray]:
         terms = self.model.logp(self.model.observed_RVs, sum=False)
         function = self.model.compile_fn(terms, inputs=self.model.value_vars, on_unused_input="ignore", point_fn=False)
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])[:-1]
         rows = []
         for row in z:
+            if stop:
+                return {}
             parts = zip(np.split(row, ends), self.shapes.values(), strict=True)
             rows.append(function(*(part.reshape(shape) for part, shape in parts)))
         return {variable.name: np.array([row[k] for row in rows])

@@ -86,3 +86,18 @@ def test_control_c_ends_a_check_with_what_there_is():
                        "    print(told[0].message, told[0].filename); print(r.interrupted, r.notes[-1])", seconds=0.5)
     assert told.startswith("the check was interrupted: this is what there was by then, verdict ") and "<string>" in told
     assert "\nTrue the check was stopped early" in told
+
+
+def test_control_c_after_a_fit_of_pymc_leaves_the_fit():
+    pymc = pytest.importorskip("pymc")
+    from hone import _hone
+    from hone._pymc import model_of
+
+    with pymc.Model() as model:
+        mu = pymc.Normal("mu")
+        pymc.Normal("y", mu, observed=[0.5, 1.5])
+    stop, z = _hone.Stop(), np.zeros((5, 1))
+    assert model_of(model).groups(z, stop)["log_likelihood"]["y"].shape == (5, 2)
+    stop.set()
+    left = model_of(model).groups(z, stop)
+    assert "log_likelihood" not in left and left["observed_data"]["y"].tolist() == [0.5, 1.5]
