@@ -71,7 +71,7 @@ void print_opinion(const SecondOpinion& opinion, const DrawsRequest& request) {
                                          "{:.1f} standard errors",
                                          f.q.p_value, f.chains.nested_rhat, f.chains.drift, f.chains.drift_limit),
                              width));
-  if (!f.at.empty()) fmt::print("VCD {:.4f} ± {:.4f}\n", f.at.back().vcd.mean, f.at.back().vcd.se);
+  if (!f.at.empty()) fmt::print("VCD {:.4f} ± {:.4f}\n", f.vcd.mean, f.vcd.se);
   for (const std::string& note : opinion.judgement.notes) fmt::print("{}", wrapped("note: ", note, width));
 }
 

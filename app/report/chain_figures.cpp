@@ -145,7 +145,7 @@ std::optional<FigurePlan> plan_drift(const RunRecord& run, const std::filesystem
       {.name = "drift", .width = 440, .height = 340, .script = script},
       "Largest drift of a mean, sd or tail in each round of the chains against the number of steps: " + words + ".",
       "How far means, sds and tails moved from the second quarter of the chains to their second half, by the length of "
-      "the chains. A round above the dashed line is followed by a longer one."};
+      "the chains. A round above the dashed line is followed by a longer one, as far as the budget goes."};
 }
 
 std::optional<FigurePlan> plan_predictions(RunRecord& run, const std::filesystem::path& folder) {

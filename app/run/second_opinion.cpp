@@ -12,7 +12,6 @@
 
 #include "app/run/drawn_law.hpp"
 #include "app/run/json.hpp"
-#include "app/run/kept_draws.hpp"
 #include "app/run/method_settings.hpp"
 #include "hone/assess/chain_checks.hpp"
 #include "hone/assess/importance.hpp"
@@ -217,11 +216,11 @@ void compare_naturally(const Posterior& posterior, const Whitening& whitening, c
   for (std::size_t k = 0; k < rhats.size(); ++k) fit.parameters[k].rhat = rhats[k];
   result.findings.natural = natural_checks(fit, of_given);
   result.rows = rows_of(fit.parameters);
-  const KeptDraws kept = kept_draws(r, given.cols());
-  result.z = Matrix<double>(z.rows(), static_cast<int>(kept.cols.size()));
-  result.natural = Matrix<double>(of_given.rows(), result.z.cols());
-  for (int i = 0; i < result.z.cols(); ++i) {
-    const int from = kept.cols[static_cast<std::size_t>(i)];
+  const int n = std::min(given.cols(), z.cols());
+  result.z = Matrix<double>(z.rows(), n);
+  result.natural = Matrix<double>(of_given.rows(), n);
+  for (int i = 0; i < n; ++i) {
+    const int from = static_cast<int>(static_cast<std::int64_t>(i) * z.cols() / n);
     copy(z.column(from), result.z.column(i));
     copy(fit.natural_refined.column(from), result.natural.column(i));
     result.log_p.push_back(r.states.log_p[static_cast<std::size_t>(from)]);

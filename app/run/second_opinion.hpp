@@ -42,7 +42,7 @@ struct SecondOpinion {
   std::vector<OpinionRow> rows;     // as Posterior::names()
   std::size_t parameter_count = 0;  // how many of them are the model's parameters
   int started = 0;                  // of the given draws, how many began a chain
-  Matrix<double> z;            // refined draws (D, n), no more than were checked, over the unconstrained coordinates
+  Matrix<double> z;  // refined draws (D, n), as many as were checked if there are, over the unconstrained coordinates
   std::vector<double> log_p;   // log p there
   Matrix<double> natural;      // their values (names, n) on the natural scale
   std::int64_t outside = 0;    // draws at which the density is zero or not finite

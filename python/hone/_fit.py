@@ -367,10 +367,10 @@ def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None
     (chains, draws, D). scale: "natural", "unconstrained", or None: natural if the draws have names, unconstrained if
     they do not or if the model is a callable.
 
-    Every draw (of at most 4,000, evenly spaced) is refined by HMC until the chains have forgotten it. If the draws are
-    from the posterior, refining changes none of their moments. Needs at least 100 draws.
+    Chains of HMC start from 128 of the draws, evenly spaced, and run until they have forgotten them. Then all draws (at
+    most 4,000, evenly spaced) are compared with the chains. Needs at least 100 draws.
 
-    Ctrl-C ends the check with what there is, as it ends a fit.
+    Ctrl-C ends the check with the result so far, as it ends a fit.
     """
     if scale not in (None, "natural", "unconstrained"):
         raise ValueError(f"scale: '{scale}' is not known; expected natural or unconstrained")

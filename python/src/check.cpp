@@ -39,7 +39,7 @@ nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, cons
   result["sd_ratio"] = array_of(f.q.sd_ratio);
   result["p_value"] = f.q.p_value;
   result["k_hat"] = f.q.k_hat;
-  result["vcd"] = f.at.empty() ? nb::object(nb::none()) : nb::make_tuple(f.at.back().vcd.mean, f.at.back().vcd.se);
+  result["vcd"] = f.at.empty() ? nb::object(nb::none()) : nb::make_tuple(f.vcd.mean, f.vcd.se);
   result["nested_rhat"] = f.chains.nested_rhat;
   result["steps"] = f.steps;
   result["outside_support"] = opinion.outside;

