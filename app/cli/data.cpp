@@ -27,7 +27,7 @@ struct DataOptions {
   std::string url;
   bool again = false;
   DataRequest request;
-  std::string binarization = "auto";
+  std::string binarization = "auto", header = "auto";
   std::string split = "train";
   int count = 0;
   std::string out;
@@ -135,6 +135,7 @@ int terminal_columns() {
 
 void show(DataOptions options) {
   options.request.binarization = binarization_named(options.binarization);
+  options.request.header = csv_header_named(options.header);
   options.request.data_dir = options.data_dir;
   const DataSplits splits = load_data(options.request);
   const DataSet& data = split_of(splits, options.split);
@@ -145,13 +146,16 @@ void show(DataOptions options) {
   if (!options.out.empty()) {
     const int count = std::min(options.count > 0 ? options.count : 100, data.size());
     const int across = static_cast<int>(std::ceil(std::sqrt(count)));
-    write_png(picture_of(data, count, across), options.out);
-    fmt::print("written: {} ({} images)\n", options.out, count);
+    const LevelRange range = range_of(data, count);
+    write_png(picture_of(data, count, across, range), options.out);
+    fmt::print("written: {} ({} images{})\n", options.out, count,
+               range.usual() ? "" : fmt::format("; black is {:.4g}, white {:.4g}", range.low, range.high));
     return;
   }
   const int count = std::min(options.count > 0 ? options.count : 2 * fitting, data.size());
   const bool coloured = isatty(STDOUT_FILENO) && environment("NO_COLOR").empty();
-  fmt::print("{}", text_of(picture_of(data, count, fitting), coloured ? TextColour::grey : TextColour::none));
+  fmt::print("{}", text_of(picture_of(data, count, fitting, range_of(data, count)),
+                           coloured ? TextColour::grey : TextColour::none));
 }
 
 void add_data_dir(CLI::App& command, DataOptions& options) {
@@ -183,6 +187,8 @@ void add_show(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
       ->option_text("n");
   command.add_option("--out", options->out, "Write a PNG file instead")->option_text("FILE");
   command.add_option("--binarization", options->binarization, "auto, none, threshold or stochastic")
+      ->option_text("NAME [auto]");
+  command.add_option("--header", options->header, "Whether a .csv file begins with a line of names: auto, yes or no")
       ->option_text("NAME [auto]");
   command.add_option("--seed", options->request.seed, "Seed of stochastic binarization and of synthetic data")
       ->option_text("n [1]");

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <span>
 
 #include "app/cli/commands.hpp"
 #include "app/cli/formatter.hpp"
@@ -88,18 +89,37 @@ std::string suggestion(const CLI::App& app, const std::string& argument) {
   return hone::did_you_mean(argument.substr(0, argument.find('=')), known);
 }
 
-// The option that took the next option for its value: --seed in "--seed --out x"; empty: none.
-std::string option_without_value(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& value : option->results())
-      if (value.starts_with("--") && app.get_option_no_throw(value)) return option->get_name();
-  return "";
-}
-
-int usage_error(const CLI::App& program, const std::string& message) {
-  const CLI::App& app = innermost(program);
+int usage_error(const CLI::App& app, const std::string& message) {
   fmt::print(stderr, "hone: {}\nSee '{} --help'.\n", message, full_name(app));
   return bad_input;
+}
+
+// The subcommand of this name; null if there is none.
+const CLI::App* subcommand(const CLI::App& app, const std::string& name) {
+  const auto found = app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+// Refuses an option that is followed by another option instead of its value: the parser would take --resume in
+// "--out --resume" for the value. `words` are those after the program's name; 0 if all is well.
+int check_values(const CLI::App& program, std::span<char* const> words) {
+  const CLI::App* app = &program;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i];
+    if (word == "--") return 0;
+    if (const CLI::App* command = subcommand(*app, word)) app = command;
+    const CLI::Option* option = word.starts_with('-') ? app->get_option_no_throw(word) : nullptr;
+    if (!option || option->get_items_expected_min() == 0 || i + 1 == words.size()) continue;
+    const std::string next = words[++i];
+    const bool dashes = next.starts_with("--");
+    if (!dashes && !(next.starts_with('-') && app->get_option_no_throw(next))) continue;
+    const bool can_join = dashes && word.starts_with("--");
+    return usage_error(
+        *app,
+        fmt::format("{} needs a value, and {} follows{}", word, next,
+                    can_join ? fmt::format("; a value that begins with dashes is written {}={}", word, next) : ""));
+  }
+  return 0;
 }
 
 bool wants_subcommand(const CLI::App& app) {
@@ -164,6 +184,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   try {
+    if (const int code = check_values(program, {argv + 1, argv + argc})) return code;
     program.parse(argc, argv);
     if (std::fflush(stdout) != 0) throw hone::Error("cannot write to standard output");
     return 0;
@@ -172,11 +193,9 @@ int run(int argc, char** argv) {
     // Report an unknown argument first, even if the parser complains about a missing one.
     const std::vector<std::string> unexpected = program.remaining(true);
     if (unexpected.empty() && wants_subcommand(innermost(program))) return missing_subcommand(innermost(program));
-    if (const std::string option = option_without_value(innermost(program)); !option.empty())
-      return usage_error(program, option + " needs a value");
-    if (unexpected.empty()) return usage_error(program, message_of(error));
-    return usage_error(program, fmt::format("unknown argument '{}'{}", unexpected.front(),
-                                            suggestion(innermost(program), unexpected.front())));
+    if (unexpected.empty()) return usage_error(innermost(program), message_of(error));
+    return usage_error(innermost(program), fmt::format("unknown argument '{}'{}", unexpected.front(),
+                                                       suggestion(innermost(program), unexpected.front())));
   } catch (const hone::Ended& ended) {
     if (std::fflush(stdout) != 0) fmt::print(stderr, "hone: cannot write to standard output\n");
     return ended.code;

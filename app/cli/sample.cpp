@@ -37,7 +37,7 @@ void add_sample_command(CLI::App& program) {
       if (state->between.size() != 2) throw InputError("--between: expected two numbers of data, such as 3,17");
       state->sample.between = {state->between[0], state->between[1]};
     } else {
-      for (const char* argument : {"data", "--points", "--binarization"})
+      for (const char* argument : {"data", "--points", "--binarization", "--header"})
         if (command->count(argument) > 0)
           throw InputError(
               fmt::format("{} has no effect without --between", argument == std::string("data") ? "DATA" : argument));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 #include "app/cli/commands.hpp"
@@ -32,9 +33,14 @@ struct ToyCommand {
   bool no_figure = false, json = false, quiet = false;
 };
 
+// Numbers of a fit that diverged have powers of ten, so that columns stay apart.
+std::string number(double value) {
+  return std::abs(value) < 1e4 ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value);
+}
+
 std::string row(const std::string& name, const std::vector<double>& values) {
   std::string text = fmt::format("  {:<22}", name);
-  for (const double value : values) text += fmt::format("{:>10.4f}", value);
+  for (const double value : values) text += fmt::format(" {:>9}", number(value));
   return text + "\n";
 }
 
@@ -45,8 +51,8 @@ void ToyCommand::print_table(const ToyResult& r) const {
     fmt::print("  component {}, weight {:.4f}\n", k + 1, r.weights[k]);
     fmt::print("{}{}", row("  mean", r.component_means[k]), row("  sd", r.component_sds[k]));
   }
-  fmt::print("  {:<22}{:>10.4f} ± {:.4f}\n", fmt::format("VCD, t = {}", config.steps), r.vcd.mean, r.vcd.se);
-  fmt::print("  {:<22}{:>10.4f} ± {:.4f}\n", "ELBO", r.elbo.mean, r.elbo.se);
+  fmt::print("  {:<22} {:>9} ± {}\n", fmt::format("VCD, t = {}", config.steps), number(r.vcd.mean), number(r.vcd.se));
+  fmt::print("  {:<22} {:>9} ± {}\n", "ELBO", number(r.elbo.mean), number(r.elbo.se));
   fmt::print("  {:<22}{:>10.4f} at step size {:.4f}\n", "acceptance", r.acceptance, r.step_size);
   if (r.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", r.rejected_nonfinite);
   if (r.dropped_draws > 0) fmt::print("  {} draws of q were outside the support and were left out\n", r.dropped_draws);

@@ -27,6 +27,9 @@ void UseFlags::add(CLI::App& command, DataArgument data, const std::string& form
                   "how the values of a file become bits: none, threshold or stochastic")
       ->check(CLI::IsMember({"none", "threshold", "stochastic"}))
       ->option_text("NAME [as in training]");
+  command.add_option("--header", options.header, "whether a .csv file begins with a line of names: auto, yes or no")
+      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->option_text("NAME [as in training]");
   command.add_option("--data-dir", options.data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
   command.add_flag_callback(

@@ -28,7 +28,9 @@ void levels_of(const DataSet& data, int datum, int first, std::span<double> leve
   for (std::size_t i = 0; i < levels.size(); ++i)
     if (!(levels[i] >= 0 && levels[i] <= 1))
       throw InputError(
-          fmt::format("value {} of datum {} is {}: binarization needs values in [0, 1]", i, first + datum, levels[i]));
+          fmt::format("value {} of datum {} is {}: binarization needs values in [0, 1], or whole numbers from 0 to 255 "
+                      "throughout; divide the data, or choose a likelihood for numbers or counts instead",
+                      i, first + datum, levels[i]));
 }
 
 // decide(datum, levels, bits) turns one datum's levels into zeros and ones; data count from `first`.

@@ -7,6 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include "hone/base/error.hpp"
+#include "hone/base/spelling.hpp"
+
 namespace hone {
 namespace {
 
@@ -46,6 +49,12 @@ bool counts_columns(const std::vector<std::string_view>& cells) {
 
 }  // namespace
 
+CsvHeader csv_header_named(std::string_view name) {
+  if (name == "auto") return CsvHeader::automatic;
+  if (name == "yes" || name == "no") return name == "yes" ? CsvHeader::yes : CsvHeader::no;
+  throw InputError(fmt::format("header '{}': expected one of auto, yes, no", name));
+}
+
 CsvReader::CsvReader(ByteSource& source, CsvWanted wanted) : lines_(source), wanted_(std::move(wanted)) {
   fill(1);
   if (table_.rows == 0) lines_.fail("expected rows of numbers, found none");
@@ -73,7 +82,10 @@ bool CsvReader::row() {
     if (blank > 0) lines_.fail(fmt::format("line {} is empty; expected one datum per line", blank));
     if (separator_ == 0) begin(line_);
     split(line_);
-    if (lines_.number() == 1 && is_header()) continue;
+    if (lines_.number() == 1 && is_header()) {
+      take_names();
+      continue;
+    }
     add();
     return true;
   }
@@ -112,17 +124,20 @@ void CsvReader::split(std::string_view line) {
 }
 
 // Names: all cells are texts, and not all of them stand for missing values. Or the columns are counted.
-bool CsvReader::is_header() {
+bool CsvReader::is_header() const {
+  if (wanted_.header != CsvHeader::automatic) return wanted_.header == CsvHeader::yes;
   double ignored;
   if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); }) &&
       !counts_columns(cells_))
     return false;
-  if (std::ranges::all_of(cells_, is_missing)) return false;
+  return !std::ranges::all_of(cells_, is_missing);
+}
+
+void CsvReader::take_names() {
   names_.assign(cells_.begin(), cells_.end());
   const auto label = wanted_.label.empty() ? names_.end() : std::ranges::find(names_, wanted_.label);
   if (label != names_.end()) label_ = static_cast<std::size_t>(label - names_.begin());
   if (label_ && names_.size() == 1) lines_.fail("expected columns of numbers beside that of the labels");
-  return true;
 }
 
 void CsvReader::add() {
@@ -141,16 +156,24 @@ void CsvReader::add() {
   ++total_;
 }
 
+// What to do about a cell that is no number.
+std::string CsvReader::way_out(std::size_t i) const {
+  if (lines_.number() == 1 && wanted_.header == CsvHeader::automatic)
+    return "; a header line has no numbers, unless header = \"yes\"";
+  if (names_.empty()) return wanted_.header == CsvHeader::no ? "; header = \"no\" says that line 1 holds numbers" : "";
+  if (wanted_.label.empty()) return fmt::format("; if the column holds names: labels = \"{}\"", shown(names_[i]));
+  if (label_) return "";
+  const std::vector<std::string> names(names_.begin(), names_.end());
+  return fmt::format("; there is no column '{}', which labels names{}", shown(wanted_.label),
+                     did_you_mean(wanted_.label, names));
+}
+
 void CsvReader::refuse(std::size_t i) const {
   const std::string where =
       names_.empty() ? fmt::format("column {}", i + 1) : fmt::format("column {} ({})", i + 1, shown(names_[i]));
   if (is_missing(cells_[i]))
     lines_.fail(fmt::format("{}: a missing value; fill it in, or leave the row out{}", where, missing_hint));
-  lines_.fail(fmt::format("{}: expected a finite number, found '{}'{}", where, shown(cells_[i]),
-                          lines_.number() == 1 ? "; a header line has no numbers"
-                          : wanted_.label.empty() && !names_.empty()
-                              ? fmt::format("; if the column holds names: labels = \"{}\"", shown(names_[i]))
-                              : ""));
+  lines_.fail(fmt::format("{}: expected a finite number, found '{}'{}", where, shown(cells_[i]), way_out(i)));
 }
 
 CsvRows read_csv(ByteSource& source, const CsvWanted& wanted) {

@@ -11,6 +11,10 @@
 
 namespace hone {
 
+// Whether the first line names the columns; automatic: if it looks so.
+enum class CsvHeader { automatic, yes, no };
+CsvHeader csv_header_named(std::string_view name);  // "auto", "yes" or "no"; throws InputError for anything else
+
 // Numbers, one datum per row, last index fastest.
 struct CsvRows {
   int rows = 0, cols = 0;
@@ -21,12 +25,13 @@ struct CsvRows {
 struct CsvWanted {
   Missing missing = Missing::refused;  // ignored: a missing value is a NaN
   std::string label = {};              // the name of a column of labels; empty: there is none
+  CsvHeader header = CsvHeader::automatic;
 };
 
 // Reads a table of numbers, separated by commas, semicolons or tabs, whichever the first line has most of. A first line
-// without any number is a header; so is 0, 1, 2, … (three or more). The column with the wanted name, if the header has
-// it, is no number but a label. Throws InputError with line and column for anything else: a missing value, a text, a
-// line with more or fewer columns.
+// without any number is a header; so is 0, 1, 2, … (three or more); or `header` says what it is. The column with the
+// wanted name, if the header has it, is no number but a label. Throws InputError with line and column for anything
+// else: a missing value, a text, a line with more or fewer columns.
 class CsvReader {
  public:
   CsvReader(ByteSource& source, CsvWanted wanted);       // reads the first row
@@ -38,8 +43,10 @@ class CsvReader {
   bool row();           // the next; false at the end
   void begin(const std::string& line);
   void split(std::string_view line);
-  bool is_header();
+  bool is_header() const;
+  void take_names();
   void add();
+  std::string way_out(std::size_t i) const;
   [[noreturn]] void refuse(std::size_t i) const;
 
   TextLines lines_;

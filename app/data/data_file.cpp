@@ -33,9 +33,14 @@ std::string extension_of(fs::path file) {
 bool is_byte(double value) { return value >= 0 && value <= 255 && value == static_cast<std::uint8_t>(value); }
 
 // Bytes if all values are bytes.
-Numbers narrowed(std::vector<double> values) {
+template <class T>
+Numbers narrowed(std::vector<T> values) {
+  if constexpr (std::is_same_v<T, std::uint8_t>) return values;
   if (std::ranges::all_of(values, is_byte)) return Bytes(values.begin(), values.end());
   return values;
+}
+Numbers narrowed(NpyValues values) {
+  return std::visit([](auto& some) { return narrowed(std::move(some)); }, values);
 }
 
 template <class T>
@@ -124,10 +129,7 @@ class NpyData final : public DataReader {
   NpyData(const std::string& name, Missing missing) : source_(fs::path(name)), reader_(source_, {missing}) {}
   std::vector<int> sizes() const override { return reader_.header().shape; }
   bool by_column() const { return reader_.header().fortran_order; }
-  Numbers next(int most) override {
-    NpyValues next = reader_.next(most);
-    return std::visit([](auto& values) -> Numbers { return std::move(values); }, next);
-  }
+  Numbers next(int most) override { return narrowed(reader_.next(most)); }
 
  private:
   ByteSource source_;
@@ -213,10 +215,30 @@ class ImageData final : public DataReader {
   std::size_t done_ = 0;
 };
 
+// Whether a path inside a folder or an archive has a part that systems hide or add by themselves: .git, ._cat.png,
+// __MACOSX.
+bool is_hidden(const fs::path& inside) {
+  return std::ranges::any_of(inside,
+                             [](const fs::path& part) { return part.string().starts_with('.') || part == "__MACOSX"; });
+}
+
 std::unique_ptr<DataReader> folder_of_images(const fs::path& folder) {
   std::set<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (is_image_name(entry.path().filename().string())) files.insert(entry.path());
+  std::vector<fs::path> left = {folder};
+  while (!left.empty()) {
+    const fs::path here = left.back();
+    left.pop_back();
+    std::error_code error;
+    for (auto at = fs::directory_iterator(here, error); !error && at != fs::directory_iterator(); at.increment(error)) {
+      if (is_hidden(at->path().filename())) continue;
+      std::error_code ignored;
+      if (at->is_directory(ignored) && !at->is_symlink(ignored))
+        left.push_back(at->path());
+      else if (is_image_name(at->path().filename().string()))
+        files.insert(at->path());
+    }
+    if (error) throw InputError(fmt::format("{}: cannot be read: {}", here.string(), error.message()));
+  }
   std::vector<std::string> names;
   for (const fs::path& file : files) names.push_back(file.string());
   return std::make_unique<ImageData>(folder.string(), names, [names](std::size_t i) { return bytes_of(names[i]); });
@@ -226,7 +248,7 @@ std::unique_ptr<DataReader> folder_of_images(const fs::path& folder) {
 std::unique_ptr<DataReader> zip_of_images(const fs::path& file) {
   const auto archive = std::make_shared<const Bytes>(bytes_of(file));
   std::vector<ZipEntry> entries = zip_entries(*archive, file.string());
-  std::erase_if(entries, [](const ZipEntry& entry) { return !is_image_name(entry.name); });
+  std::erase_if(entries, [](const ZipEntry& entry) { return is_hidden(entry.name) || !is_image_name(entry.name); });
   std::ranges::sort(entries, {}, &ZipEntry::name);
   std::vector<std::string> names;
   for (const ZipEntry& entry : entries) names.push_back(fmt::format("{}:{}", file.string(), entry.name));
@@ -258,8 +280,7 @@ void refuse_others(const std::string& name, const std::string& extension) {
 
 std::unique_ptr<DataReader> open_data_file(const std::string& name, const FileRequest& request) {
   const auto whole = [](NpyMatrix matrix) {
-    return std::make_unique<WholeReader>(
-        std::move(matrix.shape), std::visit([](auto& values) -> Numbers { return std::move(values); }, matrix.values));
+    return std::make_unique<WholeReader>(std::move(matrix.shape), narrowed(std::move(matrix.values)));
   };
   const std::size_t key = name.find(".npz:");
   if (key != std::string::npos) return whole(npz_array(name.substr(0, key + 4), name.substr(key + 5), request.missing));
@@ -275,7 +296,7 @@ std::unique_ptr<DataReader> open_data_file(const std::string& name, const FileRe
     return std::make_unique<WholeReader>(data->sizes(), data->next(std::numeric_limits<int>::max()));
   }
   if (extension == ".csv" || extension == ".tsv")
-    return std::make_unique<CsvData>(name, CsvWanted{request.missing, request.label});
+    return std::make_unique<CsvData>(name, CsvWanted{request.missing, request.label, request.header});
   if (extension == ".mtx") {
     const MatrixMarket matrix = read_matrix_market(source);
     return std::make_unique<WholeReader>(std::vector<int>{matrix.cols}, numbers_of(matrix, name));

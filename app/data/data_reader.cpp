@@ -40,6 +40,12 @@ int DataReader::dimension() const {
 ImageShape shape_of(const DataReader& reader, const std::vector<int>& wanted) {
   if (wanted.empty()) return image_shape(reader.sizes()).value_or(ImageShape{1, reader.dimension()});
   const auto shape = image_shape(wanted);
+  const std::vector<int> sizes = reader.sizes();
+  if (sizes.size() == 3 && shape && shape->channels == 3 && sizes[0] == 3 && sizes != wanted)
+    throw KeyError("shape",
+                   fmt::format("the file's data are ({}, {}, {}), one plane per colour; expected the three values of a "
+                               "pixel beside each other, ({}, {}, 3): numpy.transpose(x, (0, 2, 3, 1))",
+                               sizes[0], sizes[1], sizes[2], sizes[1], sizes[2]));
   if (!shape || std::int64_t{shape->rows} * shape->cols * shape->channels != reader.dimension())
     throw KeyError("shape", fmt::format("expected [rows, columns], or [rows, columns, 3] for colour images, that make "
                                         "up the {} values of a datum",
@@ -69,8 +75,10 @@ int count_of(const Numbers& numbers, int dimension) {
 
 DataSet data_of(Numbers numbers, ImageShape shape, double scale, StoredAs form) {
   if (form == StoredAs::bits) return packed_if_binary(as_they_are(std::move(numbers), shape, scale));
-  if (const auto* bytes = std::get_if<Bytes>(&numbers); bytes && form == StoredAs::doubles)
-    return DataSet(std::vector<double>(bytes->begin(), bytes->end()), shape);
+  if (const auto* bytes = std::get_if<Bytes>(&numbers)) {
+    if (form == StoredAs::floats) return DataSet(std::vector<float>(bytes->begin(), bytes->end()), shape);
+    if (form == StoredAs::doubles) return DataSet(std::vector<double>(bytes->begin(), bytes->end()), shape);
+  }
   return as_they_are(std::move(numbers), shape, scale);
 }
 

@@ -104,18 +104,22 @@ DataSplits load_file(const DataRequest& request) {
   return splits;
 }
 
+bool is_label_file(const std::string& labels) {
+  std::error_code ignored;
+  return labels.find('/') != std::string::npos || fs::is_regular_file(labels, ignored);
+}
+
 void add_labels(DataSplits& data, const DataRequest& request) {
   if (request.labels.empty()) return;
-  if (is_data_path(request.labels)) {
-    try {
-      data.labels.train = read_labels(request.labels, data.train.size());
-    } catch (const InputError& error) {
-      throw KeyError("labels", error.what());
-    }
-  } else if (data.labels.train.empty() || !is_data_path(request.name)) {
-    throw KeyError("labels", fmt::format("{} has no column '{}'; expected a column of a .csv file with a header, or "
-                                         "the path of a file of labels",
+  if (is_data_path(request.name) && !data.labels.train.empty()) return;  // a column of the file
+  if (!is_label_file(request.labels))
+    throw KeyError("labels", fmt::format("{} has no column '{}', and there is no such file; expected a column of a "
+                                         ".csv file with a header, or the path of a file of labels",
                                          data.name, request.labels));
+  try {
+    data.labels.train = read_labels(request.labels, data.train.size());
+  } catch (const InputError& error) {
+    throw KeyError("labels", error.what());
   }
 }
 
@@ -139,6 +143,13 @@ std::vector<std::string> gathered(const std::vector<std::string>& labels, const 
   return some;
 }
 
+std::vector<int> gathered(const std::vector<int>& rows, const std::vector<int>& indices) {
+  if (rows.empty()) return indices;
+  std::vector<int> some;
+  for (const int i : indices) some.push_back(rows[static_cast<std::size_t>(i)]);
+  return some;
+}
+
 // A part to make of training data.
 struct HeldOut {
   std::string key, name;  // of the setting; "test", "validation"
@@ -146,6 +157,7 @@ struct HeldOut {
   std::uint32_t stream;  // of random numbers
   DataSet& data;
   std::vector<std::string>& labels;
+  std::vector<int>& rows;
 };
 
 // Moves a share of the training data to another part, chosen at random. Both keep their order.
@@ -164,6 +176,8 @@ void hold_out(DataSplits& data, const HeldOut& part, std::uint64_t seed) {
   std::vector<int> other(order.begin(), order.begin() + held), train(order.begin() + held, order.end());
   std::ranges::sort(other);
   std::ranges::sort(train);
+  part.rows = gathered(data.rows.train, other);
+  data.rows.train = gathered(data.rows.train, train);
   part.data = gathered(data.train, other);
   part.labels = gathered(data.labels.train, other);
   data.labels.train = gathered(data.labels.train, train);
@@ -187,10 +201,12 @@ void hold_out(DataSplits& data, const DataRequest& request) {
     throw KeyError("split", "test.data names the test data; leave one of the two out");
   if (!request.validation.empty() && request.validation_split > 0)
     throw KeyError("validation.split", "validation.data names the validation data; leave one of the two out");
-  if (request.split > 0) hold_out(data, {"split", "test", request.split, 0, data.test, data.labels.test}, request.seed);
+  if (request.split > 0)
+    hold_out(data, {"split", "test", request.split, 0, data.test, data.labels.test, data.rows.test}, request.seed);
   if (request.validation_split > 0)
     hold_out(data,
-             {"validation.split", "validation", request.validation_split, 1, data.validation, data.labels.validation},
+             {"validation.split", "validation", request.validation_split, 1, data.validation, data.labels.validation,
+              data.rows.validation},
              request.seed);
 }
 
@@ -218,9 +234,10 @@ Binarization usual_binarization(const std::string& name) {
 }
 
 bool is_data_path(const std::string& name) {
-  const auto known = known_data_sets();
-  if (std::any_of(known.begin(), known.end(), [&](const DataSetInfo& info) { return info.name == name; })) return false;
-  return name.find('/') != std::string::npos || fs::path(name).has_extension() || name.ends_with("-ubyte");
+  if (is_known_data_set(name)) return false;
+  std::error_code ignored;
+  return name.find('/') != std::string::npos || fs::path(name).has_extension() || name.ends_with("-ubyte") ||
+         fs::is_directory(name, ignored);
 }
 
 const DataSet& split_of(const DataSplits& data, const std::string& name) {
@@ -233,7 +250,8 @@ const DataSet& split_of(const DataSplits& data, const std::string& name) {
 }
 
 FileRequest file_request(const DataRequest& request) {
-  return {request.shape, request.missing, is_data_path(request.labels) ? "" : request.labels};
+  const bool path = request.labels.find('/') != std::string::npos;
+  return {request.shape, request.missing, path ? "" : request.labels, request.header};
 }
 
 DataSplits load_data(const DataRequest& request) {
@@ -263,7 +281,7 @@ DataSplits splits_of(const DataRequest& request, DataSet train) {
 
 DataSplits splits_of(const DataRequest& request, DataSet train, DataSet test, DataSet validation) {
   DataSplits data = splits_of(request, std::move(train));
-  if (is_data_path(request.labels)) add_labels(data, request);
+  if (is_label_file(request.labels)) add_labels(data, request);
   hold_out(data, request);
   if (test.size() > 0) data.test = part_of(request, "the test data", std::move(test), 1);
   if (validation.size() > 0) data.validation = part_of(request, "the validation data", std::move(validation), 2);

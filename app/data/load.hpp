@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/data/binarize.hpp"
+#include "app/data/csv.hpp"
 #include "app/data/lookup.hpp"
 #include "hone/latent/model_config.hpp"
 
@@ -24,12 +25,18 @@ struct DataRequest {
   double validation_split = 0;          // share of the data that is held out as validation data
   std::string validation = {};          // the path of a file with the validation data; empty: the set's own
   Missing missing = Missing::refused;   // whether files may have missing values
-  std::string labels = {};  // the path of a file of labels, or a column of a .csv file; empty: the set's own
+  std::string labels = {};  // a column of a .csv file, or the path of a file of labels; empty: the set's own
+  CsvHeader header = CsvHeader::automatic;  // whether .csv files begin with a line of names
 };
 
 // A label per datum of each part; empty if there are none.
 struct Labels {
   std::vector<std::string> train, validation, test;
+};
+
+// For each datum of a part, its number in the file that it was taken from; empty: 0, 1, 2, …
+struct FileRows {
+  std::vector<int> train, validation, test;
 };
 
 struct DataSplits {
@@ -39,9 +46,11 @@ struct DataSplits {
   DataSet train, validation, test;
   std::optional<double> threshold = {};  // where values were cut into bits; 127.5 for bytes
   Labels labels = {};
+  FileRows rows = {};
 };
 
-// Whether a name of data is a path and not one of the known data sets.
+// Whether a name of data is a path and not one of the known data sets: it has a slash or an extension, or there is a
+// folder of that name.
 bool is_data_path(const std::string& name);
 
 // The part called train, validation or test. Throws InputError for another name, and if there are no such data.
@@ -63,18 +72,19 @@ DataSplits load_data(const DataRequest& request);
 DataSplits load_data(const DataSetInfo& info, const DataRequest& request, std::span<const Place> places);
 
 // Data from a file, whose name says the format: .npy, .npz (FILE.npz:KEY for one of several arrays), .csv, .tsv, .mtx,
-// .amat, .zip with PNG or JPEG images, a folder of them, otherwise IDX; all but folders plain or .gz. Integers from 0
-// to 255 are bytes that stand for themselves; those of images for byte/255. `shape`, if given, is rows and columns of a
-// datum, and 3 for colour.
+// .amat, .zip with PNG or JPEG images, a folder of them, otherwise IDX; all but folders plain or .gz. Whole numbers
+// from 0 to 255 are bytes that stand for themselves; those of images for byte/255. `shape`, if given, is rows and
+// columns of a datum, and 3 for colour.
 struct FileRequest {
   std::vector<int> shape = {};
   Missing missing = Missing::refused;
   std::string label = {};  // the name of a column of a .csv file that holds labels, if it is there
+  CsvHeader header = CsvHeader::automatic;
 };
 DataSet read_data_file(const std::string& name, const FileRequest& request = {},
                        std::vector<std::string>* labels = nullptr);
 
-// What a request asks of its file: the labels are a column of it unless they are a file of their own.
+// What a request asks of its file. Labels are a column of it, if it has that column and their name is no path.
 FileRequest file_request(const DataRequest& request);
 
 // Data in memory, treated as those of a file with the request's name: binarized, then kept as bits where they are bits.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "hone/base/error.hpp"
@@ -33,7 +34,26 @@ int shade(std::uint8_t value) { return 232 + value * 23 / 255; }
 
 }  // namespace
 
-Picture picture_of(const DataSet& data, int count, int across) {
+LevelRange range_of(std::span<const double> values, double margin) {
+  double least = std::numeric_limits<double>::infinity(), largest = -least;
+  for (const double x : values) {
+    if (!std::isfinite(x)) continue;
+    least = std::min(least, x);
+    largest = std::max(largest, x);
+  }
+  if (least >= -margin && largest <= 1 + margin) return {};
+  return least < largest ? LevelRange{least, largest} : LevelRange{least - 1, least + 1};  // all alike: grey
+}
+
+LevelRange range_of(const DataSet& data, int count) {
+  std::vector<int> indices(static_cast<std::size_t>(std::min(count, data.size())));
+  std::iota(indices.begin(), indices.end(), 0);
+  Matrix<double> values(data.dimension(), static_cast<int>(indices.size()));
+  data.expand(indices, values.view());
+  return range_of(values.view().flat());
+}
+
+Picture picture_of(const DataSet& data, int count, int across, LevelRange range) {
   if (across < 1) throw InputError(fmt::format("{} images per row: expected at least 1", across));
   if (count < 1 || count > data.size())
     throw InputError(fmt::format("{} images: expected a number from 1 to {}", count, data.size()));
@@ -45,6 +65,8 @@ Picture picture_of(const DataSet& data, int count, int across) {
   const auto [rows, cols, channels] = data.shape();
   if (channels != 1 && channels != 3)
     throw InputError(fmt::format("images of {} channels cannot be drawn; expected 1 or 3", channels));
+  const auto low = static_cast<float>(range.low), width_of_range = static_cast<float>(range.high - range.low);
+  const auto level_of = [&](float x) { return std::clamp((x - low) / width_of_range, 0.0f, 1.0f); };
   across = std::min(across, count);
   const int down = (count + across - 1) / across;
   Picture picture{down * (rows + 1) - 1, across * (cols + 1) - 1, channels, {}};
@@ -55,7 +77,7 @@ Picture picture_of(const DataSet& data, int count, int across) {
       const std::size_t begin = position(picture, image / across * (rows + 1) + i, image % across * (cols + 1));
       for (int j = 0; j < width; ++j)
         picture.levels[begin + static_cast<std::size_t>(j)] =
-            static_cast<std::uint8_t>(std::lround(255 * std::clamp(values(i * width + j, image), 0.0f, 1.0f)));
+            static_cast<std::uint8_t>(std::lround(255 * level_of(values(i * width + j, image))));
     }
   return picture;
 }

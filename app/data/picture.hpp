@@ -18,9 +18,20 @@ struct Picture {
   std::vector<std::uint8_t> levels;
 };
 
-// The first `count` data in a grid, `across` per row, with a grey line between them. Values from 0 to 1 become black
-// to white; values outside are clipped. Data of one or three channels.
-Picture picture_of(const DataSet& data, int count, int across);
+// The values that become black and white.
+struct LevelRange {
+  double low = 0, high = 1;
+  bool usual() const { return low == 0 && high == 1; }
+};
+
+// 0 and 1 if no value is further outside than `margin`, otherwise the least and the largest value. What is not finite
+// does not count.
+LevelRange range_of(std::span<const double> values, double margin = 0);
+LevelRange range_of(const DataSet& data, int count);  // of the first `count` data
+
+// The first `count` data in a grid, `across` per row, with a grey line between them. Values outside the range are
+// clipped. Data of one or three channels.
+Picture picture_of(const DataSet& data, int count, int across, LevelRange range = {});
 
 void write_png(const Picture& picture, const std::filesystem::path& file);  // throws Error
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "hone/base/error.hpp"
 #include "hone/base/spelling.hpp"
 
@@ -71,6 +73,10 @@ std::vector<DataSetInfo> make_registry() {
 std::span<const DataSetInfo> known_data_sets() {
   static const std::vector<DataSetInfo> registry = make_registry();
   return registry;
+}
+
+bool is_known_data_set(std::string_view name) {
+  return std::ranges::any_of(known_data_sets(), [&](const DataSetInfo& info) { return info.name == name; });
 }
 
 const DataSetInfo& data_set_named(std::string_view name) {

@@ -35,6 +35,7 @@ struct DataSetInfo {
 std::span<const DataSetInfo> known_data_sets();
 
 // Throws InputError that lists the names if there is no such set.
+bool is_known_data_set(std::string_view name);
 const DataSetInfo& data_set_named(std::string_view name);
 
 // The number of bytes in a file's content: exact for idx, an upper bound for amat.

@@ -93,6 +93,13 @@ Moments excess(const ToyGroup& a, const ToyGroup& b) {
   return differences;
 }
 
+// "0.123 ± 0.004", without an error from one value; "—" from none.
+std::string with_error(const Moments& values, int digits) {
+  if (values.count() == 0) return "—";
+  const std::string mean = fmt::format("{:.{}f}", values.mean(), digits);
+  return values.count() == 1 ? mean : fmt::format("{} ± {:.{}f}", mean, values.estimate().se, digits);
+}
+
 Judged judge_alpha(const std::vector<ToyRun>& runs, const ReportContext& context) {
   const auto groups = toy_groups(runs, context);
   Judged judged{"| mixing | α | KL(q ‖ p) | less than for α = 1 by | failed |\n|---|---|---|---|---|\n", {}};
@@ -101,9 +108,9 @@ Judged judge_alpha(const std::vector<ToyRun>& runs, const ReportContext& context
     const auto& [mixing, alpha, steps] = key;
     Moments divergence;
     for (const auto& [seed, value] : group.divergences) divergence.add(value.of_q);
-    const Estimate less = excess(groups.at({mixing, 1.0, steps}), group).estimate();
-    judged.text += fmt::format("| {} | {} | {} | {:.3f} ± {:.3f} | {} |\n", mixing, alpha, mean_and_sd(divergence, 3),
-                               less.mean, less.se, group.failed);
+    const Moments less = excess(groups.at({mixing, 1.0, steps}), group);
+    judged.text += fmt::format("| {} | {} | {} | {} | {} |\n", mixing, alpha, mean_and_sd(divergence, 3),
+                               with_error(less, 3), group.failed);
     complete = complete && group.complete;
   }
   judged.text +=
@@ -166,8 +173,10 @@ Judged judge_li2017(const std::vector<ToyRun>& runs, const ReportContext& contex
     const Moments sds = log_sds(group);
     Moments divergence;
     for (const auto& [seed, value] : group.divergences) divergence.add(value.of_p);
-    judged.text += fmt::format("| {} | {} | {:.3f} | {:.3f} | {} | {} |\n", objective, steps, std::exp(sds.mean()),
-                               sds.sd(), mean_and_sd(divergence, 3), group.failed);
+    judged.text +=
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n", objective, steps,
+                    sds.count() > 0 ? fmt::format("{:.3f}", std::exp(sds.mean())) : "—",
+                    sds.count() > 1 ? fmt::format("{:.3f}", sds.sd()) : "—", mean_and_sd(divergence, 3), group.failed);
     complete = complete && group.complete;
     least = std::min(least, steps);
     most = std::max(most, steps);

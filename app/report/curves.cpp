@@ -76,12 +76,17 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
     const std::string title = labelled && !again ? "title " + gnuplot_text(line.label) : "notitle";
     titled.push_back(line.label);
     const std::string data = fmt::format("'{}.csv' index {}", figure.name, i);
+    const std::size_t kind =  // a line or a mark of another kind shows where it hides an earlier one
+        static_cast<std::size_t>(std::ranges::find(titled, line.label) - titled.begin());
+    const std::string dashes = labelled && kind > 0 ? fmt::format(" dt {}", 1 + kind % 5) : "";
     if (figure.style == CurveStyle::marks) {
-      part(fmt::format("{} using {}:2 with lines lw 1.5 lc rgb '{}' notitle", data, x, line.colour));
-      part(fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 pt {} ps 0.6 lc rgb '{}' notitle", data, x, line.mark,
-                       line.colour));
+      // discs for the first, then larger and open ones: gnuplot's open types come before the filled ones
+      const std::string points = fmt::format("pt {} ps {:.2f}", kind == 0 ? line.mark : line.mark - 1,
+                                             0.6 + 0.35 * static_cast<double>(std::min<std::size_t>(kind, 5)));
+      part(fmt::format("{} using {}:2 with lines lw 1.5{} lc rgb '{}' notitle", data, x, dashes, line.colour));
       part(
-          fmt::format("{} using {}:2 with points pt {} ps 0.6 lc rgb '{}' {}", data, x, line.mark, line.colour, title));
+          fmt::format("{} using {}:2:3:4 with yerrorbars lw 1.5 {} lc rgb '{}' notitle", data, x, points, line.colour));
+      part(fmt::format("{} using {}:2 with points lw 1.5 {} lc rgb '{}' {}", data, x, points, line.colour, title));
       continue;
     }
     if (!line.se.empty())
@@ -90,9 +95,6 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
           "0.2 noborder fc rgb '{3}' notitle",
           data, x, floor, line.colour));
     part(fmt::format("{} using {}:2 with lines lw 0.8 lc rgb '{}' notitle", data, x, faint(line.colour, "70")));
-    const std::size_t kind =  // a line of another kind shows where it hides an earlier one
-        static_cast<std::size_t>(std::ranges::find(titled, line.label) - titled.begin());
-    const std::string dashes = labelled && kind > 0 ? fmt::format(" dt {}", 1 + kind % 5) : "";
     part(fmt::format("{} using {}:5 with lines lw 2.2{} lc rgb '{}' {}", data, x, dashes, line.colour, title));
   }
   if (figure.reference)

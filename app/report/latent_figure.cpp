@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <map>
+#include <cstdio>
 #include <sstream>
 #include <vector>
 
@@ -22,44 +22,44 @@ constexpr std::size_t most_labels = 20;  // others share a colour
 constexpr std::array colours = {"#1f6fc4", "#cc3b3b", "#2a9156", "#b7791f", "#7c53b8",
                                 "#138a9c", "#bd4f8b", "#66758a", "#8fb339", "#e0762f"};
 
-// label → lines "x,y"; labels that are numbers in their order.
-struct ByLabel {
-  bool operator()(const std::string& a, const std::string& b) const {
-    const auto number = [](const std::string& text) {
-      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-    };
-    if (number(a) && number(b) && a.size() != b.size()) return a.size() < b.size();
-    return a < b;
-  }
-};
-using Clouds = std::map<std::string, std::string, ByLabel>;
+}  // namespace
 
-Clouds clouds_in(const fs::path& file) {
-  std::istringstream lines(read_file(file));
+bool LabelOrder::operator()(const std::string& a, const std::string& b) const {
+  const auto number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (number(a) && number(b) && a.size() != b.size()) return a.size() < b.size();
+  return a < b;
+}
+
+LatentPoints latent_points_in(const std::string& json, const std::string& csv) {
+  const Json about = parse_json(json);
+  const auto word = [&](const char* key) {
+    if (!about.is_object() || !about.contains(key) || !about[key].is_string())
+      throw InputError("figures/latent.json: expected an object with split, count, x and y");
+    return about[key].get<std::string>();
+  };
+  LatentPoints points{.split = word("split"), .x = word("x"), .y = word("y"), .clouds = {}};
+  if (about.contains("count") && about["count"].is_number()) points.count = about["count"].get<double>();
+  std::istringstream lines(csv);
   std::string line;
   std::getline(lines, line);
-  if (line != "x,y,label") throw InputError(fmt::format("{}: expected the columns x,y,label", file.string()));
-  Clouds clouds;
+  if (line != "x,y,label") throw InputError("figures/latent.csv: expected the columns x,y,label");
   while (std::getline(lines, line)) {
     double x = 0, y = 0;
     int end = 0;
     if (std::sscanf(line.c_str(), "%lf,%lf,%n", &x, &y, &end) != 2 || end == 0)
-      throw InputError(fmt::format("{}: expected rows x,y,label", file.string()));
-    clouds[line.substr(static_cast<std::size_t>(end))] += fmt::format("{:.6g},{:.6g}\n", x, y);
+      throw InputError("figures/latent.csv: expected rows x,y,label");
+    points.clouds[line.substr(static_cast<std::size_t>(end))] += fmt::format("{:.6g},{:.6g}\n", x, y);
   }
-  return clouds;
+  return points;
 }
-
-}  // namespace
 
 std::optional<LatentFigure> draw_latent(const fs::path& from, const fs::path& to, const std::string& name) {
   std::error_code ignored;
   if (!fs::exists(from / "latent.json", ignored)) return {};
-  const Json json = parse_json(read_file(from / "latent.json"));
-  for (const char* key : {"split", "x", "y"})
-    if (!json.is_object() || !json.contains(key) || !json[key].is_string())
-      throw InputError("figures/latent.json: expected an object with split, count, x and y");
-  const Clouds clouds = clouds_in(from / "latent.csv");
+  const LatentPoints found = latent_points_in(read_file(from / "latent.json"), read_file(from / "latent.csv"));
+  const auto& clouds = found.clouds;
   std::string data, plot;
   std::size_t i = 0;
   const bool labelled = clouds.size() > 1;
@@ -77,15 +77,13 @@ std::optional<LatentFigure> draw_latent(const fs::path& from, const fs::path& to
   const std::string script = fmt::format(
       "set encoding utf8\nset datafile separator ','\nset border 3\nset tics out nomirror scale 0.5\n"
       "set xlabel {} noenhanced\nset ylabel {} noenhanced\nset key {}\n{}\nreset\n",
-      gnuplot_text(json["x"].get<std::string>()), gnuplot_text(json["y"].get<std::string>()),
+      gnuplot_text(found.x), gnuplot_text(found.y),
       labelled ? "above horizontal maxcols 5 left Left reverse noenhanced samplen 1 font ',11'" : "off", plot);
   LatentFigure figure;
   figure.drawn = draw({.name = name, .width = 480, .height = 380 + 18 * static_cast<int>(keys), .script = script}, to);
-  const double count = json.contains("count") && json["count"].is_number() ? json["count"].get<double>() : 0;
-  figure.caption = fmt::format("Means of q(z | x) for {} {} data{}.", count_text(count),
-                               json["split"].get<std::string>(), labelled ? ", coloured by label" : "");
-  figure.alternative = fmt::format("{} Across: {}; upwards: {}.", figure.caption, json["x"].get<std::string>(),
-                                   json["y"].get<std::string>());
+  figure.caption = fmt::format("Means of q(z | x) for {} {} data{}.", count_text(found.count), found.split,
+                               labelled ? ", coloured by label" : "");
+  figure.alternative = fmt::format("{} Across: {}; upwards: {}.", figure.caption, found.x, found.y);
   return figure;
 }
 

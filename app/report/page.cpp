@@ -79,6 +79,7 @@ figcaption { margin-top: .5rem }
 .settings b { font-weight: 400; color: var(--soft) }
 .files { columns: 18rem; max-width: none }
 footer { margin-top: 3rem }
+@media (max-width: 48rem) { td.l { min-width: 22rem } }
 @media (max-width: 30rem) {
   body { padding: 1rem .9rem 3rem }
   h1 { font-size: 1.4rem }
@@ -107,12 +108,10 @@ std::string picture_html(std::string_view type, const std::string& bytes, const 
   return fmt::format("<img alt=\"{}\" src=\"data:{};base64,{}\">", html_text(alternative), type, base64(bytes));
 }
 
-// Whether a column holds numbers, with standard errors or signs, and nothing else but gaps.
-bool is_numeric(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+// Whether cells hold numbers, with standard errors or signs, and nothing else but gaps.
+bool are_numeric(const std::vector<std::string>& cells) {
   bool any = false;
-  for (std::size_t r = 1; r < rows.size(); ++r) {
-    if (column >= rows[r].size()) continue;
-    const std::string& cell = rows[r][column];
+  for (const std::string& cell : cells) {
     if (cell.empty() || cell == "–" || cell == "—") continue;
     bool digit = false;
     for (const char c : cell) digit = digit || (c >= '0' && c <= '9');
@@ -121,6 +120,17 @@ bool is_numeric(const std::vector<std::vector<std::string>>& rows, std::size_t c
     any = true;
   }
   return any;
+}
+
+// The cells of a column or a row below or right of its header.
+std::vector<std::string> column_of(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+  std::vector<std::string> cells;
+  for (std::size_t r = 1; r < rows.size(); ++r)
+    if (column < rows[r].size()) cells.push_back(rows[r][column]);
+  return cells;
+}
+std::vector<std::string> row_of(const std::vector<std::string>& row) {
+  return {row.begin() + std::min<std::ptrdiff_t>(1, std::ssize(row)), row.end()};
 }
 
 }  // namespace
@@ -152,18 +162,24 @@ void Page::badge(Badge kind, const std::string& text) {
 }
 
 void Page::table(const std::vector<std::vector<std::string>>& rows, const std::string& caption) {
+  constexpr std::size_t long_text = 100;  // bytes; such a cell keeps its width where the page is narrow
   std::vector<bool> numeric;
   for (std::size_t c = 0; !rows.empty() && c < rows.front().size(); ++c)
-    numeric.push_back(c > 0 && is_numeric(rows, c));
+    numeric.push_back(c > 0 && are_numeric(column_of(rows, c)));
   // A region that the keyboard can reach, because it may scroll.
   body_ += "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"table\"><table>\n";
   for (std::size_t r = 0; r < rows.size(); ++r) {
+    const bool numbers = are_numeric(row_of(rows[r]));
     body_ += r == 0 ? "<thead><tr>" : r == 1 ? "<tbody>\n<tr>" : "<tr>";
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
       const std::string_view open = r == 0 ? "th scope=\"col\"" : c == 0 ? "th scope=\"row\"" : "td";
-      const bool right = c < numeric.size() && numeric[c];
-      body_ +=
-          fmt::format("<{}{}>{}</{}>", open, right ? " class=\"n\"" : "", html_text(rows[r][c]), open.substr(0, 2));
+      const bool right = (c < numeric.size() && numeric[c]) || (r > 0 && c > 0 && numbers);
+      const bool is_long = r > 0 && c > 0 && rows[r][c].size() > long_text;
+      body_ += fmt::format("<{}{}>{}</{}>", open,
+                           right     ? " class=\"n\""
+                           : is_long ? " class=\"l\""
+                                     : "",
+                           html_text(rows[r][c]), open.substr(0, 2));
     }
     body_ += r == 0 ? "</tr></thead>\n" : "</tr>\n";
   }

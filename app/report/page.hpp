@@ -23,8 +23,8 @@ class Page {
   enum class Badge { good, doubtful, bad, open };
   void badge(Badge kind, const std::string& text);
 
-  // The first row and the first column are headers. Columns of numbers are aligned right. Wide tables scroll inside
-  // themselves.
+  // The first row and the first column are headers. Columns and rows of numbers are aligned right. Wide tables scroll
+  // inside themselves.
   void table(const std::vector<std::vector<std::string>>& rows, const std::string& caption = "");
 
   // Figures stand side by side if the page is wide enough: open, add, close.

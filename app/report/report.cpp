@@ -46,8 +46,8 @@ class Report {
     std::vector<Section> sections = sections_of(runs_);
     Page body("");  // written first, because the faults it finds come before it on the page
     for (Section& section : sections) write_section(section, sections.size() > 1 ? &section.problem : nullptr, body);
-    body.heading(2, "Files");
-    body.html(file_list(runs_, page_file_, most_listed));
+    if (!runs_.empty()) body.heading(2, "Files");
+    if (!runs_.empty()) body.html(file_list(runs_, page_file_, most_listed));
     Page page(title());
     collect_faults();
     if (!gnuplot_)
@@ -107,9 +107,9 @@ void Report::read() {
     for (const fs::path& path : runs_under(folder)) try {
         runs_.push_back(read_run(path));
       } catch (const InputError& error) {
-        unreadable.push_back(error.what());
+        if (path != folder || !has_experiments(folder)) unreadable.push_back(error.what());
       }
-  if (runs_.empty()) {
+  if (runs_.empty() && std::ranges::none_of(request_.folders, has_experiments)) {
     std::string text = "nothing can be reported on:";
     for (const std::string& why : unreadable) text += "\n  " + why;
     throw InputError(text);
@@ -127,6 +127,7 @@ void Report::check_page_file() const {
 
 std::string Report::title() const {
   if (runs_.size() == 1) return fmt::format("{}: {}", kind_text(runs_.front().kind), runs_.front().name());
+  if (runs_.empty()) return "hone: experiments";
   return fmt::format("hone: {} runs", runs_.size());
 }
 
@@ -212,11 +213,20 @@ void Report::write_contours(const Section& section, Page& page) {
   page.close_figures();
 }
 
+// Which values are black and white, unless they are 0 and 1.
+std::string range_words(const Json& pictures) {
+  const double low = number_in(pictures, "low"), high = number_in(pictures, "high");
+  if (std::isnan(low + high) || (low == 0 && high == 1)) return "";
+  return fmt::format(" Black is {}, white is {}.", number_text(low), number_text(high));
+}
+
 void Report::write_images(const RunRecord& run, Page& page) {
   const fs::path figures = run.folder / "figures";
   std::error_code ignored;
   if (!fs::exists(figures / "images.json", ignored)) {
-    page.paragraph(run.name() + " has no pictures: its data are not images, or an earlier version of hone trained it.");
+    page.paragraph(
+        run.name() +
+        " has no pictures: its data are not images, or it has not ended, or an earlier version of hone trained it.");
     return;
   }
   guarded(run.folder.string(), [&] {
@@ -235,8 +245,8 @@ void Report::write_images(const RunRecord& run, Page& page) {
           fmt::format("The model's mean images at the same draws, refined by {:.0f} MCMC steps.", steps)},
          {"samples from the model", figures / "images_samples.png",
           fmt::format("{:.0f} mean images of the model at draws of the prior.", count)}},
-        fmt::format("{}: {} data and mean images of the model after iteration {}.", run.name(), split,
-                    count_text(iteration)));
+        fmt::format("{}: {} data and mean images of the model after iteration {}.{}", run.name(), split,
+                    count_text(iteration), range_words(json)));
     return true;
   });
 }
@@ -356,6 +366,11 @@ void Report::write_pictures(Section& section, Page& page) {
     for (const RunGroup& group : section.groups)
       if (has_latent(group) && drawn++ < most_listed) write_latent(group, page);
     page.close_figures();
+  } else {
+    page.heading(level_, "Latent space");
+    page.paragraph(
+        "No run has a plot of it: it has not ended, z has more than 300 dimensions, or an earlier version of hone "
+        "trained it.");
   }
   page.heading(level_, "Images");
   page.open_figures();

@@ -70,7 +70,7 @@ PrincipalPlane principal_plane(const Matrix<double>& points) {
 void write_latent_plot(const RunFolder& folder, const TrainRunConfig& config, const DataSplits& data,
                        const TrainState& state) {
   const int latent = config.train.model.latent;
-  if (latent < 2 || latent > most_dimensions) return;
+  if (latent > most_dimensions) return;
   const Part part = shown_part(data);
   const int count = std::min(most_points, part.data->size());
   std::vector<int> indices(count);
@@ -84,7 +84,16 @@ void write_latent_plot(const RunFolder& folder, const TrainRunConfig& config, co
                      sd.view().columns(begin, end));
   }
   std::string x = "first dimension of z", y = "second dimension of z";
-  if (latent > 2) {
+  if (latent == 1) {
+    Matrix<double> both(2, count);
+    for (int c = 0; c < count; ++c) {
+      both(0, c) = mean(0, c);
+      both(1, c) = sd(0, c);
+    }
+    mean = std::move(both);
+    x = "z";
+    y = "standard deviation of q";
+  } else if (latent > 2) {
     PrincipalPlane plane = principal_plane(mean);
     mean = std::move(plane.points);
     x = fmt::format("first principal component ({:.0f} % of the variance)", 100 * plane.share[0]);

@@ -12,7 +12,7 @@ namespace hone {
 //   figures/latent.csv    x,y,label
 //   figures/latent.json   {"split", "count", "x", "y", "iteration"}: the axes in words; written last
 // With more than two latent dimensions, the axes are the first two principal components of these means.
-// Writes nothing if z has one dimension. Throws Error.
+// With one, they are the means and the standard deviations of q. Writes nothing if z has more than 300. Throws Error.
 void write_latent_plot(const RunFolder& folder, const TrainRunConfig& config, const DataSplits& data,
                        const TrainState& state);
 

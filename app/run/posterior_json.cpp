@@ -9,6 +9,7 @@
 #include "app/run/method_settings.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
+#include "app/run/run_folder.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {
@@ -310,6 +311,7 @@ Json read_fit_summary(const std::filesystem::path& run) {
   if (!std::filesystem::is_directory(run, ignored))
     throw InputError(fmt::format("{}: {}; expected the folder of a 'hone fit'", run.string(),
                                  std::filesystem::exists(run, ignored) ? "is a file" : "there is no such folder"));
+  check_is_of("fit", run);
   if (!std::filesystem::exists(path, ignored))
     throw InputError(fmt::format("{}: no summary.json there; expected the folder of a 'hone fit'", run.string()));
   Json json = parse_json(read_file(path));

@@ -19,6 +19,12 @@ namespace fs = std::filesystem;
 
 bool is_npy(const fs::path& path) { return path.extension() == ".npy"; }
 
+void refuse_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    throw InputError(fmt::format("--out: {}: is a folder; expected the name of a file", path.string()));
+}
+
 }  // namespace
 
 std::string npy_header(const std::string& type, std::span<const std::int64_t> shape) {
@@ -64,6 +70,7 @@ RowFile::RowFile(const fs::path& path, std::FILE* otherwise, Layout layout)
 void RowFile::check_name(const fs::path& path) {
   if (!is_npy(path) && path.extension() != ".csv")
     throw InputError(fmt::format("--out: {}: expected a name that ends in .npy or .csv", path.string()));
+  refuse_folder(path);
 }
 
 RowFile::~RowFile() {
@@ -105,7 +112,8 @@ void RowFile::close() {
   place_file(unfinished_, path_);
 }
 
-PictureFile::PictureFile(fs::path path, ImageShape shape, int count) : path_(std::move(path)), shape_(shape) {
+PictureFile::PictureFile(fs::path path, ImageShape shape, int count, std::function<void(const std::string&)> say)
+    : path_(std::move(path)), shape_(shape), say_(std::move(say)) {
   constexpr int most = 10'000;
   if (!shape.drawable())
     throw InputError(
@@ -113,23 +121,21 @@ PictureFile::PictureFile(fs::path path, ImageShape shape, int count) : path_(std
   if (count > most)
     throw InputError(fmt::format("--out: {}: {} images are too many for one picture; expected at most {}",
                                  path_.string(), count, most));
+  refuse_folder(path_);
   if (path_.has_parent_path() && !fs::is_directory(path_.parent_path()))
     throw InputError(fmt::format("--out: {}: there is no such folder", path_.string()));
 }
 
-void PictureFile::row(std::span<const double> values) {
-  // Numbers of a Gaussian model may leave the range a little; the picture clips them.
-  constexpr double margin = 0.5;
-  const auto outside = std::ranges::find_if(values, [](double x) { return !(x >= -margin && x <= 1 + margin); });
-  if (outside != values.end())
-    throw InputError(fmt::format("--out: {}: a picture needs values from 0 to 1, found {}; write .npy or .csv",
-                                 path_.string(), *outside));
-  values_.insert(values_.end(), values.begin(), values.end());
-}
+void PictureFile::row(std::span<const double> values) { values_.insert(values_.end(), values.begin(), values.end()); }
 
 void PictureFile::close() {
+  constexpr double margin = 0.5;  // numbers of a Gaussian model may leave the range a little; the picture clips them
+  const LevelRange range = range_of(values_, margin);
   const DataSet images(std::move(values_), shape_);
-  write_png(picture_of(images, images.size(), static_cast<int>(std::ceil(std::sqrt(images.size())))), path_);
+  const int across = static_cast<int>(std::ceil(std::sqrt(images.size())));
+  write_png(picture_of(images, images.size(), across, range), path_);
+  if (say_ && !range.usual())
+    say_(fmt::format("{}: black is {:.4g}, white is {:.4g}", path_.string(), range.low, range.high));
 }
 
 }  // namespace hone

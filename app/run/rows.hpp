@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ class RowFile final : public Rows {
   // Throws InputError if the name ends in neither .npy nor .csv, or if there is no such folder. An empty path: CSV on
   // `otherwise`.
   RowFile(const std::filesystem::path& path, std::FILE* otherwise, Layout layout);
-  static void check_name(const std::filesystem::path& path);  // the first of these refusals
+  static void check_name(const std::filesystem::path& path);  // refuses these names, and folders
   ~RowFile() override;                                        // removes an incomplete file
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
@@ -54,14 +55,17 @@ class RowFile final : public Rows {
 // Images on their way into one PNG file, in a grid that is nearly square.
 class PictureFile final : public Rows {
  public:
-  // Throws InputError if the data are no images, or too many.
-  PictureFile(std::filesystem::path path, ImageShape shape, int count);
-  void row(std::span<const double> values) override;  // throws InputError unless all values are from 0 to 1
+  // Throws InputError if the data are no images, or too many. `say` is told which values are black and white, unless
+  // they are 0 and 1.
+  PictureFile(std::filesystem::path path, ImageShape shape, int count,
+              std::function<void(const std::string&)> say = {});
+  void row(std::span<const double> values) override;
   void close() override;
 
  private:
   std::filesystem::path path_;
   ImageShape shape_;
+  std::function<void(const std::string&)> say_;
   std::vector<double> values_;
 };
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "app/run/json.hpp"
+#include "app/run/toml.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 
@@ -25,6 +26,32 @@ bool holds_nothing(const fs::path& folder, std::error_code& error) {
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (!is_unfinished(entry.path())) return false;
   return !error;
+}
+
+Json summary_in(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "summary.json", ignored) ? parse_json(read_file(folder / "summary.json")) : Json();
+}
+
+// The keys of config.toml; none if it cannot be read.
+toml::table config_in(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / "config.toml", ignored)) return {};
+  try {
+    return parse_toml(read_file(folder / "config.toml"), "config.toml");
+  } catch (const toml::parse_error&) {
+    return {};
+  }
+}
+
+// The command that wrote a run folder: by its summary, or, while there is none, by keys that only this command has.
+std::string command_of(const fs::path& folder) {
+  const Json summary = summary_in(folder);
+  const toml::table config = config_in(folder);
+  const auto said = [&](const char* key) { return summary.is_object() && summary.contains(key); };
+  if (said("verdict") || config.contains("tolerance_mean")) return "fit";
+  if (said("target") || config.contains("rate_weight")) return "toy";
+  return said("us_per_iteration") || config.contains("rate_model") ? "train" : "";
 }
 
 }  // namespace
@@ -125,17 +152,24 @@ std::vector<fs::path> seed_folders(const fs::path& folder) {
   return folders;
 }
 
+void check_is_of(const std::string& command, const fs::path& folder) {
+  const std::string is = command_of(folder);
+  if (is.empty() || is == command) return;
+  const std::string report = fmt::format("'hone report {}'", folder.string());
+  throw InputError(
+      fmt::format("{}: this is a folder of hone {}; expected one of hone {}. {}", folder.string(), is, command,
+                  is == "fit"     ? fmt::format("'hone summary {}' prints its table", folder.string())
+                  : is == "train" ? fmt::format("'hone eval {}' evaluates it, and {} shows it", folder.string(), report)
+                                  : report + " shows it"));
+}
+
 void check_is_training(const fs::path& folder) {
   if (const auto folders = seed_folders(folder); !folders.empty())
     throw InputError(fmt::format("{}: holds {} runs; expected one of them, such as {}", folder.string(), folders.size(),
                                  folders.front().string()));
   if (!fs::exists(folder / "config.toml"))
     throw InputError(fmt::format("{}: not the folder of a training run (no config.toml)", folder.string()));
-  const Json summary = fs::exists(folder / "summary.json") ? parse_json(read_file(folder / "summary.json")) : Json();
-  for (const auto& [key, command] : {std::pair{"verdict", "fit"}, {"target", "toy"}})
-    if (summary.is_object() && summary.contains(key))
-      throw InputError(
-          fmt::format("{}: this is a folder of hone {}; expected one of hone train", folder.string(), command));
+  check_is_of("train", folder);
 }
 
 }  // namespace hone

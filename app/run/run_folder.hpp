@@ -53,6 +53,10 @@ std::filesystem::path free_folder(const std::filesystem::path& parent, const std
 // The run folders of hone train --seeds in a folder, seed-N, by N; none if the folder is a run itself.
 std::vector<std::filesystem::path> seed_folders(const std::filesystem::path& folder);
 
+// Throws InputError if a folder is that of a run of another command: "train", "fit" or "toy" is the expected one. The
+// message says what to do with it.
+void check_is_of(const std::string& command, const std::filesystem::path& folder);
+
 // Throws InputError that says what a folder is instead, unless it looks like the folder of one training run.
 void check_is_training(const std::filesystem::path& folder);
 

@@ -10,6 +10,8 @@
 #include "app/run/rank_pace.hpp"
 #include "app/run/recipe.hpp"
 #include "app/run/run_folder.hpp"
+#include "app/run/suited_data.hpp"
+#include "app/run/train_health.hpp"
 #include "app/run/train_record.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
@@ -25,30 +27,18 @@ namespace fs = std::filesystem;
 constexpr double stretch_seconds = 0.1;  // training time between checks of the clock and of `stop`
 
 // What a likelihood does to data, for the user.
-std::string scaling_of(const ModelConfig& model) {
+std::string scaling_of(const TrainRunConfig& config, const DataSet& train) {
+  const ModelConfig& model = config.train.model;
+  const double spread = too_wide(config, train);
   const std::string who = model.kind == ModelKind::gaussian_mf
                               ? "gaussian-mf"
                               : fmt::format("the likelihood {}", facts_of(model.density()).name);
   return who + " subtracts the mean of the training data; the checkpoint keeps it (data.mean). " +
          (model.density() == Density::gaussian
               ? "Its variance is 0.01 in the units of the data, which are not scaled"
-              : "Data are not scaled; standard deviations begin near 0.7 and stay above 0.01");
-}
-
-// Test and validation data that do not suit the model are found before the training, not during it.
-void check_parts(const TrainRunConfig& config, const DataSplits& data) {
-  const ModelConfig& model = config.train.model;
-  const auto check_part = [&](const std::string& key, const std::string& name, const DataSet& part) {
-    if (part.size() == 0) return;
-    try {
-      check_data(model.density(), {part.dimension(), model.categories}, model.missing, part);
-      check_scale(model.density(), part);
-    } catch (const DataError& error) {
-      throw KeyError(key, (name == "own" ? "" : name + ": ") + error.what());
-    }
-  };
-  check_part("test.data", config.test.data, data.test);
-  check_part("validation.data", config.validation.data, data.validation);
+              : "Data are not scaled; standard deviations begin near 0.7 and stay above 0.01") +
+         (spread > 0 ? fmt::format(". The data's standard deviation is {:.2g}: divide them by about that", spread)
+                     : "");
 }
 
 // An engine with one run per seed. Errors name the key that asks for the impossible.
@@ -63,9 +53,7 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
     return make_engine(config.engine, config.train, data.train,
                        {.seeds = std::move(seeds), .threads = *config.threads});
   } catch (const DataError& error) {
-    throw KeyError(config.binarization == Binarization::none ? "binarization" : "data",
-                   fmt::format("{} ({}): {}{}", data.name, data.origin, error.what(),
-                               config.split > 0 || config.validation.split > 0 ? " (counted after the split)" : ""));
+    throw unsuited_training_data(config, data, error.what());
   }
 }
 
@@ -95,7 +83,7 @@ class Training {
     else if (options.lead)
       say(fmt::format("ranks: {} share the work, with {} thread{} each", options.lead->ranks(), *config_.threads,
                       *config_.threads == 1 ? "" : "s"));
-    if (facts_of(config_.train.model.density()).centred) say(scaling_of(config_.train.model));
+    if (facts_of(config_.train.model.density()).centred) say(scaling_of(config_, data_->train));
     if (data_->test.size() == 0 && config_.test.every > 0 && config_.test.every <= config_.iterations)
       say("there are no test data, so no test log-likelihood during training (test.every)");
     if (data_->validation.size() == 0 && *config_.validation.every > 0)

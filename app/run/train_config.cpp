@@ -46,6 +46,8 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
         "rows and columns of a datum in a file, if it is an image; [rows, columns, 3] for colour", "as the file says");
   s.add("split", config.split, Bounds{.low = 0, .high = 1, .open_high = true},
         "share of a file's data that is held out as test data, chosen at random by data_seed");
+  s.add("header", config.header, {{"auto", CsvHeader::automatic}, {"yes", CsvHeader::yes}, {"no", CsvHeader::no}},
+        "whether .csv files begin with a line of names; auto: if it has no number, or is 0, 1, 2, …");
   s.add("missing", config.train.model.missing, {{"refuse", Missing::refused}, {"ignore", Missing::ignored}},
         "what a missing value of a file is (NaN, an empty cell): an error, or left out of the likelihood");
   s.add("labels", config.labels,
@@ -160,8 +162,19 @@ std::optional<std::string> absolute_data_path(const std::string& name) {
   return fs::absolute(file).string() + (npz == std::string::npos ? "" : name.substr(npz + 4));
 }
 
-std::vector<std::string*> data_paths(TrainRunConfig& config) {
-  return {&config.data, &config.test.data, &config.validation.data, &config.labels};
+// Makes the paths of files and folders that are there absolute. `own` and known data sets are no paths; a name without
+// slash and extension may be that of a folder, or of a column of labels.
+void make_absolute(TrainRunConfig& config, const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (std::string* name : {&config.data, &config.test.data, &config.validation.data, &config.labels}) {
+    const fs::path path = *name;
+    if (*name == "own" || is_known_data_set(*name) || path.is_absolute()) continue;
+    const bool plain = !path.has_parent_path() && !path.has_extension() && !name->ends_with("-ubyte");
+    const bool is_folder = fs::is_directory(folder / path, ignored);
+    if (name == &config.labels ? plain || is_folder : plain && !is_folder) continue;
+    if (const auto there = absolute_data_path((folder / path).string())) *name = *there;
+  }
 }
 
 void resolve_likelihood(TrainRunConfig& config) {
@@ -186,12 +199,7 @@ TrainRunConfig paper_run_config() {
   return config;
 }
 
-void relative_to(const std::filesystem::path& folder, TrainRunConfig& config) {
-  for (std::string* path : data_paths(config)) {
-    if (!is_data_path(*path) || std::filesystem::path(*path).is_absolute()) continue;
-    if (const auto there = absolute_data_path((folder / *path).string())) *path = *there;
-  }
-}
+void relative_to(const std::filesystem::path& folder, TrainRunConfig& config) { make_absolute(config, folder); }
 
 Settings train_settings(TrainRunConfig& config) {
   TrainConfig& train = config.train;
@@ -238,8 +246,7 @@ void resolve(TrainRunConfig& config) {
   TrainConfig& train = config.train;
   const bool vae = train.model.kind == ModelKind::vae;
   resolve_likelihood(config);
-  for (std::string* path : data_paths(config))
-    if (is_data_path(*path)) *path = absolute_data_path(*path).value_or(*path);
+  make_absolute(config, "");
   if (!config.latent) config.latent = vae ? 10 : 50;
   if (!config.hidden) config.hidden = vae ? std::vector{200, 200} : std::vector<int>{};
   if (!config.step_size) config.step_size = 0.5 / *config.latent;
@@ -317,7 +324,8 @@ DataRequest data_request(const TrainRunConfig& config, const std::filesystem::pa
           .validation_split = config.validation.split,
           .validation = config.validation.data == "own" ? "" : config.validation.data,
           .missing = config.train.model.missing,
-          .labels = config.labels == "own" ? "" : config.labels};
+          .labels = config.labels == "own" ? "" : config.labels,
+          .header = config.header};
 }
 
 std::map<std::string, std::string> identity_of_earlier_versions(const std::map<std::string, std::string>& stored) {
@@ -327,8 +335,9 @@ std::map<std::string, std::string> identity_of_earlier_versions(const std::map<s
   config.likelihood = config.train.model.density();
   const auto paper = identity_of(config);
   std::map<std::string, std::string> identity;
-  for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup",
-                          "shape", "split", "missing", "validation.split", "likelihood", "categories", "channels"})
+  for (const char* key :
+       {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup", "shape", "split",
+        "header", "missing", "validation.split", "likelihood", "categories", "channels"})
     identity.emplace(key, paper.at(key));
   return identity;
 }

@@ -51,7 +51,8 @@ struct TrainRunConfig {
   Binarization binarization = Binarization::automatic;
   std::uint64_t data_seed = 1;
   std::optional<std::vector<int>> shape;  // rows, columns (and 3, for colour) of a datum; none: as in the file
-  double split = 0;                       // share of the data to hold out as test data
+  CsvHeader header = CsvHeader::automatic;
+  double split = 0;  // share of the data to hold out as test data
   std::uint32_t iterations = 400000;
   std::uint32_t report_every = 1000;
   std::uint32_t checkpoint_every = 10000;  // iterations; 0: only checkpoint_minutes counts

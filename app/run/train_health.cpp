@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "app/run/train_config.hpp"
+#include "hone/base/statistics.hpp"
+#include "hone/latent/likelihoods.hpp"
 
 namespace hone {
 namespace {
@@ -59,13 +61,28 @@ std::string Trouble::text() const {
       since, vcd, least, elbo);
 }
 
-std::string advice(const TrainRunConfig& config) {
+double too_wide(const TrainRunConfig& config, const DataSet& train) {
+  constexpr int most = 1000;      // data that are looked at
+  constexpr double allowed = 10;  // the likelihoods' standard deviations are below 1
+  if (!facts_of(config.train.model.density()).centred) return 0;
+  Moments all;
+  Matrix<double> column(train.dimension(), 1);
+  for (int n = 0; n < std::min(most, train.size()); ++n) {
+    train.expand(std::span<const int>(&n, 1), column.view());
+    for (const double x : column.column(0))
+      if (std::isfinite(x)) all.add(x);
+  }
+  return all.count() > 1 && all.sd() > allowed ? all.sd() : 0;
+}
+
+std::string advice(const TrainRunConfig& config, double spread) {
   const ObjectiveConfig& objective = config.objective;
   const bool vcd = objective.kind == ObjectiveKind::vcd && objective.alpha > 0;
   std::string text;
   const auto add = [&](bool helps, const std::string& what) {
     if (helps) text += (text.empty() ? "" : ", ") + what;
   };
+  add(spread > 0, fmt::format("dividing the data by about {:.2g}, their standard deviation", spread));
   add(config.train.model.initial == InitialWeights::paper, "init = \"scaled\"");
   add(vcd && objective.score_bound == no_bound && objective.estimator == Estimator::full,
       fmt::format("score_bound = {}", default_training_vcd.score_bound));

@@ -9,6 +9,7 @@
 
 namespace hone {
 
+class DataSet;
 struct TrainRunConfig;
 
 // What is wrong with a training, from which iteration on.
@@ -27,7 +28,12 @@ struct Trouble {
 };
 
 // What may help, for this configuration.
-std::string advice(const TrainRunConfig& config);
+// `spread` is that of the training data.
+std::string advice(const TrainRunConfig& config, double spread = 0);
+
+// The standard deviation of training data, all values alike, if the likelihood subtracts their mean and they are much
+// wider than it expects, so that they should be divided; otherwise 0.
+double too_wide(const TrainRunConfig& config, const DataSet& train);
 
 // Watches the rows of metrics.csv.
 class TrainHealth {

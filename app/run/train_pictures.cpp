@@ -12,10 +12,10 @@ namespace {
 
 constexpr int images = 10;
 
-void write_row(const std::filesystem::path& file, const Matrix<double>& columns, ImageShape shape) {
+void write_row(const std::filesystem::path& file, const Matrix<double>& columns, ImageShape shape, LevelRange range) {
   const auto values = columns.view().flat();
   const DataSet data(std::vector<double>(values.begin(), values.end()), shape);
-  write_png(picture_of(data, columns.cols(), columns.cols()), file);
+  write_png(picture_of(data, columns.cols(), columns.cols(), range), file);
 }
 
 std::pair<std::string, const DataSet*> shown_split(const DataSplits& data) {
@@ -25,13 +25,9 @@ std::pair<std::string, const DataSet*> shown_split(const DataSplits& data) {
 }
 
 // Missing values are drawn grey.
-void fill_missing(Matrix<double>& columns) {
+void fill_missing(Matrix<double>& columns, LevelRange range) {
   for (double& x : columns.view().flat())
-    if (std::isnan(x)) x = 0.5;
-}
-
-bool between_0_and_1(const Matrix<double>& columns) {
-  return std::ranges::all_of(columns.view().flat(), [](double x) { return x >= 0 && x <= 1; });
+    if (std::isnan(x)) x = 0.5 * (range.low + range.high);
 }
 
 }  // namespace
@@ -43,13 +39,13 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
   if (!shape.drawable()) return;
   const int count = std::min(images, split->size());
   Reconstructions made = reconstruct(config.train, state, data.train, *split, count);
-  fill_missing(made.data);
-  if (!between_0_and_1(made.data)) return;
+  const LevelRange range = range_of(made.data.view().flat());
+  fill_missing(made.data, range);
   const std::filesystem::path figures = folder.figures();
-  write_row(figures / "images_data.png", made.data, shape);
-  write_row(figures / "images_q.png", made.from_q, shape);
-  write_row(figures / "images_refined.png", made.refined, shape);
-  write_row(figures / "images_samples.png", made.samples, shape);
+  write_row(figures / "images_data.png", made.data, shape, range);
+  write_row(figures / "images_q.png", made.from_q, shape, range);
+  write_row(figures / "images_refined.png", made.refined, shape, range);
+  write_row(figures / "images_samples.png", made.samples, shape, range);
   const Json json = {{"split", name},
                      {"count", count},
                      {"rows", shape.rows},
@@ -57,7 +53,9 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
                      {"channels", shape.channels},
                      {"steps", config.train.refine.steps},
                      {"acceptance", made.acceptance},
-                     {"iteration", state.iteration}};
+                     {"iteration", state.iteration},
+                     {"low", range.low},
+                     {"high", range.high}};
   write_file(figures / "images.json", json.dump(2) + "\n");
 }
 

@@ -13,9 +13,10 @@ namespace hone {
 //   figures/images_q.png         the mean image at one draw of q per datum
 //   figures/images_refined.png   the same at the refined draws
 //   figures/images_samples.png   mean images at draws of the prior
-//   figures/images.json          {"split", "count", "rows", "cols", "channels", "steps", "acceptance", "iteration"};
-//   written last
-// Writes nothing if the data are not images (one row, or values outside 0 … 1). Throws Error.
+//   figures/images.json          {"split", "count", "rows", "cols", "channels", "steps", "acceptance", "iteration"},
+//   and "low", "high": the values that are black and white; written last
+// Black and white are 0 and 1; if data of the picture are outside, the least and the largest of them. Writes nothing if
+// the data are not images (one row or column). Throws Error.
 void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const DataSplits& data,
                     const TrainState& state);
 

@@ -131,7 +131,7 @@ void TrainRecord::report() {
   watch(health_);
   if (health_.worth_a_word())
     warn(fmt::format("{}: iteration {}: {}. {}", path_.string(), iteration(), health_.trouble()->text(),
-                     advice(config_)));
+                     advice(config_, too_wide(config_, data_.train))));
   c.rejected_nonfinite += c.interval.rejected_nonfinite;
   c.dropped_draws += c.interval.dropped_draws;
   c.last = c.interval;
@@ -247,7 +247,7 @@ TrainSummary TrainRecord::summary() const {
   TrainHealth health = health_;
   watch(health);
   s.trouble = health.trouble();
-  if (s.trouble) s.advice = advice(config_);
+  if (s.trouble) s.advice = advice(config_, too_wide(config_, data_.train));
   s.note = schedule_note(config_);
   return s;
 }

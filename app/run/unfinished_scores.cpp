@@ -56,6 +56,31 @@ std::optional<Score> score_in(std::string_view line, int datum) {
 
 }  // namespace
 
+std::vector<Score> unfinished_scores_in(const std::string& all, const ScoreIdentity& identity, int group,
+                                        const std::string& origin) {
+  std::string_view text = all;
+  const auto expect = [&](const std::string& wanted, const std::string& what) {
+    const auto line = next_line(text);
+    if (!line) throw InputError(fmt::format("{}: is cut off before its first score; remove it", origin));
+    if (*line != wanted) throw InputError(fmt::format("{}: {}", origin, what));
+  };
+  expect(std::string(title), "expected unfinished scores of hone score");
+  const std::string_view after = text.substr(0, text.find('\n'));
+  expect("settings " + identity.settings,
+         fmt::format("its scores were made with other settings: {}; here {}",
+                     shown(after.substr(std::min<std::size_t>(9, after.size())), 200), identity.settings));
+  expect("model " + identity.model, "its scores belong to another model: the run has changed, or it is another one");
+  expect("data " + identity.data, "its scores belong to other data: the file has changed, or it is another one");
+  std::vector<Score> found;
+  while (const auto line = next_line(text)) {  // a line that was cut off, and all after it, are computed again
+    const auto score = score_in(*line, static_cast<int>(found.size()));
+    if (!score) break;
+    found.push_back(*score);
+  }
+  found.resize(found.size() - found.size() % static_cast<std::size_t>(group));
+  return found;
+}
+
 fs::path unfinished_scores(const fs::path& out) { return out.string() + ".unfinished"; }
 
 UnfinishedScores::UnfinishedScores(const fs::path& out, const ScoreIdentity& identity, int group, bool resume)
@@ -68,7 +93,7 @@ UnfinishedScores::UnfinishedScores(const fs::path& out, const ScoreIdentity& ide
           fmt::format("{}: scores of a command that was stopped; continue it with --resume, or remove the "
                       "file to begin anew",
                       path_.string()));
-    read(identity, group);
+    found_ = unfinished_scores_in(read_file(path_), identity, group, path_.string());
   }
   std::string text = text_of(identity);
   for (const Score& score : found_) text += text_of(score);
@@ -87,29 +112,6 @@ UnfinishedScores::~UnfinishedScores() {
   std::fclose(file_);
   std::error_code ignored;
   if (empty_) fs::remove(path_, ignored);
-}
-
-void UnfinishedScores::read(const ScoreIdentity& identity, int group) {
-  const std::string all = read_file(path_);
-  std::string_view text = all;
-  const auto expect = [&](const std::string& wanted, const std::string& what) {
-    const auto line = next_line(text);
-    if (!line) throw InputError(fmt::format("{}: is cut off before its first score; remove it", path_.string()));
-    if (*line != wanted) throw InputError(fmt::format("{}: {}", path_.string(), what));
-  };
-  expect(std::string(title), "expected unfinished scores of hone score");
-  const std::string_view after = text.substr(0, text.find('\n'));
-  expect("settings " + identity.settings,
-         fmt::format("its scores were made with other settings: {}; here {}",
-                     shown(after.substr(std::min<std::size_t>(9, after.size())), 200), identity.settings));
-  expect("model " + identity.model, "its scores belong to another model: the run has changed, or it is another one");
-  expect("data " + identity.data, "its scores belong to other data: the file has changed, or it is another one");
-  while (const auto line = next_line(text)) {  // a line that was cut off, and all after it, are computed again
-    const auto score = score_in(*line, static_cast<int>(found_.size()));
-    if (!score) break;
-    found_.push_back(*score);
-  }
-  found_.resize(found_.size() - found_.size() % static_cast<std::size_t>(group));
 }
 
 void UnfinishedScores::add(std::span<const Score> scores) {

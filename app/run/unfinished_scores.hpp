@@ -18,6 +18,11 @@ struct ScoreIdentity {
   std::string settings, model, data;
 };
 
+// The scores in the text of such a file, which begins by what they depend on: whole groups of `group` data, up to the
+// first line that is cut off or wrong. Throws InputError that begins with `origin` if they depend on something else.
+std::vector<Score> unfinished_scores_in(const std::string& all, const ScoreIdentity& identity, int group,
+                                        const std::string& origin);
+
 // The scores so far of `hone score --out FILE`, on disk after every addition, so that a command that was stopped or
 // killed can be continued. A text: what the scores depend on, then one line per datum.
 class UnfinishedScores {
@@ -34,8 +39,6 @@ class UnfinishedScores {
   void remove();                            // they are complete, and elsewhere
 
  private:
-  void read(const ScoreIdentity& identity, int group);
-
   std::filesystem::path path_;
   std::FILE* file_ = nullptr;
   std::vector<Score> found_;

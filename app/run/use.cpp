@@ -30,7 +30,9 @@ void write_columns(const Matrix<double>& columns, Rows& out) {
 // Rows of data of the model: a table, or a picture if the name says so.
 std::unique_ptr<Rows> rows_of_data(const UseOptions& options, UsingModel& use, int count) {
   const ImageShape shape = use.networks().data().shape;
-  if (options.out.extension() == ".png") return std::make_unique<PictureFile>(options.out, shape, count);
+  if (options.out.extension() == ".png")
+    return std::make_unique<PictureFile>(options.out, shape, count,
+                                         [&use](const std::string& text) { use.note(text); });
   std::vector<int> sizes = {shape.rows, shape.cols};
   if (shape.channels > 1) sizes.push_back(shape.channels);
   if (shape.rows == 1 && shape.channels == 1) sizes = {shape.cols};

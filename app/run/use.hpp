@@ -21,6 +21,7 @@ struct UseOptions {
   WhichModel which = WhichModel::newest;
   std::string data = "test";  // a file, or train, validation or test: the run's own
   std::string binarization;   // of a file; empty: as in training
+  std::string header;         // of a .csv file: auto, yes or no; empty: as in training
   std::optional<int> points;  // only the first of the data
   std::filesystem::path data_dir = {};
   std::filesystem::path out = {};  // .npy or .csv, for pictures also .png; empty: CSV on `otherwise`

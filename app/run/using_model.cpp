@@ -27,6 +27,7 @@ void UsingModel::load_data(const DataStream::Work& watch) {
   if (const std::string& name = options_.data; name == "train" || name == "validation" || name == "test") {
     if (!options_.binarization.empty())
       throw InputError("--binarization is for files; the run's own data are binarized as in training");
+    if (!options_.header.empty()) throw InputError("--header is for files; the run's own data are read as in training");
     const DataSplits splits = load_run_data(networks_->config(), options_.data_dir);
     DataSet data = split_of(splits, name);
     work(data, 0);
@@ -116,7 +117,8 @@ DataRequest UsingModel::request() const {
           .seed = config.data_seed,
           .shape = config.shape.value_or(std::vector<int>()),
           .missing = config.train.model.missing,
-          .labels = config.labels == "own" ? "" : config.labels};
+          .labels = config.labels == "own" ? "" : config.labels,
+          .header = options_.header.empty() ? config.header : csv_header_named(options_.header)};
 }
 
 }  // namespace hone

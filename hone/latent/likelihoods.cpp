@@ -1,5 +1,6 @@
 #include "hone/latent/likelihoods.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 #include "hone/base/format.hpp"
@@ -48,6 +49,26 @@ std::string first_fault(const LikelihoodFacts& facts, const LikelihoodShape& sha
   return {};
 }
 
+// Where binarization is no way out.
+constexpr std::string_view needs_bits =
+    "binary data; divide the data so that all are from 0 to 1 and set binarization, or choose a likelihood for "
+    "numbers (gaussian-learned) or counts (poisson)";
+
+// Numbers from 0 to 1, or whole ones from 0 to 255. Missing values have no bits.
+bool can_be_binarized(const DataSet& data, Missing missing) {
+  if (missing == Missing::ignored) return false;
+  bool levels = true, bytes = true;
+  Matrix<double> column(data.dimension(), 1);
+  for (int n = 0; n < data.size(); ++n) {
+    data.expand(std::span<const int>(&n, 1), column.view());
+    for (const double x : column.column(0)) {
+      levels = levels && x >= 0 && x <= 1;
+      bytes = bytes && x >= 0 && x <= 255 && x == std::floor(x);
+    }
+  }
+  return levels || bytes;
+}
+
 }  // namespace
 
 void likelihood_mean(Density density, const LikelihoodShape& shape, std::span<const double> a, std::span<double> out) {
@@ -76,7 +97,8 @@ void check_data(Density density, const LikelihoodShape& shape, Missing missing, 
   with_likelihood(
       density, [&](auto likelihood) { fault = first_fault(facts, shape, missing, data, first, likelihood.allowed); });
   if (fault.empty() && (density != Density::bernoulli || missing == Missing::ignored)) return;
-  throw DataError(detail::format("{} {}", words_of(facts), facts.needs) + (fault.empty() ? "" : ": " + fault));
+  const std::string needs(density == Density::bernoulli && !can_be_binarized(data, missing) ? needs_bits : facts.needs);
+  throw DataError(detail::format("{} {}", words_of(facts), needs) + (fault.empty() ? "" : ": " + fault));
 }
 
 void check_scale(Density density, const DataSet& data, int first) {

@@ -109,6 +109,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                  if name in KEYS and name != "likelihood" and value is not None}
         if stored:  # data are known by their checksum, their names stay
             kept = {key: stored.get(key, "own") for key in (*PARTS, "labels")}
+            kept |= {"header": stored["header"]} if "header" in stored else {}  # of the files that the run had
             named = {**kept, **{key: name for key, name in named.items() if kept[key] == "own" and key != "data"}}
         settings = {**self._kind(stored.get("model")), "test.data": "own", **named, **given}
         settings.setdefault("batch", min(100, size))

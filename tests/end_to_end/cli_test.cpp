@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/end_to_end/program.hpp"
 
@@ -53,7 +55,13 @@ TEST_F(Program, BadFlagsAreRefusedByName) {
   expect_refused("toys", "unknown argument 'toys'; did you mean 'toy'?");
   expect_refused("toy --stepz 3", "unknown argument '--stepz'; did you mean '--steps'?");
   expect_refused("toy --out x --steps", "hone: --steps needs a value\nSee 'hone toy --help'.");
-  expect_refused("toy --seed --out x", "hone: --seed needs a value\nSee 'hone toy --help'.");
+  expect_refused("toy --seed --out x", "hone: --seed needs a value, and --out follows; ");
+  expect_refused("toy --out --quiet",
+                 "hone: --out needs a value, and --quiet follows; a value that begins with dashes is written "
+                 "--out=--quiet\nSee 'hone toy --help'.");
+  expect_refused("train c.toml --data-dir --nonsense", "hone: --data-dir needs a value, and --nonsense follows; ");
+  expect_refused("sample r -n --mean", "hone: -n needs a value, and --mean follows\n");
+  expect_refused("train c.toml --out=--resume", "hone: c.toml: ");
   expect_refused("toy --out x --target bananna",
                  "--target: 'bananna' is not allowed; expected one of gaussian, mixture, banana; "
                  "did you mean 'banana'?");
@@ -136,9 +144,32 @@ TEST_F(Program, ToysOfOtherSeedsHaveTheSameVcd) {
 
 TEST_F(Program, EvalTellsWhoseFolderItIs) {
   ASSERT_EQ(hone("toy --iterations 100 --no-figure --quiet --out run").code, 0);
-  const Outcome outcome = hone("eval run");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err, "hone: run: this is a folder of hone toy; expected one of hone train\n");
+  for (const std::string file : {"metrics.csv", "summary.json"}) {  // with its summary and without it
+    fs::remove(folder.path() / "run" / file);
+    const Outcome outcome = hone("eval run");
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err,
+              "hone: run: this is a folder of hone toy; expected one of hone train. 'hone report run' shows it\n");
+  }
+  EXPECT_TRUE(
+      hone("summary run").err.starts_with("hone: run: this is a folder of hone toy; expected one of hone fit. "));
+}
+
+TEST_F(Program, ColumnsOfADivergedToyStayApart) {
+  const Outcome outcome = hone("toy --iterations 300 --rate-mean 1e10 --no-figure --quiet --out run");
+  EXPECT_EQ(outcome.code, 1);
+  std::istringstream lines(outcome.out);
+  std::string line, word;
+  while (std::getline(lines, line) && !line.starts_with("  mean of q")) {
+  }
+  std::istringstream words(line);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(words >> word) << line;
+    if (i >= 3) {
+      EXPECT_TRUE(std::isfinite(std::stod(word))) << line;
+    }
+  }
+  EXPECT_FALSE(words >> word) << line;
 }
 
 TEST_F(Program, AToyWritesAWholeRunFolder) {

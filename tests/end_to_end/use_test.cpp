@@ -85,6 +85,24 @@ TEST_F(Use, WorksWithoutTheTrainingData) {
   expect_error("encode own train", "x.amat");
 }
 
+TEST_F(Use, PicturesOfOtherNumbersSayWhatIsBlackAndWhite) {
+  shell("for i in 1 2 3 4; do echo 90,100,$i,7; done > x.csv");
+  write_file(folder.path() / "c.toml",
+             "model = \"poisson-mf\"\ndata = \"x.csv\"\nshape = [2, 2]\nlatent = 1\nbatch = 2\niterations = 300\n");
+  ASSERT_EQ(hone("train c.toml --out counts --quiet").code, 0);
+  const Outcome drawn = hone("reconstruct counts x.csv --out r.png");
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_NE(drawn.err.find("r.png: black is "), std::string::npos) << drawn.err;
+  EXPECT_TRUE(read("r.png").starts_with("\x89PNG"));
+}
+
+TEST_F(Use, AHeaderOfNumbersIsSaidToBeOne) {
+  shell("printf '2019,2020\\n0,1\\n1,0\\n' > x.csv");
+  ASSERT_EQ(hone("train c.toml --out years --quiet --set data=x.csv --set header=yes --set batch=2").code, 0);
+  EXPECT_EQ(std::ranges::count(hone("encode years x.csv").out, '\n'), 3) << "a header and two data";
+  expect_error("encode years x.csv --header no", "datum 0 has the value 2019");
+}
+
 TEST_F(Use, NumbersBeyondTheScaleOfALikelihoodAreRefused) {
   shell("printf '1,2\\n3,4\\n' > x.csv; printf '1,2\\n3,1e20\\n' > big.csv");
   write_file(folder.path() / "c.toml",
@@ -105,6 +123,14 @@ TEST_F(Use, BadInputIsRefusedAndNothingIsWritten) {
   expect_error("encode run none.npy", "none.npy");
   expect_error("encode run test --out z.txt", "z.txt: expected a name that ends in .npy or .csv");
   expect_error("encode run test --out no/z.npy", "no/z.npy: cannot be written");
+  for (const std::string name : {"dir.npy", "dir.png"}) fs::create_directories(folder.path() / name);
+  for (const std::string command :
+       {"encode run test --out dir.npy", "score run test --samples 10 --out dir.npy", "sample run --out dir.png"})
+    expect_error(command, "is a folder; expected the name of a file");
+  expect_error("check run", "run: this is a folder of hone train; expected one of hone fit. 'hone eval run' evaluates");
+  expect_error("summary run",
+               "run: this is a folder of hone train; expected one of hone fit. 'hone eval run' evaluates");
+  expect_error("encode run test --header yes", "--header is for files");
   expect_error("encode run test --draws 3", "--draws needs --refine");
   expect_error("encode run test --refine 3 --sd s.npy", "--sd writes the standard deviations of q");
   expect_error("encode run test --binarization threshold", "--binarization is for files");

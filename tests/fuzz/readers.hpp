@@ -28,5 +28,9 @@ void draws(std::span<const std::uint8_t> bytes);
 void table(std::span<const std::uint8_t> bytes);
 void summary(std::span<const std::uint8_t> bytes);
 void stan_data(std::span<const std::uint8_t> bytes);
+void stan_source(std::span<const std::uint8_t> bytes);
+void checkpoint(std::span<const std::uint8_t> bytes);
+void scores(std::span<const std::uint8_t> bytes);
+void latent(std::span<const std::uint8_t> bytes);  // latent.json, a zero, latent.csv
 
 }  // namespace hone::fuzz

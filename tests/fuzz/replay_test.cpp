@@ -76,6 +76,10 @@ TEST(FuzzReplay, Draws) { replay("draws", fuzz::draws); }
 TEST(FuzzReplay, Table) { replay("table", fuzz::table); }
 TEST(FuzzReplay, Summary) { replay("summary", fuzz::summary); }
 TEST(FuzzReplay, StanData) { replay("stan_data", fuzz::stan_data); }
+TEST(FuzzReplay, StanSource) { replay("stan_source", fuzz::stan_source); }
+TEST(FuzzReplay, Checkpoint) { replay("checkpoint", fuzz::checkpoint); }
+TEST(FuzzReplay, UnfinishedScores) { replay("scores", fuzz::scores); }
+TEST(FuzzReplay, LatentPoints) { replay("latent", fuzz::latent); }
 
 }  // namespace
 }  // namespace hone

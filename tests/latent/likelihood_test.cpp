@@ -146,6 +146,19 @@ std::string fault_of(Density density, int categories, std::vector<double> values
   return {};
 }
 
+// Binarization is advised only where it works.
+TEST(Likelihood, NumbersThatAreNoBitsComeWithAWayOut) {
+  EXPECT_EQ(fault_of(Density::bernoulli, 0, {1, 0, 0, 1, 0, 0.5, 0, 0}),
+            "a Bernoulli likelihood needs binary data; set binarization to threshold or stochastic: datum 1 has the "
+            "value 0.5 at position 1 (both count from 0)");
+  EXPECT_NE(fault_of(Density::bernoulli, 0, {1, 0, 0, 7}).find("set binarization to threshold"), std::string::npos);
+  for (const double value : {1e20, -1.0, 7.5})
+    EXPECT_NE(fault_of(Density::bernoulli, 0, {1, 0, 0, value})
+                  .find("divide the data so that all are from 0 to 1 and set binarization, or choose a likelihood for"),
+              std::string::npos)
+        << value;
+}
+
 TEST(Likelihood, BadDataAreNamed) {
   EXPECT_EQ(
       fault_of(Density::categorical, 2, {1, 0, 0, 1, 0, 1, 1, 1}),

@@ -127,7 +127,7 @@ def test_every_key_is_a_parameter():
     from hone._parameters import KEYS
 
     shown = set(hone.VAE().get_params())
-    assert set(KEYS) - shown == {"model", "data", "test_data", "validation_data", "labels"}
+    assert set(KEYS) - shown == {"model", "data", "test_data", "validation_data", "labels", "header"}
     assert shown - set(KEYS) == {"folder", "warm_start", "progress"}
     assert set(hone.MatrixFactorization().get_params()) == shown - {"hidden", "channels"}
     with pytest.raises(TypeError, match="VAE: got an unexpected keyword argument 'layers'"):

@@ -46,6 +46,25 @@ inline Bytes idx_header(const std::vector<std::uint32_t>& dimensions) {
   return bytes;
 }
 
+// An archive with one deflated file.
+inline Bytes zip_with(const std::string& name, const Bytes& content) {
+  const Bytes packed = gzip(content);  // a header of 10 bytes, the deflated content, checksum and size
+  const Bytes deflated(packed.begin() + 10, packed.end() - 8);
+  const auto number = [](std::size_t value, int width) {
+    Bytes bytes;
+    for (int i = 0; i < width; ++i)
+      bytes.push_back(i < 8 ? static_cast<std::uint8_t>(value >> (8 * i)) : std::uint8_t{0});
+    return bytes;
+  };
+  const Bytes about = number(20, 2) + number(0, 2) + number(8, 2) + number(0, 4) +
+                      Bytes(packed.end() - 8, packed.end() - 4) + number(deflated.size(), 4) +
+                      number(content.size(), 4) + number(name.size(), 2) + number(0, 2);
+  const Bytes file = bytes_of("PK\3\4") + about + bytes_of(name) + deflated;
+  const Bytes directory = bytes_of("PK\1\2") + number(20, 2) + about + number(0, 14) + bytes_of(name);
+  return file + directory + bytes_of("PK\5\6") + number(0, 4) + number(1, 2) + number(1, 2) +
+         number(directory.size(), 4) + number(file.size(), 4) + number(0, 2);
+}
+
 // Images whose values count up.
 inline Bytes idx_images(std::uint32_t items, std::uint32_t rows, std::uint32_t cols) {
   Bytes bytes = idx_header({items, rows, cols});

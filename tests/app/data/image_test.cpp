@@ -1,6 +1,9 @@
 // Colour images, JPEG files and labels.
 
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cmath>
 
 #include "app/data/labels.hpp"
 #include "app/data/load.hpp"
@@ -12,6 +15,7 @@ namespace hone {
 namespace {
 
 using namespace test;
+namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -75,6 +79,86 @@ TEST(Images, ShapeSaysThatRowsAreColourImages) {
     EXPECT_THROW(read_data_file(file, {.shape = bad}), KeyError);
 }
 
+// One plane per colour, as PyTorch has them, read as if pixels had three values each.
+TEST(Images, PlanesOfColourAreRefused) {
+  const TemporaryFolder folder;
+  const std::string planes = (folder.path() / "x.npy").string();
+  const Bytes bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (1, 3, 2, 2)}", Bytes(12, 7));
+  write_file(planes, std::string(bytes.begin(), bytes.end()));
+  EXPECT_THAT(input_error([&] {
+                read_data_file(planes, {.shape = {2, 2, 3}});
+              }),
+              HasSubstr("shape: the file's data are (3, 2, 2), one plane per colour; expected the three values of a "
+                        "pixel beside each other, (2, 2, 3): numpy.transpose(x, (0, 2, 3, 1))"));
+  EXPECT_EQ(read_data_file(planes, {.shape = {3, 4}}).shape().rows, 3);
+}
+
+// Finder adds such files to folders and archives.
+TEST(Images, HiddenFilesAreLeftOut) {
+  const TemporaryFolder folder;
+  const fs::path images = folder.path() / "images";
+  for (const char* inside : {"a", "__MACOSX", ".hidden"}) fs::create_directories(images / inside);
+  write_png(colours, images / "a" / "1.png");
+  for (const char* name : {"._2.png", ".hidden/3.png", "__MACOSX/4.png"}) write_file(images / name, "no image");
+  EXPECT_EQ(read_data_file(images.string()).size(), 1);
+  const auto archived = [&](const std::string& name) {
+    const std::string png = read_file(images / "a" / "1.png");
+    const Bytes bytes = zip_with(name, Bytes(png.begin(), png.end()));
+    write_file(folder.path() / "x.zip", std::string(bytes.begin(), bytes.end()));
+    return input_error([&] { read_data_file((folder.path() / "x.zip").string()); });
+  };
+  EXPECT_EQ(archived("a/1.png"), "");
+  for (const char* hidden : {"__MACOSX/a/1.png", "a/._1.png", ".a/1.png"})
+    EXPECT_THAT(archived(hidden), HasSubstr("x.zip: no image")) << hidden;
+}
+
+TEST(Images, AFolderThatCannotBeReadIsNamed) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path() / "closed");
+  write_png(colours, folder.path() / "1.png");
+  fs::permissions(folder.path() / "closed", fs::perms::none);
+  fs::permissions(folder.path(), fs::perms(0055), fs::perm_options::add);
+  const uid_t user = geteuid();
+  if (user == 0 && seteuid(65534) != 0) GTEST_SKIP() << "root reads everything and cannot become nobody";
+  const std::string error = input_error([&] { read_data_file(folder.path().string()); });
+  if (user == 0) {
+    ASSERT_EQ(seteuid(user), 0);
+  }
+  fs::permissions(folder.path() / "closed", fs::perms::owner_all);
+  EXPECT_EQ(error, (folder.path() / "closed").string() + ": cannot be read: Permission denied");
+}
+
+TEST(Binarization, TakesWholeNumbersOfAnyTypeAsBytes) {
+  const TemporaryFolder folder;
+  const auto loaded = [&](const std::string& type, const Bytes& values) {
+    const Bytes bytes = npy("{'descr': '" + type + "', 'fortran_order': False, 'shape': (1, 4)}", values);
+    write_file(folder.path() / "x.npy", std::string(bytes.begin(), bytes.end()));
+    return load_data({.name = (folder.path() / "x.npy").string(), .binarization = Binarization::threshold}).train;
+  };
+  for (const DataSet& data : {loaded("<f8", raw<double>({0, 200, 255, 20})),
+                              loaded("<f4", raw<float>({0, 200, 255, 20})), loaded("|u1", {0, 200, 255, 20})}) {
+    Matrix<double> bits(4, 1);
+    data.expand(std::vector{0}, bits.view());
+    EXPECT_THAT(bits.view().flat(), ElementsAre(0, 1, 1, 0));
+  }
+  EXPECT_THAT(input_error([&] {
+                loaded("<f8", raw<double>({0, 200, 255.5, 20}));
+              }),
+              HasSubstr("value 1 of datum 0 is 200: binarization needs values in [0, 1], or whole numbers from 0 to "
+                        "255 throughout; divide the data, or"));
+}
+
+TEST(Pictures, OfOtherNumbersReachFromTheLeastToTheLargest) {
+  const std::vector<double> usual = {0, 0.25, 1}, other = {-3, 1, 5, std::nan("")}, alike = {4, 4};
+  EXPECT_TRUE(range_of(usual).usual());
+  EXPECT_EQ(range_of(other).low, -3);
+  EXPECT_EQ(range_of(other).high, 5);
+  EXPECT_TRUE(range_of(std::vector{-0.4, 1.4}, 0.5).usual());
+  const DataSet data(std::vector<double>{-3, 1, 5, 5}, ImageShape{2, 2});
+  EXPECT_THAT(picture_of(data, 1, 1, range_of(data, 1)).levels, ElementsAre(0, 128, 255, 255));
+  EXPECT_EQ(range_of(alike).low, 3);
+}
+
 TEST(OtherFiles, AreRefusedWithAWayOut) {
   const TemporaryFolder folder;
   const auto fault = [&](const char* name) {
@@ -104,6 +188,12 @@ TEST(Labels, FromFilesAndColumns) {
   EXPECT_EQ(data.train.dimension(), 2);
   write_file(folder.path() / "y.csv", "a,b\n1,2\n3,4\n");
   EXPECT_THROW(load_data({.name = path("y.csv"), .labels = "colour"}), KeyError);
+  write_file(folder.path() / "z.csv", "a,species.name\n1,cat\n2,dog\n");
+  EXPECT_THAT(load_data({.name = path("z.csv"), .labels = "species.name"}).labels.train, ElementsAre("cat", "dog"));
+  EXPECT_THAT(input_error([&] { load_data({.name = path("z.csv"), .labels = "species.nam"}); }),
+              HasSubstr("there is no column 'species.nam', which labels names; did you mean 'species.name'?"));
+  EXPECT_THAT(input_error([&] { load_data({.name = path("y.csv"), .labels = "kinds.txt"}); }),
+              HasSubstr("y.csv has no column 'kinds.txt', and there is no such file"));
   EXPECT_THAT(input_error([&] { load_data({.name = path("x.csv"), .labels = "kind"}); }),
               HasSubstr("line 3: column 3 (b): a missing value"));
 }
@@ -126,6 +216,10 @@ TEST(Labels, FollowTheirDataIntoEveryPart) {
       EXPECT_EQ(std::to_string(static_cast<int>(x(0, 0))), labels[static_cast<std::size_t>(n)]);
     }
   };
+  for (std::size_t i = 0; i < data.rows.test.size(); ++i)  // the column has the row numbers
+    EXPECT_EQ(data.labels.test[i], std::to_string(data.rows.test[i]));
+  EXPECT_EQ(data.rows.test.size(), 10u);
+  EXPECT_EQ(data.labels.validation[2], std::to_string(data.rows.validation[2]));
   check(data.train, data.labels.train);
   check(data.validation, data.labels.validation);
   check(data.test, data.labels.test);

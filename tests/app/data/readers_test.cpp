@@ -303,6 +303,23 @@ TEST(Csv, CountedColumnsAreAHeader) {
   EXPECT_THAT(input_error([] { csv_from("0,1,2\n3,4,x\n"); }), HasSubstr("line 2: column 3 (2): expected a finite"));
 }
 
+TEST(Csv, TheFirstLineIsWhatTheUserSays) {
+  const auto from = [](std::string_view text, CsvHeader header) {
+    const Bytes bytes = bytes_of(text);
+    ByteSource source(bytes, "table");
+    return read_csv(source, {.header = header});
+  };
+  const std::string_view years = "2019,2020\n5,6\n", mixed = "id,2019\n5,6\n";
+  EXPECT_THAT(from(years, CsvHeader::automatic).values, ElementsAre(2019, 2020, 5, 6));
+  EXPECT_THAT(from(years, CsvHeader::yes).values, ElementsAre(5, 6));
+  EXPECT_THAT(from(mixed, CsvHeader::yes).values, ElementsAre(5, 6));
+  EXPECT_THAT(from("0,1,2\n5,6,7\n", CsvHeader::no).values, ElementsAre(0, 1, 2, 5, 6, 7));
+  EXPECT_THAT(input_error([&] { from(mixed, CsvHeader::automatic); }), HasSubstr("unless header = \"yes\""));
+  EXPECT_THAT(input_error([&] { from("a,b\n5,6\n", CsvHeader::no); }), HasSubstr("header = \"no\" says that line 1"));
+  EXPECT_EQ(csv_header_named("yes"), CsvHeader::yes);
+  EXPECT_THAT(input_error([&] { csv_header_named("maybe"); }), HasSubstr("expected one of auto, yes, no"));
+}
+
 TEST(Csv, ErrorsNameLineAndColumn) {
   const auto message = [](std::string_view text) { return input_error([&] { csv_from(text); }); };
   EXPECT_THAT(message(""), HasSubstr("table: byte 0: the file is empty"));
@@ -345,25 +362,6 @@ TEST(MatrixMarket, ReadsEntriesAndRefusesOthers) {
   EXPECT_THAT(message("2 3 2\n1 1 1\n"), HasSubstr("expected 2 entries, found 1"));
   EXPECT_THAT(message("2 3 1\n1 1 1\n1 2 1\n"), HasSubstr("line 4: expected 1 entries, found more"));
   EXPECT_THAT(message("2 3 1\n1 1 nan\n"), HasSubstr("line 3: row 1, column 1: expected a finite number"));
-}
-
-// An archive with one deflated file.
-Bytes zip_with(const std::string& name, const Bytes& content) {
-  const Bytes packed = gzip(content);  // a header of 10 bytes, the deflated content, checksum and size
-  const Bytes deflated(packed.begin() + 10, packed.end() - 8);
-  const auto number = [](std::size_t value, int width) {
-    Bytes bytes;
-    for (int i = 0; i < width; ++i)
-      bytes.push_back(i < 8 ? static_cast<std::uint8_t>(value >> (8 * i)) : std::uint8_t{0});
-    return bytes;
-  };
-  const Bytes about = number(20, 2) + number(0, 2) + number(8, 2) + number(0, 4) +
-                      Bytes(packed.end() - 8, packed.end() - 4) + number(deflated.size(), 4) +
-                      number(content.size(), 4) + number(name.size(), 2) + number(0, 2);
-  const Bytes file = bytes_of("PK\3\4") + about + bytes_of(name) + deflated;
-  const Bytes directory = bytes_of("PK\1\2") + number(20, 2) + about + number(0, 14) + bytes_of(name);
-  return file + directory + bytes_of("PK\5\6") + number(0, 4) + number(1, 2) + number(1, 2) +
-         number(directory.size(), 4) + number(file.size(), 4) + number(0, 2);
 }
 
 TEST(Zip, EveryTruncationAndEveryFlippedByteIsAnErrorOrTheSame) {

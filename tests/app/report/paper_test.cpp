@@ -260,6 +260,7 @@ TEST_F(PlantedClaims, DoNotHold) {
 TEST_F(PlantedClaims, AreNotJudgedFromPartOfTheCellsOrASmokeTest) {
   const std::string nothing = report_claims(cells_, context_);
   EXPECT_TRUE(contains(nothing, "| α against slow mixing | not all cells are done |")) << nothing;
+  EXPECT_FALSE(contains(nothing, "nan")) << nothing;
   plant_all(true);
   const std::string smoke = report_claims(cells_, {folder_.path(), {}, "smoke"});
   EXPECT_TRUE(contains(smoke, "| α against slow mixing | not judged at this scale |")) << smoke;

@@ -208,6 +208,27 @@ TEST(Curves, LogarithmicAxesAreDrawn) {
   }
 }
 
+// Marks at the same places: a later line has another kind of mark, larger and open, and dashes.
+TEST(Curves, MarksThatHideEachOtherDiffer) {
+  const test::TemporaryFolder folder;
+  const CurveLine line{"a", "#111111", {1, 2}, {3, 4}, {0.1, 0.1}};
+  CurveFigure figure{"marks", "marks", {line, line}, CurveStyle::marks};
+  figure.lines[1].label = "b";
+  draw_curves(figure, folder.path());
+  const std::string script = read_file(folder.path() / "marks_body.gp");
+  EXPECT_NE(script.find("index 0 using 1:2 with points lw 1.5 pt 7 ps 0.60"), std::string::npos) << script;
+  EXPECT_NE(script.find("index 1 using 1:2 with points lw 1.5 pt 6 ps 0.95"), std::string::npos) << script;
+  EXPECT_NE(script.find("index 1 using 1:2 with lines lw 1.5 dt 2"), std::string::npos) << script;
+}
+
+TEST(Page, NumbersOfARowAreAlignedRightAndLongTextsKeepTheirWidth) {
+  Page page("p");
+  page.table({{"", "a", "b"}, {"kind", "x", "y"}, {"seed", "1", "–"}, {"words", std::string(120, 'w'), "3"}});
+  EXPECT_NE(page.body().find("<td class=\"n\">1</td><td class=\"n\">–</td>"), std::string::npos) << page.body();
+  EXPECT_NE(page.body().find("<td>x</td><td>y</td>"), std::string::npos);
+  EXPECT_NE(page.body().find("<td class=\"l\">www"), std::string::npos);
+}
+
 TEST(Histogram, IsADensity) {
   const auto density = histogram({0, 0.1, 0.9, 1, 5}, 0, 1, 2);
   EXPECT_DOUBLE_EQ(density[0], 0.8);  // two of five in a half

@@ -70,7 +70,7 @@ TEST_F(Report, OfAToy) {
   EXPECT_TRUE(last.faults.empty());
   const ToyResult result = ToyResult::from_json(read_file(run / "summary.json"), "");
   EXPECT_HAS(page, "Fitted by vcd to the gaussian target");
-  EXPECT_HAS(page, "<th scope=\"row\">seed</th><td>1</td>");
+  EXPECT_HAS(page, "<th scope=\"row\">seed</th><td class=\"n\">1</td>");
   EXPECT_HAS(page, "<th scope=\"row\">machine</th>");
   EXPECT_EQ(count(page, "<img alt=\""), 5u);  // contours, ELBO, VCD, acceptance, step size
   EXPECT_EQ(count(page, "<img alt=\"\""), 0u);
@@ -311,6 +311,22 @@ TEST_F(Report, OfTheSeedsOfATrainingAndOfAnExperiment) {
   EXPECT_EQ(last.runs, 1);
   EXPECT_HAS(paper, "<td class=\"n\">−98.46</td>");
   EXPECT_LT(paper.find("Table 1: results"), paper.find("Verdict"));
+}
+
+// Claims about time have no runs, and texts have Markdown's marks.
+TEST_F(Report, OfExperimentsWithoutARun) {
+  fs::create_directories(at("paper") / "cells" / "claim-seconds-vae");
+  write_file(at("paper") / "cells" / "claim-seconds-vae" / "summary.json", "{}");
+  write_file(at("paper") / "claims.md",
+             "# In `words`\n\n**Verdict: holds.** *paper*: as printed, `a < b`, 2 * 3 * 4.\n\n"
+             "| *claim* | verdict |\n|---|---|\n| `x` | **holds** |\n");
+  const std::string page = page_of({at("paper")}, at("paper.html"));
+  EXPECT_TRUE(last.faults.empty());
+  EXPECT_EQ(last.runs, 0);
+  EXPECT_HAS(page, "<h2>In words</h2>");
+  EXPECT_HAS(page,
+             "<p><strong>Verdict: holds.</strong> <em>paper</em>: as printed, <code>a &lt; b</code>, 2 * 3 * 4.</p>");
+  EXPECT_HAS(page, "<th scope=\"row\">x</th><td>holds</td>");
 }
 
 }  // namespace

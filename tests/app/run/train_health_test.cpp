@@ -109,6 +109,22 @@ TEST(TrainHealth, ReadsWhatARunSaidBefore) {
   EXPECT_TRUE(std::isnan(health.trouble()->vcd));
 }
 
+TEST(TrainHealth, WideDataAreToBeDivided) {
+  std::vector<double> values;
+  for (int i = 0; i < 400; ++i) values.push_back(1e5 * (i % 2 ? 1 : -1) + 7);
+  const DataSet wide(values, ImageShape{1, 4});
+  for (double& x : values) x = 1e-5 * (x - 7);
+  const DataSet narrow(values, ImageShape{1, 4});
+  TrainRunConfig config;
+  config.train.model.likelihood = Density::gaussian;
+  EXPECT_NEAR(too_wide(config, wide), 1e5, 1e3);
+  EXPECT_EQ(too_wide(config, narrow), 0);
+  EXPECT_EQ(advice(config, 1e5).find("What may help: dividing the data by about 1e+05, their standard deviation, "),
+            0u);
+  config.train.model.likelihood = Density::poisson;
+  EXPECT_EQ(too_wide(config, wide), 0);
+}
+
 TEST(TrainHealth, AdviceFitsTheConfiguration) {
   EXPECT_NE(advice(paper_run_config()).find("init = \"scaled\", score_bound = 3"), std::string::npos);
   EXPECT_EQ(advice(TrainRunConfig()).find("init"), std::string::npos);

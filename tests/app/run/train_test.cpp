@@ -52,6 +52,26 @@ TEST(TrainPictures, NoneOfDataThatAreNoImages) {
   EXPECT_FALSE(fs::exists(folder.path() / "run" / "figures" / "images.json"));
 }
 
+TEST(TrainPictures, OfAnyNumbersAndALatentSpaceOfOneDimension) {
+  const test::TemporaryFolder folder;
+  std::string rows;
+  for (int i = 0; i < 30; ++i) rows += i % 2 ? "-4,2,8,0\n" : "0,2,3,1\n";
+  write_file(folder.path() / "x.csv", rows);
+  TrainRunConfig config = small();
+  config.data = (folder.path() / "x.csv").string();
+  config.shape = {2, 2};
+  config.likelihood = Density::gaussian_learned;
+  config.latent = 1;
+  run(config, folder.path() / "run");
+  const fs::path figures = folder.path() / "run" / "figures";
+  const auto json = nlohmann::json::parse(read_file(figures / "images.json"));
+  EXPECT_EQ(json["low"], -4);
+  EXPECT_EQ(json["high"], 8);
+  EXPECT_TRUE(is_png(figures / "images_samples.png"));
+  EXPECT_EQ(nlohmann::json::parse(read_file(figures / "latent.json"))["y"], "standard deviation of q");
+  EXPECT_EQ(std::ranges::count(read_file(figures / "latent.csv"), '\n'), 31);
+}
+
 TEST(TrainSummary, KnowsALostRun) {  // numbers of good trainings and of failed ones
   EXPECT_FALSE(q_is_lost(-254.6, {143.6, 0}));
   EXPECT_FALSE(q_is_lost(-158.4, {128.4, 0}));
@@ -231,6 +251,39 @@ TEST(Train, DataThatDoNotFitAreNamed) {
   config.data = "Mnist";
   EXPECT_NE(error_of(config, path).find("data: there is no data set 'Mnist'"), std::string::npos);
   EXPECT_NE(error_of(config, path).find("did you mean 'mnist'?"), std::string::npos);
+}
+
+TEST(Train, DataThatWereHeldOutAreNamedAsTheirFileCountsThem) {
+  const test::TemporaryFolder folder;
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += i == 37 ? "0,-3\n" : "1,2\n";
+  write_file(folder.path() / "x.csv", rows);
+  TrainRunConfig config = small();
+  config.data = (folder.path() / "x.csv").string();
+  config.likelihood = Density::poisson;
+  for (const double share : {0.1, 0.5, 0.9}) {
+    config.split = share;
+    config.train.batch = 2;
+    const std::string error = error_of(config, folder.path() / "run");
+    EXPECT_TRUE(error.starts_with("data: " + config.data)) << error;
+    EXPECT_NE(error.find("needs counts: datum 37 has the value -3 at position 1"), std::string::npos) << error;
+    EXPECT_EQ(error.find("test.data"), std::string::npos) << error;
+  }
+}
+
+TEST(Train, AFolderNeedsNoSlashToBeData) {
+  const test::TemporaryFolder folder;
+  fs::create_directories(folder.path() / "photos");
+  TrainRunConfig config = small();
+  config.data = "photos";
+  relative_to(folder.path(), config);
+  EXPECT_EQ(config.data, (folder.path() / "photos").string());
+  config.data = "mnist";  // a known data set
+  config.labels = "photos";
+  fs::create_directories(folder.path() / "mnist");
+  relative_to(folder.path(), config);
+  EXPECT_EQ(config.data, "mnist");
+  EXPECT_EQ(config.labels, "photos");
 }
 
 TEST(Train, ADamagedCheckpointIsNamedAndTheOneBeforeUsed) {

@@ -1,0 +1,62 @@
+#include "app/run/suited_data.hpp"
+
+#include <fmt/format.h>
+
+#include "hone/latent/likelihoods.hpp"
+
+namespace hone {
+namespace {
+
+// Zeros and ones of a file that has other values too count as bits.
+void check(const ModelConfig& model, DataSet data, int first) {
+  if (model.density() == Density::bernoulli) data = packed_if_binary(std::move(data));
+  check_data(model.density(), {data.dimension(), model.categories}, model.missing, data, first);
+  check_scale(model.density(), data, first);
+}
+
+// What does not suit the model, with the datum as the file counts it; `what` if no datum is to blame.
+std::string fault_in_file(const ModelConfig& model, const DataSet& part, const std::vector<int>& rows,
+                          const std::string& what) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const int datum = static_cast<int>(i);
+    try {
+      check(model, part.slice(datum, datum + 1), rows[i]);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+  }
+  return what;
+}
+
+struct Part {
+  std::string key, file;  // of the setting; own: data that were part of the key `data`
+  const DataSet& data;
+  const std::vector<int>& rows;
+};
+
+void check_part(const TrainRunConfig& config, const DataSplits& whole, const Part& part) {
+  if (part.data.size() == 0) return;
+  try {
+    check(config.train.model, part.data, 0);
+  } catch (const DataError& error) {
+    const std::string what = fault_in_file(config.train.model, part.data, part.rows, error.what());
+    if (part.file != "own") throw KeyError(part.key, part.file + ": " + what);
+    const bool taken = !part.rows.empty();  // from a file of ours; otherwise the data were given as this part
+    throw KeyError(taken ? "data" : part.key, taken ? whole.name + ": " + what : what);
+  }
+}
+
+}  // namespace
+
+void check_parts(const TrainRunConfig& config, const DataSplits& data) {
+  check_part(config, data, {"test.data", config.test.data, data.test, data.rows.test});
+  check_part(config, data, {"validation.data", config.validation.data, data.validation, data.rows.validation});
+}
+
+KeyError unsuited_training_data(const TrainRunConfig& config, const DataSplits& data, const std::string& what) {
+  return KeyError(config.binarization == Binarization::none ? "binarization" : "data",
+                  fmt::format("{} ({}): {}", data.name, data.origin,
+                              fault_in_file(config.train.model, data.train, data.rows.train, what)));
+}
+
+}  // namespace hone
