@@ -67,9 +67,11 @@ void print_opinion(const SecondOpinion& opinion, const DrawsRequest& request) {
   fmt::print("\nverdict: {}\n", verdict_name(opinion.judgement.verdict));
   for (const std::string& reason : opinion.judgement.reasons) fmt::print("{}", wrapped("  - ", reason, width));
   fmt::print("\n{}", wrapped("",
-                             fmt::format("p-value of draws = posterior {:.3f}, nested R-hat {:.4f}, drift {:.1f} of "
-                                         "{:.1f} standard errors",
-                                         f.q.p_value, f.chains.nested_rhat, f.chains.drift, f.chains.drift_limit),
+                             fmt::format("{}nested R-hat {:.4f}, drift {:.1f} of {:.1f} standard errors",
+                                         std::isnan(f.q.p_value)
+                                             ? ""
+                                             : fmt::format("p-value of draws = posterior {:.3f}, ", f.q.p_value),
+                                         f.chains.nested_rhat, f.chains.drift, f.chains.drift_limit),
                              width));
   if (!f.at.empty()) fmt::print("VCD {:.4f} ± {:.4f}\n", f.vcd.mean, f.vcd.se);
   for (const std::string& note : opinion.judgement.notes) fmt::print("{}", wrapped("note: ", note, width));

@@ -172,6 +172,11 @@ Tolerances beyond_chance(const Tolerances& tolerances, int n, const RefinedDraws
           tolerances.vcd};
 }
 
+// Whether a Gaussian through n draws in d dimensions has so much larger a log density at these draws than at others
+// (d (d + 3) / 2n in the mean) that the test of exchangeability would see it: a fifth of the standard error of its mean
+// over the pairs.
+bool fits_its_own_draws(int d, int n, int pairs) { return d * (d + 3.0) / (2 * n) > 0.2 * std::sqrt(2.0 * d / pairs); }
+
 // At most `most_checked` of the draws, evenly over them; the first `started` of the result are so, too.
 Matrix<double> spread(const Matrix<double>& z, int started, std::vector<double>& log_q) {
   const int every = (z.cols() + most_checked - 1) / most_checked, n = (z.cols() + every - 1) / every;
@@ -215,6 +220,7 @@ void compare_naturally(const Posterior& posterior, const Whitening& whitening, c
   const std::vector<double> rhats = value_rhats(fit.natural_refined, r.states, r.chains_per_start);
   for (std::size_t k = 0; k < rhats.size(); ++k) fit.parameters[k].rhat = rhats[k];
   result.findings.natural = natural_checks(fit, of_given);
+  result.findings.natural.shift_se = result.findings.natural.sd_ratio_se = 0;  // beyond_chance allows for both
   result.rows = rows_of(fit.parameters);
   const int n = std::min(given.cols(), z.cols());
   result.z = Matrix<double>(z.rows(), n);
@@ -327,7 +333,8 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
     f.vcd = r.vcd;
   }
   const std::vector<double> same(r.log_p0.size());
-  f.q = check_q(r, family, whitening, smooth_weights(same), config.fit.seed, config.fit.threads);
+  f.q = check_q(r, family, whitening, smooth_weights(same), {config.fit.seed, config.fit.threads, z.cols()});
+  if (!known && fits_its_own_draws(z.rows(), z.cols(), r.zt.cols())) f.q.p_value = std::nan("");
   f.q.k_hat = k_hat_of(log_p, log_q);
   const Tolerances allowed = beyond_chance(config.tolerances, z.cols(), r);
   result.started = r.zt.cols();

@@ -66,9 +66,10 @@ Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& cen
 }
 
 // Generalized eigenvectors of the refined covariance against q's. Under equal covariances the extremes of n draws in D
-// dimensions lie at (1 ± √(D/n))²; this effect of chance is removed.
+// dimensions lie at (1 ± √(D/n))², against those of m other draws at about (1 ± √(D/n + D/m))²; this effect of chance,
+// the √ given as `chance`, is removed.
 void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, const Whitening& whitening,
-                     const std::vector<Moments>& refined, QChecks& checks) {
+                     const std::vector<Moments>& refined, double chance, QChecks& checks) {
   const int d = r.z0.rows();
   Matrix<double> ratio = covariance_of(r.states.z);
   std::vector<double> root;
@@ -83,7 +84,6 @@ void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, co
       for (int k = 0; k < j; ++k) std::swap(ratio(k, j), ratio(j, k));
   }
   const SymmetricEigen eigen = symmetric_eigen(std::move(ratio));
-  const double chance = std::sqrt(d / r.checks.effective);
   const std::vector<double> zero(d);
   std::vector<double> origin(d);
   whitening.to_z(zero, origin);
@@ -109,26 +109,28 @@ void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, co
 }  // namespace
 
 QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& whitening, const Psis& weights,
-                std::uint64_t seed, int threads) {
+                const QCheckConfig& config) {
   const int d = r.states.z.rows();
   QChecks checks;
   checks.k_hat = weights.k_hat;
   checks.effective_draws = weights.effective_draws;
 
   // Draws from q cost no gradients, so take many: q's own moments then have little noise.
-  const PhiloxSource random(seed);
+  const PhiloxSource random(config.seed);
   const Matrix<double> q_draws = independent_draws(family, std::clamp(4'000'000 / d, 1000, 20'000), random);
   const std::vector<Moments> q = moments_over_z(q_draws, whitening), refined = moments_over_z(r.states.z, whitening);
   for (int k = 0; k < d; ++k) {
     checks.shift.push_back((q[k].mean() - refined[k].mean()) / refined[k].sd());
     checks.sd_ratio.push_back(q[k].sd() / refined[k].sd());
   }
-  if (d <= most_direction_dimensions) find_directions(r, q_draws, whitening, refined, checks);
+  const double of_q = config.given > 0 ? 1.0 / config.given : 0;
+  const double chance = std::sqrt(d * (1 / r.checks.effective + of_q));
+  if (d <= most_direction_dimensions) find_directions(r, q_draws, whitening, refined, chance, checks);
 
   std::vector<double> mean(d), sd(d);
   family.moments(mean, sd);
   checks.p_value_flips = 999;
-  Team team(threads);
+  Team team(config.threads);
   checks.p_value = exchangeability_p_value(differences(r, mean, 1000), checks.p_value_flips, random, team);
 
   if (family.components() > 1) {

@@ -9,9 +9,15 @@
 
 namespace hone {
 
+struct QCheckConfig {
+  std::uint64_t seed;
+  int threads;
+  int given = 0;  // how many draws are all that is known of q; 0: any number can be drawn
+};
+
 // Compares q with the refined draws. The pairs of `refined` are in the coordinates e; the results are about z = m + L
 // e. `weights` are the importance weights of refined.z0.
 QChecks check_q(const RefinedDraws& refined, const Family& family, const Whitening& whitening, const Psis& weights,
-                std::uint64_t seed, int threads);
+                const QCheckConfig& config);
 
 }  // namespace hone

@@ -388,7 +388,7 @@ void CheckedFitter::compare() {
   f.at = r.at;
   f.drifts = r.drifts;
   f.vcd = r.vcd;
-  f.q = check_q(r, *q.family, q.whitening, result_.weights, seed(part_checks), config_.fit.threads);
+  f.q = check_q(r, *q.family, q.whitening, result_.weights, {seed(part_checks), config_.fit.threads});
   // Chains move in e: with a triangular L, e_i is the part of z_i that the coordinates before it do not explain.
   for (const std::string& name : f.coordinate_names)
     f.chain_names.push_back(q.whitening.is_diagonal() ? name : name + " (whitened)");

@@ -73,7 +73,7 @@ Assessed assess(const Density& density, Plan plan) {
   f.steps = refined.steps;
   f.at = refined.at;
   f.vcd = refined.vcd;
-  f.q = check_q(refined, q, identity, smooth_weights(ratio), plan.config.seed + 5, 1);
+  f.q = check_q(refined, q, identity, smooth_weights(ratio), {plan.config.seed + 5, 1});
   result.judgement = judge(f, {});
   return result;
 }

@@ -91,7 +91,8 @@ TEST(NaturalValues, AStopIsHeededAndLeavesFewerDraws) {
   EXPECT_TRUE(fit.log_p0.size() == draws && fit.log_q0.size() == draws && r.component.size() == draws);
   EXPECT_EQ(fit.weights.log_weight.size(), draws);
   EXPECT_EQ(fit.parameters.size(), 3u);
-  EXPECT_EQ(fit.judgement.notes.back(), "the fit was stopped early: all of this rests on what there was by then");
+  EXPECT_EQ(fit.judgement.notes.back(),
+            "the fit was stopped early: this result rests on the draws that it had by then");
 }
 
 TEST(NaturalValues, ThinnedStatesAreThoseOfTheirChains) {

@@ -10,6 +10,7 @@
 #include "hone/base/file.hpp"
 #include "hone/base/random.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/target/density.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {
@@ -116,6 +117,35 @@ TEST_F(DrawFiles, DamageIsNamedByLine) {
   write_file(folder.path() / "other.csv", "nu\n1\n");
   write_file(folder.path() / "draws.csv", "mu\n1\n");
   EXPECT_THROW(read_csv_draws({folder.path() / "draws.csv", folder.path() / "other.csv"}), InputError);
+}
+
+// Few exact draws in many dimensions: the widest of 20 directions looks 1.3 to 1.5 times as wide by chance.
+TEST(SecondOpinion, FewExactDrawsAreOfUse) {
+  constexpr int d = 20;
+  std::vector<std::string> names;
+  for (int k = 0; k < d; ++k) names.push_back("x" + std::to_string(k));
+  const auto posterior = make_posterior(
+      [](std::span<const double> z, std::span<double> gradient) {
+        double value = 0;
+        for (std::size_t k = 0; k < z.size(); ++k) {
+          gradient[k] = -z[k];
+          value -= 0.5 * square(z[k]);
+        }
+        return value;
+      },
+      names);
+  const PhiloxSource random(8);
+  for (const int n : {100, 200, 400}) {
+    Matrix<double> z(d, n);
+    for (int i = 0; i < n; ++i) random.normals({Purpose::draw, 1, static_cast<std::uint32_t>(i)}, z.column(i));
+    const SecondOpinion exact = second_opinion(*posterior, z, {}, {}, {});
+    EXPECT_EQ(exact.judgement.verdict, Verdict::use_q)
+        << n << ": " << (exact.judgement.reasons.empty() ? "" : exact.judgement.reasons[0]);
+    EXPECT_TRUE(std::isnan(exact.findings.q.p_value)) << "the draws set the Gaussian that the test would be about";
+    for (int i = 0; i < n; ++i)
+      for (int k = 0; k < d; ++k) z(k, i) *= 0.5;
+    EXPECT_NE(second_opinion(*posterior, z, {}, {}, {}).judgement.verdict, Verdict::use_q) << n;
+  }
 }
 
 }  // namespace
