@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "app/cli/commands.hpp"
 #include "app/cli/signals.hpp"
 #include "hone/base/cpus.hpp"
