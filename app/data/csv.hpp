@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "app/data/byte_source.hpp"
+#include "app/data/csv_header.hpp"
 #include "app/data/text_lines.hpp"
 #include "hone/latent/model_config.hpp"
 
 namespace hone {
 
-// Whether the first line names the columns; automatic: if it looks so.
-enum class CsvHeader { automatic, yes, no };
 CsvHeader csv_header_named(std::string_view name);  // "auto", "yes" or "no"; throws InputError for anything else
 
 // Numbers, one datum per row, last index fastest.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/data/binarization.hpp"
+#include "app/data/csv_header.hpp"
 #include "app/run/methods.hpp"
 #include "app/run/settings.hpp"
 #include "hone/engine/config.hpp"
