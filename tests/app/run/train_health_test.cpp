@@ -6,6 +6,7 @@
 
 #include "app/run/train_config.hpp"
 #include "hone/base/file.hpp"
+#include "hone/latent/data_set.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace hone {
