@@ -94,7 +94,7 @@ fs::path cache_of(const StanOptions& options) {
   std::error_code error;
   fs::create_directories(cache, error);
   if (!fs::is_directory(cache)) throw InputError(detail::format("{}: this folder cannot be made", cache.string()));
-  return cache;
+  return fs::canonical(cache);  // clang's compiled headers know their path, so it must be the same by every way there
 }
 
 void make_once(const fs::path& made, const StanOptions& options, const std::function<fs::path(const fs::path&)>& make) {

@@ -170,7 +170,15 @@ void Compiler::compile(const fs::path& from, const fs::path& to, const std::stri
   if (from == header && clang)
     command.insert(command.end(), {"-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp"});
   command.insert(command.end(), {"-c", from.string(), "-o", to.string()});
-  run_compiler(command, what, options);
+  try {
+    run_compiler(command, what, options);
+  } catch (const Error& error) {
+    // clang's compiled headers know the place where they were made, and are of no use in a cache that was moved.
+    const bool of_headers = clang && std::string_view(error.what()).find(headers.string()) != std::string_view::npos;
+    std::error_code kept;
+    if (!of_headers || !fs::remove(headers, kept)) throw;
+    run_compiler(command, what, options);
+  }
 }
 
 void Compiler::make_wrapper() const {
