@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -50,7 +49,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X_test, or a matrix as second argument, are test data; a 1-D y is ignored. X_validation, or validation_split,
         decide on the best model and on early stopping. Ctrl-C ends the training with a checkpoint. With
         warm_start=True, fit continues the training of before. A training that went wrong is a UserWarning,
-        and so is one by the VCD that ends before the VCD begins.
+        and so is one by the VCD that ends before alpha has reached its value, at alpha_until.
         """
         before = dict(vars(self))
         try:
@@ -191,7 +190,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         networks = self.__dict__.setdefault("_networks", {})
         if name not in networks:
             networks[name] = _hone.TrainedNetworks(self._files["config.toml"].decode(), self._files[name],
-                                                   self.threads or os.cpu_count() or 1)
+                                                   self.threads or _hone.default_threads())
         return networks[name]
 
     def _data(self, X: Any) -> _hone.Data:

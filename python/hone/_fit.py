@@ -218,6 +218,14 @@ def _model(model: Any, data: Data, dim: int | None, init: np.ndarray | None, nam
     return _density(model, dim, init, names, constrain, batched)
 
 
+def _names_of(made: _Model, work: Work) -> tuple[list[str], int, list[str]]:
+    """Names of values, how many of them are parameters, and coordinates. A Stan program is compiled for them."""
+    kind, work.kind = work.kind, "compile"
+    found = _hone.names_of(made.parts, work.stop, work.tell)
+    work.kind = kind
+    return found
+
+
 def _budget(budget: Any) -> tuple[Any, Total]:
     """A budget as a configuration file has it, and what a progress bar goes to: gradients, or seconds."""
     if isinstance(budget, (int, float, np.integer, np.floating)) and not isinstance(budget, bool):
@@ -264,7 +272,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     points = None if init is None else _points(init, "init")
     made = _model(model, data, dim, points, names, constrain, batched)
     with made, Work("fit", total, progress) as work:
-        known, _, coordinates = _hone.names_of(made.parts, work.stop, work.tell)
+        known, _, coordinates = _names_of(made, work)
         if points is not None and points.shape[1] != len(coordinates):
             raise ValueError(f"init: points of {points.shape[1]} coordinates, expected {len(coordinates)}: {', '.join(coordinates)}")
         named: dict[str, Any] = {"dims": {**made.dims, **dict(dims or {})}, "coords": checked_coords({**made.coords, **dict(coords or {})})}
@@ -335,7 +343,7 @@ class Check:
 
 def _given(draws: Any, made: _Model, natural: bool | None, work: Work) -> Any:
     """Draws of any kind, for the engine. natural=None: they are on the natural scale if they have names."""
-    names, parameters, coordinates = _hone.names_of(made.parts, work.stop, work.tell)
+    names, parameters, coordinates = _names_of(made, work)
     density = made.parts.in_python and made.pymc is None  # a callable says nothing of a natural scale
     own = coordinates if density or natural is False else names[:parameters]
     shapes = made.pymc.parameters if made.pymc and natural is not False else {k: v[0] for k, v in grouped(own).items()}

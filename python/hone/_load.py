@@ -53,6 +53,12 @@ def _groups(path: Path) -> dict[str, dict[str, np.ndarray]]:
     return groups
 
 
+def _data_file(folder: Path, configured: str | None, told: str) -> Path:
+    """The copy that Result.save writes of data.json; else what config.toml names, by its whole path if it was a file."""
+    copy = folder / "data.json"
+    return copy if told == copy.name and copy.is_file() else folder / (configured or told)
+
+
 def _fit(folder: Path) -> Any:
     from ._result import Result, numbers_in
 
@@ -76,8 +82,7 @@ def _fit(folder: Path) -> Any:
     own_dims = json.loads(extra.read_text()) if extra.exists() else {}
     if "coords" in own_dims:
         own_dims["coords"] = coords_in_json(own_dims["coords"])
-    # config.toml has the whole path, if the data were a file; an absolute path stays what it is.
-    data = folder / (tomllib.loads(parts["config"]).get("data") or json.loads(parts["summary"])["data"])
+    data = _data_file(folder, tomllib.loads(parts["config"]).get("data"), json.loads(parts["summary"])["data"])
     return Result(parts, data=numbers_in(data) if data.is_file() else None, groups=_groups(folder / "groups.npz"), **own_dims)
 
 

@@ -48,10 +48,10 @@ def checked_coords(coords: Mapping[str, Any]) -> dict[str, np.ndarray]:
         array = np.asarray(values) if hasattr(values, "dtype") else _array(list(values))
         if array.dtype.kind == "O" and all(isinstance(entry, datetime.date) for entry in array.flat):
             array = array.astype("datetime64[us]")
-        if array.dtype.kind not in "biufmMU":
-            array = np.array([str(entry) for entry in array], dtype=str)
         if array.ndim != 1:
             raise ValueError(f"coords['{dimension}']: expected one value per place, found shape {array.shape}")
+        if array.dtype.kind not in "biufmMU":
+            array = np.array([str(entry) for entry in array], dtype=str)
         checked[dimension] = array
     return checked
 

@@ -15,6 +15,16 @@ from . import _hone
 
 WIDTH = 20
 SECONDS_PER_LINE = 5  # where each line stays
+AT_CTRL_C = {  # what the first one does to each kind of work
+    "fit": "stopping with the result so far",
+    "check": "stopping with the result so far",
+    "train": "stopping with a checkpoint",
+    "compile": "stopping: the model is not compiled",
+    "install": "stopping: nothing is installed",
+    "log_likelihood": "stopping: the fit stays, without log_likelihood",
+    "refine": "stopping: no refined draws are kept",
+    "evaluate": "stopping: no estimates are kept",
+}
 
 
 def _in_notebook() -> bool:
@@ -40,7 +50,7 @@ class Total:
 
 
 class Work:
-    """While it lives, `tell` draws a bar with the time left, and the first Ctrl-C asks the work to end with the result so far.
+    """While it lives, `tell` draws a bar with the time left, and the first Ctrl-C asks the work to end, as AT_CTRL_C says.
 
     A second Ctrl-C raises KeyboardInterrupt. A handler for SIGINT that is not Python's own stays in place.
     """
@@ -50,6 +60,7 @@ class Work:
             raise TypeError(f"progress: expected True, False or None, found {progress!r}")
         self.stop = _hone.Stop()
         self.before = 0  # done in earlier parts of this work
+        self.kind = label  # of AT_CTRL_C; parts of the work may be of another
         self._label, self._total = label, total if isinstance(total, Total) else Total(total)
         self._notebook = progress is not False and _in_notebook()
         self._terminal = progress is not False and not self._notebook and sys.stderr.isatty()
@@ -126,7 +137,7 @@ class Work:
         if self.stop:
             raise KeyboardInterrupt
         self.stop.set()
-        self.say("stopping with the result so far; Ctrl-C again stops at once")
+        self.say(f"{AT_CTRL_C[self.kind]}; Ctrl-C again stops at once")
 
     def __exit__(self, *_: object) -> None:
         if self._handler is not None:

@@ -12,8 +12,8 @@ def install_stan(wheel: str | os.PathLike[str] | None = None, *, progress: bool 
     """Installs Stan into your cache, once, and returns which it is: what `hone stan install` does.
 
     Takes the Python package httpstan: pip downloads 35 MB, or `wheel` is its file, for machines without network. It
-    needs g++, or the compiler that the environment variable CXX names, and takes about a minute. Ctrl-C ends it, with
-    KeyboardInterrupt, and nothing half installed stays.
+    needs a C++ compiler, the one that the environment variable CXX names, else clang++, else g++, and takes about a
+    minute. Ctrl-C ends it, with KeyboardInterrupt, and nothing half installed stays.
     """
     with Work("install", Total(None), progress) as work:
         return _hone.install("" if wheel is None else os.fspath(wheel), work.stop, work.tell)

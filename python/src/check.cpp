@@ -2,9 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <thread>
-
 #include "app/run/watched_posterior.hpp"
+#include "hone/base/cpus.hpp"
 #include "python/src/fit.hpp"
 
 namespace hone::python {
@@ -12,8 +11,7 @@ namespace hone::python {
 nb::dict check_draws(const ModelParts& parts, const SettingTexts& settings, const DrawsParts& draws, Stop& stop,
                      nb::object tell) {
   PosteriorRunConfig config;
-  if (!parts.in_python())
-    config.check.fit.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (!parts.in_python()) config.check.fit.threads = default_threads();
   Settings table = opinion_settings(config);
   apply(table, settings);
   resolve(config);

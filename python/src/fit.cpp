@@ -5,15 +5,16 @@
 
 #include <cmath>
 #include <ctime>
-#include <thread>
 
 #include "app/run/fit_table.hpp"
 #include "app/run/json.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/progress.hpp"
 #include "app/run/watched_posterior.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/fit/checked_fit.hpp"
 #include "hone/target/stan.hpp"
+#include "python/src/messages.hpp"
 
 namespace hone::python {
 namespace {
@@ -73,7 +74,7 @@ std::vector<int> short_chain_of(const nb::dict& parts) {
 // What Stan's compiler tells Python, and how Python's Ctrl-C ends it.
 StanOptions stan_options(Watch& watch, const Stop* stop) {
   StanOptions options;
-  options.progress = [&watch](const std::string& text) { watch.say(text, 0); };
+  options.progress = [&watch](const std::string& text) { watch.say(in_python(text), 0); };
   options.stop = [&watch, stop] {
     watch.tick(0);  // lets Python see Ctrl-C
     return stop && stop->set.load();
@@ -135,8 +136,7 @@ nb::dict fit(const ModelParts& parts, const SettingTexts& settings, std::optiona
   config.model = parts.model();
   config.data = parts.data();
   // A density in Python holds the GIL, so it gains nothing from threads.
-  if (!parts.in_python())
-    config.check.fit.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (!parts.in_python()) config.check.fit.threads = default_threads();
   Settings table = posterior_run_settings(config);
   apply(table, settings);
   resolve(config);

@@ -4,48 +4,20 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <regex>
-
 #include "app/run/draws_file.hpp"
 #include "app/run/posterior_run.hpp"
 #include "app/run/provenance.hpp"
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/engine/engines.hpp"
 #include "python/src/fit.hpp"
+#include "python/src/messages.hpp"
 #include "python/src/models.hpp"
 
 namespace hone::python {
 namespace {
 
 using namespace nb::literals;
-
-// The library's message, with arguments of Python's in place of the program's flags.
-std::string in_python(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> words[] = {
-      {"continue it with --resume, or choose another folder with --out",
-       "continue it with warm_start=True, or choose another folder"},
-      {" (--data FILE.json)", " (data=…)"},
-      {"hone stan install --wheel FILE", "hone.install_stan(wheel=FILE)"},
-      {"hone stan install", "hone.install_stan()"},
-      {"validation.data", "X_validation"},
-      {"test.data", "X_test"},
-      {"data: <memory> (<memory>, not binarized): ", "X: "},
-      {"'<memory>'", "X"},
-      {"<memory>", "X"},
-  };
-  for (const auto& [from, to] : words)
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-      text.replace(at, from.size(), to);
-  static const std::regex value("--([a-z][a-z-]*) (?=[0-9])"), flag("--([a-z][a-z-]*)");
-  for (const auto& [pattern, after] : {std::pair{&value, "="}, {&flag, ""}})
-    for (std::smatch found; std::regex_search(text, found, *pattern);) {
-      std::string name = found[1];
-      std::ranges::replace(name, '-', '_');
-      text = found.prefix().str() + name + after + found.suffix().str();
-    }
-  return text;
-}
 
 // Bad input is a ValueError, everything else that ends a computation a RuntimeError.
 void add_exceptions(nb::module_& module) {
@@ -175,6 +147,7 @@ NB_MODULE(_hone, module) {
   add_fit(module);
   add_models(module);
   module.attr("version") = hone::hone_version();
+  module.def("default_threads", &hone::default_threads, "One per CPU of this process.");
   module.def(
       "devices",
       [] {

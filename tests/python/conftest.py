@@ -59,27 +59,41 @@ SMALL = dict(latent=3, encoder_hidden=(16,), rate_mean=5e-3, rate_scale=5e-3, ra
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np, hone
+from hone._progress import Work
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
-hone.VAE, hone.fit  # loaded now, not when the signal arrives
-started = time.perf_counter()
-times = {times}
-def interrupt():
-    for _ in range(times):
-        time.sleep({seconds})
-        os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt, daemon=True).start()
+calls, sent = 0, []
+def control_c():
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+def call():
+    global calls
+    calls += 1
+    if calls in {at}:
+        control_c()
+def tell(text, done):
+    global calls
+    calls += {told!r} in text
+    if {told!r} in text and calls in {at}:
+        threading.Thread(target=control_c).start()
+{before}
+{watched}
 try:
     {work}
 except KeyboardInterrupt:
     print("KeyboardInterrupt")
-print("took", time.perf_counter() - started)
+print("took", time.perf_counter() - sent[0])
 print("handler", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
 
 
-def interrupted(work, times=1, seconds=0.7):
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED.format(work=work, times=times, seconds=seconds)],
-                          capture_output=True, text=True, timeout=120)
+def interrupted(work, *at, told=None, before=""):
+    """What a process prints that gets Ctrl-C at these calls of call(), or as often as the work told a text with `told`.
+
+    No delays: a slow machine interrupts the same work. "took" is the time from Ctrl-C to the end.
+    """
+    watched = "" if told is None else "Work.tell = property(lambda work: tell)"
+    code = INTERRUPTED.format(work=work, at=at, told=told or "", before=before, watched=watched)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert "handler True" in done.stdout, done.stdout + done.stderr
     return done.stdout
 

@@ -56,13 +56,19 @@ case $which in
   *) echo "run.sh: '$which': expected later, torch, torch-at-hand or sanitized" >&2; exit 2 ;;
 esac
 
+"$PYTHON" -m venv "${environment[@]}" "$work/env"
+python=$work/env/bin/python
+# If this Python is itself a virtual environment's, the new one has not its packages.
+if [ "$which" = torch-at-hand ] && ! "$python" -c 'import torch' 2>/dev/null; then
+  echo "skipped: torch is installed in a virtual environment; its tests need one of the system's Python" >&2
+  exit 77
+fi
+
 # The wheel is compiled while packages are on their way.
 if [ "$which" != sanitized ]; then
   "$source/scripts/wheel" "$work/dist" "$build" >"$work/log" 2>&1 &
   wheel=$!
 fi
-"$PYTHON" -m venv "${environment[@]}" "$work/env"
-python=$work/env/bin/python
 if ! "$python" -m pip install -q --no-compile "${needed[@]}"; then
   echo "python: the packages that the tests need cannot be installed from PyPI: the Python package was not tested" >&2
   wait || true

@@ -48,7 +48,8 @@ def test_dates_of_pandas_come_back(tmp_path):
 
 @pytest.mark.parametrize("coords, message", [
     ("abc", "expected a list of values"), ({"a": 1}, "expected a list of values"), (3, "expected a list of values"),
-    (np.zeros((3, 2)), r"expected one value per place, found shape \(3, 2\)"), ([1, 2], "has length 3 here, but coords")])
+    (np.zeros((3, 2)), r"expected one value per place, found shape \(3, 2\)"),
+    (np.zeros((3, 2), object), r"expected one value per place, found shape \(3, 2\)"), ([1, 2], "has length 3 here, but coords")])
 def test_bad_coords_are_named(coords, message):
     with pytest.raises((TypeError, ValueError), match=message):
         fitted(coords)
@@ -71,6 +72,21 @@ def test_data_of_a_relative_path_are_found_again(tmp_path, monkeypatch):
         r = hone.load(tmp_path / "here" / name)
         assert r.data == {"N": 3, "y": [1.0, 2.0, 3.0]}
         assert "constant_data" in r.to_datatree().children
+
+
+@pytest.mark.parametrize("original", ["gone", "changed"])
+def test_a_saved_copy_of_the_data_is_what_counts(tmp_path, monkeypatch, original):
+    monkeypatch.chdir(tmp_path)
+    data = {"N": 3, "y": [1.0, 2.0, 3.0]}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    hone.fit(FAKES / "libfake_threads.so", data="data.json", **QUICK).save("run")
+    if original == "gone":
+        (tmp_path / "data.json").unlink()
+    else:
+        (tmp_path / "data.json").write_text(json.dumps({"N": 1, "y": [9.0]}))
+    r = hone.load("run")
+    assert r.data == data
+    assert hone.load(r.save("again")).data == data
 
 
 def test_a_result_lists_its_variables():

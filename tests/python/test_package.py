@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from conftest import FAKES
 
 import hone
 
@@ -111,6 +112,45 @@ def test_stan_is_installed_from_python(tmp_path):
         hone.install_stan(tmp_path / "other.whl", progress=False)
     told = hone._hone.in_python("to install it:\n  hone stan install\nor give the wheel: hone stan install --wheel FILE. pip says")
     assert told == "to install it:\n  hone.install_stan()\nor give the wheel: hone.install_stan(wheel=FILE). pip says"
+
+
+def test_compiling_names_no_command_of_the_program(tmp_path):
+    """Without Stan's compiled headers the progress bar says what makes the next time faster."""
+    known = Path(os.environ["XDG_CACHE_HOME"]) / "hone" / "stan"
+    stan = next((folder for folder in known.glob("httpstan-*") if (folder / "httpstan" / "stanc").exists()), None)
+    if stan is None:
+        pytest.skip("today's Stan is not installed: pip could not reach httpstan")
+    (tmp_path / "hone" / "stan").mkdir(parents=True)
+    (tmp_path / "hone" / "stan" / stan.name).symlink_to(stan.resolve())
+    (tmp_path / "a.stan").write_text("parameters { real a; } model { a ~ normal(0, 1); }")
+    code = ("import hone\nfrom hone._progress import Work\n"
+            "def tell(text, done):\n"
+            "    if text.startswith('compiling'): print(text); raise KeyboardInterrupt\n"
+            "Work.tell = property(lambda work: tell)\n"
+            f"try: hone.fit({str(tmp_path / 'a.stan')!r})\nexcept KeyboardInterrupt: pass")
+    told = in_python(code, XDG_CACHE_HOME=str(tmp_path))
+    assert "less after another 'hone.install_stan()'" in told.stdout, told.stdout + told.stderr
+
+
+def test_threads_are_as_many_as_the_process_may_use():
+    """Not as many as the machine has."""
+    code = ("import os, threading, numpy as np\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+            "import hone\nfrom hone import _estimators, _hone\n"
+            "X = (np.arange(120).reshape(20, 6) % 3 == 0).astype(np.uint8)\n"
+            "v = hone.VAE(2, (4,), encoder_hidden=(4,), iterations=2, progress=False).fit(X)\n"
+            "asked, own = [], _hone.TrainedNetworks\n"
+            "_hone.TrainedNetworks = lambda *given: asked.append(given[-1]) or own(*given)\n"
+            "v._networks = {}; v.transform(X); print(asked)\n"
+            f"fake = {str(FAKES / 'libfake_threads.so')!r}; quick = dict(budget=1, steps=2, progress=False)\n"
+            "print(['threads = 1' in hone.fit(fake, draws=100, **quick)._parts['config']])\n"
+            "before, most = len(os.listdir('/proc/self/task')), []\n"
+            "def count(done=threading.Event()):\n"
+            "    while not done.wait(0.001): most.append(len(os.listdir('/proc/self/task')))\n"
+            "done = threading.Event(); counting = threading.Thread(target=count, args=(done,)); counting.start()\n"
+            "hone.check(np.random.default_rng(1).standard_normal((400, 2)), fake, scale='unconstrained', **quick)\n"
+            "done.set(); counting.join(); print([max(most) - before])")
+    told = in_python(code)
+    assert told.stdout == "[1]\n[True]\n[1]\n", told.stdout + told.stderr  # the last: the thread that counts
 
 
 def test_unknown_attribute():

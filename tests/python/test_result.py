@@ -305,6 +305,17 @@ def test_messages_have_no_flags():
     from hone import _hone
 
     assert _hone.in_python("Try --target-accept 0.95, or --effort thorough") == "Try target_accept=0.95, or effort thorough"
+    assert _hone.in_python("'--steps', (--draws 5)\n--seed\n") == "'steps', (draws=5)\nseed\n"
+
+
+def test_commands_to_paste_keep_their_flags():
+    from hone import _hone
+
+    for text in ("apt-get install --no-install-recommends r-cran-rstan g++ (R's package)", "  pip install --user hone-vi",
+                 "pip cannot download it. pip says:\n\nerror: --only-binary=:all: hone stan install\n", "runs/a--b/x", "a --"):
+        assert _hone.in_python(text) == text
+    told = _hone.in_python("to install it:\n  hone stan install\nor apt-get install --no-install-recommends g++\nor give --data FILE. pip says --no")
+    assert told == "to install it:\n  hone.install_stan()\nor apt-get install --no-install-recommends g++\nor give data FILE. pip says --no"
 
 
 def test_netcdf_of_both_doors(tmp_path):
