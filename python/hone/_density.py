@@ -207,11 +207,15 @@ def from_torch(f: Callable[..., Any], *, batched: bool = False) -> Batched:
     """
     try:
         import torch
+        if hasattr(torch, "func"):
+            from torch.func import vmap
+        else:  # before 2.0
+            from functorch import vmap
     except ImportError as error:
         raise _missing("torch", "hone.from_torch") from error
     if not callable(f):
         raise TypeError(f"from_torch: expected a function, found {type(f).__name__}")
-    values = f if batched else torch.func.vmap(f)
+    values = f if batched else vmap(f)
 
     def call(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         point = torch.tensor(z, dtype=torch.float64, requires_grad=True)

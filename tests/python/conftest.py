@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(os.environ.get("HONE_SOURCE", Path(__file__).resolve().parents[2]))
 PROGRAM = os.environ.get("HONE_PROGRAM", "hone")
 FAKES = Path(os.environ.get("HONE_FAKES", "."))
-NO_TORCH = "torch is not installed (6 GB from PyPI): tests/python/run.sh BUILD torch runs these tests with it"
+NO_TORCH = "torch is not installed: tests/python/run.sh BUILD torch-at-hand runs these tests with Debian's (python3-torch), torch with PyPI's"
 
 COVARIANCE = np.array([[1.0, 0.8], [0.8, 2.0]])
 PRECISION = np.linalg.inv(COVARIANCE)

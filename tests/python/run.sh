@@ -4,7 +4,7 @@
 #   later      with a Python from 3.12 on, if there is one: its wheel is abi3 and its ArviZ 1.x; the tests of names, package
 #              and results run there, and a fit on every other such Python
 #   torch      the tests that need PyTorch, which on PyPI is for CUDA: 6 GB
-#   torch-at-hand  the same with the PyTorch of this Python, if it has one
+#   torch-at-hand  the same with the PyTorch of this Python, or of Debian's
 #   sanitized  BUILD is of the preset asan: the module is built for the sanitizers too, and the core tests run
 # Ends with 77 (skipped) if PyPI cannot be reached, or there is no such Python or PyTorch.
 set -euo pipefail
@@ -39,8 +39,9 @@ case $which in
     mapfile -t tests < <(test_files names package result) ;;
   torch|torch-at-hand)
     if [ "$which" = torch-at-hand ]; then
+      "$PYTHON" -c 'import torch' 2>/dev/null || PYTHON=/usr/bin/python3
       if ! "$PYTHON" -c 'import torch' 2>/dev/null; then
-        echo "skipped: torch is not installed; tests/python/run.sh BUILD torch runs its tests, with 6 GB from PyPI" >&2
+        echo "skipped: torch is not installed (Debian: python3-torch); tests/python/run.sh BUILD torch runs its tests, with 6 GB from PyPI" >&2
         exit 77
       fi
       environment+=(--system-site-packages)
