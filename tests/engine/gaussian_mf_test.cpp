@@ -179,7 +179,8 @@ TEST_P(GaussianMfTraining, ComesCloseToMaximumLikelihood) {
   EXPECT_LT(std::abs(mixture), 4 * std::sqrt(static_cast<double>(points.size())));
 }
 
-INSTANTIATE_TEST_SUITE_P(Objectives, GaussianMfTraining, testing::Values("kl", "hoffman", "vcd"));
+INSTANTIATE_TEST_SUITE_P(Objectives, GaussianMfTraining, testing::Values("kl", "hoffman", "vcd"),
+                         [](const auto& objective) { return std::string(objective.param); });
 
 }  // namespace
 }  // namespace hone::test

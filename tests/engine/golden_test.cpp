@@ -200,7 +200,11 @@ TEST_P(GoldenModels, AgreesAtEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(Replays, GoldenModels,
                          testing::Combine(testing::Values("vae", "logistic-mf"),
-                                          testing::Values("kl", "hoffman", "vcd")));
+                                          testing::Values("kl", "hoffman", "vcd")),
+                         [](const auto& replay) {
+                           const std::string model = std::get<0>(replay.param);
+                           return (model == "vae" ? "vae_" : "logistic_mf_") + std::string(std::get<1>(replay.param));
+                         });
 
 }  // namespace
 }  // namespace hone::test

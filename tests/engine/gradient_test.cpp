@@ -227,7 +227,8 @@ TEST_P(EngineGradient, OfEveryLikelihood) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Objectives, EngineGradient, testing::Values("kl", "hoffman", "vcd", "li2017"));
+INSTANTIATE_TEST_SUITE_P(Objectives, EngineGradient, testing::Values("kl", "hoffman", "vcd", "li2017"),
+                         [](const auto& objective) { return std::string(objective.param); });
 
 TEST(EngineGradientOptions, AlphaAndLargeT) {
   World(config_of(by_vcd({.alpha = 0.3}))).check(1e-3, 1e-7);

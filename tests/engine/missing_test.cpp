@@ -154,7 +154,12 @@ TEST_P(MissingValues, TrainAndLeaveWhatWasNeverSeenAlone) {
 
 INSTANTIATE_TEST_SUITE_P(All, MissingValues,
                          testing::Values(ModelKind::vae, ModelKind::logistic_mf, ModelKind::gaussian_mf,
-                                         ModelKind::poisson_mf));
+                                         ModelKind::poisson_mf),
+                         [](const auto& model) {
+                           if (model.param == ModelKind::vae) return "vae";
+                           if (model.param == ModelKind::logistic_mf) return "logistic_mf";
+                           return model.param == ModelKind::gaussian_mf ? "gaussian_mf" : "poisson_mf";
+                         });
 
 // x_o ~ N(0, W_oᵀ W_o + s² I), by the Cholesky factor of that matrix
 TEST(MissingEvidence, IsTheNormalDensityOfWhatWasObserved) {

@@ -67,7 +67,11 @@ TEST_P(ToyTargets, AnOverflowIsMinusInfinity) {
   EXPECT_EQ(value_at(*target, std::vector{std::nan(""), 0.0}), -infinity);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ToyTargets, testing::Values(Toy::gaussian, Toy::mixture, Toy::banana));
+INSTANTIATE_TEST_SUITE_P(All, ToyTargets, testing::Values(Toy::gaussian, Toy::mixture, Toy::banana),
+                         [](const auto& toy) {
+                           if (toy.param == Toy::gaussian) return "gaussian";
+                           return toy.param == Toy::mixture ? "mixture" : "banana";
+                         });
 
 TEST(GaussianTarget, ValueAgreesWithTheFormula) {
   // correlation ρ: log p = −log 2π − ½ log(1 − ρ²) − (x² − 2ρxy + y²) / (2 (1 − ρ²))

@@ -45,7 +45,10 @@ TEST_P(SymmetricEigenOf, ValuesDescendAndVectorsAreOrthonormalAndTheirs) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SymmetricEigenOf,
                          testing::Values(std::pair{1, false}, std::pair{2, false}, std::pair{7, true},
-                                         std::pair{20, false}, std::pair{21, true}, std::pair{60, false}));
+                                         std::pair{20, false}, std::pair{21, true}, std::pair{60, false}),
+                         [](const auto& size) {
+                           return std::to_string(size.param.first) + (size.param.second ? "_sparse" : "");
+                         });
 
 }  // namespace
 }  // namespace hone
