@@ -142,7 +142,7 @@ void FitCommand::run() {
     if (!quiet) fmt::print(stderr, "{}\n", text);
   };
   const std::unique_ptr<Posterior> posterior = until_signal([&](const std::function<bool()>& stop) {
-    return open_posterior(config, {{}, say, {}, stop});
+    return open_posterior(config, {.cache = {}, .progress = say, .data = {}, .stop = stop});
   });
   check_shown(posterior->names(), show.values());
   std::vector<DataArray> arrays = data_arrays(config);

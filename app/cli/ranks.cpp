@@ -143,7 +143,8 @@ int show_facts(Ranks& ranks, const std::function<int(Speech)>& command) {
   }
   gather_shares<Facts>(&ranks, all, ranks.size(), Patience::unlimited);
   for (const Facts& rank : all)
-    rank_facts.push_back({rank.host.data(), rank.level.data(), rank.device.data(), rank.threads});
+    rank_facts.push_back(
+        {.host = rank.host.data(), .level = rank.level.data(), .device = rank.device.data(), .threads = rank.threads});
   const int code = ranks.rank() > 0 ? 0 : command(Speech::usual);
   ranks.finish();
   return code;

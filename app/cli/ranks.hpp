@@ -25,8 +25,8 @@ struct RankFacts {
 };
 extern std::vector<RankFacts> rank_facts;
 
-// `hone reproduce`: ranks run cells now. Rank 0 runs the command once more when all are through, and only then is there
-// anything to say of what is missing, or a table to print.
+// `hone reproduce`: ranks run cells now. When all are done, rank 0 runs the command once more; only then does it report
+// missing cells and print tables.
 extern bool ranks_run_cells;
 
 // How much of a command is printed: all, or only what went wrong.

@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// Data to use a trained model on. Those of a file need not fit into memory: a piece of them is there at a time, and
-// every datum is what it would be if the file were read as a whole. Binarization has other random numbers than that of
+// Data to use a trained model on. Those of a file need not fit into memory: one piece is held at a time, and every
+// datum is the same as if the file were read as a whole. Binarization has other random numbers than that of
 // training data.
 class DataStream {
  public:

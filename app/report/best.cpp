@@ -9,8 +9,7 @@ namespace hone {
 std::string report_best(const std::vector<BestRow>& rows, const ReportContext& context) {
   std::string table =
       "| model | data | t | the paper's best | ours, best of three | annealed | q's own draws | gap | seconds per run "
-      "| "
-      "seeds |\n"
+      "| seeds |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
   std::string csv = fmt::format("model,data,t,paper,q,{}\n", result_line_columns);
   for (const BestRow& row : rows) {

@@ -104,9 +104,8 @@ std::optional<FigurePlan> plan_memory(const RunRecord& run, const std::filesyste
       "behind'\nset xlabel 'refinement steps t' offset 0,0.5\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange "
       "[-0.2:*]\n"
       "plot 1 lw 1 dt 2 lc rgb '#808080' notitle, 'memory.csv' using 1:2 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb "
-      "'{}' "
-      "title 'squared jump', '' using 1:3 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb '{}' title 'correlation of log "
-      "p'\n"
+      "'{}' title 'squared jump', '' using 1:3 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb '{}' title 'correlation of "
+      "log p'\n"
       "reset\n",
       axes, 1.25 * last, colours[0], colours[2]);
   return FigurePlan{

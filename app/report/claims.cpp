@@ -115,13 +115,10 @@ Judged judge_alpha(const std::vector<ToyRun>& runs, const ReportContext& context
   }
   judged.text +=
       "\nMean ± standard deviation over seeds; differences ± standard error. KL(q ‖ p) for α = 1 less that for α = "
-      "0.5, under slow "
-      "mixing, is compared with 0.05 nats: (a) with one draw per iteration, as in the paper, (b) with 16. It holds "
-      "if it is surely "
-      "above (99 % by Student's t), or where fits by α = 1 fail and none by α = 0.5 does, and does not where it is "
-      "surely below. The claim "
-      "is about the objective, so (b) decides: with one draw the paper's RMSProp moves q even where the gradient's "
-      "mean is zero.\n";
+      "0.5, under slow mixing, is compared with 0.05 nats: (a) with one draw per iteration, as in the paper, (b) with "
+      "16. It holds if it is surely above (99 % by Student's t), or where fits by α = 1 fail and none by α = 0.5 does, "
+      "and does not where it is surely below. The claim is about the objective, so (b) decides: with one draw the "
+      "paper's RMSProp moves q even where the gradient's mean is zero.\n";
   if (!complete) return judged;
   const auto part = [&](const char* mixing) {
     const ToyGroup &half = groups.at({mixing, 0.5, runs.front().steps}),
@@ -244,10 +241,8 @@ Judged judge_gradient(const std::vector<GradientPoint>& points, const ReportCont
   }
   judged.text +=
       "\nThree parts, each judged at three standard errors. (a) C lowers the variance at every t. (b) The full "
-      "estimator "
-      "without C has a lower variance at the largest t than at the smallest. (c) The large-t estimator has a lower "
-      "variance "
-      "than the full one with C at every t. The claim holds if all do, for both q.\n";
+      "estimator without C has a lower variance at the largest t than at the smallest. (c) The large-t estimator has a "
+      "lower variance than the full one with C at every t. The claim holds if all do, for both q.\n";
   if (!complete) return judged;
   ClaimVerdict with_c = ClaimVerdict::holds, large_t = ClaimVerdict::holds, falls = ClaimVerdict::holds;
   for (const auto& [q, by_steps] : rows) {
@@ -288,10 +283,8 @@ Judged judge_local(const LocalBaselineCells& cells, const ReportContext& context
   }
   judged.text += fmt::format(
       "\nELBO of training over the last twentieth of {} iterations; shared up to iteration {}, on {}. It holds if "
-      "−ELBO is surely larger "
-      "by more than a hundredth where C is local from the start (99 % by Student's t, of the log ratio), and does not "
-      "if surely by "
-      "less.\n",
+      "−ELBO is surely larger by more than a hundredth where C is local from the start (99 % by Student's t, of the "
+      "log ratio), and does not if surely by less.\n",
       cells.from_start.config.iterations, cells.shared_first.config.train.shared_until, cells.from_start.config.data);
   if (complete) judged.verdict = judge_above(ratios, 0.01);
   return judged;
@@ -317,8 +310,7 @@ Judged judge_seconds(const std::vector<SecondsPoint>& points, const ReportContex
   judged.text +=
       "\nMedians over blocks that took turns; the log of vcd's time over hoffman's, ± its standard error over blocks. "
       "It holds if vcd is surely faster by more than a hundredth for both models (99 % by Student's t), and does not "
-      "if for "
-      "one it is surely less.\n";
+      "if for one it is surely less.\n";
   if (complete) judged.verdict = faster;
   return judged;
 }
@@ -354,25 +346,21 @@ std::string report_claims(const ClaimCells& cells, const ReportContext& context)
   const Claim claims[] = {
       {"α against slow mixing",
        "a chain that mixes slowly makes the VCD small for any q, while the α-generalized VCD keeps (1 − α) of the KL "
-       "divergence, and "
-       "so may be more robust (appendix 2).",
+       "divergence, and so may be more robust (appendix 2).",
        "the Gaussian toy, fitted from the paper's start. Slow: three HMC steps with a step size of 0.002, frozen; "
        "mixing: adapted to "
        "an acceptance of 0.7.",
        judge_alpha(cells.alpha, context)},
       {"li2017 at small t",
        "a gradient that ignores how the refined distribution depends on θ can be unstable, mostly for small t, and is "
-       "stable for "
-       "large t; that of the VCD is stable (section 3).",
+       "stable for large t; that of the VCD is stable (section 3).",
        "the Gaussian toy, fitted by both objectives from the same starts, step size adapted between refinements.",
        judge_li2017(cells.li2017, context)},
       {"The gradient's variance",
        "the control variate C lowers it; for very large t it is much lower by itself, and lower still where the score "
-       "at z0 is "
-       "dropped (section 2.4).",
-       "one-draw gradients at a fixed q, on the Gaussian toy: at the start of a fit (mean (1, −1), sd 0.1) "
-       "and near the "
-       "VCD's optimum (mean 0, sd 0.56). Variances summed over θ, ± standard error over 20 batches.",
+       "at z0 is dropped (section 2.4).",
+       "one-draw gradients at a fixed q, on the Gaussian toy: at the start of a fit (mean (1, −1), sd 0.1) and near "
+       "the VCD's optimum (mean 0, sd 0.56). Variances summed over θ, ± standard error over 20 batches.",
        judge_gradient(cells.gradient, context)},
       {"Local control variates from the start",
        "one C_n per datum from the beginning may lead to instabilities, so that they are shared for 3,000 iterations "

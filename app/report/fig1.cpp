@@ -123,9 +123,7 @@ Fig1Report report_fig1(const std::filesystem::path& folder, int seeds) {
   Fig1Report report;
   report.text = fmt::format(
       "# Figure 1: q fitted by KL and by VCD\n\nMean ± standard deviation over {} seeds. The VCD depends on the "
-      "kernel's "
-      "step "
-      "size: each is estimated with a step size tuned to the same acceptance for its own q.\n\n{}\n",
+      "kernel's step size: each is estimated with a step size tuned to the same acceptance for its own q.\n\n{}\n",
       seeds, table(all));
   for (const PanelRuns& runs : all) report.text += sentence(runs) + "\n\n";
   write_file(folder / "fig1.csv", csv(all));

@@ -233,11 +233,9 @@ class FitFigures {
     const double margin = high > low ? 0.1 * (high - low) : 1;
     const std::string script = fmt::format(
         "{}set grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\nset title 'VCD ± standard error'\nset xlabel 'refinement "
-        "steps "
-        "t'\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange [{:.6g}:{:.6g}]\n"
+        "steps t'\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange [{:.6g}:{:.6g}]\n"
         "plot 'vcd_steps.csv' using 1:2 with lines lw 1.5 lc rgb '{}', '' using 1:2:3 with yerrorbars lw 1.5 pt 7 ps "
-        "0.6 "
-        "lc rgb '{}'\nreset\n",
+        "0.6 lc rgb '{}'\nreset\n",
         axes, 1.25 * last, low - margin, high + margin, q_colour, q_colour);
     return add({.name = "vcd_steps", .width = 440, .height = 300, .script = script}, "The VCD of q: " + words + ".",
                "The VCD against the number t of refinement steps: it levels off once the refined draws have forgotten "

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "app/report/contours.hpp"
@@ -17,6 +16,7 @@
 #include "app/report/page.hpp"
 #include "app/report/paper_table.hpp"
 #include "app/report/text.hpp"
+#include "app/report/training_images.hpp"
 #include "app/report/words.hpp"
 #include "app/run/fit_table.hpp"
 #include "app/run/provenance.hpp"
@@ -76,7 +76,6 @@ class Report {
   void write_verdict(Section& section, Page& page);
   void write_pictures(Section& section, Page& page);
   void write_fits(Section& section, Page& page);
-  void write_images(const RunRecord& run, Page& page);
   void write_fit(RunRecord& run, Page& page);
   void write_settings(const Section& section, Page& page);
   fs::path figures_folder() const;
@@ -213,44 +212,6 @@ void Report::write_contours(const Section& section, Page& page) {
   page.close_figures();
 }
 
-// Which values are black and white, unless they are 0 and 1.
-std::string range_words(const Json& pictures) {
-  const double low = number_in(pictures, "low"), high = number_in(pictures, "high");
-  if (std::isnan(low + high) || (low == 0 && high == 1)) return "";
-  return fmt::format(" Black is {}, white is {}.", number_text(low), number_text(high));
-}
-
-void Report::write_images(const RunRecord& run, Page& page) {
-  const fs::path figures = run.folder / "figures";
-  std::error_code ignored;
-  if (!fs::exists(figures / "images.json", ignored)) {
-    page.paragraph(
-        run.name() +
-        " has no pictures: its data are not images, or it has not ended, or an earlier version of hone trained it.");
-    return;
-  }
-  guarded(run.folder.string(), [&] {
-    const Json json = parse_json(read_file(figures / "images.json"));
-    const double count = number_in(json, "count"), steps = number_in(json, "steps"),
-                 iteration = number_in(json, "iteration");
-    if (std::isnan(count + steps + iteration) || !json.contains("split") || !json["split"].is_string())
-      throw InputError("figures/images.json: expected an object with split, count, steps and iteration");
-    const std::string split = json["split"];
-    page.image_rows(
-        {{"data", figures / "images_data.png", fmt::format("The first {:.0f} images of the {} data.", count, split)},
-         {"reconstructed from draws of q", figures / "images_q.png",
-          fmt::format("The model's mean images at one draw of q for each of the {:.0f} images above.", count)},
-         {fmt::format("reconstructed from the same draws, refined by {:.0f} steps", steps),
-          figures / "images_refined.png",
-          fmt::format("The model's mean images at the same draws, refined by {:.0f} MCMC steps.", steps)},
-         {"samples from the model", figures / "images_samples.png",
-          fmt::format("{:.0f} mean images of the model at draws of the prior.", count)}},
-        fmt::format("{}: {} data and mean images of the model after iteration {}.{}", run.name(), split,
-                    count_text(iteration), range_words(json)));
-    return true;
-  });
-}
-
 void write_parameters(const RunRecord& run, Page& page) {
   const Json* parameters = run.find({"parameters"});
   if (!parameters || !parameters->is_object()) return;
@@ -376,7 +337,11 @@ void Report::write_pictures(Section& section, Page& page) {
   page.open_figures();
   std::size_t shown = 0;
   for (const RunGroup& group : section.groups)
-    if (shown++ < most_listed) write_images(group.first(), page);
+    if (shown++ < most_listed)
+      guarded(group.first().folder.string(), [&] {
+        write_images(group.first(), page);
+        return true;
+      });
   page.close_figures();
   if (shown > most_listed)
     page.paragraph(fmt::format("The pictures of {} more are in their folders.", shown - most_listed));

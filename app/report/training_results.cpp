@@ -60,14 +60,9 @@ const char* const result_headings = "ours | difference | mixture | AIS | se | se
 
 const char* const result_headings_text =
     "Average test log-likelihood in nats. *paper*: as printed. *ours*: the paper's measure, the best of three "
-    "proposals "
-    "for each "
-    "datum (no lower bound), mean ± standard deviation over seeds. *mixture*: one proposal, the equal mixture of the "
-    "three, a lower "
-    "bound in expectation. *AIS*: annealed importance sampling, where `hone eval --ais` was run. *se*: standard error "
-    "of "
-    "our figure "
-    "over test data.\n";
+    "proposals for each datum (no lower bound), mean ± standard deviation over seeds. *mixture*: one proposal, the "
+    "equal mixture of the three, a lower bound in expectation. *AIS*: annealed importance sampling, where `hone eval "
+    "--ais` was run. *se*: standard error of our figure over test data.\n";
 
 std::string seeds_text(const TrainingCell& cell, const CellResults& results, const ReportContext& context) {
   const std::string why = remark(cell, results, context);

@@ -71,8 +71,7 @@ std::string likelihood_sentence(const RunRecord& run) {
   if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + " hone eval estimates it from all test data.";
   text += fmt::format(
       " the test log-likelihood is {} nats per datum over {} data (by the mixture of the proposals, a lower bound in "
-      "the "
-      "mean)",
+      "expectation)",
       estimate_text(mixture), count_text(run.number({"test_log_likelihood", "points"})));
   const auto match = match_paper(run);
   if (!match) return text + ".";
@@ -230,8 +229,7 @@ std::string verdict_of(const std::vector<const RunRecord*>& seeds) {
   if (std::ranges::none_of(seeds, [](const RunRecord* run) { return std::isfinite(mixture_of(*run).mean); }))
     return fmt::format(
         "Over {} seeds the test log-likelihood is not known yet: hone eval estimates it. The ELBO is {} (mean ± "
-        "standard "
-        "deviation over seeds), acceptance {}, non-finite proposals are {}.",
+        "standard deviation over seeds), acceptance {}, non-finite proposals are {}.",
         seeds.size(), elbo, acceptance, nonfinite);
   return fmt::format(
       "Over {} seeds the test log-likelihood is {} (mean ± standard deviation over seeds; by the mixture of "

@@ -20,7 +20,7 @@ class CellLock {
 
   virtual ~CellLock() = default;         // gives the claim back
   virtual bool lost() const = 0;         // another process took it, because this one stood still for too long
-  virtual std::string name() const = 0;  // of this claim alone among those that live: host and process
+  virtual std::string name() const = 0;  // no other live claim has it: host and process
 };
 
 }  // namespace hone

@@ -27,7 +27,7 @@ std::string without_help(const std::string& config) {
   return text;
 }
 
-// Removes what claims before left of a cell: ID~CLAIM.partial, and ID.partial of older versions.
+// Removes what earlier claims left of a cell: ID~CLAIM.partial, and ID.partial of older versions.
 void remove_partial(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> left = {folder.string() + ".partial"};

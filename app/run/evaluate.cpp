@@ -5,7 +5,7 @@
 #include "app/run/json.hpp"
 #include "app/run/run_folder.hpp"
 #include "app/run/test_curve.hpp"
-#include "app/run/train.hpp"
+#include "app/run/trained_model.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 

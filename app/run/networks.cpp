@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "app/run/run_folder.hpp"
-#include "app/run/train.hpp"
 #include "app/run/train_record.hpp"
+#include "app/run/trained_model.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/engine/engines.hpp"

@@ -150,7 +150,17 @@ std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string
 std::vector<OpinionRow> rows_of(const std::vector<ParameterSummary>& parameters) {
   std::vector<OpinionRow> rows;
   for (const ParameterSummary& p : parameters)
-    rows.push_back({p.name, p.q_mean, p.q_sd, p.mean, p.sd, p.mcse, p.q05, p.q50, p.q95, p.effective, p.rhat});
+    rows.push_back({.name = p.name,
+                    .given_mean = p.q_mean,
+                    .given_sd = p.q_sd,
+                    .mean = p.mean,
+                    .sd = p.sd,
+                    .mcse = p.mcse,
+                    .q05 = p.q05,
+                    .q50 = p.q50,
+                    .q95 = p.q95,
+                    .effective = p.effective,
+                    .rhat = p.rhat});
   return rows;
 }
 
@@ -173,11 +183,11 @@ Tolerances beyond_chance(const Tolerances& tolerances, int n, const RefinedDraws
 }
 
 // Whether a Gaussian through n draws in d dimensions has so much larger a log density at these draws than at others
-// (d (d + 3) / 2n in the mean) that the test of exchangeability would see it: a fifth of the standard error of its mean
-// over the pairs.
+// (d (d + 3) / 2n in expectation) that the test of exchangeability would see it: a fifth of the standard error of its
+// mean over the pairs.
 bool fits_its_own_draws(int d, int n, int pairs) { return d * (d + 3.0) / (2 * n) > 0.2 * std::sqrt(2.0 * d / pairs); }
 
-// At most `most_checked` of the draws, evenly over them; the first `started` of the result are so, too.
+// At most `most_checked` of the draws, spread evenly over them; so are the first `started` of the result.
 Matrix<double> spread(const Matrix<double>& z, int started, std::vector<double>& log_q) {
   const int every = (z.cols() + most_checked - 1) / most_checked, n = (z.cols() + every - 1) / every;
   std::vector<int> order;

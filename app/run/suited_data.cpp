@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/run/train_health.hpp"
 #include "hone/latent/likelihoods.hpp"
 
 namespace hone {
@@ -57,6 +58,20 @@ KeyError unsuited_training_data(const TrainRunConfig& config, const DataSplits& 
   return KeyError(config.binarization == Binarization::none ? "binarization" : "data",
                   fmt::format("{} ({}): {}", data.name, data.origin,
                               fault_in_file(config.train.model, data.train, data.rows.train, what)));
+}
+
+std::string scaling_of(const TrainRunConfig& config, const DataSet& train) {
+  const ModelConfig& model = config.train.model;
+  const double spread = too_wide(config, train);
+  const std::string who = model.kind == ModelKind::gaussian_mf
+                              ? "gaussian-mf"
+                              : fmt::format("the likelihood {}", facts_of(model.density()).name);
+  return who + " subtracts the mean of the training data; the checkpoint keeps it (data.mean). " +
+         (model.density() == Density::gaussian
+              ? "Its variance is 0.01 in the units of the data, which are not scaled"
+              : "Data are not scaled; standard deviations begin near 0.7 and stay above 0.01") +
+         (spread > 0 ? fmt::format(". The data's standard deviation is {:.2g}: divide them by about that", spread)
+                     : "");
 }
 
 }  // namespace hone

@@ -14,4 +14,7 @@ void check_parts(const TrainRunConfig& config, const DataSplits& data);
 // The error for training data that do not suit the model; `what` is what the model says of them.
 KeyError unsuited_training_data(const TrainRunConfig& config, const DataSplits& data, const std::string& what);
 
+// What the likelihood does to training data, and whether they should be divided, for the user.
+std::string scaling_of(const TrainRunConfig& config, const DataSet& train);
+
 }  // namespace hone

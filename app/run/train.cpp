@@ -8,13 +8,10 @@
 #include <set>
 
 #include "app/run/rank_pace.hpp"
-#include "app/run/recipe.hpp"
-#include "app/run/run_folder.hpp"
 #include "app/run/suited_data.hpp"
-#include "app/run/train_health.hpp"
 #include "app/run/train_record.hpp"
+#include "app/run/trained_model.hpp"
 #include "hone/base/error.hpp"
-#include "hone/base/file.hpp"
 #include "hone/engine/engines.hpp"
 #include "hone/engine/lead.hpp"
 #include "hone/latent/likelihoods.hpp"
@@ -25,37 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double stretch_seconds = 0.1;  // training time between checks of the clock and of `stop`
-
-// What a likelihood does to data, for the user.
-std::string scaling_of(const TrainRunConfig& config, const DataSet& train) {
-  const ModelConfig& model = config.train.model;
-  const double spread = too_wide(config, train);
-  const std::string who = model.kind == ModelKind::gaussian_mf
-                              ? "gaussian-mf"
-                              : fmt::format("the likelihood {}", facts_of(model.density()).name);
-  return who + " subtracts the mean of the training data; the checkpoint keeps it (data.mean). " +
-         (model.density() == Density::gaussian
-              ? "Its variance is 0.01 in the units of the data, which are not scaled"
-              : "Data are not scaled; standard deviations begin near 0.7 and stay above 0.01") +
-         (spread > 0 ? fmt::format(". The data's standard deviation is {:.2g}: divide them by about that", spread)
-                     : "");
-}
-
-// An engine with one run per seed. Errors name the key that asks for the impossible.
-std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits& data,
-                                  std::vector<std::uint64_t> seeds, Lead* lead) {
-  const int batch = config.train.batch;
-  if (batch > data.train.size())
-    throw KeyError("batch", fmt::format("{} is more than the {} training data", batch, data.train.size()));
-  try {
-    check_scale(config.train.model.density(), data.train);
-    if (lead) return lead->engine(recipe_of(config, seeds), data.train);
-    return make_engine(config.engine, config.train, data.train,
-                       {.seeds = std::move(seeds), .threads = *config.threads});
-  } catch (const DataError& error) {
-    throw unsuited_training_data(config, data, error.what());
-  }
-}
 
 // Ranks use the cpu engine unless the user asks for the other one.
 void use_cpu(TrainRunConfig& config) {
@@ -407,16 +373,6 @@ class Training {
 
 }  // namespace
 
-DataSplits load_run_data(const TrainRunConfig& config, const fs::path& data_dir) {
-  try {
-    return load_data(data_request(config, data_dir));
-  } catch (const KeyError&) {
-    throw;
-  } catch (const InputError& error) {
-    throw KeyError("data", error.what());
-  }
-}
-
 std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<SeedRun>& runs,
                                 const TrainOptions& options) {
   if (runs.empty()) throw InputError("there are no runs to train");
@@ -427,22 +383,6 @@ TrainSummary train(const TrainRunConfig& config, const fs::path& folder, const T
   const TrainOutcome outcome = train(config, {{config.train.seed, folder}}, options).front();
   if (!outcome.failure.empty()) throw Error(outcome.failure);
   return outcome.summary;
-}
-
-std::unique_ptr<TrainedModel> load_model(const fs::path& folder, const fs::path& data_dir, int threads,
-                                         const std::function<void(const std::string&)>& say, Lead* lead,
-                                         WhichModel which) {
-  check_is_training(folder);
-  auto model = std::make_unique<TrainedModel>();
-  model->config = read_train_config(folder / "config.toml", threads);
-  const FoundCheckpoint found = checkpoint_of(folder, which, say);
-  model->data = load_run_data(model->config, data_dir);
-  check_identity(found.path, found.checkpoint.identity, identity_of(model->config, model->data.train));
-  if (lead && (model->config.engine != EngineKind::cuda || !cuda_support().missing.empty()))
-    model->config.engine = EngineKind::cpu;
-  model->engine = engine_of(model->config, model->data, {model->config.train.seed}, lead);
-  model->engine->restore(found.checkpoint.state);
-  return model;
 }
 
 }  // namespace hone

@@ -88,20 +88,4 @@ std::vector<TrainOutcome> train(const TrainRunConfig& config, const std::vector<
 // Trains one run with the configuration's own seed. If it fails, throws an Error that names the last good checkpoint.
 TrainSummary train(const TrainRunConfig& config, const std::filesystem::path& folder, const TrainOptions& options);
 
-// The data of a run. Anything wrong with them is a KeyError of the key that names them.
-DataSplits load_run_data(const TrainRunConfig& config, const std::filesystem::path& data_dir);
-
-// The model in a run folder, as last trained, with its data.
-struct TrainedModel {
-  TrainRunConfig config;
-  DataSplits data;
-  std::unique_ptr<Engine> engine;
-};
-
-// `threads` replaces the run's own number; with a lead, its ranks share the work. Throws InputError if the folder holds
-// no run or no good checkpoint.
-std::unique_ptr<TrainedModel> load_model(const std::filesystem::path& folder, const std::filesystem::path& data_dir,
-                                         int threads, const std::function<void(const std::string&)>& say,
-                                         Lead* lead = nullptr, WhichModel which = WhichModel::newest);
-
 }  // namespace hone

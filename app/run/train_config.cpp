@@ -66,8 +66,7 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
   s.add("activation", config.train.model.activation, activation_names(), "activation of all hidden layers");
   s.add("init", config.train.model.initial, {{"scaled", InitialWeights::scaled}, {"paper", InitialWeights::paper}},
         "initial weights: scaled to widths and data, and smaller rates of q's first layer for data above 1; or as the "
-        "paper's "
-        "authors have them");
+        "paper's authors have them");
 }
 
 void add_schedule_settings(Settings& s, TrainRunConfig& config) {

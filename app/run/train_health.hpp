@@ -21,14 +21,13 @@ struct Trouble {
   };
   Kind kind;
   std::uint32_t since;            // the last iteration of the first bad report interval
-  int intervals;                  // bad in a row; an ELBO that is still lower than it was continues a long row
+  int intervals;                  // bad ones in a row; a long row goes on until the ELBO has recovered
   double elbo, best, vcd, least;  // now, and the best ELBO and the least VCD so far
 
   std::string text() const;  // what happened, with numbers
 };
 
-// What may help, for this configuration.
-// `spread` is that of the training data.
+// What may help, for this configuration. `spread`: too_wide of the training data.
 std::string advice(const TrainRunConfig& config, double spread = 0);
 
 // The standard deviation of training data, all values alike, if the likelihood subtracts their mean and they are much

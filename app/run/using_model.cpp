@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "app/data/load.hpp"
-#include "app/run/train.hpp"
+#include "app/run/trained_model.hpp"
 #include "hone/base/error.hpp"
 
 namespace hone {

@@ -29,7 +29,7 @@ class UsingModel {
   // Calls work for one piece of the data after the other, telling how far it is.
   void each(const std::string& label, const DataStream::Work& work) const { each(label, *data_, count_, work); }
   void each(const std::string& label, const DataStream& data, int count, const DataStream::Work& work) const;
-  // The same for `count` things that are no data, and that are made of this many numbers each.
+  // The same for `count` items of this many numbers each that are not data.
   void in_ranges(const std::string& label, int count, int numbers, const std::function<void(Range)>& work) const;
 
   void check_stop() const;

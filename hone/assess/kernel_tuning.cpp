@@ -11,7 +11,7 @@
 namespace hone {
 namespace {
 
-// Chains from all over, evaluated.
+// At most 32 of the chains, evenly over all of them.
 Chains some_of(const Chains& chains) {
   constexpr int most = 32;
   const int count = chains.z.cols(), pilots = std::min(count, most);
@@ -33,11 +33,11 @@ int paying_length(const Target& target, Chains pilots, const Pilots& how, const 
   Matrix<double> momentum(d, n);
   for (int c = 0; c < n; ++c)
     random.normals({Purpose::momentum, assessment_iteration, static_cast<std::uint32_t>(c)}, momentum.column(c));
-  // Of each pilot: the sum over steps of its squared distance; the largest so far of that by l², and the l it had
-  // there.
+  // Per pilot: the sum over steps of its squared distance from the start, the largest value so far of this sum divided
+  // by l², and the l of that value.
   std::vector<double> moved(n), most(n);
   std::vector<int> best(n, 2);
-  int typical = 2;  // their median: a pilot that runs away does not count for more
+  int typical = 2;  // their median, so that a pilot that runs away does not decide
   for (int l = 1; l <= how.steps && l <= 2 * typical + 8; ++l) {
     add_scaled(0.5 * how.step_size, pilots.gradient.view().flat(), momentum.view().flat());
     add_scaled(how.step_size, momentum.view().flat(), pilots.z.view().flat());
@@ -91,7 +91,7 @@ void KernelTuning::begin_long(const Target& target, const Chains& pilots, const 
   const int found = paying_length(target, pilots, how, random, team);
   const double time = std::max({step_size_ * found, step_size_ * kernel_->as_hmc()->leapfrog, config_->first_time});
   for (int k = 0;; ++k, step_size_ *= 0.5) {
-    set_length(std::min(longest, static_cast<int>(std::lround(time / step_size_))));
+    set_length(static_cast<int>(std::min<long>(longest, std::lround(time / step_size_))));
     if (k == halvings) return;
     Refiner refiner(
         *kernel_, {.steps = 1, .adapt = Adapt::off, .step_size = step_size_, .acceptance = config_->acceptance}, team);
@@ -135,7 +135,8 @@ void KernelTuning::adapt_length(const Round& round) {
   constexpr int least_steps = 8;
   constexpr double many_steps = 5, hidden = 0.5;
   if (!hmc || length_settled_ || round.steps < least_steps || round.draws_per_state > hidden) return;
-  constexpr double one_or_two = 2;  // draws per chain: chains that stand still seem to give that; no cost is known then
+  // Draws per chain. Chains that hardly move seem to give as many: their cost is not known.
+  constexpr double one_or_two = 2;
   if (config_->pilot_steps > 0 && round.draws_per_chain < one_or_two) {
     last_cost_ = 0;
     set_length(std::max(hmc->leapfrog, std::min(2 * hmc->leapfrog, config_->pilot_steps)));

@@ -10,8 +10,8 @@
 
 namespace hone {
 
-// Statistics of eight series of numbers at once, with the bits that each has alone (statistics.hpp, refined_draws.hpp).
-// Divisions, each of which waits for the one before it, are then made eight at a time.
+// Statistics of eight series of numbers at once, with the same bits as for each series alone (statistics.hpp,
+// refined_draws.hpp). Divisions that would wait for each other are then made eight at a time.
 inline constexpr int lane_count = 8;
 using Lanes = std::array<double, lane_count>;
 
@@ -36,7 +36,7 @@ class LaneBlock {
   std::vector<double> values_;
 };
 
-// Of every series: mean and unbiased variance, as Moments have them.
+// The moments of every series, as class Moments has them.
 struct LaneMoments {
   std::uint64_t count;
   Lanes mean, squares;

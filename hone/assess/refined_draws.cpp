@@ -222,7 +222,7 @@ void DrawRefiner::judge_round() {
     checks.sd_error = errors.sd;
     checks.sd_error_value = errors.sd_value;
   } catch (const Stopped&) {
-    // Nobody waits for the printed values: the errors of the coordinates must do.
+    // The fit was stopped: the errors of the coordinates stand for those of the printed values.
   }
 }
 
@@ -231,7 +231,7 @@ LargestErrors DrawRefiner::errors_of(const ChainStates& states) const {
   return largest_errors(values, states.chains, config_.parameters.value_or(values.rows()));
 }
 
-// What the next round would run with.
+// The kernel and step size for the next round.
 KernelTuning DrawRefiner::adapted() {
   const ChainStates& now = rounds_->now();
   const int stride = rounds_->stride();
@@ -372,27 +372,6 @@ RefinedDraws DrawRefiner::run() {
 }
 
 }  // namespace
-
-Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,
-                                 std::vector<int>* component) {
-  Draws draws(family.dimension(), family.components(), count);
-  family.draw(random, assessment_iteration, draws);
-  if (component) component->assign(count, 0);
-  if (family.components() == 1) return std::move(draws.z);
-  std::vector<double> uniform(count);
-  random.uniforms({Purpose::proposal, assessment_iteration}, uniform);
-  Matrix<double> result(family.dimension(), count);
-  for (int i = 0; i < count; ++i) {
-    int k = 0;
-    for (double left = uniform[i]; k + 1 < family.components(); ++k) {
-      left -= draws.weight[k * count] * count;
-      if (left < 0) break;
-    }
-    copy(draws.z.column(k * count + i), result.column(i));
-    if (component) (*component)[i] = k;
-  }
-  return result;
-}
 
 RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress) {

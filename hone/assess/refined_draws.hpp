@@ -86,10 +86,10 @@ struct RefinedConfig {
   std::optional<double> step_size;  ///< kernel and step size are frozen; none: both adapt between rounds
   double most_step_size = 1e300;    ///< the step size adapts up to this one
   double first_step_size = 0;       ///< where adaptation begins; 0: found by a search
-  /// Trajectories of HMC are at first as long as pays for a standard normal; or as pays for pilots of this many
-  /// leapfrog steps, where the posterior's correlations are left in the coordinates.
+  /// 0: HMC's trajectories begin with the length that suits a standard normal. Otherwise pilots of at most this many
+  /// leapfrog steps choose it, for a posterior whose correlations are left in the coordinates.
   int pilot_steps = 0;
-  double first_time = 0;                    ///< with pilots: their step size times their length is at first no less
+  double first_time = 0;                    ///< with pilots: the least value of step size times length to begin with
   int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
   int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run
   int chains_per_start = 16;                ///< chains per super-chain
@@ -211,8 +211,8 @@ inline constexpr double slow_sd = 0.4;         ///< a larger tail index: the sd 
 inline constexpr double least_per_chain = 2;   ///< smallest acceptable ChainChecks::per_chain
 inline constexpr double enough_per_chain = 3;  ///< what a refinement goes on for
 
-/// Whether a tail is so heavy that chains with this burn-in need not have reached it: they leave the centre seldom, and
-/// until they have, nothing in their states drifts.
+/// Whether a tail is so heavy that chains with this burn-in may not have reached it. Chains seldom leave the centre,
+/// and until they do, nothing in their states drifts.
 bool misses_tail(const ChainChecks& checks);
 
 /// Whether the chains have arrived: nested R̂, drift, memory, tails and divergences are within their limits.
@@ -227,10 +227,5 @@ bool arrived(const ChainChecks& checks);
 /// impossible.
 RefinedDraws refine_draws(const Target& target, const Family& family, const SuperStarts& starts,
                           const RefinedConfig& config, const std::function<void(int, double)>& progress = {});
-
-/// `count` independent draws from q, one per column. For a mixture, each draw is from a component chosen at random,
-/// whose number is written to `component` unless that is null.
-Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,
-                                 std::vector<int>* component = nullptr);
 
 }  // namespace hone

@@ -72,8 +72,8 @@ int local_rank();
 int ranks_here();
 
 // Joins the job by the first of these modules (libhone_mpi.so) that exists. Throws InputError that names them if none
-// does, and Error if it cannot be loaded. Null: rank 0 has met an InputError and speaks of it; this process ends as it
-// does.
+// does, and Error if it cannot be loaded. Null: rank 0 reports an InputError, and this process ends
+// quietly.
 std::unique_ptr<Ranks> join_ranks(const std::vector<std::string>& modules);
 
 }  // namespace hone

@@ -30,7 +30,7 @@ struct EvaluationConfig {
   double widening = 1.2;                                            ///< factor on all standard deviations
   std::array<bool, proposal_count> proposals = {true, true, true};  ///< which proposals to use
   std::optional<int> points;  ///< evaluate only this many data, from the first on (same results); none: all
-  int first = 0;              ///< the place of the first datum among all of which these are a part; whole groups before
+  int first = 0;              ///< how many data come before these, if they are a part of others: whole groups
 };
 
 /// Throws InputError if the settings are impossible.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "hone/base/error.hpp"
+#include "hone/tensor/vectors.hpp"
 
 namespace hone {
 
@@ -38,6 +39,27 @@ double Family::log_normalizer(int) const { throw std::logic_error("this family h
 
 void Family::add_entropy_gradient(std::span<const double>, std::span<double>) const {
   throw std::logic_error("this family has no analytic entropy");
+}
+
+Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,
+                                 std::vector<int>* component) {
+  Draws draws(family.dimension(), family.components(), count);
+  family.draw(random, assessment_iteration, draws);
+  if (component) component->assign(count, 0);
+  if (family.components() == 1) return std::move(draws.z);
+  std::vector<double> uniform(count);
+  random.uniforms({Purpose::proposal, assessment_iteration}, uniform);
+  Matrix<double> result(family.dimension(), count);
+  for (int i = 0; i < count; ++i) {
+    int k = 0;
+    for (double left = uniform[i]; k + 1 < family.components(); ++k) {
+      left -= draws.weight[k * count] * count;
+      if (left < 0) break;
+    }
+    copy(draws.z.column(k * count + i), result.column(i));
+    if (component) (*component)[i] = k;
+  }
+  return result;
 }
 
 }  // namespace hone

@@ -148,4 +148,9 @@ class Family {
   std::vector<double> parameters_;
 };
 
+/// `count` independent draws from q, one per column. For a mixture, each draw is from a component chosen at random,
+/// whose number is written to `component` unless that is null.
+Matrix<double> independent_draws(const Family& family, int count, const RandomSource& random,
+                                 std::vector<int>* component = nullptr);
+
 }  // namespace hone

@@ -11,7 +11,6 @@
 #include "hone/base/format.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/scalar.hpp"
-#include "hone/fit/local_normal.hpp"
 #include "hone/fit/moment_match.hpp"
 #include "hone/fit/natural_values.hpp"
 #include "hone/fit/parameter_summary.hpp"
@@ -46,7 +45,6 @@ class CheckedFitter {
 
  private:
   void fit();
-  void set_masses();
   bool follows_chains() const;
   void explore();
   double follow(const RefinedDraws& seen);
@@ -109,27 +107,8 @@ void CheckedFitter::fit() {
   } catch (const RunsAway& error) {
     throw RunsAway(error.coordinate, posterior_.coordinate_names()[error.coordinate]);
   }
-  if (result_.fit.q.family->components() > 1) set_masses();
+  if (result_.fit.q.family->components() > 1) set_mode_weights(target_, seed(part_masses), result_.fit.q);
   result_.fit_seconds = seconds();
-}
-
-// Sets a mixture's weights by importance weights of its draws, where these can be trusted. The number of starts that
-// reached a mode says nothing about its mass.
-void CheckedFitter::set_masses() {
-  Family& mixture = *result_.fit.q.family;
-  const WhitenedTarget whitened(target_, result_.fit.q.whitening);
-  const PhiloxSource random(seed(part_masses));
-  constexpr int draws = 2000;
-  std::vector<int> component;
-  const Matrix<double> z = independent_draws(mixture, draws, random, &component);
-  std::vector<double> log_p(draws), log_q(draws);
-  whitened.evaluate(z, Want::value, log_p, {});
-  mixture.log_density(z, Want::value, log_q, {});
-  for (int i = 0; i < draws; ++i) log_p[i] -= log_q[i];
-  ModeMasses masses = mode_masses(smooth_weights(log_p), component, mixture.components());
-  if (!(masses.k_hat < usable_k_hat)) return;
-  for (double& m : masses.mass) m = std::log(m + 1e-6);
-  mixture.set_log_weights(masses.mass);
 }
 
 // Whether an objective is the VCD itself, without a ramp, a bound or an estimator that the caller chose: moment
@@ -183,43 +162,26 @@ int CheckedFitter::pilot_steps(const RefinedConfig& config) const {
   return static_cast<int>(std::clamp(share * static_cast<double>(config.gradients) / (chains * steps), near, far));
 }
 
-// Gives q the moments of the states, or goes half of the way, if that lowers its VCD. Returns the largest decrease that
-// the candidates may have, two standard errors included.
+// Moves q to the best of the candidates that the states suggest, and the super-chains' starts with it. Returns the
+// largest decrease of the VCD that a candidate may have.
 double CheckedFitter::follow(const RefinedDraws& seen) {
   FittedQ& q = result_.fit.q;
   Team team(config_.fit.threads);
-  std::optional<Whitening> next;
-  double gain = 0, possible = 0;
-  std::vector<Whitening> candidates;
-  for (const double part : {1.0, 0.5}) candidates.push_back(matched(q, seen.states, seen.checks.effective, part));
-  if (q.kind == QKind::gaussian_curvature) {  // the curvature at the mean of the chains
-    const std::vector<double> one(target_.dimension(), 1.0);
-    const Whitening here = q.whitening.then_diagonal(moments_of_states(seen.states, Second::none).mean, one);
-    if (const auto model = quadratic_about(target_, here, team))
-      candidates.push_back(here.then_lower(std::vector<double>(one.size()), model->root));
-  }
-  for (Whitening& candidate : candidates) {
-    const Estimate own = gain_of(target_, q.whitening, candidate, seen.states, seed(part_elbo), team);
-    possible = std::max(possible, own.mean + 2 * own.se);
-    if (!(own.mean - 2 * own.se > 0 && own.mean > gain)) continue;
-    gain = own.mean;
-    next = std::move(candidate);
-  }
-  if (!next) next = q.whitening;
+  BestQ best = best_q(target_, q, seen, seed(part_elbo), team);
   supers_.z = Matrix<double>(target_.dimension(), seen.super_ends.cols());
   std::vector<double> z(target_.dimension());
   for (int c = 0; c < supers_.z.cols(); ++c) {
     q.whitening.to_z(seen.super_ends.column(c), z);
-    next->to_e(z, supers_.z.column(c));
+    best.whitening.to_e(z, supers_.z.column(c));
   }
   result_.fit.stages.push_back({.objective = config_.fit.objective->name(),
                                 .iterations = static_cast<std::uint32_t>(seen.steps),
-                                .change = gain,
+                                .change = best.gain,
                                 .acceptance = seen.checks.acceptance,
                                 .step_size = seen.step_size,
                                 .gradients = target_.count()});
-  q.whitening = std::move(*next);
-  return possible;
+  q.whitening = std::move(best.whitening);
+  return best.possible;
 }
 
 // Runs the super-chains for longer and longer, and q follows them as long as that lowers its VCD.

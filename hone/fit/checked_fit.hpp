@@ -17,7 +17,7 @@ inline constexpr std::int64_t default_gradients = 4'000'000;  ///< the default b
 struct CheckedFitConfig {
   CheckedFitConfig() { fit.budget.gradients = default_gradients; }
 
-  /// Its budget is that of everything. The fit of q gets a sixteenth of the gradients (a third of the seconds),
+  /// Its budget covers everything. The fit of q gets a sixteenth of the gradients (a third of the seconds),
   /// refining the rest. The plain VCD (Vcd with α = 1, no ramp, no bound and the default estimators) of a Gaussian q is
   /// fitted by the moments of the chains; another objective that refines, by stochastic gradients within a quarter of
   /// the budget.

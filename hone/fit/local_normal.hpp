@@ -44,8 +44,8 @@ struct Shells {
   int count = 8, values = 512;
 };
 
-// At most one point per shell, the highest one of draws from it: those where log p exceeds by three nats or more what a
-// slightly wider Gaussian says, if the posterior has this mass. One may lie at a mode that no search has seen.
+// At most one point per shell: the draw with the highest log p, if this exceeds the log density of a slightly wider
+// Gaussian with this mass by three nats. Such a point may lie at a mode that no search has seen.
 Matrix<double> surplus_points(const Target& target, const Whitening& gaussian, double log_mass, const Shells& shells,
                               const RandomSource& random, Team& team);
 

@@ -6,6 +6,7 @@
 #include "hone/assess/lanes.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/fit/local_normal.hpp"
 #include "hone/target/batches.hpp"
 #include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
@@ -129,6 +130,26 @@ Estimate gain_of(const Target& target, const Whitening& own, const Whitening& ca
       under_q.add(there[i] + candidate.log_det() - here[i] - own.log_det());
   const Estimate first = mean_over_chains(under_p, states.chains), second = under_q.estimate();
   return {first.mean + second.mean, std::hypot(first.se, second.se)};
+}
+
+BestQ best_q(const Target& target, const FittedQ& q, const RefinedDraws& seen, std::uint64_t seed, Team& team) {
+  std::vector<Whitening> candidates;
+  for (const double part : {1.0, 0.5}) candidates.push_back(matched(q, seen.states, seen.checks.effective, part));
+  if (q.kind == QKind::gaussian_curvature) {  // the curvature at the mean of the chains
+    const std::vector<double> one(target.dimension(), 1.0);
+    const Whitening here = q.whitening.then_diagonal(moments_of_states(seen.states, Second::none).mean, one);
+    if (const auto model = quadratic_about(target, here, team))
+      candidates.push_back(here.then_lower(std::vector<double>(one.size()), model->root));
+  }
+  BestQ best{.whitening = q.whitening};
+  for (Whitening& candidate : candidates) {
+    const Estimate own = gain_of(target, q.whitening, candidate, seen.states, seed, team);
+    best.possible = std::max(best.possible, own.mean + 2 * own.se);
+    if (!(own.mean - 2 * own.se > 0 && own.mean > best.gain)) continue;
+    best.gain = own.mean;
+    best.whitening = std::move(candidate);
+  }
+  return best;
 }
 
 }  // namespace hone

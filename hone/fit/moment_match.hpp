@@ -29,4 +29,13 @@ Whitening matched(const FittedQ& q, const ChainStates& states, double effective,
 Estimate gain_of(const Target& target, const Whitening& own, const Whitening& candidate, const ChainStates& states,
                  std::uint64_t seed, Team& team);
 
+// Where q may go, and by how much its VCD falls for certain, and at most: two standard errors included.
+struct BestQ {
+  Whitening whitening;
+  double gain = 0, possible = 0;
+};
+// The best of q with the moments of the states, q half of the way there and, for some kinds, q with the posterior's
+// curvature at their mean; q as it is, where none lowers its VCD for certain.
+BestQ best_q(const Target& target, const FittedQ& q, const RefinedDraws& seen, std::uint64_t seed, Team& team);
+
 }  // namespace hone

@@ -14,7 +14,7 @@ namespace hone {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double grace = 1;  // seconds that one may go on who should have ended
+constexpr double grace = 1;  // seconds that a fit may go on after a stop
 
 double seconds_since(Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); }
 

@@ -9,22 +9,22 @@
 
 namespace hone {
 
-// Values on the natural scale, for models that may be slow to give them. Where a point comes again, as in chains that
-// stay where they are or go on, its values are copied.
+// Values on the natural scale, for models that may be slow to give them. If a point occurs again, because a chain did
+// not move or was made longer, its values are copied.
 class NaturalValues {
  public:
   NaturalValues(const Posterior& posterior, const std::atomic<bool>* stop) : posterior_(posterior), stop_(stop) {}
 
   // Of points z (D, n), one per column; NaN where the model refuses. Throws Stopped when `stop` has been true for a
-  // second, unless all values are to be had at any price.
+  // second, unless at_any_price() was called.
   Matrix<double> of(MatrixView<const double> z);
-  // The same; these points are known from then on, in place of those before.
+  // The same, and remembers these points and values in place of earlier ones.
   const Matrix<double>& remembered(Matrix<double> z);
-  // What is known of points that were remembered last, which are then no longer known.
+  // The same, and forgets what was remembered.
   Matrix<double> taken(Matrix<double> z);
 
   void at_any_price() { patient_ = true; }
-  // How many points cost as much time as one may take that should have ended.
+  // How many points can be evaluated in the time that a stopped fit may still take.
   double affordable() const;
 
  private:
@@ -32,7 +32,7 @@ class NaturalValues {
 
   const Posterior& posterior_;
   const std::atomic<bool>* stop_;
-  Matrix<double> z_, values_;  // known
+  Matrix<double> z_, values_;  // remembered
   std::optional<std::chrono::steady_clock::time_point> stopped_;
   bool patient_ = false;
   double seconds_ = 0, calls_ = 0;

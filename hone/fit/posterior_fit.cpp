@@ -133,7 +133,8 @@ void PosteriorFitter::begin() {
     best = best_of_modes();
     Team team(config_.shared ? 1 : config_.threads);  // ranks share each batch
     for (LocalNormal& local : best) sharpen(target_, random, local, team);
-  } catch (const Stopped&) {  // go on with the starts found so far
+  } catch (const Stopped&) {  // go on with the starts whose modes are known
+    result_.starts.erase(result_.starts.begin() + std::ssize(result_.mode_of_start), result_.starts.end());
     if (best.empty()) best = best_of_modes();
   }
   target_.heed(false);
@@ -178,22 +179,23 @@ bool PosteriorFitter::separated(const LocalNormal& a, const LocalNormal& b) cons
   return *std::ranges::min_element(value) < std::min(a.value, b.value) - least_dip;
 }
 
-// Which starts ended at one mode.
+// Which starts ended at one mode. If an evaluation throws, the modes stay as they were.
 void PosteriorFitter::choose_modes() {
   const auto& starts = result_.starts;
   std::vector<std::size_t> order(starts.size());
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return starts[a].elbo > starts[b].elbo; });
-  result_.mode_of_start.assign(starts.size(), -1);
+  std::vector<int> mode_of_start(starts.size(), -1);
   std::vector<std::size_t> representative;
   for (const std::size_t k : order) {
     if (starts[k].elbo < starts[order.front()].elbo - negligible_mass) break;
-    for (std::size_t mode = 0; mode < representative.size() && result_.mode_of_start[k] < 0; ++mode)
-      if (!separated(starts[representative[mode]], starts[k])) result_.mode_of_start[k] = static_cast<int>(mode);
-    if (result_.mode_of_start[k] >= 0) continue;
-    result_.mode_of_start[k] = static_cast<int>(representative.size());
+    for (std::size_t mode = 0; mode < representative.size() && mode_of_start[k] < 0; ++mode)
+      if (!separated(starts[representative[mode]], starts[k])) mode_of_start[k] = static_cast<int>(mode);
+    if (mode_of_start[k] >= 0) continue;
+    mode_of_start[k] = static_cast<int>(representative.size());
     representative.push_back(k);
   }
+  result_.mode_of_start = std::move(mode_of_start);
   result_.modes = static_cast<int>(representative.size());
 }
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hone/assess/importance.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/family/mixture.hpp"
+#include "hone/target/whitened.hpp"
 #include "hone/tensor/triangular.hpp"
 #include "hone/tensor/vectors.hpp"
 
@@ -155,6 +157,23 @@ QMotion rewhiten(FittedQ& q, std::span<const double> before, const RandomSource&
   measure_motion(q.whitening, after, motion);
   q.whitening = std::move(after);
   return motion;
+}
+
+void set_mode_weights(const Target& target, std::uint64_t seed, FittedQ& q) {
+  Family& mixture = *q.family;
+  const WhitenedTarget whitened(target, q.whitening);
+  const PhiloxSource random(seed);
+  constexpr int draws = 2000;
+  std::vector<int> component;
+  const Matrix<double> z = independent_draws(mixture, draws, random, &component);
+  std::vector<double> log_p(draws), log_q(draws);
+  whitened.evaluate(z, Want::value, log_p, {});
+  mixture.log_density(z, Want::value, log_q, {});
+  for (int i = 0; i < draws; ++i) log_p[i] -= log_q[i];
+  ModeMasses masses = mode_masses(smooth_weights(log_p), component, mixture.components());
+  if (!(masses.k_hat < usable_k_hat)) return;
+  for (double& m : masses.mass) m = std::log(m + 1e-6);
+  mixture.set_log_weights(masses.mass);
 }
 
 }  // namespace hone

@@ -27,4 +27,8 @@ struct QMotion {
 // coordinates, as Family::standardize has them. q(z) itself stays the same.
 QMotion rewhiten(FittedQ& q, std::span<const double> before, const RandomSource& random);
 
+// Sets a mixture's weights by importance weights of its draws, where these can be trusted. The number of starts that
+// reached a mode says nothing about its mass.
+void set_mode_weights(const Target& target, std::uint64_t seed, FittedQ& q);
+
 }  // namespace hone

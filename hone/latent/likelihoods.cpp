@@ -49,7 +49,7 @@ std::string first_fault(const LikelihoodFacts& facts, const LikelihoodShape& sha
   return {};
 }
 
-// Where binarization is no way out.
+// What a Bernoulli likelihood needs, said where binarization cannot help.
 constexpr std::string_view needs_bits =
     "binary data; divide the data so that all are from 0 to 1 and set binarization, or choose a likelihood for "
     "numbers (gaussian-learned) or counts (poisson)";

@@ -60,8 +60,8 @@ void likelihood_draw(Density density, const LikelihoodShape& shape, std::span<co
 // Throws DataError that names the first datum and position at which data do not suit the likelihood. A NaN does if
 // missing values are ignored. Messages count data from `first`, where the data are a part of others.
 void check_data(Density density, const LikelihoodShape& shape, Missing missing, const DataSet& data, int first = 0);
-// Throws DataError that names the first number beyond what float32 and the likelihood can make sense of. An engine
-// survives such data, but no model of them is of use.
+// Throws DataError that names the first number too large for float32 and the likelihood. An engine survives such data,
+// but their model would be useless.
 void check_scale(Density density, const DataSet& data, int first = 0);
 
 }  // namespace hone

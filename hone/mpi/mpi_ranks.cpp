@@ -50,7 +50,7 @@ void end_launcher_later() {
   std::getline(std::ifstream("/proc/" + std::to_string(launcher) + "/comm"), name);
   constexpr std::array known = {"mpirun", "mpiexec", "orterun", "prterun"};
   if (std::ranges::none_of(known, [&](const char* known_name) { return name.starts_with(known_name); })) return;
-  const int handle = static_cast<int>(syscall(SYS_pidfd_open, launcher, 0));  // nobody else can get this number
+  const int handle = static_cast<int>(syscall(SYS_pidfd_open, launcher, 0));  // no other process can get this number
   if (handle < 0 || getppid() != launcher || fork() != 0) return;
   setsid();  // mpirun ends its ranks' process groups
   for (int file = 0; file < 1024; ++file)

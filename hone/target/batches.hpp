@@ -7,7 +7,7 @@
 
 namespace hone {
 
-// Points per call of a target where none needs more: few enough that a slow model can be stopped between calls.
+// Points per call of a target: few enough that a slow model can be stopped between calls, unless it needs more.
 inline int batch_size(const Target& target) { return std::max(64, target.good_batch()); }
 
 // target.evaluate, in batches that the team shares out.

@@ -6,8 +6,8 @@
 
 namespace hone {
 
-// A target that calls `beat` before every evaluation, on the thread that evaluates: long work that must notice a wish
-// to end lets it throw Stopped. Target and beat must outlive it.
+// A target that calls `beat` before every evaluation, on the thread that evaluates. `beat` may throw Stopped, to end
+// long work. Target and beat must outlive it.
 class InterruptibleTarget final : public Target {
  public:
   InterruptibleTarget(const Target& target, const std::function<void()>& beat) : target_(target), beat_(beat) {}

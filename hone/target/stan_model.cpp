@@ -166,7 +166,7 @@ void Compiler::compile(const fs::path& from, const fs::path& to, const std::stri
     command.insert(command.end(), {"-x", "c++-header"});
   else if (tools.kind == StanTools::Kind::httpstan)
     command.insert(command.end(), {"-include", header.string()});
-  // clang can do once what each model needs of the headers' templates; dates do not matter, the name is a checksum
+  // clang instantiates the headers' templates once for all models; dates do not matter, since the name is a checksum
   if (from == header && clang)
     command.insert(command.end(), {"-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp"});
   command.insert(command.end(), {"-c", from.string(), "-o", to.string()});

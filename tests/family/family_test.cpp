@@ -278,6 +278,34 @@ TEST(MixtureFamily, IsNormalised) {
   EXPECT_NEAR(mass, 1, 1e-9);
 }
 
+// Each draw is from the component that it names, and components have q's weights as their shares.
+TEST(MixtureFamily, IndependentDrawsHaveItsWeights) {
+  constexpr int count = 20000;
+  const std::vector<double> weight = {0.2, 0.5, 0.3};
+  MixtureFamily q(1, 3, Covariance::diagonal);
+  for (int k = 0; k < 3; ++k) {
+    q.mean(k)[0] = 10 * k;
+    q.scale(k)[0] = 0.5;
+    q.logits()[static_cast<std::size_t>(k)] = std::log(weight[static_cast<std::size_t>(k)]);
+  }
+  std::vector<int> component;
+  const Matrix<double> z = independent_draws(q, count, PhiloxSource(5), &component);
+  ASSERT_EQ(z.cols(), count);
+  ASSERT_EQ(component.size(), static_cast<std::size_t>(count));
+  std::vector<Moments> of(3);
+  for (int i = 0; i < count; ++i) {
+    const int k = component[static_cast<std::size_t>(i)];
+    EXPECT_EQ(k, static_cast<int>(std::lround(z(0, i) / 10))) << z(0, i);
+    of[static_cast<std::size_t>(k)].add(z(0, i) - 10 * k);
+  }
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double share = static_cast<double>(of[k].count()) / count;
+    EXPECT_NEAR(share, weight[k], 4 * std::sqrt(weight[k] * (1 - weight[k]) / count));
+    EXPECT_NEAR(of[k].mean(), 0, 4 * of[k].estimate().se);
+    EXPECT_NEAR(of[k].sd(), 0.5, 4 * 0.5 / std::sqrt(2.0 * static_cast<double>(of[k].count())));
+  }
+}
+
 TEST(FamilySizes, RefuseImpossibleSizes) {
   EXPECT_THROW(GaussianFamily(0, Covariance::diagonal), InputError);
   EXPECT_THROW(MixtureFamily(2, 0, Covariance::full), InputError);

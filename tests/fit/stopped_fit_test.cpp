@@ -77,6 +77,49 @@ TEST(CheckedFit, AStopWhileModesAreLookedForLeavesTheFirstStarts) {
   }
 }
 
+// Two modes far apart, which ask for a stop when, after the first starts, values along a line are compared.
+class StoppingModes final : public Target {
+ public:
+  explicit StoppingModes(std::atomic<bool>& stop) : stop_(stop) {}
+  int dimension() const override { return 1; }
+  void stop_at_next_line() { armed_ = true; }
+
+ protected:
+  void compute(MatrixView<const double> z, Want want, std::span<double> value,
+               MatrixView<double> gradient) const override {
+    constexpr int points = 16;  // of a line between two ends
+    if (armed_ && want == Want::value && z.cols() == points) stop_ = true;
+    for (int i = 0; i < z.cols(); ++i) {
+      const double mode = z(0, i) > 0 ? 2 : -2, off = (z(0, i) - mode) / 0.1;
+      if (wants_value(want)) value[static_cast<std::size_t>(i)] = -0.5 * off * off;
+      if (wants_gradient(want)) gradient(0, i) = -off / 0.1;
+    }
+  }
+
+ private:
+  std::atomic<bool>& stop_;
+  bool armed_ = false;
+};
+
+TEST(FitPosterior, AStopWhileModesAreComparedLeavesThoseOfTheFirstStarts) {
+  std::atomic<bool> stop = false;
+  StoppingModes target(stop);
+  PosteriorFitConfig config;
+  config.budget.stop = &stop;
+  std::vector<int> mode_of_start;
+  const PosteriorFit fit = fit_posterior(target, config, [&](const PosteriorFit& first, const Stage*) {
+    EXPECT_EQ(first.modes, 2);
+    mode_of_start = first.mode_of_start;
+    target.stop_at_next_line();
+  });
+  EXPECT_TRUE(stop);
+  EXPECT_TRUE(fit.stages.empty());
+  EXPECT_EQ(fit.modes, 2);
+  EXPECT_EQ(fit.mode_of_start, mode_of_start);
+  EXPECT_EQ(fit.starts.size(), mode_of_start.size());
+  EXPECT_EQ(fit.q.family->components(), 2);
+}
+
 // A stop after the first round of the refinement: its states are the result, as if the budget had ended there.
 TEST(CheckedFit, AStopInARefinementLeavesItsLastRound) {
   const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});

@@ -1,9 +1,8 @@
-// The base of a model's class, as far as wrapper.cpp calls it. It stands for Stan's own model_base.hpp and
-// model_base_crtp.hpp, of Stan 2.26 and later, where it is included before them: those make sixteen instances of a
-// model's log density and two of everything else, which is most of what compiling a model takes. These are six, and
-// one.
+// The base class of models, with what wrapper.cpp calls. Included first, it replaces Stan's own model_base.hpp and
+// model_base_crtp.hpp (Stan 2.26 and later). Those instantiate a model's log density sixteen times and everything else
+// twice, which is most of the time that compiling a model takes; this one does so six times and once.
 
-#ifndef STAN_MODEL_MODEL_BASE_HPP  // Stan's own guards: theirs are not read any more
+#ifndef STAN_MODEL_MODEL_BASE_HPP  // Stan's own guards: its headers are then skipped
 #define STAN_MODEL_MODEL_BASE_HPP
 #define STAN_MODEL_MODEL_BASE_CRTP_HPP
 

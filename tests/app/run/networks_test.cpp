@@ -2,6 +2,7 @@
 
 #include "app/run/networks.hpp"
 
+#include "app/run/trained_model.hpp"
 #include "tests/app/run/small_training.hpp"
 
 namespace hone {

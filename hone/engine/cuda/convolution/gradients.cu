@@ -107,7 +107,12 @@ class LayerGradient {
   template <class Place>
   void gather(const Place& place, const Rows& from, int images, float* to, bool ones) const {
     const int count = layer_.windows.count(), width = place.width();
-    const ColumnShape shape{images * count, count, width, from.ld, shape_.ld(), ones};
+    const ColumnShape shape{.columns = images * count,
+                            .count = count,
+                            .width = width,
+                            .ld_images = from.ld,
+                            .ld = shape_.ld(),
+                            .ones = ones};
     const Grid grid{dim3(shape_.ld() / side, ceil_div(width + ones, side), task_.runs), dim3(side, turn_rows)};
     launch(gather_columns<Place>, grid, stream_, "gathering windows", shape, place, from.first, to, task_.run);
   }
@@ -125,8 +130,14 @@ class LayerGradient {
     });
   }
   void add(bool adds) const {
-    const SegmentSums sums{shape_.segments,    shape_.m,    shape_.n,       shape_.ld_sums,
-                           layer_.weight_ld(), layer_.kind, layer_.windows, adds};
+    const SegmentSums sums{.segments = shape_.segments,
+                           .m = shape_.m,
+                           .n = shape_.n,
+                           .ld = shape_.ld_sums,
+                           .ld_weights = layer_.weight_ld(),
+                           .kind = layer_.kind,
+                           .windows = layer_.windows,
+                           .adds = adds};
     float* const gradient = task_.tape.gradient;
     launch(add_segments, threads_for(shape_.m * shape_.n, task_.runs), stream_, "adding gradients", sums, sums_,
            gradient + layer_.weight, layer_.has_bias ? gradient + layer_.bias : nullptr, task_.run);

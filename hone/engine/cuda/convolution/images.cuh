@@ -9,7 +9,7 @@ namespace hone::cuda {
 // count, depth), pixels of the small one (images · count, ld ≥ coarse). `Beside` moves what is read by a, what is
 // written by c.
 
-// What a layer may hold, but halves.
+// The numbers of layers, except halves.
 __device__ __forceinline__ float number_of(float x) { return x; }
 __device__ __forceinline__ float number_of(Tf32 x) { return x.value; }
 template <class E>

@@ -43,7 +43,7 @@ class Mark {
   cudaEvent_t event_ = nullptr;
 };
 
-// What is known of a datum after the objective, and all ranks learn of it.
+// Values of a datum after the objective, which all ranks receive.
 struct DatumNews {
   double elbo, refined, terms[2], acceptance;
   int alive, proposals, nonfinite, unused;
@@ -61,7 +61,7 @@ class Sharing {
 
   // After an HMC step: own outcomes → those of all chains.
   void exchange_outcomes(const ChainArrays& chains) const;
-  // What the objective found of own rows begins its way to the host; and then: that of all rows.
+  // Begins to copy the objective's values of own rows to the host; then: hands out those of all rows.
   void send_news(const Space& own) const;
   void receive_news(const Space& space) const;
   // The gradient, a sum over all rows in their order: each rank continues the sums of the rank before it, in blocks

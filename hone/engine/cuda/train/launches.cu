@@ -218,7 +218,12 @@ void Launches::refine(const Space& space, const Surroundings& around) const {
 // The gradients of convolutions, which an update's tasks then apply.
 void Launches::sum_convolutions(const Space& space) const {
   const auto sum = [&](const Net& net, const Tape& tape) {
-    launch_gradients({net, tape, plan_.config.batch, plan_.runs, space.stride, plan_.math},
+    launch_gradients({.net = net,
+                      .tape = tape,
+                      .batch = plan_.config.batch,
+                      .runs = plan_.runs,
+                      .run = space.stride,
+                      .math = plan_.math},
                      memory_.places().gradient_scratch, queue_);
   };
   for (int index = 0; index < EncoderSplit::nets; ++index) {
