@@ -128,6 +128,12 @@ void verify(const DataOptions& options) {
   if (!wrong.empty()) throw Error("these files are wrong:" + wrong);
 }
 
+std::string in_words(const ImageShape& shape) {
+  if (shape.rows == 1 && shape.channels == 1)
+    return fmt::format("{} value{} each", shape.cols, shape.cols == 1 ? "" : "s");
+  return fmt::format("{} × {} pixels{}", shape.rows, shape.cols, shape.channels == 3 ? " in colour" : "");
+}
+
 int terminal_columns() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
@@ -140,15 +146,14 @@ void show(DataOptions options) {
   const DataSplits splits = load_data(options.request);
   const DataSet& data = split_of(splits, options.split);
   const int fitting = std::max(1, terminal_columns() / (data.shape().cols + 1));
-  fmt::print("{}: {}\n{}: {} data, {} × {} pixels{}, {:.1f} MB in memory\n", splits.name, splits.origin, options.split,
-             data.size(), data.shape().rows, data.shape().cols, data.shape().channels == 3 ? " in colour" : "",
-             static_cast<double>(data.memory()) * 1e-6);
+  fmt::print("{}: {}\n{}: {} data, {}, {:.1f} MB in memory\n", splits.name, splits.origin, options.split, data.size(),
+             in_words(data.shape()), static_cast<double>(data.memory()) * 1e-6);
   if (!options.out.empty()) {
     const int count = std::min(options.count > 0 ? options.count : 100, data.size());
     const int across = static_cast<int>(std::ceil(std::sqrt(count)));
     const LevelRange range = range_of(data, count);
     write_png(picture_of(data, count, across, range), options.out);
-    fmt::print("written: {} ({} images{})\n", options.out, count,
+    fmt::print("written: {} ({} image{}{})\n", options.out, count, count == 1 ? "" : "s",
                range.usual() ? "" : fmt::format("; black is {:.4g}, white {:.4g}", range.low, range.high));
     return;
   }

@@ -16,9 +16,12 @@ namespace {
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   return text;
 }
+
+bool in_quotes(std::string_view text) { return text.size() >= 2 && text.front() == '"' && text.back() == '"'; }
+
+std::string_view unquoted(std::string_view text) { return in_quotes(text) ? text.substr(1, text.size() - 2) : text; }
 
 // The next separator after `at`, except for one inside quotes (where two quotes stand for one); the line's end if there
 // is none.
@@ -38,6 +41,24 @@ bool is_missing(std::string_view cell) {
   for (const std::string_view word : {"", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "?"})
     if (cell == word) return true;
   return false;
+}
+
+// A number, or a truth value as pandas and R write it.
+bool parse_cell(std::string_view cell, double& value) {
+  if (parse_number(cell, value)) return true;
+  for (const std::string_view word : {"True", "TRUE", "true", "False", "FALSE", "false"})
+    if (cell == word) {
+      value = word.front() == 'T' || word.front() == 't';
+      return true;
+    }
+  return false;
+}
+
+// Whether a cell would be a number without its commas, or with a point for its comma.
+bool has_commas(std::string_view cell) {
+  double ignored;
+  std::string digits(cell);
+  return std::erase(digits, ',') > 0 && parse_number(digits, ignored);
 }
 
 // 0, 1, 2, …: the names that pandas gives to columns without names. Two numbers, 0 and 1, may as well be a datum.
@@ -75,6 +96,8 @@ bool CsvReader::row() {
   std::uint64_t blank = 0;  // the first of blank lines that nothing has followed so far
   while (lines_.next(line_)) {
     if (lines_.number() == 1 && line_.starts_with("\xEF\xBB\xBF")) line_.erase(0, 3);
+    if (lines_.number() == 1 && (line_.starts_with("\xFF\xFE") || line_.starts_with("\xFE\xFF")))
+      lines_.fail("expected UTF-8, found UTF-16; save the file as UTF-8");
     if (trimmed(line_).empty() && (separator_ != '\t' || line_.empty())) {
       if (blank == 0) blank = lines_.number();
       continue;
@@ -115,7 +138,10 @@ void CsvReader::split(std::string_view line) {
   cells_.clear();
   for (std::size_t at = 0;;) {
     const std::size_t end = end_of_cell(line, at, separator_);
-    cells_.push_back(trimmed(line.substr(at, end - at)));
+    const std::string_view cell = trimmed(line.substr(at, end - at));
+    if (cell.starts_with('"') && !in_quotes(cell))
+      lines_.fail(fmt::format("column {}: a quote that does not end in its cell", cells_.size() + 1));
+    cells_.push_back(unquoted(cell));
     if (end == line.size()) break;
     at = end + 1;
   }
@@ -127,7 +153,7 @@ void CsvReader::split(std::string_view line) {
 bool CsvReader::is_header() const {
   if (wanted_.header != CsvHeader::automatic) return wanted_.header == CsvHeader::yes;
   double ignored;
-  if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_number(cell, ignored); }) &&
+  if (std::ranges::any_of(cells_, [&](std::string_view cell) { return parse_cell(cell, ignored); }) &&
       !counts_columns(cells_))
     return false;
   return !std::ranges::all_of(cells_, is_missing);
@@ -149,7 +175,7 @@ void CsvReader::add() {
       continue;
     }
     const bool missing = wanted_.missing == Missing::ignored && is_missing(cells_[i]);
-    if (!missing && (!parse_number(cells_[i], value) || !std::isfinite(value))) refuse(i);
+    if (!missing && (!parse_cell(cells_[i], value) || !std::isfinite(value))) refuse(i);
     table_.values.push_back(value);
   }
   ++table_.rows;
@@ -158,6 +184,9 @@ void CsvReader::add() {
 
 // What to do about a cell that is no number.
 std::string CsvReader::way_out(std::size_t i) const {
+  if (cols_ == 1 && cells_[i].find_first_of(" |") != std::string_view::npos)
+    return "; columns are separated by commas, semicolons or tabs";
+  if (has_commas(cells_[i])) return "; expected a decimal point, and no other commas, as in 1234.5";
   if (lines_.number() == 1 && wanted_.header == CsvHeader::automatic)
     return "; a header line has no numbers, unless header = \"yes\"";
   if (names_.empty()) return wanted_.header == CsvHeader::no ? "; header = \"no\" says that line 1 holds numbers" : "";

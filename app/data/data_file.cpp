@@ -257,6 +257,8 @@ std::unique_ptr<DataReader> zip_of_images(const fs::path& file) {
   });
 }
 
+constexpr const char* formats = ".npy, .npz, .csv, .tsv, .mtx, .amat, a folder or .zip of images";
+
 // Files that people have and that are read elsewhere: how to come from them to one of ours.
 void refuse_others(const std::string& name, const std::string& extension) {
   if (is_image_name(name))
@@ -271,9 +273,17 @@ void refuse_others(const std::string& name, const std::string& extension) {
   for (const char* other : {".h5", ".hdf5", ".mat", ".pkl", ".pickle", ".pt", ".pth", ".nc", ".json", ".txt", ".jsonl"})
     if (extension == other)
       throw InputError(
-          fmt::format("{}: hone does not read {} files; expected .npy, .npz, .csv, .tsv, .mtx, .amat, a "
-                      "folder or .zip of images, or IDX; numpy.save makes a .npy file of an array",
-                      name, other));
+          fmt::format("{}: hone does not read {} files; expected {}, or IDX; numpy.save makes a .npy file of an array",
+                      name, other, formats));
+}
+
+std::unique_ptr<DataReader> idx_data(const std::string& name) {
+  try {
+    return std::make_unique<IdxData>(name);
+  } catch (const InputError& error) {
+    if (name.find("idx") != name.npos || name.find("ubyte") != name.npos) throw;
+    throw InputError(fmt::format("{}; the name has none of the other endings: {}", error.what(), formats));
+  }
 }
 
 }  // namespace
@@ -303,7 +313,7 @@ std::unique_ptr<DataReader> open_data_file(const std::string& name, const FileRe
   }
   if (extension == ".amat") return std::make_unique<AmatData>(name);
   if (!request.shape.empty()) throw KeyError("shape", "an IDX file has its own; leave it out");
-  return std::make_unique<IdxData>(name);
+  return idx_data(name);
 }
 
 }  // namespace hone

@@ -44,6 +44,16 @@ struct Header {
   std::optional<std::vector<int>> shape;
 };
 
+// How NumPy makes an array of ours from one of another type of numbers.
+std::string astype(std::string_view name) {
+  const bool whole = name.size() > 2 && (name[1] == 'i' || name[1] == 'u');
+  const bool real = name.size() > 2 && name[1] == 'f';
+  if (whole || real)
+    return fmt::format("save x.astype(\"{}\")", whole ? "int64" : name.substr(1) == "f2" ? "float32" : "float64");
+  return name.find('O') != name.npos ? "an array of Python objects; save x.astype(\"float64\")"
+                                     : "these are no numbers";
+}
+
 // The header is the text of a Python dictionary with three known keys.
 class HeaderParser {
  public:
@@ -91,7 +101,8 @@ class HeaderParser {
       if (name == known.name || (known.name[0] == '|' && name == known.name.substr(1))) return known.type;
     if (name == "?") return NpyType::boolean;
     at_ = start;
-    fail("a type among bool, integers, '<f4' and '<f8' (little endian)");
+    fail("a type among bool, integers, '<f4' and '<f8' (little endian)",
+         name.empty() ? "" : fmt::format("'{}'; {}", name, astype(name)));
   }
 
   bool boolean() {
@@ -109,7 +120,8 @@ class HeaderParser {
     std::vector<int> sizes = {size()};
     while (accept(',') && peek() != ')') sizes.push_back(size());
     expect(')');
-    if (sizes.size() < least_sizes_) fail("a shape of at least two sizes, (data, values)");
+    if (sizes.size() < least_sizes_)
+      fail("a shape of at least two sizes, (data, values)", "one; x.reshape(-1, 1) has one value per datum");
     if (sizes.size() > most_sizes) fail(fmt::format("a shape of at most {} sizes", most_sizes));
     return sizes;
   }
@@ -120,9 +132,10 @@ class HeaderParser {
     std::uint64_t value = 0;
     while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && at_ < start + 10)
       value = 10 * value + static_cast<std::uint64_t>(text_[at_++] - '0');
+    const std::size_t digits = at_ - start;
     if (value == 0 || value > std::uint64_t{std::numeric_limits<int>::max()}) {
       at_ = start;
-      fail(fmt::format("a size from 1 to {}", std::numeric_limits<int>::max()));
+      fail(fmt::format("a size from 1 to {}", std::numeric_limits<int>::max()), value == 0 && digits > 0 ? "0" : "");
     }
     return static_cast<int>(value);
   }
@@ -153,8 +166,9 @@ class HeaderParser {
   void expect(char character) {
     if (!accept(character)) fail(fmt::format("'{}'", character));
   }
-  [[noreturn]] void fail(std::string_view expected) const {
-    source_.fail(offset_ + at_, fmt::format("expected {} in the .npy header", expected));
+  [[noreturn]] void fail(std::string_view expected, const std::string& found = "") const {
+    source_.fail(offset_ + at_,
+                 fmt::format("expected {} in the .npy header{}", expected, found.empty() ? "" : ", found " + found));
   }
 
   const ByteSource& source_;

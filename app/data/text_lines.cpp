@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "hone/base/error.hpp"
+#include "hone/base/utf8.hpp"
 
 namespace hone {
 
@@ -48,10 +49,16 @@ bool parse_number(std::string_view text, double& value) {
 }
 
 std::string shown(std::string_view text, std::size_t longest) {
-  std::string result(text.substr(0, longest));
-  for (char& c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  return text.size() > longest ? result + "…" : result;
+  std::string result;
+  for (; !text.empty() && longest > 0; --longest) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
+    const auto first = static_cast<unsigned char>(character[0]);
+    const bool control = first < 0x20 || first == 0x7f || (character >= "\u0080" && character <= "\u009f");
+    result += length == 0 || control ? "?" : character;
+    text.remove_prefix(character.size());
+  }
+  return text.empty() ? result : result + "…";
 }
 
 }  // namespace hone

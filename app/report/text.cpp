@@ -3,36 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "hone/base/utf8.hpp"
 
 namespace hone {
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// The length in bytes of the valid UTF-8 sequence at the start of a text; 0 if there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first >= 0x80 && (first < 0xC2 || first > 0xF4)) return 0;
-  if (length > text.size()) return 0;
-  std::uint32_t code = length == 1 ? first : first & (0x7F >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3F);
-  }
-  constexpr std::array<std::uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  return code < least[length] || code > 0x10FFFF || surrogate ? 0 : length;
-}
-
 // put(character) for every character, as its UTF-8
 template <class Put>
 void for_characters(std::string_view text, Put put) {
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
+    const std::size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
     const auto first = static_cast<unsigned char>(character[0]);
     const bool control = (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F;

@@ -118,7 +118,7 @@ RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& 
 RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& options) {
   const std::function<void(const std::string&)> nobody = [](const std::string&) {};
   const auto& say = options.say ? options.say : nobody;
-  if (fs::exists(folder)) RunFolder::check(folder, Reuse::run);  // before the work, whose results go there
+  if (fs::exists(folder / "config.toml")) RunFolder::check(folder, Reuse::run);  // before the work, whose results go there
   const auto model = load_model(folder, options.data_dir, options.threads, options.warn ? options.warn : say,
                                 options.lead, options.which);
   const DataSet& data = split_of(model->data, options.split);

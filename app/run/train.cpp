@@ -42,6 +42,7 @@ class Training {
     check_folders();
     data_ = options.data;
     if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
+    if (!config_.batch) config_.batch = config_.train.batch = std::min(config_.train.batch, data_->train.size());
     say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
     const bool cuda = config_.engine == EngineKind::cuda;
     if (options.lead && cuda)
@@ -90,6 +91,11 @@ class Training {
 
  private:
   void check_folders() const {
+    try {
+      if (!options_.tensorboard.empty()) check_can_make_folder(options_.tensorboard);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("--tensorboard: {}", error.what()));
+    }
     std::set<fs::path> seen;
     for (const SeedRun& run : runs_) {
       if (!seen.insert(run.folder).second)

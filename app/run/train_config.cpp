@@ -194,6 +194,7 @@ void resolve_likelihood(TrainRunConfig& config) {
 TrainRunConfig paper_run_config() {
   TrainRunConfig config;
   config.train = TrainConfig::paper();
+  config.batch = config.train.batch;
   config.objective = {};
   return config;
 }
@@ -218,7 +219,8 @@ Settings train_settings(TrainRunConfig& config) {
                               .step_size = config.step_size,
                               .acceptance = config.acceptance,
                               .acceptance_default = "hmc 0.9, mala 0.54, random-walk 0.4"});
-  s.add("batch", train.batch, Bounds::between(1, 1e6), "data per minibatch");
+  s.add("batch", config.batch, Bounds::between(1, 1e6), "data per minibatch",
+        fmt::format("{}, or all data if there are fewer", train.batch));
   s.add("iterations", config.iterations, Bounds::between(1, 2e9), "iterations of the fit");
   add_optimizer_settings(s, {.kind = train.optimizer,
                              .rate_mean = train.rate_mean,
@@ -252,6 +254,7 @@ void resolve(TrainRunConfig& config) {
   if (!config.acceptance)
     config.acceptance = config.kernel.kind == KernelKind::hmc ? 0.9 : make_kernel(config.kernel)->default_acceptance();
   if (!config.threads) config.threads = default_threads();
+  if (config.batch) train.batch = *config.batch;
   train.model.latent = *config.latent;
   train.model.hidden = *config.hidden;
   train.model.channels = config.channels.value_or(std::vector<int>());

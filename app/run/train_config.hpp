@@ -44,7 +44,7 @@ struct TrainRunConfig {
   ObjectiveConfig objective{.ramp = default_training_vcd.ramp, .score_bound = default_training_vcd.score_bound};
   KernelConfig kernel;
   std::optional<Density> likelihood;
-  std::optional<int> categories, latent;
+  std::optional<int> categories, latent, batch;  // a batch that is not set has all data if there are fewer
   std::optional<std::vector<int>> hidden, channels;
   std::optional<double> step_size, acceptance;
 

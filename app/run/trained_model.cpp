@@ -29,7 +29,8 @@ std::unique_ptr<Engine> engine_of(const TrainRunConfig& config, const DataSplits
                                   std::vector<std::uint64_t> seeds, Lead* lead) {
   const int batch = config.train.batch;
   if (batch > data.train.size())
-    throw KeyError("batch", fmt::format("{} is more than the {} training data", batch, data.train.size()));
+    throw KeyError("batch", fmt::format("{} is more than the {} training data; leave it out, or give a smaller one",
+                                        batch, data.train.size()));
   try {
     check_scale(config.train.model.density(), data.train);
     if (lead) return lead->engine(recipe_of(config, seeds), data.train);

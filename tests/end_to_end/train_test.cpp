@@ -416,6 +416,26 @@ TEST_F(Train, AGroupThatWasStoppedOrKilledGoesOn) {
   }
 }
 
+TEST_F(Train, FewDataAreOneBatch) {
+  write("few.csv", "a,b\n1,2\n2,4\n3,5\n4,9\n");
+  write("few.toml",
+        "model = \"gaussian-mf\"\ndata = \"few.csv\"\nlatent = 1\nsplit = 0.25\niterations = 5\nthreads = 1\n");
+  const Outcome outcome = hone("train few.toml --out few --quiet");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(read("few/config.toml").find("\nbatch = 3 "), std::string::npos);
+  EXPECT_EQ(hone("train few.toml --out few --quiet --resume --iterations 9").code, 0);
+  expect_error("train few.toml --set batch=4 --out more", 2, "--set batch: 4 is more than the 3 training data");
+}
+
+TEST_F(Train, FoldersAreLookedAtFirst) {
+  write("taken", "a file");
+  expect_error("train c.toml --out fresh --tensorboard taken", 2, "--tensorboard: taken: expected a folder");
+  EXPECT_FALSE(fs::exists(folder.path() / "fresh"));
+  fs::create_directory(folder.path() / "other");
+  write("other/notes", "mine");
+  expect_error("eval other", 2, "other: not the folder of a training run");
+}
+
 TEST_F(Train, BenchPrintsJson) {
   const Outcome outcome = hone(
       "bench iteration --model logistic-mf --latent 3 --steps 1 --batch 5 --threads 1 --iterations 9 --runs 2 "

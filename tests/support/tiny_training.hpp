@@ -11,7 +11,7 @@ inline TrainRunConfig tiny_training(std::uint32_t iterations) {
   config.latent = 2;
   config.hidden = {5};
   config.train.model.encoder_hidden = {5};
-  config.train.batch = 10;
+  config.batch = 10;
   config.train.refine.steps = 2;
   config.iterations = iterations;
   config.threads = 1;

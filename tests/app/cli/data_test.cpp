@@ -52,7 +52,7 @@ TEST_F(DataCommand, ShowDrawsInTheTerminalAndInAFile) {
 
 TEST_F(DataCommand, ShowReadsFiles) {
   const auto file = write("bits.amat", bytes_of("0 1 1\n1 1 1\n"));
-  EXPECT_THAT(run("show " + file.string()), HasSubstr("2 data, 1 × 3 pixels"));
+  EXPECT_THAT(run("show " + file.string()), HasSubstr("2 data, 3 values each"));
   EXPECT_THAT(input_error([&] { run("show --split test " + file.string()); }), HasSubstr("has no split 'test'"));
 }
 

@@ -238,6 +238,12 @@ TEST(Npy, WrongFiles) {
               HasSubstr("byte 8: expected a header of at most"));
   EXPECT_THAT(header("{'descr': '>i8', 'fortran_order': False, 'shape': (2, 3)}"),
               HasSubstr("byte 20: expected a type"));
+  EXPECT_THAT(header("{'descr': '>i8', 'fortran_order': False, 'shape': (2, 3)}"),
+              HasSubstr("in the .npy header, found '>i8'; save x.astype(\"int64\")"));
+  EXPECT_THAT(header("{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3)}"), HasSubstr("x.astype(\"float32\")"));
+  EXPECT_THAT(header("{'descr': '<c16', 'fortran_order': False, 'shape': (2, 3)}"), HasSubstr("these are no numbers"));
+  EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3)}"), HasSubstr("found 0"));
+  EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}"), HasSubstr("x.reshape(-1, 1)"));
   EXPECT_THAT(header("{'descr': [('a', '<f4')], 'shape': (2, 3)}"), HasSubstr("expected a type"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': 1, 'shape': (2, 3)}"), HasSubstr("expected True or False"));
   EXPECT_THAT(header("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"), HasSubstr("two sizes"));
@@ -293,6 +299,29 @@ TEST(Csv, HeadersSeparatorsAndEnds) {
     EXPECT_THAT(table.values, ElementsAre(1, 2, 3, -4.5)) << text;
   }
   EXPECT_THAT(csv_from("7\n8\n").values, ElementsAre(7, 8));
+}
+
+TEST(Csv, TruthValuesAreBits) {
+  EXPECT_THAT(csv_from("True,False\nFALSE,TRUE\ntrue,3\n").values, ElementsAre(1, 0, 0, 1, 1, 3));  // no header
+  EXPECT_THAT(csv_from("a,b\ntrue,false\n").values, ElementsAre(1, 0));
+  EXPECT_THAT(input_error([] { csv_from("1,2\ntrue,yes\n"); }), HasSubstr("line 2: column 2"));
+}
+
+TEST(Csv, ErrorsSayWhatTablesOfOthersHave) {
+  const auto message = [](std::string_view text) { return input_error([&] { csv_from(text); }); };
+  const std::string_view utf16(
+      "\xFF\xFE"
+      "1\0,\0",
+      6);
+  EXPECT_THAT(message(utf16), HasSubstr("line 1: expected UTF-8, found UTF-16"));
+  for (const char* text : {"1.5 2.5\n3.5 4.5\n", "a|b\n1|2\n"})
+    EXPECT_THAT(message(text), HasSubstr("columns are separated by commas, semicolons or tabs")) << text;
+  for (const char* text : {"a;b\n1,5;2\n", "a,b\n\"1,234.5\",2\n"})
+    EXPECT_THAT(message(text), HasSubstr("line 2: column 1 (a): expected a finite number, found '1,")) << text;
+  EXPECT_THAT(message("a;b\n1,5;2\n"), HasSubstr("expected a decimal point"));
+  EXPECT_THAT(message("\"a\nb\",c\n1,2\n"), HasSubstr("line 1: column 1: a quote that does not end in its cell"));
+  EXPECT_THAT(message("größe,b\nμ\x80,2\n"), HasSubstr("(größe): expected a finite number, found 'μ?'; if the column "
+                                                       "holds names: labels = \"größe\""));
 }
 
 // pandas writes an array under the names 0, 1, 2, …

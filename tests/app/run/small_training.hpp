@@ -21,7 +21,7 @@ inline TrainRunConfig small() {
   config.latent = 3;
   config.hidden = {9};
   config.train.model.encoder_hidden = {8};
-  config.train.batch = 12;
+  config.batch = 12;
   config.train.shared_until = 10;
   config.report_every = 7;
   return config;

@@ -225,7 +225,7 @@ TEST(Train, DataThatDoNotFitAreNamed) {
   write_file(grey, npy);
   TrainRunConfig config = small();
   config.data = grey.string();
-  config.train.batch = 2;
+  config.batch = 2;
   const auto expect = [&](const std::string& begin, const std::string& part) {
     const std::string error = error_of(config, path);
     EXPECT_TRUE(error.starts_with(begin)) << error;
@@ -263,7 +263,7 @@ TEST(Train, DataThatWereHeldOutAreNamedAsTheirFileCountsThem) {
   config.likelihood = Density::poisson;
   for (const double share : {0.1, 0.5, 0.9}) {
     config.split = share;
-    config.train.batch = 2;
+    config.batch = 2;
     const std::string error = error_of(config, folder.path() / "run");
     EXPECT_TRUE(error.starts_with("data: " + config.data)) << error;
     EXPECT_NE(error.find("needs counts: datum 37 has the value -3 at position 1"), std::string::npos) << error;

@@ -104,7 +104,7 @@ TEST(Validation, WhatContradictsIsRefused) {
   config = validated(10);
   config.data = (folder.path() / "rows.amat").string();
   write_file(folder.path() / "rows.amat", "1 0 1\n0 1 0\n1 1 0\n0 0 1\n1 0 0\n0 1 1\n1 1 1\n0 0 0\n1 0 1\n0 1 0\n");
-  config.train.batch = 4;
+  config.batch = 4;
   EXPECT_THAT(error_of(config, folder.path() / "b"), HasSubstr("there are no validation data"));
   config.validation.split = 0.3;
   EXPECT_EQ(error_of(config, folder.path() / "c"), "");
