@@ -5,7 +5,8 @@
 
 Four models, zero to three hidden layers of 8 to 300 units, 2 to 60 latent dimensions, minibatches of 10 to 500, RMSProp or Adam at
 rates from 1e-4 to 3e-3, images, bits, counts and real numbers, one seed each, 5,000 iterations on one CPU thread. From index 60 on
-the models are `vae` and `mf` with the likelihoods gaussian, gaussian-learned, categorical, poisson and negative-binomial.
+the models are `vae` and `mf` with the likelihoods gaussian, gaussian-learned, categorical, poisson and negative-binomial. From index
+100 to 123 they are not random: a list of awkward data (AWKWARD below), minibatches of 30, the default rates and 4,000 iterations.
 
 A VCD training failed if its ELBO ends below that of KL from the same seed by more than the data's entropy, if its VCD grows, or if
 hone stops or says that it went wrong. By the stricter rule a quarter of the entropy (and 20 nats) is enough. A VCD grows if the last
@@ -33,6 +34,7 @@ HANDOVER = 2000  # schedule.alpha_until
 LATER = 60  # from this index on: the likelihoods that came later
 CATEGORIES = 4
 GREY_FASHION = 803  # the entropy of its 60,000 images: see above
+AWKWARD_FROM = 100
 SHAPES = [(2000, 60, 3), (1000, 200, 8)]  # of made-up data: count, width, rank
 
 
@@ -52,10 +54,96 @@ def made_up(kind, seed, count, width, rank):
     return 3 * a + 2 * rng.normal(size=width) + 0.1 * rng.normal(size=(count, width))
 
 
+def low_rank(rng, count, width, rank):
+    return rng.normal(size=(count, rank)) @ rng.normal(size=(rank, width)) / math.sqrt(rank)
+
+
+def awkward(name):
+    """Data as they come: few, wide, sparse, constant, of unequal scales, in clusters, with tails."""
+    import numpy as np
+
+    rng = np.random.default_rng(sum(map(ord, name)))
+    if name == "sparse-counts":
+        return rng.poisson(np.exp(low_rank(rng, 1500, 120, 4) - 3 + rng.normal(size=120))).astype(float)
+    if name in ("unequal", "unequal-small"):  # columns' standard deviations from 0.01 to 100, or to 3
+        scales = np.geomspace(0.01, 100 if name == "unequal" else 3, 40)
+        return (low_rank(rng, 1500, 40, 4) + 0.3 * rng.normal(size=(1500, 40))) * scales
+    if name == "few":
+        return low_rank(rng, 50, 30, 3) + 0.1 * rng.normal(size=(50, 30))
+    if name == "few-bits":
+        return (2 * low_rank(rng, 50, 100, 3) + rng.logistic(size=(50, 100)) > 0).astype(np.uint8)
+    if name.startswith("wide"):  # twelve columns say something
+        kinds = {"wide": rng.normal(size=(600, 800)), "wide-bits": rng.integers(2, size=(600, 3000)), "wide-counts": rng.poisson(0.02, size=(600, 3000))}
+        data, told = kinds[name], low_rank(rng, 600, 12, 2)
+        values = {"wide": 3 * told, "wide-bits": told > 0, "wide-counts": rng.poisson(np.exp(2 + told))}[name]
+        data[:, :: data.shape[1] // 12][:, :12] = values
+        return data.astype(np.uint8 if name == "wide-bits" else float)
+    if name == "constant":  # half of the columns
+        data = low_rank(rng, 1200, 60, 3) + 0.2 * rng.normal(size=(1200, 60))
+        data[:, 30:] = 5
+        return data
+    if name == "constant-counts":
+        data = rng.poisson(np.exp(low_rank(rng, 1200, 60, 3) + 0.5)).astype(float)
+        data[:, 30:50], data[:, 50:] = 0, 40
+        return data
+    if name == "rare-bits":  # about 1 % ones
+        return (rng.random((2000, 200)) < np.minimum(0.5, 0.01 * np.exp(low_rank(rng, 2000, 200, 3) - 0.5))).astype(np.uint8)
+    if name == "clusters":
+        return 4 * rng.normal(size=(6, 25))[rng.integers(6, size=1500)] + 0.3 * rng.normal(size=(1500, 25))
+    if name == "clusters-bits":
+        return (rng.random((1500, 80)) < rng.integers(2, size=(8, 80))[rng.integers(8, size=1500)] * 0.9 + 0.05).astype(np.uint8)
+    if name == "tails":  # Student's t with two degrees of freedom
+        return low_rank(rng, 1500, 30, 3) + 0.3 * rng.standard_t(2, size=(1500, 30))
+    if name == "groups":  # of five, with rare categories
+        scores = 2 * low_rank(rng, 1500, 100, 4) + rng.gumbel(size=(1500, 100)) + np.tile([2, 1, 0, -2, -4], 20)
+        return np.eye(5, dtype=np.uint8)[scores.reshape(1500, 20, 5).argmax(axis=2)].reshape(1500, 100)
+    bursts = (rng.random((1500, 50)) < 0.05) * np.exp(3 * rng.normal(size=(1500, 50)) + 2)  # mostly 0, now and then thousands
+    return np.round(rng.poisson(1, size=(1500, 50)) * bursts)
+
+
+# data, model, likelihood, latent, hidden layers of the decoder and of the encoder, and more
+AWKWARD = [
+    ("sparse-counts", "mf", "poisson", 20, [], [50], {}),
+    ("sparse-counts", "vae", "negative-binomial", 8, [60], [60], {}),
+    ("unequal", "vae", "gaussian-learned", 6, [40, 40], [40, 40], {}),
+    ("unequal-small", "mf", "gaussian", 10, [], [50], {}),
+    ("unequal-small", "vae", "gaussian-learned", 12, [40], [], {}),
+    ("few", "vae", "gaussian", 5, [30], [30], {}),
+    ("few-bits", "mf", "bernoulli", 40, [], [50, 50], {}),
+    ("few", "vae", "gaussian-learned", 10, [50, 50], [50, 50], {"batch": 10}),
+    ("wide", "mf", "gaussian-learned", 5, [], [30], {}),
+    ("wide-bits", "vae", "bernoulli", 5, [40], [40], {}),
+    ("wide-counts", "mf", "poisson", 10, [], [40], {"optimizer": "rmsprop"}),
+    ("constant", "vae", "gaussian-learned", 5, [50, 50], [50], {}),
+    ("constant", "mf", "gaussian", 30, [], [50], {}),
+    ("constant-counts", "vae", "poisson", 5, [50], [50], {}),
+    ("constant-counts", "mf", "negative-binomial", 15, [], [], {"optimizer": "rmsprop"}),
+    ("rare-bits", "mf", "bernoulli", 20, [], [60], {}),
+    ("rare-bits", "vae", "bernoulli", 2, [30, 30, 30], [30, 30, 30], {"activation": "tanh"}),
+    ("clusters", "vae", "gaussian", 10, [60, 60], [60, 60], {}),
+    ("clusters-bits", "vae", "bernoulli", 2, [40], [40], {"optimizer": "rmsprop"}),
+    ("clusters", "vae", "gaussian-learned", 60, [60], [60], {}),
+    ("tails", "vae", "gaussian-learned", 6, [50], [50], {"activation": "softplus"}),
+    ("groups", "vae", "categorical", 8, [50], [50], {"categories": 5}),
+    ("bursts", "vae", "negative-binomial", 5, [40], [40], {}),
+    ("bursts", "mf", "poisson", 5, [], [40], {}),
+]
+
+
+def awkward_configuration(index, folder):
+    data, model, likelihood, latent, hidden, encoder, more = AWKWARD[index - AWKWARD_FROM]
+    layers = {"hidden": hidden} if model == "vae" else {}
+    return {"model": model, "likelihood": likelihood, "data": str(folder / f"{data}.npy"), "latent": latent, **layers, "encoder_hidden": encoder,
+            "batch": 30, "activation": "relu", "optimizer": "adam", "rate_mean": 1e-3, **more, "seed": index + 1, "iterations": 4000}
+
+
 def entropy(config, elbo):
     """Nats per datum: see above."""
     import numpy as np
 
+    if "seed" in config and config["seed"] > AWKWARD_FROM:
+        numbers = config["likelihood"].startswith("gaussian")
+        return 0.5 * float(np.sum(np.log1p(awkward(config["data"].removesuffix(".npy")).var(axis=0) / 0.01))) if numbers else abs(elbo)
     if config["data"].startswith("gaussian"):
         which = int(config["data"][len("gaussian")])
         return 0.5 * float(np.sum(np.log1p(made_up("gaussian", which + 1, *SHAPES[which]).var(axis=0) / 0.01)))
@@ -85,8 +173,7 @@ def configuration(index, folder):
         config["data"] = str(folder / f"{config['data']}.npy")
     config["optimizer"] = r.choice(["rmsprop", "adam"])
     rate = float(f"{math.exp(r.uniform(math.log(1e-4), math.log(3e-3))):.2g}")
-    config.update(rate_mean=rate, rate_scale=rate, rate_model=rate, seed=index + 1, iterations=ITERATIONS, report_every=500, threads=1)
-    config.update({"engine": "cpu", "test.every": 0, "checkpoint.every": 0, "checkpoint.minutes": 0})
+    config.update(rate_mean=rate, rate_scale=rate, rate_model=rate, seed=index + 1, iterations=ITERATIONS)
     return config
 
 
@@ -104,7 +191,9 @@ def data_of(model, index, r):
 
 
 def trained(hone, index, objective, folder, data_dir):
-    config = dict(configuration(index, folder), objective=objective)
+    make = awkward_configuration if index >= AWKWARD_FROM else configuration
+    config = dict(make(index, folder), objective=objective, report_every=500, threads=1, engine="cpu")
+    config.update({"test.every": 0, "checkpoint.every": 0, "checkpoint.minutes": 0})
     name = f"{index}-{objective}"
     file = folder / f"{name}.toml"
     file.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items()))
@@ -171,6 +260,8 @@ def main():
         for kind in ("poisson", "gaussian", "categorical", "negative-binomial"):
             for i, shape in enumerate(SHAPES):
                 np.save(folder / f"{kind}{i}.npy", made_up(kind, i + 1, *shape))
+        for data in {row[0] for row in AWKWARD[max(0, given.first - AWKWARD_FROM):max(0, given.last - AWKWARD_FROM)]}:
+            np.save(folder / f"{data}.npy", awkward(data))
         jobs = [(index, objective) for index in range(given.first, given.last) for objective in ("kl", "vcd")]
         with ThreadPoolExecutor(given.jobs) as pool, given.out.open("a") as out:
             for row in pool.map(lambda job: trained(given.hone, *job, folder, given.data_dir), jobs):

@@ -48,6 +48,8 @@ std::string place_of_this() {
   return fmt::format("{} {}", host, fs::read_symlink("/proc/self/ns/pid", error).string());
 }
 
+constexpr char taker_mark = '~';  // begins the names of files that are no locks: a process is about to claim
+
 // The content of a lock file: host, container, process, its start, time in words.
 struct Claim {
   std::string place, since;
@@ -86,6 +88,11 @@ std::string read_or_nothing(const fs::path& file) {
 std::int64_t changed(const fs::path& file) {
   struct stat info {};
   return ::stat(file.c_str(), &info) == 0 ? info.st_mtime : 0;
+}
+
+// Whether a process of this host made the claim, and has ended.
+bool ended_here(const Claim& claim) {
+  return claim.process > 0 && claim.place == place_of_this() && start_of(claim.process) != claim.start;
 }
 
 // `now` is a file that was just written to the same folder.
@@ -137,7 +144,8 @@ std::unique_ptr<CellLock> CellLock::take(const fs::path& file) {
   static std::atomic<int> count = 0;
   const Claim claim = Claim::own();
   const std::string text = claim.text();
-  const fs::path mine = fmt::format("{}.{}-{}-{}", file.string(), claim.host(), claim.process, count++);
+  const fs::path mine = file.parent_path() / fmt::format("{}{}.{}-{}-{}", taker_mark, file.filename().string(),
+                                                         claim.host(), claim.process, count++);
   write_file(mine, text);
   struct Remove {
     const fs::path& path;
@@ -154,6 +162,14 @@ std::unique_ptr<CellLock> CellLock::take(const fs::path& file) {
     ::unlink(aside.c_str());
   }
   return nullptr;
+}
+
+void CellLock::sweep(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().filename().string().starts_with(taker_mark) &&
+        ended_here(Claim::read(read_or_nothing(entry.path()))))
+      ::unlink(entry.path().c_str());
 }
 
 std::string CellLock::holder(const fs::path& file) {

@@ -17,6 +17,8 @@ class CellLock {
   static std::unique_ptr<CellLock> take(const std::filesystem::path& file);
   // Who has the claim, in words; empty if nobody does.
   static std::string holder(const std::filesystem::path& file);
+  // Removes the files of processes of this host that were killed while they claimed a cell of the folder.
+  static void sweep(const std::filesystem::path& folder);
 
   virtual ~CellLock() = default;         // gives the claim back
   virtual bool lost() const = 0;         // another process took it, because this one stood still for too long

@@ -91,6 +91,15 @@ void CellList::make(std::size_t cell, const CellLock& claim) const {
   remove_partial(folder);
 }
 
+// Processes that were killed leave the claims of cells that they had just finished, and half-made claims.
+void CellList::remove_old_claims() const {
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    const fs::path lock = lock_of(folder_, cells_[i].id);
+    if (std::error_code error; fs::exists(lock, error) && is_done(i)) (void)CellLock::take(lock);  // and gives it back
+  }
+  CellLock::sweep(folder_ / "locks");
+}
+
 void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop) const {
   std::error_code error;
   fs::create_directories(folder_ / "cells", error);
@@ -126,6 +135,7 @@ void CellList::run(int threads, Progress& progress, const std::atomic<int>* stop
       throw;
     }
   });
+  remove_old_claims();
 }
 
 }  // namespace hone

@@ -54,6 +54,7 @@ class CellList {
 
  private:
   void make(std::size_t cell, const CellLock& claim) const;
+  void remove_old_claims() const;
 
   std::filesystem::path folder_;
   std::vector<Cell> cells_;

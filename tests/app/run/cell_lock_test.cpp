@@ -154,5 +154,29 @@ TEST(CellList, SeveralProcessesShareAList) {
   EXPECT_EQ(files_in(path / "locks"), 0);
 }
 
+// A process is killed between finishing a cell and giving its claim back, or while it claims a cell.
+TEST(CellList, RemovesWhatKilledProcessesLeft) {
+  const test::TemporaryFolder folder;
+  const CellList list(folder.path(), {{"cell", "a = 1\n", [](const RunFolder& run) {
+                                         run.write("config.toml", "a = 1\n");
+                                         run.write("summary.json", "{}");
+                                       }}});
+  Progress quiet(stderr, ProgressStyle::quiet, "", "", 1);
+  list.run(1, quiet);
+  const fs::path locks = folder.path() / "locks", file = locks / "cell";
+  const pid_t killed = holder_of(file), alive = holder_of(locks / "other");
+  write_file(locks / "~cell.here-1-0", read_file(file));
+  write_file(locks / "~other.here-2-0", read_file(locks / "other"));
+  write_file(locks / "~cell.node7-1-0", "node7 pid:[1] 1 1 2026-01-02 03:04:05\n");
+  list.run(1, quiet);
+  EXPECT_EQ(files_in(locks), 5);  // nothing that a living process has, and nothing of other hosts
+  kill_child(killed);
+  list.run(1, quiet);
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_FALSE(fs::exists(locks / "~cell.here-1-0"));
+  EXPECT_EQ(files_in(locks), 3);
+  kill_child(alive);
+}
+
 }  // namespace
 }  // namespace hone

@@ -137,5 +137,20 @@ TEST(TrainHealth, AdviceFitsTheConfiguration) {
   EXPECT_EQ(advice(kl), "What may help: smaller rates (rate_mean, rate_scale, rate_model)");
 }
 
+TEST(TrainHealth, NumbersMayWantFewerLatentDimensions) {
+  TrainRunConfig config;
+  config.train.model.latent = 10;
+  EXPECT_EQ(advice(config).find("latent"), std::string::npos);
+  config.train.model.likelihood = Density::gaussian_learned;
+  EXPECT_EQ(advice(config).find("What may help: fewer latent dimensions (latent), a later start of the VCD"), 0u);
+  config.objective.kind = ObjectiveKind::hoffman;
+  EXPECT_NE(advice(config).find("fewer latent"), std::string::npos);
+  config.objective.kind = ObjectiveKind::kl;
+  EXPECT_EQ(advice(config).find("fewer latent"), std::string::npos);
+  config.objective.kind = ObjectiveKind::vcd;
+  config.train.model.latent = 1;
+  EXPECT_EQ(advice(config).find("fewer latent"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace hone
