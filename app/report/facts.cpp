@@ -242,7 +242,7 @@ std::vector<Fact> fit_facts() {
       {"seed", [](const RunRecord& run) { return number_text(run.number({"seed"})); }},
       count("draws", "draws"),
       count("HMC steps per chain", "steps"),
-      {"VCD", last_vcd_text},
+      {"VCD", vcd_text},
       number("k-hat", "k_hat"),
       number("p-value of q = p", "p_value"),
       of_chains("nested R-hat", "nested_rhat"),

@@ -31,9 +31,12 @@ double disagreement(const Json& parameter) {
 
 std::vector<std::string> worst_parameters(const RunRecord& run) {
   std::vector<std::pair<double, std::string>> scored;
+  double left = run.number({"parameter_count"});  // parameters come before what is computed from them
   if (const Json* parameters = run.find({"parameters"}); parameters && parameters->is_object())
-    for (const auto& [name, values] : parameters->items())
+    for (const auto& [name, values] : parameters->items()) {
+      if (left-- <= 0) break;
       if (const double score = disagreement(values); score >= 0) scored.emplace_back(score, name);
+    }
   std::ranges::stable_sort(scored, std::greater<>(), &std::pair<double, std::string>::first);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(most_marginals, scored.size()); ++i) names.push_back(scored[i].second);

@@ -122,7 +122,7 @@ std::string fit_verdict(const RunRecord& run) {
   const Json* reasons = run.find({"reasons"});
   std::string why = "No reason is given";
   if (verdict == "use-q")
-    why = "The VCD is " + last_vcd_text(run);
+    why = "The VCD is " + vcd_text(run);
   else if (reasons && reasons->is_array() && !reasons->empty() && reasons->front().is_string())
     why = "The first reason: " + reasons->front().get<std::string>();
   std::string finite = nonfinite_text(run);
@@ -253,7 +253,9 @@ std::string numbers_text(const Json* list) {
   return text;
 }
 
-std::string last_vcd_text(const RunRecord& run) {
+std::string vcd_text(const RunRecord& run) {
+  const Estimate limit = run.estimate("vcd_limit");
+  if (std::isfinite(limit.mean)) return estimate_text(limit) + " after many steps";
   const Json* vcd = run.find({"vcd"});
   if (!vcd || !vcd->is_object() || vcd->empty()) return "not known";
   const std::string t = std::prev(vcd->end()).key();

@@ -29,8 +29,8 @@ Standing standing_of(const RunRecord& run);
 std::string comparison_of(const std::vector<const RunRecord*>& runs);
 
 std::string numbers_text(const Json* list);  // "1.5, −2"; empty if it is not a list of numbers
-std::string last_vcd_text(
-    const RunRecord& run);            // of a fit, at the largest number of refinement steps: "0.67 ± 0.06 at t = 16"
+// Of a fit: the limit, which the verdict rests on; else the one at the largest t.
+std::string vcd_text(const RunRecord& run);
 std::string kind_text(RunKind kind);  // "hone toy", …
 
 }  // namespace hone

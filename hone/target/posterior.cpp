@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace hone {
 
@@ -32,6 +33,9 @@ std::string relation(std::span<const double> x, std::span<const double> z) {
   return "unconstrained ";
 }
 
+// "theta" of "theta.1.2": what all elements of a variable have in common.
+std::string_view variable_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
 }  // namespace
 
 std::vector<std::string> coordinate_words(const Posterior& posterior, MatrixView<const double> z) {
@@ -39,12 +43,19 @@ std::vector<std::string> coordinate_words(const Posterior& posterior, MatrixView
   const Matrix<double> natural = natural_values(posterior, z.columns(0, points));
   const auto& names = posterior.names();
   std::unordered_map<std::string_view, int> place;
-  for (std::size_t k = 0; k < names.size(); ++k) place.emplace(names[k], static_cast<int>(k));
+  std::unordered_set<std::string_view> variables;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    place.emplace(names[k], static_cast<int>(k));
+    variables.insert(variable_of(names[k]));
+  }
   std::vector<std::string> words = posterior.coordinate_names();
   std::vector<double> x(static_cast<std::size_t>(points)), own(x.size());
   for (std::size_t k = 0; k < words.size(); ++k) {
     const auto found = place.find(words[k]);
-    if (found == place.end()) continue;
+    if (found == place.end()) {  // as the seventh coordinate of a matrix, whose elements have two indices
+      if (variables.contains(variable_of(words[k]))) words[k] = "unconstrained " + words[k];
+      continue;
+    }
     for (int i = 0; i < points; ++i) {
       x[static_cast<std::size_t>(i)] = natural(found->second, i);
       own[static_cast<std::size_t>(i)] = z(static_cast<int>(k), i);

@@ -34,8 +34,8 @@ class Posterior : public Target {
 };
 
 /// What the unconstrained coordinates are, in words, as points z (one per column) show it: "mu" where the coordinate is
-/// the value of that name itself, "log tau", "logit p", "unconstrained theta.1", or the coordinate's own name if no
-/// value is called so.
+/// the value of that name itself, "log tau", "logit p", "unconstrained theta.1" (also where a variable theta has no
+/// value of that name), or the coordinate's own name if nothing is called so.
 std::vector<std::string> coordinate_words(const Posterior& posterior, MatrixView<const double> z);
 
 /// The natural-scale values (names, n) of points z, one per column; NaN where the model refuses.

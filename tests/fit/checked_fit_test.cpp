@@ -174,15 +174,17 @@ std::unique_ptr<Posterior> several_scales() {
     x[1] = std::exp(z[1]);
     x[2] = 1 / (1 + std::exp(-z[2]));
     x[3] = std::sinh(z[3]);
+    x[4] = std::tanh(z[4]);
   };
-  return make_posterior(density, {"mu", "tau", "p", "s", "other"}, {"mu", "tau", "p", "s"}, constrain, 4);
+  return make_posterior(density, {"mu", "tau", "p", "s", "L.1", "other"}, {"mu", "tau", "p", "s", "L.1.1"}, constrain,
+                        5);
 }
 
 TEST(Posterior, CoordinatesInWords) {
-  Matrix<double> z(5, 3);
+  Matrix<double> z(6, 3);
   PhiloxSource(1).normals({Purpose::draw}, z.view().flat());
   EXPECT_EQ(coordinate_words(*several_scales(), z),
-            (std::vector<std::string>{"mu", "log tau", "logit p", "unconstrained s", "other"}));
+            (std::vector<std::string>{"mu", "log tau", "logit p", "unconstrained s", "unconstrained L.1", "other"}));
 }
 
 // The natural scale comes first and is what the table has; a coordinate is named again only where it is another scale.
