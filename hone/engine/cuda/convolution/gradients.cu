@@ -39,8 +39,9 @@ __global__ void gather_columns(ColumnShape s, Place place, const float* images, 
       to[static_cast<std::size_t>(first_row + i) * s.ld + first_column + x] = tile[x][i];
 }
 
-// Sums of segments, (segments, m, ld), in their order → weights (m − 1, ld_weights) and, of the last row, biases. Of
-// images that grow a bias is the sum over the inner positions of windows. `adds`: to what is there.
+// Adds up the segments, (segments, m, ld), in order: all rows but the last give the gradient of the weights,
+// (m − 1, ld_weights), the last one that of the biases. Where images grow, a bias sums over the inner positions of a
+// window. `adds`: to the values already there.
 struct SegmentSums {
   int segments, m, n, ld, ld_weights;
   LayerKind kind;

@@ -56,7 +56,8 @@ class DeviceAnnealer {
     const ChainNumbers numbers = numbers_of(task_.pass(), each);
     backward ? walk.place(draws(wanted, each)) : draw(walk, numbers);
     pass(walk, backward, log_weight, [&](int k) {
-      walk.step(numbers, {level(k), {}, annealing_group * each, 0}, static_cast<std::uint32_t>(k), false);
+      walk.step(numbers, {.step_size = level(k), .rule = {}, .group = annealing_group * each, .run = 0},
+                static_cast<std::uint32_t>(k), false);
       const int done = backward ? steps - k : k;
       if (progress && done % std::max(1, steps / 50) == 0) queue_.wait(), progress(static_cast<double>(done) / steps);
     });
@@ -79,7 +80,8 @@ class DeviceAnnealer {
     pass(walk, false, log_weight, [&](int k) {
       check(cudaMemcpyAsync(level(k), now.data(), groups_ * sizeof(double), cudaMemcpyDeviceToDevice, queue_),
             "keeping step sizes");
-      walk.step(numbers, {now.data(), rule, annealing_group, 0}, static_cast<std::uint32_t>(k), true);
+      walk.step(numbers, {.step_size = now.data(), .rule = rule, .group = annealing_group, .run = 0},
+                static_cast<std::uint32_t>(k), true);
     });
   }
   // Takes chains through the temperatures and weighs them; step(k) moves them at β_k.

@@ -213,9 +213,10 @@ class Evaluator {
     ChainWalk walk({run_.decoder(), x_.data(), constant_.data()}, points_, run_.plan.hmc(), queue_);
     Memory<double> step_sizes(std::vector<double>(ceil_div(points_, evaluation_group), run_.step_size));
     const StepSizeRule rule{run_.step_size, run_.plan.config.refine.acceptance, run_.plan.config.refine.gain};
-    const StepSizeArrays sizes{step_sizes.data(), rule, evaluation_group, 0};
+    const StepSizeArrays sizes{.step_size = step_sizes.data(), .rule = rule, .group = evaluation_group, .run = 0};
     const auto step = [&](std::uint32_t iteration, std::uint32_t index, bool adapt) {
-      walk.step({seed_.data(), nullptr, iteration, first_datum_}, sizes, index, adapt);
+      walk.step({.seed = seed_.data(), .iteration = nullptr, .fixed_iteration = iteration, .first_datum = first_datum_},
+                sizes, index, adapt);
     };
     walk.place(start);
     walk.begin();
@@ -252,7 +253,15 @@ class Evaluator {
           if (!proposals_.used[j]) continue;
           const int size = std::min(evaluation_block, evaluation_.samples - begin), count = points * size;
           const auto sequence = static_cast<std::uint32_t>(begin / evaluation_block * proposal_count + j);
-          const DrawShape shape{first, points, size, ld_, lanes, sequence, run_.seed, j, first_datum_};
+          const DrawShape shape{.first = first,
+                                .points = points,
+                                .size = size,
+                                .ld = ld_,
+                                .lanes = lanes,
+                                .sequence = sequence,
+                                .seed = run_.seed,
+                                .proposal = j,
+                                .first_datum = first_datum_};
           launch(make_draws, {ceil_div(count * lanes, 128), 128}, queue_, "drawing from proposals", proposals_, shape,
                  input.data(), terms.data());
           const float* x = x_.data() + static_cast<std::size_t>(first) * ld_pixels();

@@ -5,7 +5,7 @@
 
 namespace hone::cuda {
 
-constexpr int padded_width(int units) { return round_up(units, 4); }  // of a row, in floats: copies are of 16 bytes
+constexpr int padded_width(int units) { return round_up(units, 4); }  // floats per row: copies move 16 bytes
 
 enum class LayerKind : char { dense, down, up };  // fully connected, or a convolution that goes that `Way`
 
@@ -69,7 +69,7 @@ struct Sides {
   int nets = 1, runs = 1;
   std::size_t net_parameters = 0, net_rows = 0, run = 0;  // a run's distance holds for everything of it
 
-  Distances of_run() const { return {run, run, run, run, run}; }
+  Distances of_run() const { return {.a = run, .b = run, .c = run, .bias = run, .data = run}; }
 };
 
 }  // namespace hone::cuda

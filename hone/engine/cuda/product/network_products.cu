@@ -157,9 +157,14 @@ void Networks<E>::launch_forward(int rows, int l, const Epilogue& epilogue, std:
                     : convolve(rows, l, Images<const E>{scratch_.value[l - 1], ld(l - 1), net_values(l - 1)}, epilogue,
                                net_outputs);
   const auto start = [&]<class A>(const A* input, int ld_input, std::size_t net_input, const A* weights) {
-    const Product<A> product{input, weights,       ld_input,    NetworkScratch<A>::ld(layer.inputs),
-                             rows,  layer.outputs, layer.inputs};
-    const Distances net{net_input, net_across<A>(l), net_outputs, sides_.net_parameters};
+    const Product<A> product{.a = input,
+                             .b = weights,
+                             .lda = ld_input,
+                             .ldb = NetworkScratch<A>::ld(layer.inputs),
+                             .m = rows,
+                             .n = layer.outputs,
+                             .k = layer.inputs};
+    const Distances net{.a = net_input, .b = net_across<A>(l), .c = net_outputs, .bias = sides_.net_parameters};
     launch_product<A, math>(product, beside(net), epilogue, stream_);
   };
   if (l == 0)
@@ -177,7 +182,8 @@ void Networks<E>::launch_backward(int rows, int l, const Epilogue& epilogue) con
     if (layer.convolves())
       return convolve(rows, l, Images<const E>{scratch_.delta[l], ld(l), net_values(l)}, epilogue, net_to);
   const auto start = [&]<class A>(const A* delta, int ld_delta, std::size_t net_delta, const A* weights) {
-    const Product<A> product{delta, weights, ld_delta, ld(l), rows, layer.inputs, layer.outputs};
+    const Product<A> product{
+        .a = delta, .b = weights, .lda = ld_delta, .ldb = ld(l), .m = rows, .n = layer.inputs, .k = layer.outputs};
     const Distances net{net_delta, net_along(l), net_to};
     launch_product<A, math>(product, beside(net), epilogue, stream_);
   };

@@ -70,7 +70,9 @@ class Networks {
                 std::size_t net_to) const;
   const float* bias(int l) const { return net_.layer[l].has_bias ? parameters_ + net_.layer[l].bias : nullptr; }
   int ld(int l) const { return scratch_.ld(net_.layer[l].outputs); }
-  Beside beside(const Distances& net) const { return {sides_.nets, sides_.runs, net, sides_.of_run()}; }
+  Beside beside(const Distances& net) const {
+    return {.nets = sides_.nets, .runs = sides_.runs, .net = net, .run = sides_.of_run()};
+  }
   // Floats from a network's copy of weights, or values, to the next one's.
   template <class T>
   static std::size_t floats(std::size_t rows, int units) {

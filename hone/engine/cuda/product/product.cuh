@@ -33,8 +33,11 @@ struct Beside {
   int count() const { return nets * runs; }
   __device__ Distances of(int index) const {
     const std::size_t n = index % nets, r = index / nets;
-    return {n * net.a + r * run.a, n * net.b + r * run.b, n * net.c + r * run.c, n * net.bias + r * run.bias,
-            n * net.data + r * run.data};
+    return {.a = n * net.a + r * run.a,
+            .b = n * net.b + r * run.b,
+            .c = n * net.c + r * run.c,
+            .bias = n * net.bias + r * run.bias,
+            .data = n * net.data + r * run.data};
   }
 };
 

@@ -11,7 +11,7 @@ __device__ inline const double* draws_of(const Space& space, int run, int first)
   return space.of(space.z0, run) + static_cast<std::size_t>(first) * space.latent;
 }
 
-// A block that carries chains: what it computes with. `first`: its first chain, of the run's.
+// The state of a block that carries chains. `first`: the number of its first chain in the run.
 class ChainBlock {
  public:
   __device__ ChainBlock(const Space& space, const RefinementSpec& spec, char* shared, int run, int first)
@@ -95,8 +95,10 @@ class Refinement : ChainBlock {
     double value, first_value;  // −∞: lost
   };
   __device__ Chain chain(int c) const {
-    return {doubles(at().z) + point(c, 0), doubles(at().first_gradient) + point(c, 0), doubles(at().value)[c],
-            doubles(at().first_value)[c]};
+    return {.z = doubles(at().z) + point(c, 0),
+            .first_gradient = doubles(at().first_gradient) + point(c, 0),
+            .value = doubles(at().value)[c],
+            .first_value = doubles(at().first_value)[c]};
   }
 
  private:

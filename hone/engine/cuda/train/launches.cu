@@ -132,7 +132,10 @@ ObjectiveSpec Launches::objective() const {
 Surroundings Launches::surroundings() const {
   const RunPlaces& places = memory_.places();
   Surroundings around = plan_.around;
-  around.encoder = {plan_.encoder, plan_.net_parameters, places.encoder_tape, places.first_sums};
+  around.encoder = {.net = plan_.encoder,
+                    .net_parameters = plan_.net_parameters,
+                    .tape = places.encoder_tape,
+                    .first = places.first_sums};
   around.objective = objective();
   return around;
 }
@@ -172,7 +175,14 @@ void Launches::refine_by(const Networks& decoder, const Space& space) const {
   launch_begin(chains, runs, queue_);
   launch(settle, warps_for(batch, runs), queue_, "settling draws", own);
   const auto first_datum = static_cast<std::uint32_t>(sharing_ ? sharing_->rows().begin : 0);
-  HmcStep step{{memory_.seeds(), &space.now->iteration, 0, first_datum}, memory_.step_sizes(), plan_.hmc(), 0, false};
+  HmcStep step{.numbers = {.seed = memory_.seeds(),
+                           .iteration = &space.now->iteration,
+                           .fixed_iteration = 0,
+                           .first_datum = first_datum},
+               .sizes = memory_.step_sizes(),
+               .shape = plan_.hmc(),
+               .index = 0,
+               .adapts = false};
   for (int i = 0; plan_.refines() && i < refine.steps; ++i) {
     const bool adapts = refine.adapt == Adapt::inside && i < refine.adapting_steps();
     step.index = static_cast<std::uint32_t>(i);

@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(update_threads, 2)
     }
     run -= rows;
   }
-  const Context at = {space, spec, rows > 0, run, coming()};
+  const Context at = {.space = space, .spec = spec, .prepares = rows > 0, .run = run, .coming = coming()};
   if constexpr (moves) {
     if (block == 0)  // it takes long
       return learn(space, spec.objective, run, reinterpret_cast<int*>(shared), shared_floats);
