@@ -76,7 +76,7 @@ Picture read_jpeg(std::span<const std::uint8_t> bytes, const std::string& name) 
     refuse(fmt::format("expected a grey or RGB image, found {} components per pixel; convert it first",
                        header.components));
   if (header.rows > most || header.cols > most) refuse(fmt::format("expected at most {0} × {0} pixels", most));
-  Picture picture{header.rows, header.cols, header.components, {}};
+  Picture picture{.rows = header.rows, .cols = header.cols, .channels = header.components, .levels = {}};
   picture.levels.resize(static_cast<std::size_t>(header.rows) * static_cast<std::size_t>(header.cols) *
                         static_cast<std::size_t>(header.components));
   if (!read_levels(jpeg, failure, picture)) refuse(fmt::format("a damaged JPEG image: {}", failure.message));

@@ -44,7 +44,7 @@ struct Header {
   std::optional<std::vector<int>> shape;
 };
 
-// How NumPy makes an array of ours from one of another type of numbers.
+// What to do in NumPy about an array whose type hone does not read.
 std::string astype(std::string_view name) {
   const bool whole = name.size() > 2 && (name[1] == 'i' || name[1] == 'u');
   const bool real = name.size() > 2 && name[1] == 'f';
@@ -326,7 +326,11 @@ NpyValues NpyReader::next(int most) {
   if (header_.type == NpyType::boolean)
     for (std::size_t i = 0; i < bytes.size(); ++i)
       if (bytes[i] > 1) source_.fail(offset + i, fmt::format("expected a boolean, 0 or 1, found {}", bytes[i]));
-  const Numbers numbers{source_, bytes, offset, first, header_.fortran_order ? 0 : header_.cols};
+  const Numbers numbers{.source = source_,
+                        .bytes = bytes,
+                        .offset = offset,
+                        .first = first,
+                        .cols = header_.fortran_order ? 0 : header_.cols};
   NpyValues result = values_of(header_.type, bytes, numbers, missing_);
   if (header_.fortran_order) {
     std::vector<int> sizes = {rows};

@@ -69,7 +69,7 @@ Picture picture_of(const DataSet& data, int count, int across, LevelRange range)
   const auto level_of = [&](float x) { return std::clamp((x - low) / width_of_range, 0.0f, 1.0f); };
   across = std::min(across, count);
   const int down = (count + across - 1) / across;
-  Picture picture{down * (rows + 1) - 1, across * (cols + 1) - 1, channels, {}};
+  Picture picture{.rows = down * (rows + 1) - 1, .cols = across * (cols + 1) - 1, .channels = channels, .levels = {}};
   picture.levels.assign(position(picture, picture.rows, 0), line_level);
   for (int image = 0; image < count; ++image)
     for (int i = 0; i < rows; ++i) {
@@ -122,7 +122,10 @@ Picture read_png(std::span<const std::uint8_t> bytes, const std::string& name) {
   if (image.width > 8192 || image.height > 8192) refuse("expected at most 8192 × 8192 pixels");
   const bool coloured = image.format & PNG_FORMAT_FLAG_COLOR;
   image.format = coloured ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-  Picture picture{static_cast<int>(image.height), static_cast<int>(image.width), coloured ? 3 : 1, {}};
+  Picture picture{.rows = static_cast<int>(image.height),
+                  .cols = static_cast<int>(image.width),
+                  .channels = coloured ? 3 : 1,
+                  .levels = {}};
   picture.levels.resize(PNG_IMAGE_SIZE(image));
   if (!png_image_finish_read(&image, nullptr, picture.levels.data(), 0, nullptr))
     refuse(fmt::format("a damaged PNG image: {}", image.message));

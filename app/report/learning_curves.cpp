@@ -38,13 +38,13 @@ CurveLine condensed(const CurveLine& line, std::size_t rows) {
 
 // A column of metrics.csv. Groups of runs show only lines, no bands.
 CurveFigure curves_of(const Section& section, const std::string& column, const std::string& title) {
-  CurveFigure figure{column, title, {}};
+  CurveFigure figure{.name = column, .title = title, .lines = {}};
   for (const RunGroup& group : section.groups)
     for (const RunRecord* run : group.runs) {
       const auto *x = run->metrics.column("iteration"), *y = run->metrics.column(column),
                  *se = run->metrics.column(column + "_se");
       if (!x || !y || std::ranges::none_of(*y, [](double value) { return std::isfinite(value); })) continue;
-      CurveLine line{group.label, group.colour, *x, *y, {}};
+      CurveLine line{.label = group.label, .colour = group.colour, .x = *x, .y = *y, .se = {}};
       if (column == "vcd" && se && group.runs.size() == 1) line.se = *se;
       figure.lines.push_back(condensed(line, (x->size() + most_points - 1) / most_points));
     }

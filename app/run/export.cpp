@@ -155,8 +155,10 @@ std::vector<ExportedLayer> layers_of(const TrainState& state, const std::string&
   const std::size_t depth = depth_of(state, network);
   for (std::size_t l = 0; l < depth; ++l) {
     const NamedArray* weight = find(state, fmt::format("{}.weight[{}]", network, l));
-    ExportedLayer layer{
-        static_cast<int>(weight->shape.at(0)), static_cast<int>(weight->shape.at(1)), floats_of(*weight), {}};
+    ExportedLayer layer{.inputs = static_cast<int>(weight->shape.at(0)),
+                        .outputs = static_cast<int>(weight->shape.at(1)),
+                        .weight = floats_of(*weight),
+                        .bias = {}};
     if (const NamedArray* bias = find(state, fmt::format("{}.bias[{}]", network, l))) layer.bias = floats_of(*bias);
     if (const auto [windows, way] = convolution_of(network, l, depth, convolutions); windows) {
       layer.weight = kernel_of(layer.weight, *windows, way);

@@ -29,7 +29,7 @@ struct Schedule {
   double rate;       // of the first stage, in one dimension; falls with 1/√D and with the stages
   double most_rate;  // and, where the gradient is noisy, with 1/D: at most this over D
 };
-constexpr Schedule objective_schedule{64, 4, 0.1, 0.4};
+constexpr Schedule objective_schedule{.first = 64, .count = 4, .rate = 0.1, .most_rate = 0.4};
 
 Shape shape_of(QKind kind) {
   if (kind == QKind::gaussian) return Shape::diagonal;
