@@ -83,7 +83,7 @@ std::string advice(const TrainRunConfig& config, double spread) {
     if (helps) text += (text.empty() ? "" : ", ") + what;
   };
   add(spread > 0, fmt::format("dividing the data by about {:.2g}, their standard deviation", spread));
-  add(objective.kind != ObjectiveKind::kl && config.train.model.latent > 1 &&
+  add(make_objective(objective)->refines() && config.train.model.latent > 1 &&
           facts_of(config.train.model.density()).centred,
       "fewer latent dimensions (latent)");  // q of narrow posteriors whose dimensions are correlated: results/best
   add(config.train.model.initial == InitialWeights::paper, "init = \"scaled\"");
