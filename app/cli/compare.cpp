@@ -42,17 +42,17 @@ Json CompareCommand::json_of(const std::vector<Loo>& loos, const std::vector<std
 
 void CompareCommand::print(const std::vector<Loo>& loos, const std::vector<std::size_t>& order) const {
   const int width = terminal_width(stdout);
-  int room = 3;
-  for (const std::string& run : runs) room = std::max(room, width_of(run));
+  int name_width = 3;
+  for (const std::string& run : runs) name_width = std::max(name_width, width_of(run));
   constexpr int numbers = 58;
-  const bool apart_lines = room + numbers > width;  // a long path gets a line of its own
-  if (apart_lines) room = 0;
-  fmt::print("{:<{}}{:>10}{:>9}{:>9}{:>11}{:>9}{:>10}\n", "", room, "elpd_loo", "se", "p_loo", "elpd_diff", "dse",
+  const bool apart_lines = name_width + numbers > width;  // a long path gets a line of its own
+  if (apart_lines) name_width = 0;
+  fmt::print("{:<{}}{:>10}{:>9}{:>9}{:>11}{:>9}{:>10}\n", "", name_width, "elpd_loo", "se", "p_loo", "elpd_diff", "dse",
              "bad k-hat");
   for (const std::size_t k : order) {
     const LooDifference apart = difference(loos[order.front()], loos[k]);
     if (apart_lines) fmt::print("{}\n", runs[k]);
-    fmt::print("{:<{}}{:>10.2f}{:>9.2f}{:>9.2f}{:>11.2f}{:>9.2f}{:>10}\n", apart_lines ? "" : runs[k], room,
+    fmt::print("{:<{}}{:>10.2f}{:>9.2f}{:>9.2f}{:>11.2f}{:>9.2f}{:>10}\n", apart_lines ? "" : runs[k], name_width,
                loos[k].total, loos[k].se, loos[k].effective, apart.value, apart.se, loos[k].bad());
   }
   fmt::print(

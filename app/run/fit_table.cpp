@@ -90,17 +90,17 @@ std::vector<std::size_t> columns_without(const FitTable& table, const std::set<s
 }
 
 bool is_of_q(const FitTable::Column& column) { return column.key.starts_with("q_"); }
-int room_for(const FitTable::Column& column) {
+int width_for(const FitTable::Column& column) {
   return column.key == "ess" ? 6 : column.key == "rhat" ? 6 : std::max(number_width, width_of(column.title)) + 1;
 }
 
-std::string line_of(const FitTable& table, const std::vector<std::size_t>& kept, const std::string& name, int room,
-                    const std::vector<std::string>& cells) {
-  std::string text = name + std::string(static_cast<std::size_t>(std::max(0, room - width_of(name))), ' ');
+std::string line_of(const FitTable& table, const std::vector<std::size_t>& kept, const std::string& name,
+                    int name_width, const std::vector<std::string>& cells) {
+  std::string text = name + std::string(static_cast<std::size_t>(std::max(0, name_width - width_of(name))), ' ');
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const FitTable::Column& column = table.columns[kept[i]];
     if (i > 0 && is_of_q(table.columns[kept[i - 1]]) && !is_of_q(column)) text += " |";
-    text += fmt::format("{:>{}}", cells[kept[i]], room_for(column));
+    text += fmt::format("{:>{}}", cells[kept[i]], width_for(column));
   }
   return text + "\n";
 }
@@ -154,21 +154,21 @@ std::string text_of(const FitTable& table, int width) {
   for (const FitTable::Line& line : table.lines)
     if (!line.cells.empty()) longest = std::max(longest, width_of(line.name));
   std::vector<std::size_t> kept;
-  int room = longest;
+  int name_width = longest;
   static const std::vector<std::set<std::string>> tries = {
       {}, {"q50"}, {"q05", "q50", "q95"}, {"q05", "q50", "q95", "q_mean", "q_sd"}};
   for (const std::set<std::string>& left_out : tries) {
     kept = columns_without(table, left_out);
     int numbers = 0;
-    for (std::size_t i = 0; i < kept.size(); ++i) numbers += room_for(table.columns[kept[i]]);
+    for (std::size_t i = 0; i < kept.size(); ++i) numbers += width_for(table.columns[kept[i]]);
     if (is_of_q(table.columns[kept.front()]) && !is_of_q(table.columns[kept.back()])) numbers += 2;
-    room = std::min(longest, width - numbers);
-    if (room == longest) break;
+    name_width = std::min(longest, width - numbers);
+    if (name_width == longest) break;
   }
-  room = std::max(room, 8);  // only very narrow terminals have no room for that
+  name_width = std::max(name_width, 8);  // only very narrow terminals have no room for that
   std::vector<std::string> titles;
   for (const auto& column : table.columns) titles.push_back(column.title);
-  std::string text = line_of(table, kept, "", room, titles);
+  std::string text = line_of(table, kept, "", name_width, titles);
   bool parameters = true;
   for (const FitTable::Line& line : table.lines) {
     if (parameters && !line.parameter && &line != &table.lines.front()) text += "\n";  // computed values stand apart
@@ -177,7 +177,7 @@ std::string text_of(const FitTable& table, int width) {
       text += wrapped("", line.name, width);
       continue;
     }
-    text += line_of(table, kept, cut_to(line.name, room), room, line.cells);
+    text += line_of(table, kept, cut_to(line.name, name_width), name_width, line.cells);
   }
   return text;
 }

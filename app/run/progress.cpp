@@ -62,8 +62,8 @@ std::string Progress::line(std::int64_t done, const std::string& note) const {
                         duration_text(static_cast<double>(total_ - done) / pace));
   if (!note.empty()) text += ", " + note;  // at the end, where a narrow terminal cuts
   if (style_ != ProgressStyle::live) return label_ + "  " + text;
-  const int room = terminal_width(out_) - 1 - width_of(label_ + "   " + text);
-  return label_ + "  " + bar(fraction, std::clamp(room, 5, 20)) + " " + text;
+  const int left = terminal_width(out_) - 1 - width_of(label_ + "   " + text);
+  return label_ + "  " + bar(fraction, std::clamp(left, 5, 20)) + " " + text;
 }
 
 void Progress::update(std::int64_t done, const std::string& note) {
