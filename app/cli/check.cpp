@@ -23,8 +23,8 @@ struct CheckCommand {
     command.add_option("--data", request.config.data, "data of the model")->option_text("data.json");
     command.add_option("--draws", request.draws, "draws of another tool: Stan CSV, plain CSV or ArviZ's NetCDF (.nc)")
         ->option_text("FILE...");
-    command.add_option("--scale", scale, "the scale of the draws")
-        ->option_text("natural|unconstrained [natural]")
+    command.add_option("--scale", scale, "the scale of the draws [natural]")
+        ->option_text("natural|unconstrained")
         ->check(CLI::IsMember({"natural", "unconstrained"}));
     command.add_option("--out", request.out, "write the refined draws into this folder")->option_text("DIR");
     show.add_to(command);
@@ -32,7 +32,7 @@ struct CheckCommand {
     command.add_flag("--quiet", request.quiet, "print only the result");
   }
 
-  // Tolerances are for both uses, the others for draws alone.
+  // A fit uses the tolerances alone; draws of another tool use all settings.
   Settings table() {
     const std::string derived = "that of the fit; for draws that of 'hone fit'";
     Settings s;

@@ -164,39 +164,41 @@ void show(DataOptions options) {
 }
 
 void add_data_dir(CLI::App& command, DataOptions& options) {
-  command.add_option("--data-dir", options.data_dir, "Folder with one folder per data set; searched first")
+  command.add_option("--data-dir", options.data_dir, "folder with one folder per data set; searched first")
       ->type_name("DIR");
 }
 
 void add_get(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
   CLI::App& command = *data.add_subcommand("get", "Download and verify data sets");
-  command.add_option("name", options->names, "Data sets to get")->required()->type_name("NAME");
+  command.add_option("name", options->names, "data sets to get")->required()->type_name("NAME");
   add_data_dir(command, *options);
   command
-      .add_option("--url", options->url, "Server to download from, as URL/NAME/FILE (http or https) [the known ones]")
+      .add_option("--url", options->url, "server to download from, as URL/NAME/FILE (http or https) [the known ones]")
       ->type_name("URL")
       ->envname("HONE_DATA_URL");
-  command.add_flag("--again", options->again, "Check a set that is already there, and replace broken files");
+  command.add_flag("--again", options->again, "check a set that is already there, and replace broken files");
   command.callback([options] { get(*options); });
 }
 
 void add_show(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
   CLI::App& command = *data.add_subcommand("show", "Show some data in the terminal or as a PNG file");
-  command.add_option("name", options->request.name, "Data set, or the path of a file or folder (docs/data.md)")
+  command.add_option("name", options->request.name, "data set, or the path of a file or folder (docs/data.md)")
       ->required()
       ->type_name("NAME");
   add_data_dir(command, *options);
-  command.add_option("--split", options->split, "train, validation or test")->option_text("NAME [train]");
-  command.add_option("--count", options->count, "How many images [two rows in the terminal, 100 in a file]")
+  command.add_option("--split", options->split, "train, validation or test [train]")->option_text("NAME");
+  command.add_option("--count", options->count, "how many images [two rows in the terminal, 100 in a file]")
       ->check(CLI::Range(1, 10'000))
       ->option_text("n");
-  command.add_option("--out", options->out, "Write a PNG file instead")->option_text("FILE");
-  command.add_option("--binarization", options->binarization, "auto, none, threshold or stochastic")
-      ->option_text("NAME [auto]");
-  command.add_option("--header", options->header, "Whether a .csv file begins with a line of names: auto, yes or no")
-      ->option_text("NAME [auto]");
-  command.add_option("--seed", options->request.seed, "Seed of stochastic binarization and of synthetic data")
-      ->option_text("n [1]");
+  command.add_option("--out", options->out, "write a PNG file instead")->option_text("FILE");
+  command.add_option("--binarization", options->binarization, "auto, none, threshold or stochastic [auto]")
+      ->option_text("NAME");
+  command
+      .add_option("--header", options->header,
+                  "whether a .csv file begins with a line of names: auto, yes or no [auto]")
+      ->option_text("NAME");
+  command.add_option("--seed", options->request.seed, "seed of stochastic binarization and of synthetic data [1]")
+      ->option_text("n");
   command.callback([options] { show(*options); });
 }
 
@@ -211,7 +213,7 @@ void add_data_command(CLI::App& app) {
   list_command.callback([options] { list(*options); });
   add_get(data, options);
   CLI::App& verify_command = *data.add_subcommand("verify", "Check structure and checksums of data sets");
-  verify_command.add_option("name", options->names, "Data sets to verify [all that are found]")->type_name("NAME");
+  verify_command.add_option("name", options->names, "data sets to verify [all that are found]")->type_name("NAME");
   add_data_dir(verify_command, *options);
   verify_command.callback([options] { verify(*options); });
   add_show(data, options);

@@ -13,9 +13,9 @@ struct Command : UseFlags {
   EncodeOptions encode;
 
   void add_draws(CLI::App& command) {
-    command.add_option("--draws", encode.draws, "refined draws per datum: z is (data, draws, latent)")
+    command.add_option("--draws", encode.draws, "refined draws per datum: z is (data, draws, latent) [1]")
         ->check(CLI::Range(1, 100'000))
-        ->option_text("n [1]");
+        ->option_text("n");
     add_seed(command);
   }
 };
@@ -50,9 +50,9 @@ void add_refine_command(CLI::App& program) {
   const auto state = std::make_shared<Command>();
   state->encode.refine = 8;
   state->add(*command, DataArgument::required, "z (data, latent) as .npy or .csv");
-  command->add_option("--steps", state->encode.refine, "steps of the run's kernel")
+  command->add_option("--steps", state->encode.refine, "steps of the run's kernel [8]")
       ->check(CLI::Range(1, 1'000'000))
-      ->option_text("t [8]");
+      ->option_text("t");
   state->add_draws(*command);
   command->callback([state] {
     state->run([&](const UseOptions& options) {

@@ -157,13 +157,13 @@ void add_eval_command(CLI::App& program) {
                    "run folder of hone train, or folder of its --seeds; results are added to summary.json")
       ->required()
       ->option_text("RUN");
-  command->add_option("--samples", state->importance.samples, "draws S per proposal")
+  command->add_option("--samples", state->importance.samples, "draws S per proposal [20000]")
       ->check(CLI::Range(10, 10'000'000))
-      ->option_text("S [20000]");
-  command->add_option("--points", state->points, "evaluate only the first n data")
+      ->option_text("S");
+  command->add_option("--points", state->points, "evaluate only the first n data [all]")
       ->check(CLI::Range(1, 1'000'000'000))
-      ->option_text("n [all]");
-  command->add_option("--proposals", state->proposals, "which of the three proposals to use")
+      ->option_text("n");
+  command->add_option("--proposals", state->proposals, "which of the three proposals to use [all]")
       ->delimiter(',')
       ->option_text("1,2,3");
   command->add_flag("--ais", state->ais, "also run annealed importance sampling: a lower bound that needs no proposal");
@@ -172,24 +172,28 @@ void add_eval_command(CLI::App& program) {
                  "run only annealed importance sampling; other results in summary.json stay")
       ->excludes("--ais");
   const AnnealingConfig& annealed = state->annealing.config;
-  command->add_option("--ais-steps", state->annealing.config.steps, "temperatures K from the prior to the posterior")
+  command
+      ->add_option("--ais-steps", state->annealing.config.steps,
+                   fmt::format("temperatures K from the prior to the posterior [{}]", annealed.steps))
       ->check(CLI::Range(1, 1'000'000))
-      ->option_text(fmt::format("K [{}]", annealed.steps));
-  command->add_option("--ais-chains", state->annealing.config.chains, "chains per datum")
+      ->option_text("K");
+  command
+      ->add_option("--ais-chains", state->annealing.config.chains,
+                   fmt::format("chains per datum [{}]", annealed.chains))
       ->check(CLI::Range(1, 10'000))
-      ->option_text(fmt::format("C [{}]", annealed.chains));
+      ->option_text("C");
   command
       ->add_option("--ais-check", state->annealing.check,
                    "bound what annealing misses: lower and upper bounds on n data simulated from the model")
       ->check(CLI::Range(1, 1'000'000))
       ->option_text("n");
-  command->add_option("--split", options.split, "train, validation or test")->option_text("NAME [test]");
+  command->add_option("--split", options.split, "train, validation or test [test]")->option_text("NAME");
   command->add_flag_callback(
       "--best", [state] { state->options.which = WhichModel::best; },
       "the best model by validation data instead of the last (best.safetensors)");
-  command->add_option("--threads", options.threads, "threads; results do not depend on them")
+  command->add_option("--threads", options.threads, "threads; results do not depend on them [all cores]")
       ->check(CLI::Range(1, 1024))
-      ->option_text("n [all cores]");
+      ->option_text("n");
   command->add_option("--data-dir", state->data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
   command->add_flag("--quiet", state->quiet, "print only the result");

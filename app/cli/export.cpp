@@ -39,7 +39,7 @@ void add_export_command(CLI::App& program) {
       ->required()
       ->check(CLI::IsMember({"onnx", "torch", "npz"}))
       ->option_text("NAME");
-  command->add_option("--out", state->out, "folder for the files")->option_text("DIR [RUN/export]");
+  command->add_option("--out", state->out, "folder for the files [RUN/export]")->option_text("DIR");
   command->add_flag("--best", state->best, "the best model by validation data instead of the last (best.safetensors)");
   command->add_option("--data-dir", state->data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");

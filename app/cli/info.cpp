@@ -78,8 +78,8 @@ void print(const std::vector<RankFacts>& ranks) {
 }  // namespace
 
 void add_info_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
-      "info", "Show the engines and devices of this machine, and its Stan, and why one is missing");
+  CLI::App* command =
+      program.add_subcommand("info", "Show this machine's engines, devices and Stan, and why any is missing");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([json] {

@@ -175,8 +175,9 @@ int run(int argc, char** argv) {
       "Variational inference sharpened by MCMC: fits an explicit q(z), refines its draws by a few MCMC "
       "steps, and feeds what the chain found back into q (the variational contrastive divergence).",
       "hone");
-  program.formatter(std::make_shared<hone::PlainFormatter>());  // first: subcommands inherit it
-  program.set_version_flag("--version", HONE_VERSION);
+  program.formatter(std::make_shared<hone::PlainFormatter>());  // subcommands inherit it, and the help flag
+  program.set_help_flag("-h,--help", "print this help and exit");
+  program.set_version_flag("--version", HONE_VERSION, "print the version and exit");
   program.require_subcommand(1);
   add_commands(program);
   if (argc == 1) {

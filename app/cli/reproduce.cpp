@@ -74,26 +74,27 @@ const std::vector<std::pair<std::string, std::string>> experiments_and_help = {
     {"best", "The paper's models and data, trained by our best recipe (configs/best)"}};
 
 ReproduceCommand::ReproduceCommand(CLI::App& command, std::string name) : what(std::move(name)) {
+  command.add_option("--out", out, "folder of the experiments; rerun to continue [runs/paper]")->option_text("DIR");
   command
-      .add_option("--out", out, "folder of the experiments; run again there, the command does what is still missing")
-      ->option_text("DIR [runs/paper]");
-  command
-      .add_option("--scale", scale_text,
-                  "smoke: about a minute; short: about half an hour for table1; full: the paper's 400,000 iterations")
-      ->option_text("smoke|short|full [short]");
+      .add_option(
+          "--scale", scale_text,
+          "smoke: about a minute; short: about half an hour for table1; full: the paper's 400,000 iterations [short]")
+      ->option_text("smoke|short|full");
   if (what != "fig3")
-    command.add_option("--seeds", seeds_text, "number of seeds, wherever there are seeds [by scale]")->option_text("n");
+    command.add_option("--seeds", seeds_text, "number of seeds of each experiment that uses them [by scale]")
+        ->option_text("n");
   if (what != "fig1" && what != "fig3")
-    command.add_option("--engine", engine_text, "training engine: auto, cpu or cuda")->option_text("NAME [auto]");
+    command.add_option("--engine", engine_text, "training engine: auto, cpu or cuda [auto]")->option_text("NAME");
   if (what != "fig1")
     command.add_option("--data-dir", data_dir, "folder with one folder per data set; searched first")
         ->option_text("DIR");
   if (what != "fig3")
     command
         .add_option("--threads", threads,
-                    "threads for training and evaluation, and toys run at once; results do not depend on it")
+                    "threads for training and evaluation, and number of toys run at once; results do not depend on it "
+                    "[all cores]")
         ->check(CLI::Range(1, 1024))
-        ->option_text("n [all cores]");
+        ->option_text("n");
   command.add_option("--cells", pattern, "only the cells whose names match, such as 'vae-mnist-*'")
       ->option_text("PATTERN");
   command

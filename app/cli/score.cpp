@@ -57,18 +57,25 @@ void add_score_command(CLI::App& program) {
   command->add_flag("--sort", state->score.sorted, "the least likely data first");
   command->add_flag("--resume", state->score.resume, "continue a command that was stopped or killed (FILE.unfinished)")
       ->needs("--out");
-  command->add_option("--method", state->method, "importance (sampling) or ais, annealed importance sampling")
+  command
+      ->add_option("--method", state->method, "importance (sampling) or ais, annealed importance sampling [importance]")
       ->check(CLI::IsMember({"importance", "ais"}))
-      ->option_text("NAME [importance]");
-  command->add_option("--samples", state->score.importance.samples, "draws per proposal; there are three")
+      ->option_text("NAME");
+  command
+      ->add_option("--samples", state->score.importance.samples,
+                   fmt::format("draws for each of the three proposals [{}]", state->score.importance.samples))
       ->check(CLI::Range(10, 10'000'000))
-      ->option_text(fmt::format("S [{}]", state->score.importance.samples));
-  command->add_option("--ais-steps", state->score.annealing.steps, "temperatures from the prior to the posterior")
+      ->option_text("S");
+  command
+      ->add_option("--ais-steps", state->score.annealing.steps,
+                   fmt::format("temperatures from the prior to the posterior [{}]", state->score.annealing.steps))
       ->check(CLI::Range(1, 1'000'000))
-      ->option_text(fmt::format("K [{}]", state->score.annealing.steps));
-  command->add_option("--ais-chains", state->score.annealing.chains, "chains per datum; their spread gives the error")
+      ->option_text("K");
+  command
+      ->add_option("--ais-chains", state->score.annealing.chains,
+                   fmt::format("chains per datum; their spread gives the error [{}]", state->score.annealing.chains))
       ->check(CLI::Range(2, 10'000))
-      ->option_text(fmt::format("C [{}]", state->score.annealing.chains));
+      ->option_text("C");
   command->callback([state, command] {
     state->choose(*command);
     state->unfinished = unfinished_scores;

@@ -18,32 +18,34 @@ void UseFlags::add(CLI::App& command, DataArgument data, const std::string& form
   if (data == DataArgument::required) argument->required();
   command.add_option("--out", out, fmt::format("write {}; without it, CSV goes to standard output", formats))
       ->option_text("FILE");
-  command.add_option("--points", points, "use only the first n data")
+  command.add_option("--points", points, "use only the first n data [all]")
       ->check(CLI::Range(1, 1'000'000'000))
-      ->option_text("n [all]");
+      ->option_text("n");
   command
       .add_option("--binarization", options.binarization,
-                  "how the values of a file become bits: none, threshold or stochastic")
+                  "how the values of a file become bits: none, threshold or stochastic [as in training]")
       ->check(CLI::IsMember({"none", "threshold", "stochastic"}))
-      ->option_text("NAME [as in training]");
-  command.add_option("--header", options.header, "whether a .csv file begins with a line of names: auto, yes or no")
+      ->option_text("NAME");
+  command
+      .add_option("--header", options.header,
+                  "whether a .csv file begins with a line of names: auto, yes or no [as in training]")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
-      ->option_text("NAME [as in training]");
+      ->option_text("NAME");
   command.add_option("--data-dir", options.data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
   command.add_flag_callback(
       "--best", [this] { options.which = WhichModel::best; },
       "the best model by validation data instead of the last (best.safetensors)");
-  command.add_option("--threads", options.threads, "threads; results do not depend on them")
+  command.add_option("--threads", options.threads, "threads; results do not depend on them [all cores]")
       ->check(CLI::Range(1, 1024))
-      ->option_text("n [all cores]");
+      ->option_text("n");
   command.add_flag("--quiet", quiet, "print no progress");
 }
 
 void UseFlags::add_seed(CLI::App& command) {
-  command.add_option("--seed", options.seed, "seed of the random numbers")
+  command.add_option("--seed", options.seed, "seed of the random numbers [1]")
       ->check(CLI::Range(0.0, 1e18, "a whole number from 0 to 1e18"))
-      ->option_text("n [1]");
+      ->option_text("n");
 }
 
 void UseFlags::run(const std::function<std::string(const UseOptions&)>& work) {

@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "hone/base/error.hpp"
 
 namespace hone {
 
 void add_objective_settings(Settings& s, ObjectiveConfig& config, const Choices<ObjectiveKind>& kinds) {
   s.add("objective", config.kind, kinds, "which gradient q's parameters follow");
-  s.add("alpha", config.alpha, Bounds::between(0, 1), "vcd: 0 is the KL divergence, 1 the VCD");
+  const bool trains_model =
+      std::ranges::find(kinds, ObjectiveKind::hoffman, &Choices<ObjectiveKind>::value_type::second) != kinds.end();
+  s.add("alpha", config.alpha, Bounds::between(0, 1),
+        fmt::format("vcd: 0 is {}, 1 the VCD", trains_model ? "Hoffman's method" : "the KL divergence"));
   s.add("estimator", config.estimator, {{"full", Estimator::full}, {"large-t", Estimator::large_t}},
         "vcd: large-t drops the score at z0, which vanishes for many steps");
   s.add("first_term", config.first_term, {{"reparameterized", FirstTerm::reparameterized}, {"score", FirstTerm::score}},

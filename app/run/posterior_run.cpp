@@ -96,7 +96,10 @@ Matrix<double> unconstrained(const CheckedFit& fit) {
 // Some columns of a table.
 DrawTable table_of(const std::vector<std::string>& names, const Matrix<double>& values, const CheckedFit& fit,
                    const KeptDraws& kept) {
-  DrawTable table{names, Matrix<double>(values.rows(), static_cast<int>(kept.cols.size())), {}, {}};
+  DrawTable table{.names = names,
+                  .values = Matrix<double>(values.rows(), static_cast<int>(kept.cols.size())),
+                  .log_p = {},
+                  .log_q = {}};
   for (std::size_t i = 0; i < kept.cols.size(); ++i) {
     copy(values.column(kept.cols[i]), table.values.column(static_cast<int>(i)));
     table.log_p.push_back(fit.log_p[static_cast<std::size_t>(kept.cols[i])]);
@@ -133,7 +136,7 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
         "acceptance that step sizes aim at; higher where trajectories diverge");
   s.add("starts", fit.starts, Bounds::between(1, 1000), "searches for modes from random starts");
   s.add("budget", config.budget, "gradients, or seconds as 30s",
-        "the most that may be spent, except for the first searches and a short first round of chains", "N|Ns");
+        "limit on gradients or seconds, not counting the first searches and a short first round of chains", "N|Ns");
   s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows");
   s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-q allows");
   s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(), "VCD per dimension that use-q allows");

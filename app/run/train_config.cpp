@@ -52,7 +52,7 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
         "what a missing value of a file is (NaN, an empty cell): an error, or left out of the likelihood");
   s.add("labels", config.labels,
         "the path of a file, the name of a column of the .csv file, or own: those of a known data set",
-        "what each datum is called: colours of the latent plot; training does not use them");
+        "the label of each datum: colours the latent plot, not used in training");
   s.add("latent", config.latent, Bounds::between(1, 1e5), "dimension of z", "10 for vae, else 50");
   s.add("hidden", config.hidden, Bounds::between(1, 1e5), "hidden layers of the decoder",
         "[200, 200] for vae, else []");
@@ -108,9 +108,9 @@ void add_validation_settings(Settings& s, TrainRunConfig& config) {
         "iterations from one evaluation of validation data to the next; best.safetensors keeps the best model; 0: none",
         "test.every with early_stopping, else 0");
   s.add("validation.points", validation.points, Bounds::between(1, 1e9),
-        "how many validation data are evaluated there, from the first on");
+        "number of validation data to evaluate: the first ones");
   s.add("validation.samples", validation.samples, Bounds::between(2, 1e9),
-        "importance samples per proposal; there are three");
+        "importance samples for each of the three proposals");
   s.add("early_stopping", validation.patience, Bounds::between(0, 1e6),
         "training stops after this many evaluations of validation data without a new best; 0: never");
 }
@@ -127,15 +127,14 @@ void check_used(const ValidationConfig& config) {
 void add_running_settings(Settings& s, TrainRunConfig& config) {
   s.add("report_every", config.report_every, Bounds::between(1, 1e9), "iterations that a row of metrics.csv averages");
   s.add("checkpoint.every", config.checkpoint_every, Bounds::between(0, 1e9),
-        "iterations from checkpoint to checkpoint; 0: only as checkpoint.minutes says");
+        "iterations between checkpoints; 0: no limit in iterations, checkpoint.minutes alone decides");
   s.add("checkpoint.minutes", config.checkpoint_minutes, Bounds::between(0, 1e6),
-        "a checkpoint after this many minutes without one; 0: only as checkpoint.every says");
+        "minutes between checkpoints; 0: no limit in minutes, checkpoint.every alone decides");
   s.add("test.every", config.test.every, Bounds::between(0, 1e9),
         "iterations from one evaluation of test data to the next, for a learning curve; 0: none");
-  s.add("test.points", config.test.points, Bounds::between(1, 1e9),
-        "how many test data are evaluated there, from the first on");
+  s.add("test.points", config.test.points, Bounds::between(1, 1e9), "number of test data to evaluate: the first ones");
   s.add("test.samples", config.test.samples, Bounds::between(2, 1e9),
-        "importance samples per proposal; there are three");
+        "importance samples for each of the three proposals");
   s.add("test.data", config.test.data, "the path of a file, or own: the test part of the data set",
         "the test data of 'hone eval' and of evaluations during training");
   s.add("engine", config.engine,

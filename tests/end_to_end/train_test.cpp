@@ -83,6 +83,8 @@ TEST_F(Train, HelpListsEveryKey) {
   for (const char* flag :
        {"--set", "--engine", "--threads", "--iterations", "--seed", "--seeds", "--out", "--resume", "--data-dir"})
     EXPECT_NE(help.out.find(flag), std::string::npos) << flag;
+  EXPECT_NE(help.out.find("vcd: 0 is Hoffman's method, 1 the VCD"), std::string::npos);  // the model learns at z_t
+  EXPECT_NE(hone("toy --help").out.find("vcd: 0 is the KL divergence, 1 the VCD"), std::string::npos);  // no model
 }
 
 TEST_F(Train, EveryKeyIsDocumented) {
