@@ -23,7 +23,7 @@ DataSet binarize_threshold(const DataSet& data, int first = 0);
 // so the seed fixes the bits, and the bits of a datum do not depend on the other data.
 DataSet binarize_stochastic(const DataSet& data, StochasticBits bits);
 
-// One of these; or the data as they are, for `none` and `automatic`.
+// Binarizes by threshold or at random; returns the data unchanged for `none` and `automatic`.
 DataSet binarized(DataSet data, Binarization binarization, StochasticBits bits);
 
 }  // namespace hone

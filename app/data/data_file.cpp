@@ -259,7 +259,7 @@ std::unique_ptr<DataReader> zip_of_images(const fs::path& file) {
 
 constexpr const char* formats = ".npy, .npz, .csv, .tsv, .mtx, .amat, a folder or .zip of images";
 
-// Files that people have and that are read elsewhere: how to come from them to one of ours.
+// Refuses common formats that hone does not read, and says how to convert them.
 void refuse_others(const std::string& name, const std::string& extension) {
   if (is_image_name(name))
     throw InputError(fmt::format("{}: is a single image; expected a folder or a .zip of images", name));

@@ -84,7 +84,8 @@ struct FileRequest {
 DataSet read_data_file(const std::string& name, const FileRequest& request = {},
                        std::vector<std::string>* labels = nullptr);
 
-// What a request asks of its file. Labels are a column of it, if it has that column and their name is no path.
+// How to read the file that `request` names. `labels` names a column of the file, unless it is a path or the file has
+// no such column.
 FileRequest file_request(const DataRequest& request);
 
 // Data in memory, treated as those of a file with the request's name: binarized, then kept as bits where they are bits.

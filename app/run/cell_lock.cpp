@@ -40,7 +40,7 @@ std::uint64_t start_of(long process) {
   return start;
 }
 
-// Where the numbers of processes mean something: the host, and the container.
+// Where a process number is unique: the host, and the container.
 std::string place_of_this() {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
@@ -48,7 +48,7 @@ std::string place_of_this() {
   return fmt::format("{} {}", host, fs::read_symlink("/proc/self/ns/pid", error).string());
 }
 
-constexpr char taker_mark = '~';  // begins the names of files that are no locks: a process is about to claim
+constexpr char taker_mark = '~';  // begins the names of files that are not locks yet: a process is about to claim one
 
 // The content of a lock file: host, container, process, its start, time in words.
 struct Claim {

@@ -98,7 +98,7 @@ struct RefinedConfig {
   Keep keep = Keep::points;                 ///< of the refined draws
   double error = 0.025;                     ///< wanted: standard errors of means, in sds
   PrintedValues printed;                    ///< whose errors count; none: the coordinates
-  std::optional<int> parameters;            ///< of the printed values, the first: their sds must be known; none: all
+  std::optional<int> parameters;            ///< the sds of this many first printed values must be known; none: of all
   int steps = 8;                            ///< the chains are first checked after this many steps; even
   int most_steps = 4096;                    ///< at most this many steps
   std::int64_t gradients = 0;               ///< at most this many gradients; 0: no limit
@@ -187,7 +187,7 @@ struct RefinedDraws {
   int chains_per_start = 0;              ///< chains per super-chain in the end: fewer where the budget ran short
   std::shared_ptr<const Kernel> kernel;  ///< as it is in the end
   double step_size = 0;                  ///< as it is in the end
-  double most_step_size = 0;             ///< what it may be: trajectories diverge at larger ones
+  double most_step_size = 0;             ///< trajectories diverge at larger step sizes
   std::int64_t dropped_draws = 0;        ///< draws outside the support
   std::vector<PairsAt> at;               ///< of the pairs, for t = 1, 2, 4, …
   std::vector<DriftAt> drifts;           ///< after each round of the chains

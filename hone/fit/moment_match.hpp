@@ -18,9 +18,9 @@ struct StateMoments {
 enum class Second { none, covariance };
 StateMoments moments_of_states(const ChainStates& states, Second which);
 
-// q with the mean and covariance of the states, as far as its kind has them; `effective` is how many independent draws
-// the states are worth. With part < 1 only that part of the way from q, in mean and covariance. q where they are too
-// few.
+// q with the mean and covariance of the states, as far as its kind can represent them; q itself if there are too few
+// states. `effective`: how many independent draws the states are worth. `part` < 1 goes only that part of the way from
+// q's mean and covariance to theirs.
 Whitening matched(const FittedQ& q, const ChainStates& states, double effective, double part = 1);
 
 // By how much the VCD falls after many steps if q, the Gaussian of `own`, becomes that of `candidate`. It is E_p[f] −

@@ -36,7 +36,8 @@ struct Ramp {
   }
 };
 
-/// Whether `entropy` means the analytic form for this family; an InputError where it asks for one that there is not.
+/// Whether `entropy` means the analytic form for this family. Throws InputError if it asks for the analytic form and
+/// the family has none.
 bool analytic_entropy(Entropy entropy, const Family& family);
 
 class FirstTermGradient;   // terms.hpp

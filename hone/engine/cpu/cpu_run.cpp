@@ -15,7 +15,7 @@
 namespace hone {
 namespace {
 
-// What the objective gets of a baseline: the run keeps the baseline itself, whatever the objective does with this.
+// The objective's handle on a baseline that the run owns: the run still has the baseline when the objective is gone.
 class KeptBaseline final : public Baseline {
  public:
   explicit KeptBaseline(std::shared_ptr<LocalBaseline> kept) : kept_(std::move(kept)) {}
