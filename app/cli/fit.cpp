@@ -13,6 +13,7 @@
 #include "app/run/terminal.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
+#include "hone/fit/shared_fit.hpp"
 
 namespace hone {
 namespace {
@@ -91,11 +92,11 @@ CheckedFit FitCommand::fit_with_progress(const Posterior& posterior) {
     if (!quiet && bar.watch().seconds() > soon) bar.remark(first_table(posterior, fit, terminal_width(stderr)));
   };
   CheckedFitConfig check = config.check;
-  check.fit.shared = shared;
   if (shared) check.fit.threads = 1;  // the threads of all ranks evaluate its batches
   try {
     CheckedFit fit = fit_and_check(
-        bar.posterior(), check, [&](const std::string& text, std::int64_t gradients) { bar.doing(text, gradients); });
+        bar.posterior(), check, [&](const std::string& text, std::int64_t gradients) { bar.doing(text, gradients); },
+        shared);
     bar.finish(fit.gradients);
     return fit;
   } catch (const Stopped&) {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "hone/base/error.hpp"
-#include "hone/engine/engines.hpp"
+#include "hone/engine/engine_internals.hpp"
 #include "hone/tensor/simd.hpp"
 
 namespace hone {
@@ -44,8 +44,8 @@ std::unique_ptr<Engine> engine_of(const std::string& recipe, const DataSet& trai
                     machine.starts_with("instruction level")
                         ? "set the environment variable HONE_SIMD of all ranks to the lower of the two"
                         : "ranks need devices of one kind"));
-  return make_engine(config.engine, config.train, train,
-                     {.seeds = std::move(seeds), .threads = *config.threads, .ranks = &ranks});
+  return make_engine(config.engine, config.train, train, {.seeds = std::move(seeds), .threads = *config.threads},
+                     {.ranks = &ranks});
 }
 
 }  // namespace hone

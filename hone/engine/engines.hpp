@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,10 +11,6 @@
 #include "hone/engine/engine.hpp"
 
 namespace hone {
-
-// Of the program and the tests; their definitions are not installed.
-struct IterationView;  // cpu/iteration.hpp
-class Ranks;           // base/ranks.hpp
 
 /// Which data make up a minibatch: a function of the iteration alone, so that resuming needs no state.
 class Minibatches {
@@ -32,26 +27,21 @@ std::unique_ptr<Minibatches> permuted_minibatches(int data, std::uint64_t seed);
 struct EngineOptions {
   std::vector<std::uint64_t> seeds = {};  ///< one run per seed; empty: one run with the configuration's own seed
   int threads = 1;                        ///< of the cpu engine; results do not depend on it
-  /// For the program, which makes ranks: leave it null. Processes that share the work; all make the same calls. They
-  /// share the data of a single run (Engine::ranks_share_iterations); of several runs each is one rank's own, whose
-  /// state `save` gives to that rank and to rank 0.
-  Ranks* ranks = nullptr;
-  /// For replaying and observing a single run on the cpu engine. An observer is for the library's own tests: leave it
-  /// empty.
-  const RandomSource* random = nullptr;                    ///< recorded numbers; null: Philox with the run's seed
-  std::unique_ptr<Minibatches> minibatches = {};           ///< recorded minibatches; null: permutations of the data
-  std::function<void(const IterationView&)> observe = {};  ///< called in every iteration, before the update
+  /// To replay a single run on the cpu engine: recorded random numbers; null: Philox with the run's seed.
+  const RandomSource* random = nullptr;
+  /// To replay a single run on the cpu engine: recorded minibatches; null: permutations of the data.
+  std::unique_ptr<Minibatches> minibatches = {};
 
-  /// Whether a replay or an observer was asked for.
-  bool replays() const { return random || minibatches || observe; }
+  /// Whether a replay was asked for.
+  bool replays() const { return random || minibatches; }
 };
 
 /// What `automatic` means for a configuration on this machine: cuda if it is available and supports the configuration,
 /// otherwise cpu. Other kinds are returned as they are.
 EngineKind chosen_engine(EngineKind kind, const TrainConfig& config);
 
-/// Makes an engine; `automatic` is chosen_engine's choice, but always cpu for a replay or an observer. `train` must
-/// outlive the engine. Throws KeyError if the configuration is impossible or the engine is not available, DataError if
+/// Makes an engine; `automatic` is chosen_engine's choice, but always cpu for a replay. `train` must outlive the
+/// engine. Throws KeyError if the configuration is impossible or the engine is not available, DataError if
 /// the data do not suit the model.
 std::unique_ptr<Engine> make_engine(EngineKind kind, const TrainConfig& config, const DataSet& train,
                                     EngineOptions options = {});

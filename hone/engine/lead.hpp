@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// Makes the engine of a recipe, a text that the caller understands, with these ranks (EngineOptions::ranks).
+// Makes the engine of a recipe, a text that the caller understands, with these ranks (EngineInternals::ranks).
 using MakeEngine =
     std::function<std::unique_ptr<Engine>(const std::string& recipe, const DataSet& train, Ranks& ranks)>;
 

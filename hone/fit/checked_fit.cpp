@@ -15,6 +15,7 @@
 #include "hone/fit/natural_values.hpp"
 #include "hone/fit/parameter_summary.hpp"
 #include "hone/fit/q_geometry.hpp"
+#include "hone/fit/shared_fit.hpp"
 #include "hone/fit/super_starts.hpp"
 #include "hone/target/whitened.hpp"
 #include "hone/tensor/vectors.hpp"
@@ -35,11 +36,13 @@ enum Part : std::uint64_t {
 
 class CheckedFitter {
  public:
-  CheckedFitter(const Posterior& posterior, const CheckedFitConfig& config, const CheckedFitProgress& progress)
+  CheckedFitter(const Posterior& posterior, const CheckedFitConfig& config, const CheckedFitProgress& progress,
+                const SharedPosterior* shared)
       : posterior_(posterior),
         target_(posterior, config.fit.budget.stop),
         config_(config),
         progress_(progress),
+        shared_(shared),
         natural_(posterior, config.fit.budget.stop) {}
   CheckedFit run();
 
@@ -69,6 +72,7 @@ class CheckedFitter {
   CountedTarget target_;
   const CheckedFitConfig& config_;
   const CheckedFitProgress& progress_;
+  const SharedPosterior* shared_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   CheckedFit result_;
   SuperStarts supers_;  // over e
@@ -99,7 +103,7 @@ void CheckedFitter::fit() {
   };
   try {
     target_.heed(true);
-    result_.fit = fit_posterior(target_, config, observe);
+    result_.fit = fit_posterior(target_, config, observe, shared_);
   } catch (const NowhereFinite& error) {  // in the model's own words, where it has some
     const std::string complaint = posterior_.complaint();
     if (complaint.empty()) throw;
@@ -392,8 +396,13 @@ CheckedFit CheckedFitter::run() {
 
 CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config,
                          const CheckedFitProgress& progress) {
+  return fit_and_check(posterior, config, progress, nullptr);
+}
+
+CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config, const CheckedFitProgress& progress,
+                         const SharedPosterior* shared) {
   if (config.draws < 100) throw InputError("the number of draws must be at least 100");
-  return CheckedFitter(posterior, config, progress).run();
+  return CheckedFitter(posterior, config, progress, shared).run();
 }
 
 }  // namespace hone

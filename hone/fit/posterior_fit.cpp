@@ -11,6 +11,7 @@
 #include "hone/fit/fit.hpp"
 #include "hone/fit/local_normal.hpp"
 #include "hone/fit/q_geometry.hpp"
+#include "hone/fit/shared_fit.hpp"
 #include "hone/fit/shared_searches.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "hone/objective/kl.hpp"
@@ -58,8 +59,9 @@ void check(const Target& target, const PosteriorFitConfig& config) {
 
 class PosteriorFitter {
  public:
-  PosteriorFitter(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe)
-      : target_(target, config.budget.stop), config_(config), observe_(observe) {}
+  PosteriorFitter(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe,
+                  const SharedPosterior* shared)
+      : target_(target, config.budget.stop), config_(config), observe_(observe), shared_(shared) {}
 
   PosteriorFit run() {
     begin();
@@ -104,6 +106,7 @@ class PosteriorFitter {
   // The path's gradient of f alone: no noise where q = p.
   std::shared_ptr<const Objective> by_kl_ = std::make_shared<Kl>(KlConfig{.entropy = Entropy::sampled});
   const FitObserver& observe_;
+  const SharedPosterior* shared_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   PosteriorFit result_;
   std::uint64_t stage_index_ = 0;
@@ -131,7 +134,7 @@ void PosteriorFitter::begin() {
   try {
     if (d <= most_full_dimensions && config_.init.cols() == 0) look_for_modes(shape_of(kind));
     best = best_of_modes();
-    Team team(config_.shared ? 1 : config_.threads);  // ranks share each batch
+    Team team(shared_ ? 1 : config_.threads);  // ranks share each batch
     for (LocalNormal& local : best) sharpen(target_, random, local, team);
   } catch (const Stopped&) {  // go on with the starts whose modes are known
     result_.starts.erase(result_.starts.begin() + std::ssize(result_.mode_of_start), result_.starts.end());
@@ -161,7 +164,7 @@ std::vector<LocalNormal> PosteriorFitter::best_of_modes() const {
 
 std::vector<LocalNormal> PosteriorFitter::search(const StartConfig& config) {
   const std::uint64_t seed = derived_seed(config_.seed, 0);
-  if (config_.shared) return find_local_normals(target_, config, seed, *config_.shared);
+  if (shared_) return find_local_normals(target_, config, seed, *shared_);
   Team team(config_.threads);
   return find_local_normals(target_, config, PhiloxSource(seed), team);
 }
@@ -237,7 +240,7 @@ void PosteriorFitter::search_surplus(Shape shape) {
   if (spent(0.25)) return;
   constexpr std::uint32_t first = 1u << 16;  // their own random numbers, beside those of other searches
   const auto best = std::ranges::max_element(result_.starts, {}, &LocalNormal::elbo);
-  Team team(config_.shared ? 1 : config_.threads);  // ranks share each batch of values
+  Team team(shared_ ? 1 : config_.threads);  // ranks share each batch of values
   const Matrix<double> points =
       surplus_points(target_, best->whitening, best->elbo, shells(), PhiloxSource(derived_seed(config_.seed, 0)), team);
   if (points.cols() == 0) return;
@@ -343,8 +346,13 @@ RunsAway::RunsAway(int along, const std::string& name)
       coordinate(along) {}
 
 PosteriorFit fit_posterior(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe) {
+  return fit_posterior(target, config, observe, nullptr);
+}
+
+PosteriorFit fit_posterior(const Target& target, const PosteriorFitConfig& config, const FitObserver& observe,
+                           const SharedPosterior* shared) {
   check(target, config);
-  return PosteriorFitter(target, config, observe).run();
+  return PosteriorFitter(target, config, observe, shared).run();
 }
 
 }  // namespace hone

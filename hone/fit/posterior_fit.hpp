@@ -15,8 +15,6 @@
 
 namespace hone {
 
-class SharedPosterior;  // target/shared_posterior.hpp; not installed
-
 /// How coordinates and family of q are chosen together.
 enum class QKind {
   automatic,      ///< full up to most_full_dimensions, by curvature up to most_dense_dimensions, low-rank beyond; a
@@ -63,9 +61,6 @@ struct PosteriorFitConfig {
   Budget budget;                                                  ///< what the fit may spend
   std::uint64_t seed = 1;                                         ///< of the random numbers
   int threads = 1;                                                ///< results do not depend on it
-  /// For the program, which makes ranks: leave it null. The target's posterior, if ranks share it: they share the
-  /// searches, too.
-  const SharedPosterior* shared = nullptr;
 };
 
 /// q(z) as it is kept: coordinates e with z = m + L e, and a family over e.

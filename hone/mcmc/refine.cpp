@@ -21,8 +21,8 @@ void StepSizeController::update(double acceptance) {
   step_size_ = StepSizeRule(start_, acceptance_, gain_).next(step_size_, acceptance);
 }
 
-Refiner::Refiner(const Kernel& kernel, const RefineConfig& config, Team& team, Ranks* ranks)
-    : config_(config), controller_(config.step_size, config.aim(kernel), config.gain), team_(team), ranks_(ranks) {
+Refiner::Refiner(const Kernel& kernel, const RefineConfig& config, Team& team)
+    : config_(config), controller_(config.step_size, config.aim(kernel), config.gain), team_(team) {
   if (config.steps < 1) throw InputError("a refinement needs at least one step");
   for (int thread = 0; thread < team.threads(); ++thread) kernels_.push_back(kernel.clone());
 }

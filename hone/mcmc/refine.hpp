@@ -9,7 +9,7 @@
 
 namespace hone {
 
-class Ranks;  // base/ranks.hpp; not installed
+class Ranks;  // base/ranks.hpp
 
 /// When the step size follows the acceptance.
 enum class Adapt {
@@ -62,9 +62,8 @@ struct Refinement {
 /// call. Chains are shared out over the team; the result does not depend on its size.
 class Refiner {
  public:
-  /// Throws InputError if the configuration is impossible. The team must outlive it. `ranks` is for the engines: leave
-  /// it null. They must outlive it too; they share the chains, and each moves its own but knows the acceptance of all.
-  Refiner(const Kernel& kernel, const RefineConfig& config, Team& team, Ranks* ranks = nullptr);
+  /// Throws InputError if the configuration is impossible. The team must outlive it.
+  Refiner(const Kernel& kernel, const RefineConfig& config, Team& team);
 
   Want wants() const { return kernels_.front()->wants(); }  ///< of the chains at z0
   /// The current step size.
@@ -85,7 +84,8 @@ class Refiner {
   RefineConfig config_;
   StepSizeController controller_;
   Team& team_;
-  Ranks* ranks_;
+  friend class SharedRefiner;                     // shared_refiner.hpp
+  Ranks* ranks_ = nullptr;                        // who share the chains
   std::vector<std::unique_ptr<Kernel>> kernels_;  // one per thread
 };
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "hone/engine/engine_internals.hpp"
 #include "tests/cuda/support.cuh"
 #include "tests/engine/support.hpp"
 #include "tests/support/thread_ranks.hpp"
@@ -72,7 +73,7 @@ TEST_F(CudaEngineTest, RanksHaveTheBitsOfOne) {
       std::unique_ptr<Engine> engine;
       {
         const auto turn = turn_at();
-        engine = make_engine(EngineKind::cuda, config(), data_, {.ranks = &ranks});
+        engine = make_engine(EngineKind::cuda, config(), data_, {}, {.ranks = &ranks});
       }
       const Found found = found_by(*engine);
       expect_same(alone.state, found.state);

@@ -126,8 +126,8 @@ template <class Real>
 Expected by_cpu(TrainConfig config, const DataSet& data, const TrainState& state) {
   config.precision = std::is_same_v<Real, float> ? Precision::float32 : Precision::float64;
   Expected e;
-  EngineOptions options;
-  options.observe = [&](const IterationView& view) {
+  EngineInternals internals;
+  internals.observe = [&](const IterationView& view) {
     const auto flat = [](const Matrix<double>& m) {
       return std::vector<double>(m.view().flat().begin(), m.view().flat().end());
     };
@@ -140,7 +140,7 @@ Expected by_cpu(TrainConfig config, const DataSet& data, const TrainState& state
     e.gradient.assign(gradient.begin(), gradient.end());
     e.tensors.assign(view.tensors.begin(), view.tensors.end());
   };
-  const auto engine = make_cpu_engine(config, data, std::move(options));
+  const auto engine = make_cpu_engine(config, data, {}, std::move(internals));
   engine->restore(converted<Real>(state));
   engine->train(1, e.metrics);
   e.step_size = engine->step_size();

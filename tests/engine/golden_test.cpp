@@ -144,8 +144,8 @@ class GoldenModels : public testing::TestWithParam<std::tuple<const char*, const
     EngineOptions options;
     options.random = &random;
     options.minibatches = std::make_unique<ReplayedMinibatches>(batches);
-    options.observe = std::ref(observed);
-    auto engine = make_cpu_engine(config_of(replay_, objective_), data, std::move(options));
+    auto engine =
+        make_cpu_engine(config_of(replay_, objective_), data, std::move(options), {.observe = std::ref(observed)});
     TrainState state = engine->save();
     for_tensors(replay_["init"], [&](const std::string& name, const json& values) {
       ASSERT_EQ(array_of<double>(state, name).size(), flat(values).size()) << name;

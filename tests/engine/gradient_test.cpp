@@ -50,8 +50,8 @@ class World {
     std::iota(columns_.begin(), columns_.end(), 0u);
     EngineOptions options;
     options.threads = 2;
-    options.observe = [this](const IterationView& view) { seen_.emplace(view); };
-    const auto engine = make_cpu_engine(config, data_, std::move(options));
+    const auto engine = make_cpu_engine(config, data_, std::move(options),
+                                        {.observe = [this](const IterationView& view) { seen_.emplace(view); }});
     TrainState state = engine->save();
     for (NamedArray& array : state.arrays)  // a start with a moderate f, so that differences keep their digits
       if (is_parameter(array) && !array.name.starts_with("decoder."))

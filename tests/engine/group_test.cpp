@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "hone/base/error.hpp"
-#include "hone/engine/engines.hpp"
+#include "hone/engine/engine_internals.hpp"
 #include "hone/objective/kl.hpp"
 #include "tests/engine/support.hpp"
 
@@ -232,10 +232,9 @@ TEST(EngineObjective, RefusesThoseThatNeedSeveralDrawsPerDatum) {
 TEST(EngineKinds, ReplaysAndObserversGetTheCpu) {
   const DataSet data = made_up_data();
   int seen = 0;
-  EngineOptions options;
-  options.observe = [&seen](const IterationView&) { ++seen; };
   TrainMetrics metrics;
-  make_engine(EngineKind::automatic, small(), data, std::move(options))->train(2, metrics);
+  make_engine(EngineKind::automatic, small(), data, {}, {.observe = [&seen](const IterationView&) { ++seen; }})
+      ->train(2, metrics);
   EXPECT_EQ(seen, 2);
 }
 

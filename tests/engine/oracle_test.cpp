@@ -66,7 +66,8 @@ TEST(AmortizedOracle, VcdGradientOfEveryDatum) {
   std::array<Moments, 4> gradient;  // an iteration is one observation
   EngineOptions options;
   options.minibatches = std::make_unique<ReplayedMinibatches>(std::vector<std::vector<int>>{alternating});
-  options.observe = [&](const IterationView& view) {
+  EngineInternals internals;
+  internals.observe = [&](const IterationView& view) {
     for (int n = 0; n < 2; ++n)
       for (int part = 0; part < 2; ++part) {
         q[2 * n + part] = view.q.parameters()[part * batch + n];
@@ -75,7 +76,7 @@ TEST(AmortizedOracle, VcdGradientOfEveryDatum) {
         gradient[2 * n + part].add(sum / (batch / 2));
       }
   };
-  const auto engine = make_cpu_engine(config_of(), data, std::move(options));
+  const auto engine = make_cpu_engine(config_of(), data, std::move(options), std::move(internals));
   TrainState state = engine->save();
   for (NamedArray& array : state.arrays)
     if (is_parameter(array))

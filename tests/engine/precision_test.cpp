@@ -39,8 +39,8 @@ const std::vector<SomeObjective> objectives = {by_kl(), by_hoffman(), by_vcd(), 
 
 std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& config, const DataSet& data) {
   std::map<std::string, std::vector<double>> gradient;
-  EngineOptions options;
-  options.observe = [&](const IterationView& view) {
+  EngineInternals internals;
+  internals.observe = [&](const IterationView& view) {
     const std::vector<double> all = widened(view.gradient);
     for (const Tensor& tensor : view.tensors) {
       const auto from = all.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
@@ -48,7 +48,7 @@ std::map<std::string, std::vector<double>> first_gradient(const TrainConfig& con
     }
   };
   TrainMetrics metrics;
-  make_cpu_engine(config, data, std::move(options))->train(1, metrics);
+  make_cpu_engine(config, data, {}, std::move(internals))->train(1, metrics);
   return gradient;
 }
 

@@ -7,7 +7,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
-#include "hone/engine/engines.hpp"
+#include "hone/engine/engine_internals.hpp"
 #include "hone/engine/lead.hpp"
 #include "hone/engine/whole_runs.hpp"
 #include "hone/objective/kl.hpp"
@@ -81,7 +81,7 @@ void expect_same_on_ranks(const TrainConfig& config, const DataSet& data) {
   for (const int size : {2, 3, 4, 7})
     ThreadRanks::run(size, [&](Ranks& ranks) {
       const int threads = 1 + ranks.rank() % 2;
-      const auto engine = make_engine(EngineKind::automatic, config, data, {.threads = threads, .ranks = &ranks});
+      const auto engine = make_engine(EngineKind::automatic, config, data, {.threads = threads}, {.ranks = &ranks});
       expect_equal(alone, found_by(*engine, data));
     });
 }
@@ -131,8 +131,8 @@ TEST(EngineRanks, RefuseWhatNeedsAllDrawsInOneProcess) {
   config.objective = std::make_shared<Own>();
   const DataSet data = made_up_data();
   ThreadRanks::run(2, [&](Ranks& ranks) {
-    EXPECT_THROW(make_engine(EngineKind::cpu, config, data, {.ranks = &ranks}), InputError);
-    EXPECT_THROW(make_engine(EngineKind::cuda, small(), data, {.ranks = &ranks}), KeyError);
+    EXPECT_THROW(make_engine(EngineKind::cpu, config, data, {}, {.ranks = &ranks}), InputError);
+    EXPECT_THROW(make_engine(EngineKind::cuda, small(), data, {}, {.ranks = &ranks}), KeyError);
   });
 }
 
@@ -148,7 +148,7 @@ TEST(EngineRanks, FollowRankZero) {
       const MakeEngine make = [&](const std::string& recipe, const DataSet& train, Ranks& given) {
         if (recipe == "impossible") throw InputError("no such engine");
         if (recipe == "impossible on rank 2" && ranks.rank() == 2) throw Error("no memory");
-        return make_engine(EngineKind::cpu, config, train, {.ranks = &given});
+        return make_engine(EngineKind::cpu, config, train, {}, {.ranks = &given});
       };
       if (ranks.rank() > 0) return follow(ranks, make);
       Lead lead(ranks, make);
@@ -210,7 +210,7 @@ TEST(EngineRanks, TrainWholeRuns) {
   for (const int size : {2, 3, 5, 7})
     ThreadRanks::run(size, [&](Ranks& ranks) {
       const MakeEngine make = [&](const std::string&, const DataSet& train, Ranks& given) {
-        return make_engine(EngineKind::cpu, config, train, {.seeds = seeds, .ranks = &given});
+        return make_engine(EngineKind::cpu, config, train, {.seeds = seeds}, {.ranks = &given});
       };
       if (ranks.rank() > 0) return follow(ranks, make);
       Lead lead(ranks, make);
@@ -259,7 +259,7 @@ TEST(EngineRanks, AFailureConcernsOneOfTheWholeRuns) {
     if (array.name.starts_with("decoder."))
       std::visit([](auto& values) { std::ranges::fill(values, std::numeric_limits<float>::max()); }, array.values);
   ThreadRanks::run(3, [&](Ranks& ranks) {
-    const auto engine = make_engine(EngineKind::cpu, config, data, {.seeds = {1, 2, 3}, .ranks = &ranks});
+    const auto engine = make_engine(EngineKind::cpu, config, data, {.seeds = {1, 2, 3}}, {.ranks = &ranks});
     engine->restore(broken, 1);
     std::vector<TrainMetrics> metrics(3);
     engine->train(2, metrics);
@@ -366,7 +366,7 @@ TEST(EngineRanks, WaitForWholeRunsAndSaveThemOnRankZero) {
   alone->train(2, expected);
   ThreadRanks::run(4, [&](Ranks& given) {
     NotingRanks ranks(given);
-    const auto engine = make_engine(EngineKind::cpu, config, data, {.seeds = seeds, .ranks = &ranks});
+    const auto engine = make_engine(EngineKind::cpu, config, data, {.seeds = seeds}, {.ranks = &ranks});
     std::vector<TrainMetrics> metrics(seeds.size());
     engine->train(2, metrics);
     EXPECT_EQ(ranks.limited_gathers, 0);

@@ -12,11 +12,11 @@ namespace {
 template <class Real>
 class CpuEngine final : public Engine {
  public:
-  CpuEngine(TrainConfig config, const DataSet& train, EngineOptions options)
+  CpuEngine(TrainConfig config, const DataSet& train, EngineOptions options, EngineInternals internals)
       : team_(options.threads), failure_(options.seeds.size()) {
     for (const std::uint64_t seed : options.seeds) {
       config.seed = seed;
-      runs_.push_back(std::make_unique<CpuRun<Real>>(config, train, team_, options));
+      runs_.push_back(std::make_unique<CpuRun<Real>>(config, train, team_, options, internals));
     }
   }
 
@@ -70,16 +70,18 @@ class CpuEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options) {
+std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options,
+                                        EngineInternals internals) {
   check(config, EngineKind::cpu);
   if (options.seeds.empty()) options.seeds = {config.seed};
-  if (options.replays() && options.seeds.size() > 1) throw InputError("only a single run can be replayed or observed");
-  if (options.ranks && options.replays()) throw InputError("several ranks cannot replay or observe a run");
-  if (options.ranks && !given(config.objective, "objective").terms())
+  const bool replays = options.replays() || internals.observe;
+  if (replays && options.seeds.size() > 1) throw InputError("only a single run can be replayed or observed");
+  if (internals.ranks && replays) throw InputError("several ranks cannot replay or observe a run");
+  if (internals.ranks && !given(config.objective, "objective").terms())
     throw InputError("an objective of your own sees all draws of an iteration, so it cannot train on several ranks");
   if (config.precision == Precision::float64)
-    return std::make_unique<CpuEngine<double>>(config, train, std::move(options));
-  return std::make_unique<CpuEngine<float>>(config, train, std::move(options));
+    return std::make_unique<CpuEngine<double>>(config, train, std::move(options), std::move(internals));
+  return std::make_unique<CpuEngine<float>>(config, train, std::move(options), std::move(internals));
 }
 
 }  // namespace hone

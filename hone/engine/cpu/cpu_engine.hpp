@@ -2,11 +2,12 @@
 
 #include <memory>
 
-#include "hone/engine/engines.hpp"
+#include "hone/engine/engine_internals.hpp"
 
 namespace hone {
 
 // The cpu engine, as make_engine makes it.
-std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options);
+std::unique_ptr<Engine> make_cpu_engine(const TrainConfig& config, const DataSet& train, EngineOptions options,
+                                        EngineInternals internals = {});
 
 }  // namespace hone

@@ -36,16 +36,17 @@ std::span<Real> zeros(Batch<Real>& memory, std::size_t size) {
 }  // namespace
 
 template <class Real>
-CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team, EngineOptions& options)
+CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team, EngineOptions& options,
+                     EngineInternals& internals)
     : config_(config),
       data_(train),
       philox_(config.seed),
       random_(options.random ? *options.random : philox_),
       minibatches_(options.minibatches ? std::move(options.minibatches)
                                        : permuted_minibatches(train.size(), config.seed)),
-      observe_(std::move(options.observe)),
+      observe_(std::move(internals.observe)),
       team_(team),
-      ranks_(options.ranks),
+      ranks_(internals.ranks),
       own_(share_of(config.batch, ranks_)),
       model_(config.model, train, trajectory_gradients(config.precision)),
       minibatch_(model_.minibatch(config.batch)),

@@ -12,12 +12,12 @@
 #include "hone/base/random.hpp"
 #include "hone/base/ranks.hpp"
 #include "hone/engine/cpu/iteration.hpp"
-#include "hone/engine/engines.hpp"
+#include "hone/engine/engine_internals.hpp"
 #include "hone/engine/state_arrays.hpp"
 #include "hone/latent/amortized_family.hpp"
 #include "hone/latent/latent_target.hpp"
 #include "hone/latent/model.hpp"
-#include "hone/mcmc/refine.hpp"
+#include "hone/mcmc/shared_refiner.hpp"
 #include "hone/objective/local_baseline.hpp"
 #include "hone/objective/objective.hpp"
 
@@ -30,8 +30,9 @@ namespace hone {
 template <class Real>
 class CpuRun {
  public:
-  // The run has config.seed. `team` must outlive the run. Takes the minibatches and the observer of `options`, if any.
-  CpuRun(const TrainConfig& config, const DataSet& train, Team& team, EngineOptions& options);
+  // The run has config.seed. `team` must outlive the run. Takes the minibatches and the observer, if any.
+  CpuRun(const TrainConfig& config, const DataSet& train, Team& team, EngineOptions& options,
+         EngineInternals& internals);
 
   double step_size() const { return refiner_.step_size(); }
   void step(TrainMetrics& metrics);  // one iteration; throws Error if a parameter is no longer finite
@@ -83,7 +84,7 @@ class CpuRun {
   std::map<std::string, std::shared_ptr<LocalBaseline>> local_;  // by name in checkpoints
   std::unique_ptr<Objective> objective_;
   bool analytic_;
-  Refiner refiner_;
+  SharedRefiner refiner_;
   EncoderTape<Real> encoder_tape_;
   Tape<Real> decoder_tape_;
   std::vector<double> ascent_;                // of the minibatch's means and standard deviations
