@@ -21,7 +21,7 @@ help:
 	@echo "make bench    speed of a toy iteration, and of Figure 1"
 	@echo "make bench-posteriors  verdicts, errors and gradients on the posteriors of examples/posteriors"
 	@echo "make fuzz     run every fuzzer for RUNS=100000000 inputs, as many at a time as there are cores"
-	@echo "make dev      check layout and lint, build with warnings as errors, test"
+	@echo "make dev      check layout, lint and API page, build with warnings as errors, test"
 	@echo "make asan     build and test under the address and undefined-behaviour sanitizers"
 	@echo "make tsan     build and run the tests that use threads under the thread sanitizer"
 	@echo "make format   lay out every source file by .clang-format"
