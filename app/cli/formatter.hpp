@@ -9,11 +9,11 @@
 
 namespace hone {
 
-// Help without the parser's own marks: after an option's name stands what it takes, and nothing else.
+// Help without the parser's own marks: only what an option takes follows its name.
 class PlainFormatter : public CLI::Formatter {
  public:
   PlainFormatter() { column_width(34); }
-  // In a terminal, lines end where it does; elsewhere each option keeps its line.
+  // Wraps lines at the width of the terminal; elsewhere each option has one line.
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     std::string page = CLI::Formatter::make_help(app, std::move(name), mode);
     return ::isatty(STDOUT_FILENO) ? fitted_help(page, std::min(100, terminal_width(stdout))) : page;

@@ -29,7 +29,7 @@ extern std::vector<RankFacts> rank_facts;
 // missing cells and print tables.
 extern bool ranks_run_cells;
 
-// How much of a command is printed: all, or only what went wrong.
+// How much a command prints: everything, or only errors.
 enum class Speech { usual, errors };
 
 // Runs `command`, which returns the exit code. If mpirun or Slurm started several ranks, then rank 0 runs it and the

@@ -14,7 +14,7 @@ struct UseFlags {
   std::string out;
   int points = 0;
   bool quiet = false;
-  // Where a command that is stopped keeps what it has for --resume, if it does.
+  // The file where a stopped command keeps its results for --resume; null if it has no --resume.
   std::function<std::filesystem::path(const std::filesystem::path& out)> unfinished = {};
 
   void add(CLI::App& command, DataArgument data, const std::string& formats);

@@ -18,7 +18,7 @@ inline constexpr auto missing_hint = "; missing = \"ignore\" leaves missing valu
 // bytes. Any error is an InputError that names the file and the offset.
 class ByteSource {
  public:
-  // Refuses to inflate more than this: no reader trusts a compressed file further.
+  // The most that is inflated: no reader trusts a compressed file beyond that.
   static constexpr std::uint64_t inflated_limit = std::uint64_t{4} << 30;
 
   explicit ByteSource(const std::filesystem::path& file);

@@ -28,9 +28,9 @@ struct CsvWanted {
 };
 
 // Reads a table of numbers, separated by commas, semicolons or tabs, whichever the first line has most of. A first line
-// without any number is a header; so is 0, 1, 2, … (three or more); or `header` says what it is. The column with the
-// wanted name, if the header has it, is no number but a label. Throws InputError with line and column for anything
-// else: a missing value, a text, a line with more or fewer columns.
+// without any number is a header, and so is 0, 1, 2, … (three or more), unless `header` decides otherwise. The column
+// with the wanted name, if there is one, holds labels instead of numbers. Throws InputError with line and column for
+// anything else: a missing value, a text, a line with more or fewer columns.
 class CsvReader {
  public:
   CsvReader(ByteSource& source, CsvWanted wanted);       // reads the first row

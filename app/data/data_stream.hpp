@@ -8,7 +8,7 @@
 namespace hone {
 
 // Data to use a trained model on. Those of a file need not fit into memory: one piece is held at a time, and every
-// datum is the same as if the file were read as a whole. Binarization has other random numbers than that of
+// datum is the same as if the file were read as a whole. Binarization uses other random numbers than for
 // training data.
 class DataStream {
  public:
@@ -21,7 +21,7 @@ class DataStream {
   // Data in memory.
   DataStream(DataSet data, int block);
 
-  // Data of a file, binarized as the request says. Reads the whole file once and gives `check` every piece: unless this
+  // Data of a file, binarized as the request says. Reads the whole file once and gives `check` every piece: unless that
   // throws InputError, the file, its numbers and their binarization are sound. If later data change the form of earlier
   // ones, it begins again with datum 0.
   DataStream(DataRequest request, int block, const Work& check);

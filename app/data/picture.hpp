@@ -24,8 +24,8 @@ struct LevelRange {
   bool usual() const { return low == 0 && high == 1; }
 };
 
-// 0 and 1 if no value is further outside than `margin`, otherwise the least and the largest value. What is not finite
-// does not count.
+// 0 and 1 if no value is further outside than `margin`, otherwise the smallest and the largest value. Ignores
+// values that are not finite.
 LevelRange range_of(std::span<const double> values, double margin = 0);
 LevelRange range_of(const DataSet& data, int count);  // of the first `count` data
 

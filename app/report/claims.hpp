@@ -21,7 +21,7 @@ enum class ClaimVerdict { holds, does_not_hold, undecided };
 std::string name_of(ClaimVerdict verdict);
 
 // Whether a quantity, given by independent values, lies above a margin. It is decided if the mean is further from the
-// margin than Student's t allows at 99 %. Undecided with fewer than two values.
+// margin than Student's t allows by chance at 99 %. Undecided with fewer than two values.
 ClaimVerdict judge_above(const Moments& values, double margin);
 
 // Divergences between q = N(mean, diag(sd²)) and the Gaussian toy, in closed form.

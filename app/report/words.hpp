@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// How the ELBO moved at the end of a run: the mean over the last fifth of the rows minus that over the fifth before,
-// with a standard error from the rows' own. NaN below ten rows.
+// The change of the ELBO at the end of a run: the mean over the last fifth of the rows minus that over the fifth
+// before, with a standard error from the rows' own. NaN below ten rows.
 Estimate elbo_trend(const CsvTable& metrics);
 
 // The outcome of a run, in two sentences.
@@ -29,7 +29,7 @@ Standing standing_of(const RunRecord& run);
 std::string comparison_of(const std::vector<const RunRecord*>& runs);
 
 std::string numbers_text(const Json* list);  // "1.5, −2"; empty if it is not a list of numbers
-// Of a fit: the limit, which the verdict rests on; else the one at the largest t.
+// The VCD of a fit: the limit, on which the verdict rests; without it, the value at the largest t.
 std::string vcd_text(const RunRecord& run);
 std::string kind_text(RunKind kind);  // "hone toy", …
 

@@ -21,8 +21,8 @@ class Quadratic {
   std::vector<double> centre_, scale_, coefficients_;
 };
 
-// log q as a function of z, found from its values at draws z (D, n), if they are those of a Gaussian: then a quadratic
-// goes through all of them, within the digits of a text file. Nothing if none does, or if there are too few draws to
+// log q as a function of z, recovered from its values at draws z (D, n) if q is a Gaussian: then one quadratic fits all
+// values, within the digits of a text file. Nothing if no quadratic does, or if there are too few draws to
 // tell.
 std::optional<Quadratic> gaussian_through(MatrixView<const double> z, std::span<const double> log_q);
 

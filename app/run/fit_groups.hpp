@@ -7,7 +7,7 @@
 
 namespace hone {
 
-// What the variables of a fit are to ArviZ. Names in other groups than these are in `posterior` and `constant_data`.
+// ArviZ's groups of a fit's variables. Variables that are in none of these are in `posterior` or `constant_data`.
 struct FitGroups {
   std::vector<std::string> log_likelihood;        // variables of the model
   std::vector<std::string> posterior_predictive;  // variables of the model

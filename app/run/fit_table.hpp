@@ -7,9 +7,9 @@
 
 namespace hone {
 
-// The table of a fit, from its summary.json: parameters first, then what the model computes from them. Of a variable
-// with many values, and of log-likelihoods and predictions, there is one line that says how many, unless it is asked
-// for.
+// The table of a fit, from its summary.json: parameters first, then what the model computes from them. A variable
+// with many values, a log-likelihood or a prediction has one line with the number of its values, unless the user asks
+// for them.
 struct FitTable {
   struct Column {
     std::string key, title;  // in summary.json, and above the column
@@ -28,7 +28,7 @@ struct ShownValues {
       {};                          // variables ("theta") or single values ("theta.2", "theta[2]"); none: the usual ones
   std::string hint = "--show {}";  // how a user asks for the variable {}
   bool only_q = false;             // nothing is refined yet
-  std::string whose = "q";         // what stands left of the bar
+  std::string whose = "q";         // whose values stand left of the bar
 };
 
 // Throws InputError where a name is not one of the fit's.

@@ -33,8 +33,8 @@ struct IterationBench {
   std::uint32_t iterations = 0;  // timed, in all, of each run
   double us_per_iteration = 0;   // of one run: that of all runs divided by their number; median over repeats
   double gflops = 0;
-  // What as many threads reach with fused multiply-adds, measured in the same run. The peak of an iteration that has
-  // products of both kinds is what it would reach if each kind ran at its own peak.
+  // The rate of fused multiply-adds on as many threads, measured in the same run. The peak of an iteration with
+  // products of both kinds is the rate that it would have if each kind ran at its own peak.
   double float_peak_gflops = 0, bf16_peak_gflops = 0;  // the latter 0 where no product is of bf16
   double peak_together_gflops = 0;                     // float32, of all threads at once for 0.1 s; 0 on a device
   double bf16_share = 0;                               // of the iteration's FLOPs

@@ -8,7 +8,7 @@
 
 namespace hone {
 
-// How well a model predicts each datum when that is left out, by Pareto smoothed importance sampling (Vehtari, Gelman
+// How well a model predicts each datum that is left out, by Pareto smoothed importance sampling (Vehtari, Gelman
 // and Gabry 2017) from draws of the posterior given all of them.
 struct Loo {
   std::vector<double> elpd;   // per datum: log p(y_i | y without i)
@@ -23,7 +23,7 @@ struct Loo {
 // `log_lik` (N, S): of datum i under draw s. Throws InputError where a value is not a number.
 Loo loo_of(MatrixView<const double> log_lik);
 
-// By how much the total of `best` is larger than that of `other`, with an error from the data's own differences.
+// The total of `best` minus that of `other`, with an error from the differences per datum.
 struct LooDifference {
   double value, se;
 };

@@ -26,7 +26,7 @@ struct RefinementVariables {
 };
 void add_refinement_settings(Settings& settings, const RefinementVariables& variables);
 
-// KeyError where a setting has another value than its default and yet would do nothing beside the others.
+// Throws KeyError if a setting that the others make useless differs from its default.
 void check_used(const ObjectiveConfig& objective, const KernelConfig& kernel);
 
 // optimizer, rate_mean, rate_scale, rate_decay, decay_every

@@ -36,7 +36,7 @@ std::shared_ptr<const Objective> make_objective(const ObjectiveConfig& config);
 const Choices<ObjectiveKind>& objective_names();                                     // all of them
 Choices<ObjectiveKind> objective_names(std::initializer_list<ObjectiveKind> kinds);  // in this order
 std::string name_of(ObjectiveKind kind);
-// Whether the objective of this name runs chains. So does one that is not in the table: another version's run.
+// Whether the objective of this name runs chains. True for an unknown name, which another version's run may have.
 bool refines(const std::string& objective);
 
 enum class KernelKind { hmc, mala, random_walk };

@@ -53,7 +53,7 @@ class TrainedNetworks {
   };
   double refine(const DataSet& data, Range range, const Refinement& refinement, MatrixView<double> z,
                 const std::function<void(int)>& done) const;
-  // The seed of draw k, where several are made per datum.
+  // The seed of draw k, if there are several per datum.
   static std::uint64_t draw_seed(std::uint64_t seed, int draw);
 
   void decode(MatrixView<const double> z, MatrixView<double> x) const;     // E[x | z], (pixels, n)
@@ -71,7 +71,7 @@ class TrainedNetworks {
 
  private:
   void for_blocks(int count, const std::function<void(int, Range)>& work) const;
-  Engine& engine();  // for who holds engine_in_use_
+  Engine& engine();  // call while holding engine_in_use_
 
   TrainRunConfig config_;
   TrainState state_;

@@ -30,13 +30,13 @@ struct PosteriorRunConfig {
 
 Settings posterior_run_settings(PosteriorRunConfig& config);
 
-// Adds the keys of config.toml that are no flags: model and data.
+// Adds the keys of config.toml that are not flags: model and data.
 void add_model_keys(Settings& settings, PosteriorRunConfig& config);
 
-// Reads budget and objective into config.check; an InputError where it makes no sense.
+// Reads budget and objective into config.check. Throws InputError if they make no sense.
 void resolve(PosteriorRunConfig& config);
 
-// model.stan (compiled where the cache has it not) or model.so, with its data.
+// model.stan (compiled unless it is in the cache) or model.so, with its data.
 std::unique_ptr<Posterior> open_posterior(const PosteriorRunConfig& config, StanOptions options);
 
 std::string family_name(QKind kind);  // "gaussian-full", …
@@ -44,7 +44,7 @@ std::string family_name(QKind kind);  // "gaussian-full", …
 // summary.json of a fit.
 std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& config, const FitGroups& groups);
 
-// summary.json of a folder, read. Throws InputError where there is none of a fit.
+// summary.json of a folder, read. Throws InputError if it is not that of a fit.
 Json read_fit_summary(const std::filesystem::path& run);
 
 // The judgement in it.
@@ -57,11 +57,11 @@ struct PosteriorRunFiles {
   std::string verdict;                            // its name
   int steps = 0;                                  // of the refinement
   int chains = 1;                                 // of draws, one after another, all of one length
-  FitGroups groups;                               // what variables are to ArviZ
-  std::vector<DataArray> data;                    // what inference_data.nc holds of the data file
+  FitGroups groups;                               // ArviZ's groups of the variables
+  std::vector<DataArray> data;                    // the part of the data file that inference_data.nc holds
 };
 
-// The numbers in the data file; none without one. To be read before the fit: the file may change meanwhile.
+// The numbers in the data file; none if there is no file. Read them before the fit: the file may change meanwhile.
 std::vector<DataArray> data_arrays(const PosteriorRunConfig& config);
 
 PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedFit& fit, PosteriorRunConfig& config,

@@ -17,9 +17,9 @@ class Stopwatch {
 };
 
 enum class ProgressStyle { live, plain, quiet };
-enum class ProgressEnd { at_total, at_most };  // whether the work takes the total, or that is only its limit
+enum class ProgressEnd { at_total, at_most };  // whether the total is the amount of work or only its limit
 
-// Shows how far a job is: one live line on a terminal (bar, rate, time left, a note), an occasional plain line
+// Shows the progress of a job: one live line on a terminal (bar, rate, time left, a note), an occasional plain line
 // elsewhere, nothing when quiet.
 class Progress {
  public:
@@ -39,7 +39,7 @@ class Progress {
   // The work has ended before its limit: shows `done` as the total.
   void finish(std::int64_t done);
 
-  // A line of its own, such as what is done after the last unit.
+  // A line of its own, for instance on what follows the last unit.
   void remark(const std::string& text);
 
   static ProgressStyle style_for(std::FILE* out, bool quiet);

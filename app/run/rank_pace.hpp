@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// What an iteration takes in this process alone and on all ranks, and what follows from it.
+// The time of an iteration in this process alone and on all ranks, and what follows from it.
 struct RankPaces {
   struct Time {                    // in milliseconds
     double all = 0, exchange = 0;  // exchanging numbers with other ranks, and waiting for them

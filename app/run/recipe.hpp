@@ -12,7 +12,7 @@
 namespace hone {
 
 // A text from which every rank makes the same engine: the resolved configuration, a run per seed, and the instruction
-// level, or the device of the cuda engine, by which the bits differ.
+// level or the cuda engine's device, on which the bits depend.
 std::string recipe_of(const TrainRunConfig& config, const std::vector<std::uint64_t>& seeds);
 
 // Throws InputError if this rank's instruction level or device is another one.

@@ -14,14 +14,14 @@ namespace hone {
 // The scale that draws are on.
 enum class Scale { natural, unconstrained };
 
-// Draws that somebody else made.
+// Draws from another tool.
 struct GivenDraws {
   std::vector<std::string> names;  // in Stan's CSV form; empty: the columns are in the model's own order
   Matrix<double> values;           // (names, n): one draw per column
   std::vector<double> log_q;  // log density that they were drawn from, unconstrained, except for a constant; or empty
 };
 
-// The draws over the model's unconstrained coordinates (D, n). Names that are not the model's are left aside. Throws
+// The draws over the model's unconstrained coordinates (D, n). Ignores names that are not the model's. Throws
 // InputError, with `what` ("draws", a file name) before it.
 Matrix<double> coordinates_of(const Posterior& posterior, const GivenDraws& draws, Scale scale,
                               const std::string& what);
@@ -35,7 +35,7 @@ struct OpinionRow {
   double effective, rhat;       // effective number of refined draws for the mean; nested R-hat
 };
 
-// What is known of draws after they were refined.
+// The result of refining given draws.
 struct SecondOpinion {
   Judgement judgement;              // use_q: the draws can be used
   Findings findings;                // k_hat is NaN if it is not known; `at` is empty if the VCD is not
@@ -57,7 +57,7 @@ std::string opinion_json(const SecondOpinion& opinion, const Tolerances& toleran
 // The settings of a second opinion: steps, budget, tolerances, seed, threads.
 Settings opinion_settings(PosteriorRunConfig& config);
 
-inline constexpr int most_checked = 4000;  // draws; of more, every second or third … is taken
+inline constexpr int most_checked = 4000;  // draws; of more draws, every second, third or … is used
 inline constexpr int least_checked = 100;
 
 struct OpinionWatch {

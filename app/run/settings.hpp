@@ -61,7 +61,7 @@ class Settings {
   void add(std::string key, std::optional<std::uint32_t>& value, Bounds bounds, std::string help, std::string derived);
   void add(std::string key, std::optional<double>& value, Bounds bounds, std::string help, std::string derived);
 
-  // Any non-empty text; `takes` says what it means, `flag_takes` the same in a word.
+  // Any non-empty text; `takes` describes it, `flag_takes` in one word.
   void add(std::string key, std::string& value, std::string takes, std::string help, std::string flag_takes = "NAME");
 
   // A list of integers (may be empty): an array in TOML, "200,200" in a flag.

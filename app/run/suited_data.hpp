@@ -11,7 +11,7 @@ namespace hone {
 // data do not suit the model: before the training, not during it.
 void check_parts(const TrainRunConfig& config, const DataSplits& data);
 
-// The error for training data that do not suit the model; `what` is what the model says of them.
+// The error for training data that do not suit the model; `what`: the model's own message.
 KeyError unsuited_training_data(const TrainRunConfig& config, const DataSplits& data, const std::string& what);
 
 // What the likelihood does to training data, and whether they should be divided, for the user.

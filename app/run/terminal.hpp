@@ -5,14 +5,14 @@
 
 namespace hone {
 
-// How wide lines may be: the width of the terminal; COLUMNS, if it is set, or 80 where output is not a terminal. At
+// The width of lines: that of the terminal; without a terminal COLUMNS if it is set, otherwise 80. At
 // least 40.
 int terminal_width(std::FILE* out);
 
 // Characters of a UTF-8 text.
 int width_of(const std::string& text);
 
-// As many of its characters as fit into a width; the last is … where that is not all.
+// As many of its characters as fit into a width; the last one is … if the text was cut.
 std::string cut_to(const std::string& text, int width);
 
 // The text in lines of at most `width` characters, broken at spaces. The first begins with `first`, the others with as

@@ -21,8 +21,8 @@ void add_test_row(const std::filesystem::path& folder, std::uint32_t iteration, 
 bool has_test_row(const std::filesystem::path& folder, std::uint32_t iteration, int points, int samples,
                   CurveOf part = CurveOf::test);
 
-// What evaluations of validation data say by an iteration: the best so far, by the equal mixture of proposals, and how
-// many came after it. Rows of other numbers of data or draws do not count.
+// The evaluations of validation data up to an iteration: the best one, by the equal mixture of proposals, and how many
+// came after it. Rows of other numbers of data or draws do not count.
 struct BestSoFar {
   std::uint32_t iteration = 0;
   double value = 0;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-// The parser of TOML, whose assertions say less than its errors: a file like "[ = 3" must be refused, not end the
+// The parser of TOML, with errors in place of its assertions: a file like "[ = 3" must be refused, not end the
 // program.
 #define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/toml.h>

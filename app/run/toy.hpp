@@ -20,7 +20,7 @@ namespace hone {
 
 enum class FamilyKind { gaussian, gaussian_full, mixture, mixture_full };
 
-// One toy experiment of the paper's section 4.1. What is not set is derived (resolve) as in the paper and the authors'
+// One toy experiment of the paper's section 4.1. `resolve` derives what is not set as in the paper and the authors'
 // code.
 struct ToyConfig {
   Toy target = Toy::gaussian;

@@ -81,10 +81,10 @@ void resolve(TrainRunConfig& config);
 // objectives may share one configuration file.
 std::vector<std::string> idle_keys(const TrainRunConfig& config);
 
-// What a run by the VCD misses that ends before its schedule does; otherwise empty.
+// A remark if a run by the VCD ends before its schedule does; otherwise empty.
 std::string schedule_note(const TrainRunConfig& config);
 
-// Where there is a device that the configuration cannot use: the key and why; otherwise empty.
+// If there is a device that the configuration cannot use: the key and the reason; otherwise empty.
 std::string why_not_cuda(const TrainRunConfig& config);
 
 // For resolved configurations:

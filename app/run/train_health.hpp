@@ -17,7 +17,7 @@ struct Trouble {
   enum class Kind {
     q_lost,     // the VCD is many times the size of the ELBO: q does not follow its chains
     elbo_fell,  // far below its best
-    vcd_grew    // far above its least, and above the size of the ELBO
+    vcd_grew    // far above its smallest value, and above the size of the ELBO
   };
   Kind kind;
   std::uint32_t since;            // the last iteration of the first bad report interval
@@ -41,17 +41,17 @@ class TrainHealth {
   void read(const std::filesystem::path& metrics);                      // the rows of a run that continues
 
   std::optional<Trouble> trouble() const { return trouble_; }  // as of the last row
-  bool worth_a_word() const;  // whether to report the trouble now: it has just lasted long enough
+  bool worth_a_word() const;  // whether the trouble has just lasted long enough to be reported
 
  private:
   std::optional<double> best_, least_;
   std::optional<Trouble> trouble_;
 };
 
-// Whether the refined draws left q so far behind that it hardly follows. In a good training the VCD is some dozens of
+// Whether the refined draws are so far from q that it hardly follows them. In a good training the VCD is some dozens of
 // nats, smaller than the size of the ELBO or a few times as large; if standard deviations of q collapsed, it is many
-// times larger (docs/reproduction.md). A VCD counts less two standard errors: a few wild chains make it large and
-// uncertain.
+// times larger (docs/reproduction.md). Two standard errors are subtracted from the VCD: a few wild chains make it large
+// and uncertain.
 bool q_is_lost(double elbo, const Estimate& vcd);
 
 }  // namespace hone

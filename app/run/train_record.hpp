@@ -19,7 +19,7 @@ TrainRunConfig read_train_config(const std::filesystem::path& path, int threads,
 // What defines a run: its configuration, and the data that this named on this machine.
 std::map<std::string, std::string> identity_of(const TrainRunConfig& config, const DataSet& train);
 
-// What a checkpoint of such a run holds of the data.
+// The facts on the data that a checkpoint of such a run holds.
 DataFacts facts_of(const TrainRunConfig& config, const DataSplits& data);
 
 // Keeps the counters and the folder of one run. An engine does the work and tells the record.
@@ -48,7 +48,7 @@ class TrainRecord {
   void advance(std::uint32_t iteration, double step_size, double seconds, int side_by_side);
   void report();                                // writes a row of metrics.csv
   void save(TrainState state);                  // writes a checkpoint
-  bool test_due() const;                        // test data should be evaluated at this iteration and have not been
+  bool test_due() const;                        // whether test data are still to be evaluated at this iteration
   void test(const EvaluationSummary& summary);  // writes a row of test_log_likelihood.csv
   bool validation_due() const;                  // the same for validation data
   void validated(const EvaluationSummary& summary, TrainState state);    // writes a row, and best.safetensors

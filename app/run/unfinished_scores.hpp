@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// Where the scores on their way into a file are kept until all are there: FILE.unfinished.
+// FILE.unfinished, which keeps the scores until all are there.
 std::filesystem::path unfinished_scores(const std::filesystem::path& out);
 
 // What scores depend on, each in words or as a checksum.
@@ -36,7 +36,7 @@ class UnfinishedScores {
 
   const std::vector<Score>& found() const { return found_; }
   void add(std::span<const Score> scores);  // throws Error, for instance if the disk is full
-  void remove();                            // they are complete, and elsewhere
+  void remove();                            // once they are complete and in their file
 
  private:
   std::filesystem::path path_;

@@ -61,7 +61,7 @@ struct ScoreOptions {
   EvaluationConfig importance;
   AnnealingConfig annealing;
   bool sorted = false;  // the least likely datum first
-  bool resume = false;  // continue what a stopped command has left (unfinished_scores.hpp)
+  bool resume = false;  // continue a stopped command (unfinished_scores.hpp)
 };
 
 // The estimated log-likelihood of a datum.

@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// A trained model on its way through data: what `hone encode`, `reconstruct`, `sample` and `score` share.
+// Takes a trained model through data: what `hone encode`, `reconstruct`, `sample` and `score` share.
 class UsingModel {
  public:
   explicit UsingModel(const UseOptions& options);
@@ -18,7 +18,7 @@ class UsingModel {
   TrainedNetworks& networks() { return *networks_; }
   int latent() const { return networks_->latent(); }
 
-  // Finds the data and checks them; `watch` is told of every piece of those to use, perhaps more than once, beginning
+  // Finds the data and checks them; `watch` gets every piece of the data to use, perhaps more than once, beginning
   // with datum 0 each time. Throws InputError.
   void load_data(const DataStream::Work& watch = {});
   const DataStream& data() const { return *data_; }

@@ -46,7 +46,7 @@ class Annealer {
   /// Target and random source must outlive it. Throws InputError if the configuration is impossible.
   Annealer(const Target& target, const AnnealingConfig& config, const RandomSource& random);
 
-  /// Anneals the first `wanted` data of the group [first, first + count). All of the group tune the step sizes.
+  /// Anneals the first `wanted` data of the group [first, first + count). All data of the group tune the step sizes.
   std::vector<AnnealedPoint> forward(std::uint32_t first, int count, int wanted);
   /// The same from exact draws of the group's posteriors, (D, count), to the prior. Such draws exist only for simulated
   /// data.

@@ -18,7 +18,7 @@ void judge_moments(const ChainStates& before, const ChainStates& now, ChainCheck
 void judge_within_modes(const Family& family, ChainStates before, ChainStates now, int pairs, int per_super,
                         std::span<const int> mode, ChainChecks& checks);
 
-// Draws of q and where the chains that started at the first `count` of them are.
+// Draws of q, and the states of the chains that started at the first `count` of them.
 struct Pairs {
   MatrixView<const double> z0;
   std::span<const double> log_p0;
@@ -33,11 +33,11 @@ struct Pairs {
 void judge_memory(const Pairs& pairs, ChainChecks& checks);
 
 // The largest standard errors, in sds: of the means of all `values` (K, n), and of the sds of the first `parameters` of
-// them. The sds of the others do not count: few draws show the sd of a rare event. Values that are not finite or do not
-// vary are left out, and sds of values with heavy tails, for which quantiles are better.
+// them. The sds of the others do not count: few draws cannot show the sd of a rare event. Values that are not finite or
+// do not vary are left out, and sds of values with heavy tails, for which quantiles are better.
 struct LargestErrors {
   double mean = 0, sd = 0;
-  int sd_value = -1;  // whose sd it is
+  int sd_value = -1;  // the value whose sd it is
 };
 LargestErrors largest_errors(MatrixView<const double> values, int chains, int parameters);
 

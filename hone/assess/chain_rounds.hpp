@@ -25,8 +25,8 @@ class ChainRounds {
     double stuck = 0;  // the share of chains that never moved
   };
 
-  // Goes on with evaluated chains; the other arguments must outlive it. `on_power` is told the mean acceptance of the
-  // pairs since it was told last, after every power of two steps and at the end of a round.
+  // Goes on with evaluated chains; the other arguments must outlive it. `on_power` gets the mean acceptance of the
+  // pairs since its last call, after every power of two steps and at the end of a round.
   ChainRounds(const Target& target, const RefinedConfig& config, const RandomSource& random, Team& team, Chains chains,
               int pairs, int per_super, std::function<void(double)> on_power);
 
@@ -77,9 +77,9 @@ class ChainRounds {
   Team& team_;
   std::function<void(double)> on_power_;
   Place place_;
-  ChainStates now_, before_, older_;  // the last: what `before_` was, until a round is complete
+  ChainStates now_, before_, older_;  // older_: the previous `before_`, until a round is complete
   std::vector<double> value_before_;  // log p where the trajectories of a step begin
-  int since_ = 0;                     // steps since on_power was told
+  int since_ = 0;                     // steps since the last call of on_power
   double accepted_ = 0;               // of the pairs, summed over these steps
   double spent_ = 0;
 };

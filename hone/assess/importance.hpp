@@ -29,7 +29,7 @@ struct Psis {
 Psis smooth_weights(std::span<const double> log_ratio);
 
 inline constexpr double usable_k_hat = 0.7;      ///< at larger ones importance weights are of no use
-inline constexpr double most_mass_apart = 0.05;  ///< by which a mode's mass may differ from its weight in q
+inline constexpr double most_mass_apart = 0.05;  ///< a mode's mass may differ from its weight in q by this
 
 /// Masses of a mixture's components, one per mode, by the importance weights of its draws.
 struct ModeMasses {
@@ -39,11 +39,11 @@ struct ModeMasses {
 
   /// The largest difference between the two.
   double apart() const;
-  /// Whether the masses can be trusted and the draws have them.
+  /// Whether the masses can be trusted and agree with the shares of the draws.
   bool known() const { return k_hat < usable_k_hat && apart() <= most_mass_apart; }
 };
 
-/// `component` says which one each draw is from.
+/// The masses of all components; `component` holds the number of the component of each draw.
 ModeMasses mode_masses(const Psis& weights, std::span<const int> component, int components);
 
 }  // namespace hone

@@ -25,7 +25,7 @@ inline double nested_rhat(std::span<const Moments> chain, int per_super) {
   return nested_variances(chain, per_super).rhat();
 }
 
-// What between / chance may be by chance, in the largest of `quantities` quantities; exceeded in at most one of fifty
+// The limit of between / chance: the largest of `quantities` quantities exceeds it by chance in at most one of fifty
 // runs. A quantile of the F distribution, which the ratio follows where chains are alike.
 double most_spread(int super_chains, int per_super, int quantities);
 

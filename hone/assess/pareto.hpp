@@ -16,7 +16,7 @@ struct Pareto {
 Pareto fit_pareto(std::span<const double> ascending);
 
 // The larger Pareto k of the two tails of the values; tails are what lies beyond 3 √n values. 0 where they are too few.
-// If it is below `least`, the result is only some value below `least`, which is found sooner.
+// If it is below `least`, the result is any value below `least`: that is found sooner.
 double tail_index(std::vector<double> values, double least = 0);
 
 }  // namespace hone

@@ -12,7 +12,7 @@ namespace hone {
 struct QCheckConfig {
   std::uint64_t seed;
   int threads;
-  int given = 0;  // how many draws are all that is known of q; 0: any number can be drawn
+  int given = 0;  // q is known by this many draws alone; 0: any number can be drawn
 };
 
 // Compares q with the refined draws. The pairs of `refined` are in the coordinates e; the results are about z = m + L

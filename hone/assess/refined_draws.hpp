@@ -18,7 +18,7 @@ namespace hone {
 
 /// The step that led to a state.
 struct StateMove {
-  double acceptance = 0;  ///< probability with which its proposal was to be accepted
+  double acceptance = 0;  ///< acceptance probability of its proposal
   double energy = 0;      ///< ½|p|² − log p where its trajectory began; NaN where the kernel is not HMC
   bool diverged = false;  ///< whether its trajectory diverged
 };
@@ -75,7 +75,7 @@ using PrintedValues = std::function<Matrix<double>(MatrixView<const double>)>;
 /// What is kept of states.
 enum class Keep {
   points,     ///< z and log p
-  gradients,  ///< and the gradient of log p
+  gradients,  ///< z, log p and its gradient
 };
 
 /// How refine_draws refines and when it stops.
@@ -96,7 +96,7 @@ struct RefinedConfig {
   int least_per_start = 2;                  ///< they are reduced to this many if the budget runs short; pairs likewise
   int draws = 4000;                         ///< states beyond twice this number are thinned; at least 100
   Keep keep = Keep::points;                 ///< of the refined draws
-  double error = 0.025;                     ///< wanted: standard errors of means, in sds
+  double error = 0.025;                     ///< largest standard error of a mean that is wanted, in sds
   PrintedValues printed;                    ///< whose errors count; none: the coordinates
   std::optional<int> parameters;            ///< the sds of this many first printed values must be known; none: of all
   int steps = 8;                            ///< the chains are first checked after this many steps; even
@@ -134,23 +134,23 @@ struct SuperStarts {
 /// Evidence on whether the refined draws represent the posterior.
 struct ChainChecks {
   double nested_rhat = 0;       ///< the largest over coordinates and log p, chance removed, between super-chains
-  double spread = 0;            ///< largest variance of super-chains' means, relative to what chance makes it
-  double spread_limit = 1e300;  ///< what it may be by chance
+  double spread = 0;            ///< largest variance of super-chains' means, relative to that expected by chance
+  double spread_limit = 1e300;  ///< the largest spread that chance explains
   int rhat_coordinate = -1;     ///< the coordinate of nested_rhat; −1: log p
   /// largest change of a mean from steps t/4 … t/2 to t/2 … t, in standard errors: of z_i, z_i², log p and of being in
   /// a tail of 5 %
   double drift = 0;
-  double drift_limit = 0;        ///< what drift may be by chance
+  double drift_limit = 0;        ///< the largest drift that chance explains
   int drift_coordinate = -1;     ///< the coordinate of drift; −1: log p
   double memory = 0;             ///< largest |correlation| of z_i, or log p, at z0 and z_t, within components of q
-  double memory_limit = 0.2;     ///< what memory may be: most_memory, and what chance adds
+  double memory_limit = 0.2;     ///< the largest acceptable memory: most_memory and an allowance for chance
   int memory_coordinate = -1;    ///< the coordinate of memory; −1: log p
   double effective = 0;          ///< smallest effective number of draws for the mean of a coordinate
   double tail_effective = 0;     ///< the same for the 5 % and 95 % quantiles
-  double effective_needed = 0;   ///< what both must have at the very least
+  double effective_needed = 0;   ///< the least acceptable value of both
   double per_chain = 1e300;      ///< effective draws per chain: small where chains remember their starts
   double error = 0;              ///< largest standard error of a printed mean, in sds
-  double error_wanted = 0;       ///< what it should be
+  double error_wanted = 0;       ///< the largest error that is wanted
   double sd_error = 0;           ///< largest relative standard error of a parameter's sd, where tails are not heavy
   int sd_error_value = -1;       ///< which of the printed values it belongs to
   double acceptance = 0;         ///< mean acceptance probability of the second half of the steps
@@ -160,7 +160,7 @@ struct ChainChecks {
   double bfmi = 0;               ///< D / (D/2 + Var log p): 1 for a Gaussian, small if energy mixes slowly
   int super_chains = 0;          ///< how many there were
   int chains = 0;                ///< how many chains went on to the end
-  int chains_begun = 0;          ///< how many there were at first: more where the budget ran short
+  int chains_begun = 0;          ///< how many chains began: more than `chains` where the budget ran short
   double tail_index = 0;         ///< largest Pareto k of a coordinate's tail; 0 beyond most_tail_dimensions
   int tail_coordinate = -1;      ///< the coordinate of tail_index
   int burn_in = 1 << 30;         ///< steps before the first refined draw
@@ -196,8 +196,8 @@ struct RefinedDraws {
   bool capped = false;                   ///< the checks asked for more steps than were allowed
 };
 
-inline constexpr double most_rhat = 1.01;              ///< largest acceptable ChainChecks::nested_rhat
-inline constexpr double most_memory = 0.2;             ///< largest acceptable ChainChecks::memory, chance aside
+inline constexpr double most_rhat = 1.01;   ///< largest acceptable ChainChecks::nested_rhat
+inline constexpr double most_memory = 0.2;  ///< largest acceptable ChainChecks::memory, before the allowance for chance
 inline constexpr double least_chain_acceptance = 0.5;  ///< smallest acceptable ChainChecks::acceptance
 inline constexpr double most_divergent = 0.01;         ///< largest acceptable fraction of divergent proposals
 inline constexpr double most_stuck = 0.005;            ///< largest acceptable ChainChecks::stuck
@@ -209,7 +209,7 @@ inline constexpr double least_effective = 100;         ///< smallest acceptable 
 inline constexpr double most_sd_error = 0.08;          ///< largest acceptable ChainChecks::sd_error
 inline constexpr double slow_sd = 0.4;         ///< a larger tail index: the sd may not exist, or converges slowly
 inline constexpr double least_per_chain = 2;   ///< smallest acceptable ChainChecks::per_chain
-inline constexpr double enough_per_chain = 3;  ///< what a refinement goes on for
+inline constexpr double enough_per_chain = 3;  ///< a refinement goes on until ChainChecks::per_chain reaches this
 
 /// Whether a tail is so heavy that chains with this burn-in may not have reached it. Chains seldom leave the centre,
 /// and until they do, nothing in their states drifts.

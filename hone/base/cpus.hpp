@@ -6,11 +6,11 @@
 
 namespace hone {
 
-// The CPUs that the system lets this process use, as it was when first asked, before a team pinned its threads. False
+// The CPUs that the system lets this process use, as found by the first call, before a team pinned its threads. False
 // if the system does not say.
 bool allowed_cpus(cpu_set_t& set);
 
-// Those of them that are this process's own: all, or its share where several ranks of one machine may use the same
+// The CPUs that this process should use: all of these, or its share where several ranks of one machine may use the same
 // ones, because their launcher did not bind them. In ascending order, at least one.
 const std::vector<int>& own_cpus();
 

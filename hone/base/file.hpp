@@ -11,7 +11,7 @@ namespace hone {
 // An environment variable; `otherwise` if it is not set or empty.
 std::string environment(const char* name, const char* otherwise = "");
 
-// Moves a finished file to its destination in the same folder, so that nobody ever sees half of it: syncs it, renames
+// Moves a finished file to its destination in the same folder, so that nobody sees half of it: syncs it, renames
 // it, syncs the folder. Throws Error.
 void place_file(const std::filesystem::path& finished, const std::filesystem::path& destination);
 

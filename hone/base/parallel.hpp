@@ -11,8 +11,8 @@ namespace hone {
 class Team {
  public:
   /// Starts `threads` − 1 threads; the calling thread is the other one. At least 1. The environment variable HONE_PIN
-  /// pins them, one CPU each: "all" (that the process may use, in order) or CPUs such as "0-7" or "0,2,4". InputError
-  /// if it says something else, or has fewer CPUs than threads.
+  /// pins each to one CPU: "all" takes those that the process may use, in order; "0-7" or "0,2,4" names them. Throws
+  /// InputError if it says something else, or names fewer CPUs than threads.
   explicit Team(int threads);
   /// Ends the threads.
   ~Team();

@@ -9,9 +9,9 @@
 
 namespace hone {
 
-// How long the others may keep a rank waiting. Within an iteration they are never far apart. Between iterations rank 0
-// may write a checkpoint, and in an evaluation one share may be slow: such a wait ends only if a rank gives no sign of
-// life any more.
+// How long a rank waits for the others. Within an iteration they are never far apart. Between iterations rank 0 may
+// write a checkpoint, and in an evaluation one share may be slow: such a wait ends only when a rank gives no more signs
+// of life.
 enum class Patience { limited, unlimited };
 
 // The processes of one job, on one machine or several. All of them make the same calls in the same order, each from
@@ -37,7 +37,7 @@ class Ranks {
   virtual void abort(int code) = 0;  // ends all processes at once
 };
 
-// Items [begin, end) of some.
+// The items [begin, end) of a list.
 struct ItemRange {
   int begin, end;
   int count() const { return end - begin; }
@@ -68,7 +68,7 @@ bool started_as_rank();
 // if they say nothing.
 int local_rank();
 
-// How many processes of its job this machine has, this one included; 1 if they say nothing.
+// How many processes of its job run on this machine, this one included; 1 if mpirun and Slurm say nothing.
 int ranks_here();
 
 // Joins the job by the first of these modules (libhone_mpi.so) that exists. Throws InputError that names them if none

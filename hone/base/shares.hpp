@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// How items are cut into one share per thread, and how fast each thread has been of late: 1 if as fast as the others.
-// On a machine with other work, or whose cores differ, a slow thread gets fewer items.
+// Cuts items into one share per thread by the recent speed of each thread, 1 if as fast as the others: on a machine
+// with other work, or whose cores differ, a slow thread gets fewer items.
 class Shares {
  public:
   explicit Shares(int threads) : speed_(static_cast<std::size_t>(threads), 1.0), bound_(speed_.size() + 1) {}
@@ -29,7 +29,7 @@ class Shares {
     count_.assign(speed_.size(), 0);
     int left = items;
     for (std::size_t i = 0; i < count_.size(); ++i) left -= count_[i] = static_cast<int>(items * speed_[i] / total);
-    for (; left > 0; --left) {  // to the thread that would be done first
+    for (; left > 0; --left) {  // to the thread that would finish first
       std::size_t best = 0;
       for (std::size_t i = 1; i < count_.size(); ++i)
         if ((count_[i] + 1) * speed_[best] < (count_[best] + 1) * speed_[i]) best = i;

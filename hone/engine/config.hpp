@@ -34,7 +34,7 @@ struct TrainConfig {
   static TrainConfig paper();
 
   ModelConfig model;  ///< the model
-  /// Its own baseline is not used.
+  /// The objective. `baseline` below replaces the baseline of its own.
   std::shared_ptr<const Objective> objective = std::make_shared<Vcd>(default_training_vcd);
   LatentBaseline baseline = LatentBaseline::local;  ///< the control variate
   double baseline_decay = 0.9;                      ///< γ of the control variate

@@ -49,8 +49,8 @@ class Engine {
   /// Draws `count` data from the model with its present parameters.
   virtual SimulatedData simulate(int count, int run = 0) const = 0;
 
-  /// Restoring throws InputError if the state belongs to another model. All runs must be restored to the same iteration
-  /// before training continues.
+  /// The state of a run, from which restore() continues. All runs must be restored to the same iteration before
+  /// training continues.
   virtual TrainState save(int run = 0) const = 0;
   /// Continues from a stored state. Throws InputError if it belongs to another model.
   virtual void restore(const TrainState& state, int run = 0) = 0;

@@ -30,7 +30,7 @@ struct EvaluationConfig {
   double widening = 1.2;                                            ///< factor on all standard deviations
   std::array<bool, proposal_count> proposals = {true, true, true};  ///< which proposals to use
   std::optional<int> points;  ///< evaluate only this many data, from the first on (same results); none: all
-  int first = 0;              ///< how many data come before these, if they are a part of others: whole groups
+  int first = 0;              ///< if these are a part of other data: how many come before, in whole groups
 };
 
 /// Throws InputError if the settings are impossible.
@@ -77,9 +77,9 @@ EvaluationSummary summarize(std::span<const PointEvaluation> points);
 /// sizes. Groups are always cut from all data, so a point's results do not depend on how many are requested.
 struct AnnealingTask {
   AnnealingConfig config = {};                    ///< steps and chains
-  std::optional<int> points = {};                 ///< as above
+  std::optional<int> points = {};                 ///< as in EvaluationConfig
   MatrixView<const double> posterior_draws = {};  ///< (D, data): the start of backward chains; empty: forward
-  int first = 0;                                  ///< as above
+  int first = 0;                                  ///< as in EvaluationConfig
 
   /// Whether chains run from the posterior to the prior.
   bool backward() const { return posterior_draws.cols() > 0; }

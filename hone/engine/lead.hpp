@@ -29,11 +29,11 @@ class Lead {
   // throws; an Error that names rank and host if only another rank failed.
   std::unique_ptr<Engine> engine(const std::string& recipe, const DataSet& train);
 
-  // Seconds that this rank has spent on exchanging numbers, waiting for the others included.
+  // Seconds that this rank has spent exchanging numbers, including waits for the others.
   double exchange_seconds() const;
 
   void end();  // all ranks stop following; the last call
-  // Whether the others wait for the next call. If not, a call failed in the middle, they wait for its other half, and
+  // Whether the others wait for the next call. If not, a call failed in the middle and they wait for the rest of it:
   // the job must be aborted.
   bool in_step() const;
 

@@ -24,7 +24,7 @@ struct TrainState {
   std::vector<NamedArray> arrays;  ///< parameters, the optimizer's moments, control variates
 };
 
-/// Moments over iterations of what each iteration estimates as a mean over its minibatch, and counts.
+/// Statistics over iterations: moments of the means over each minibatch, and counts.
 struct TrainMetrics {
   Moments elbo;                         ///< ELBO per datum
   Moments vcd;                          ///< VCD per datum

@@ -11,7 +11,7 @@
 
 namespace hone {
 
-// What went wrong on one rank, thrown by all of them: they are in step.
+// An error of one rank that all ranks throw, so that they stay in step.
 class SharedError : public Error {
  public:
   using Error::Error;

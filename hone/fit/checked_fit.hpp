@@ -23,7 +23,7 @@ struct CheckedFitConfig {
   /// the budget.
   PosteriorFitConfig fit;
   int draws = 4000;           ///< refined draws beyond twice this number are thinned
-  double error = 0.05;        ///< wanted: twice the standard error of every mean, in sds
+  double error = 0.05;        ///< chains go on until twice the standard error of every mean, in sds, is below it
   int chains_per_start = 16;  ///< of the eight or more super-chains; as many chains in all start at draws of q
   Tolerances tolerances;      ///< how far q may be from the refined draws
   /// told of the fit when the searches from the first starts have ended: q is preliminary then
@@ -37,7 +37,7 @@ struct ParameterSummary {
   double q_sd;            ///< standard deviation under q
   double mean;            ///< mean of the refined draws
   double sd;              ///< standard deviation of the refined draws
-  double mcse;            ///< Monte Carlo standard error of the mean, and what it still moved beyond chance
+  double mcse;            ///< Monte Carlo standard error of the mean, plus its drift beyond chance
   double sd_mcse;         ///< Monte Carlo standard error of the sd
   double effective;       ///< effective number of draws for the mean
   double tail_effective;  ///< the smaller of those for the 5 % and 95 % quantiles
@@ -76,8 +76,8 @@ using CheckedFitProgress = std::function<void(const std::string&, std::int64_t)>
 /// Fits q, refines its draws until they can be trusted or the budget ends, compares both, and judges. Bits depend on
 /// the seed alone, unless the budget is one of seconds. Throws as fit_posterior does, with the names of coordinates,
 /// and with the posterior's complaint where it is nowhere finite. budget.stop ends it soon: with the last round of the
-/// chains, or with q and very short chains if there was none; Stopped if the
-/// searches from the first starts have not ended.
+/// chains, or with q and very short chains if there was none. Throws Stopped if the searches from the first starts
+/// have not ended.
 CheckedFit fit_and_check(const Posterior& posterior, const CheckedFitConfig& config,
                          const CheckedFitProgress& progress = {});
 

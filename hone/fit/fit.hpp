@@ -23,10 +23,10 @@ struct FitConfig {
   OptimizerConfig optimizer;                                             ///< how θ moves
   int draws_per_iteration = 1;                                           ///< of every component of q
   int threads = 1;                                                       ///< results do not depend on it
-  /// No θ-step is taken from refinements accepted less often than this: a chain that does not move makes any q look
-  /// good.
+  /// θ stays where it is after a refinement with a lower acceptance than this: a chain that does not move makes any q
+  /// look good.
   double least_acceptance = 0;
-  /// Nor where a larger share of the draws lies outside the support: the rest would follow them.
+  /// θ also stays where it is if more than this share of the draws lies outside the support.
   double most_dropped = 1;
 };
 

@@ -17,7 +17,7 @@ enum class Shape { diagonal, dense, low_rank };
 
 struct StartConfig {
   int starts = 8;
-  std::uint32_t first = 0;  // the number of the first of them: later ones begin at other points
+  std::uint32_t first = 0;  // the number of the first search: other numbers begin at other points
   double radius = 2;        // starts are uniform on [−radius, radius] in every coordinate
   Shape shape = Shape::dense;
   MatrixView<const double> init =
@@ -26,8 +26,8 @@ struct StartConfig {
   MatrixView<const double> at = {};  // (D, starts): instead, these points, at which log p must be finite
 };
 
-// One search (L-BFGS) from each of some of the starts, `which`; nothing where the posterior was finite at no point
-// tried.
+// One search (L-BFGS) from each of the starts `which`; nothing for a start if the posterior was finite at no point that
+// was tried.
 std::vector<std::optional<LocalNormal>> search_from(const Target& target, const StartConfig& config,
                                                     const RandomSource& random, ItemRange which, Team& team);
 
@@ -57,7 +57,7 @@ struct Quadratic {
 std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& whitening, Team& team);
 
 // The same approximation with the Hessian at its centre by differences of gradients (2 D of them), where that is
-// positive definite and gives a better ELBO; otherwise as it was. Where the whitening is not dense: independent
+// positive definite and gives a better ELBO; otherwise unchanged. Where the whitening is not dense: independent
 // coordinates about the end of the search, by the Hessian's diagonal.
 void sharpen(const Target& target, const RandomSource& random, LocalNormal& local, Team& team);
 

@@ -23,19 +23,19 @@ StateMoments moments_of_states(const ChainStates& states, Second which);
 // q's mean and covariance to theirs.
 Whitening matched(const FittedQ& q, const ChainStates& states, double effective, double part = 1);
 
-// By how much the VCD falls after many steps if q, the Gaussian of `own`, becomes that of `candidate`. It is E_p[f] −
+// How much the VCD after many steps falls if q, the Gaussian of `own`, becomes that of `candidate`. It is E_p[f] −
 // E_q[f] with f = log p − log q: the first from states over the e of `own`, the second from a few draws of both, with
 // the same noise.
 Estimate gain_of(const Target& target, const Whitening& own, const Whitening& candidate, const ChainStates& states,
                  std::uint64_t seed, Team& team);
 
-// Where q may go, and by how much its VCD falls for certain, and at most: two standard errors included.
+// The best candidate for q, and how much its VCD falls at least and at most: two standard errors below and above.
 struct BestQ {
   Whitening whitening;
   double gain = 0, possible = 0;
 };
 // The best of q with the moments of the states, q half of the way there and, for some kinds, q with the posterior's
-// curvature at their mean; q as it is, where none lowers its VCD for certain.
+// curvature at their mean; q unchanged if none certainly lowers its VCD.
 BestQ best_q(const Target& target, const FittedQ& q, const RefinedDraws& seen, std::uint64_t seed, Team& team);
 
 }  // namespace hone

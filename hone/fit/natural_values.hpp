@@ -20,7 +20,7 @@ class NaturalValues {
   Matrix<double> of(MatrixView<const double> z);
   // The same, and remembers these points and values in place of earlier ones.
   const Matrix<double>& remembered(Matrix<double> z);
-  // The same, and forgets what was remembered.
+  // The same, and forgets the points and values remembered.
   Matrix<double> taken(Matrix<double> z);
 
   void at_any_price() { patient_ = true; }

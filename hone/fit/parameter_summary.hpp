@@ -11,11 +11,11 @@ namespace hone {
 void summarize(const Posterior& posterior, const Matrix<double>& natural_of_q, const Matrix<double>& natural_before,
                CheckedFit& fit);
 
-// Of the parameters proper: the largest shift and the worst sd, with the errors that the draws leave them, and the
-// heaviest tail.
+// Of the model's parameters: the largest shift and the worst sd, with their Monte Carlo errors, and the heaviest
+// tail.
 NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natural_of_q);
 
-// A sentence on values that are not finite at some refined draws: the table has no figures for them. Empty: none are.
+// A sentence that names the values that are not finite at some refined draws, which the table omits; empty if none.
 std::string not_finite(const CheckedFit& fit);
 
 }  // namespace hone

@@ -76,7 +76,7 @@ struct Stage {
   std::uint32_t iterations;    ///< number of iterations
   double change;               ///< symmetrised KL between the averaged q before it and the one after it
   double acceptance = 0;       ///< mean over its iterations; 0 where nothing is refined
-  double step_size = 0;        ///< the last one; of no meaning where nothing is refined
+  double step_size = 0;        ///< the last one; meaningless where nothing is refined
   std::int64_t skipped = 0;    ///< iterations without a θ-step
   std::int64_t gradients = 0;  ///< evaluations since the fit began, at its end
 };

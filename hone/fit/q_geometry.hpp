@@ -11,8 +11,8 @@ namespace hone {
 // A seed of its own for every part of a fit.
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t part);
 
-// Sets up q's coordinates and family from local approximations, the best one first: a mixture takes one component of
-// each, weighted by their ELBOs; other kinds, and the family that `own` makes, the first alone.
+// Sets up q's coordinates and family from local approximations, best first: a mixture takes one component from each,
+// weighted by their ELBOs; other kinds, and the family that `own` makes, use the first alone.
 void start_q(std::span<const LocalNormal> modes, const FamilyMaker& own, FittedQ& q);
 
 // How far q moved in a stage, in units of the coordinates that the stage had.

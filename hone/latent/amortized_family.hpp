@@ -14,7 +14,7 @@ class AmortizedFamily final : public Family {
  public:
   AmortizedFamily(int dimension, int count, Team* team = nullptr);
 
-  // Draws, densities and gradients are computed for the data [begin, end) only; what belongs to others stays as it is.
+  // Draws, densities and gradients are computed for the data [begin, end) only; those of other data stay unchanged.
   void restrict_to(int begin, int end);
 
   int count() const { return count_; }

@@ -23,7 +23,7 @@ struct ImageShape {
 };
 
 /// Data whose values are mostly zero, in compressed rows: datum n has value[i] at position column[i] for i in
-/// [begin[n], begin[n + 1]), and zeros elsewhere. The numbers belong to somebody else and must outlive their use.
+/// [begin[n], begin[n + 1]), and zeros elsewhere. The caller owns the numbers, which must outlive their use.
 struct SparseRows {
   std::span<const std::int64_t> begin;   ///< (size + 1)
   std::span<const std::int32_t> column;  ///< from 0, each at most once per datum
@@ -36,14 +36,14 @@ class DataSet {
  public:
   DataSet() = default;
 
-  /// `values` are (size, pixels), last index fastest. Throw InputError unless they make up whole data.
+  /// `values` are (size, pixels), last index fastest. Throw InputError if the last datum is incomplete.
   DataSet(BitRows bits, ImageShape shape);
   DataSet(std::vector<std::uint8_t> values, ImageShape shape, double scale);  ///< a byte stands for byte · scale
   /// Data from values (size, pixels), last index fastest. Throws InputError if they are not whole data.
   DataSet(std::vector<float> values, ImageShape shape);
   /// Data from values (size, pixels), last index fastest. Throws InputError if they are not whole data.
   DataSet(std::vector<double> values, ImageShape shape);
-  /// The same without a copy: the numbers belong to somebody else and must outlive the data set and its copies.
+  /// The same without a copy: the caller owns the numbers, which must outlive the data set and its copies.
   DataSet(std::span<const std::uint8_t> values, ImageShape shape);
   DataSet(std::span<const float> values, ImageShape shape);   ///< without a copy
   DataSet(std::span<const double> values, ImageShape shape);  ///< without a copy

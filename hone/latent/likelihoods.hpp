@@ -36,7 +36,7 @@ constexpr LikelihoodFacts facts_of(Density density) {
   return found;
 }
 
-// f(likelihood) for the one that has the density.
+// Calls f with the likelihood of this density.
 template <class F>
 void with_likelihood(Density density, F f) {
   Likelihoods::visit([&](auto each) {
@@ -57,7 +57,7 @@ void likelihood_mean(Density density, const LikelihoodShape& shape, std::span<co
 // x ~ p(x | a), from one number of noise per item.
 void likelihood_draw(Density density, const LikelihoodShape& shape, std::span<const double> a,
                      std::span<const double> noise, std::span<double> x);
-// Throws DataError that names the first datum and position at which data do not suit the likelihood. A NaN does if
+// Throws DataError that names the first datum and position at which data do not suit the likelihood. A NaN suits it if
 // missing values are ignored. Messages count data from `first`, where the data are a part of others.
 void check_data(Density density, const LikelihoodShape& shape, Missing missing, const DataSet& data, int first = 0);
 // Throws DataError that names the first number too large for float32 and the likelihood. An engine survives such data,

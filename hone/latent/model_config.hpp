@@ -12,7 +12,7 @@ enum class ModelKind { vae, mf, logistic_mf, gaussian_mf, poisson_mf };
 
 /// How networks start.
 enum class InitialWeights {
-  scaled,  ///< hidden units begin at the order of one and outputs at a tenth, whatever the widths and the data's scale
+  scaled,  ///< hidden units begin near 1 and outputs near 0.1, whatever the widths and the scale of the data
   paper,   ///< the authors': hidden layers N(0, 1)/√units, output layers N(0, 1), matrix factorization 0.01 N(0, 1)
 };
 

@@ -8,10 +8,10 @@ namespace hone {
 
 /// Which step sizes a trajectory takes.
 enum class StepSizes {
-  fixed,  ///< ε
-  varied,  ///< each chain's own ε / 2^j with P(j) ∝ 1 / (j + 1)², j = 0 … 10, whatever its place: still reversible.
-           ///< Chains in places too stiff for ε are stuck for a while only, at the price of shorter trajectories now
-           ///< and then
+  fixed,   ///< ε
+  varied,  ///< each chain's own ε / 2^j with P(j) ∝ 1 / (j + 1)², j = 0 … 10, wherever it is: still reversible.
+           ///< Chains in places where ε is too large leave them by one of the smaller steps. The price is that some
+           ///< trajectories are short
 };
 
 /// The settings of HMC.
@@ -27,7 +27,7 @@ struct HmcConfig {
 /// resonances of a fixed length are gone.
 class Hmc final : public Kernel {
  public:
-  explicit Hmc(const HmcConfig& config = {});  ///< InputError where there can be no such trajectories
+  explicit Hmc(const HmcConfig& config = {});  ///< throws InputError if leapfrog or jitter is impossible
 
   std::unique_ptr<Kernel> clone() const override { return std::make_unique<Hmc>(config_); }
   Want wants() const override { return Want::both; }

@@ -20,7 +20,7 @@ struct ChainsView {
   MatrixView<double> z;          ///< (D, n)
   std::span<double> value;       ///< log p(x, z)
   MatrixView<double> gradient;   ///< (D, n)
-  std::span<double> acceptance;  ///< probability with which the last proposal was to be accepted
+  std::span<double> acceptance;  ///< acceptance probability of the last proposal
   std::span<Outcome> outcome;    ///< of the last proposal
   std::uint32_t first_datum;  ///< column c moves by the random numbers, and in the posterior, of datum first_datum + c
 
@@ -63,7 +63,7 @@ class Kernel {
   virtual ~Kernel() = default;
   /// The same transition with scratch memory of its own.
   virtual std::unique_ptr<Kernel> clone() const = 0;
-  /// What must be known of the target where the chains stand before the first step; steps keep it up to date.
+  /// What the caller must evaluate at the chains before the first step; steps keep it up to date.
   virtual Want wants() const = 0;
 
   /// Moves every chain once and says what became of the proposals.
@@ -77,7 +77,7 @@ class Kernel {
   virtual const HmcConfig* as_hmc() const { return nullptr; }
 };
 
-/// Where a chain may go: the gradient may be empty.
+/// A point that a chain may move to.
 struct Proposal {
   double log_ratio;                  ///< log of the Metropolis ratio
   double value;                      ///< log p(x, z) at the proposal

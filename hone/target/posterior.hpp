@@ -33,7 +33,7 @@ class Posterior : public Target {
   virtual std::string complaint() const { return {}; }
 };
 
-/// What the unconstrained coordinates are, in words, as points z (one per column) show it: "mu" where the coordinate is
+/// What the unconstrained coordinates are, in words, found from points z (one per column): "mu" where the coordinate is
 /// the value of that name itself, "log tau", "logit p", "unconstrained theta.1" (also where a variable theta has no
 /// value of that name), or the coordinate's own name if nothing is called so.
 std::vector<std::string> coordinate_words(const Posterior& posterior, MatrixView<const double> z);

@@ -13,9 +13,9 @@ namespace hone {
 struct StanOptions {
   std::filesystem::path cache;  ///< folder for compiled models; empty: hone/stan in the user's cache
   std::function<void(const std::string&)> progress;  ///< told of steps that take seconds; may be empty
-  std::filesystem::path data;  ///< data that must suit the program before anything is compiled; empty: not checked
+  std::filesystem::path data;  ///< data to check against the program before compiling; empty: no check
   std::function<bool()> stop;  ///< asked every 50 ms: true ends the compiler, and Stopped is thrown; may be empty
-  bool no_data = false;        ///< whether the model will be given none: then a program that declares some is refused
+  bool no_data = false;        ///< there will be no data: a program that declares some is refused
 };
 
 /// Compiles a Stan program into a shared library with BridgeStan's C interface, for load_bridgestan, and returns the
@@ -30,12 +30,12 @@ struct StanOptions {
 std::filesystem::path compile_stan(const std::filesystem::path& program, const StanOptions& options = {});
 
 /// Installs Stan into the cache: its translator, headers and libraries, from the Python package httpstan. pip downloads
-/// the package's wheel, unless `wheel` names such a file. Its checksum is verified where hone knows it, those of its
-/// files in any case. Then Stan's headers are compiled once, which halves the time per model. A version that is
+/// the package's wheel, unless `wheel` names such a file. hone verifies its checksum if it knows it, and always
+/// those of its files. Then Stan's headers are compiled once, which halves the time per model. A version that is
 /// installed already is kept. Returns the installation's folder.
 ///
-/// Throws InputError if the wheel cannot be downloaded, is damaged or is none of httpstan, or a tool is missing.
-/// Nothing half installed stays.
+/// Throws InputError if the wheel cannot be downloaded, is damaged or is not httpstan's, or a tool is missing.
+/// A failed installation leaves nothing behind.
 std::filesystem::path install_stan(const std::filesystem::path& wheel = {}, const StanOptions& options = {});
 
 /// The Stan that compile_stan would use, in words: its version and folder. Throws InputError, with the command that

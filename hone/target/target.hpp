@@ -17,8 +17,8 @@ class Target {
   /// The least number of points per call, if the caller has that many: more than 1 if a call costs much by itself.
   virtual int good_batch() const { return 1; }
 
-  /// For every column of z (D, n): its value in value[n] and its gradient in gradient (D, n), as far as `want` asks for
-  /// them. What is not wanted may be empty and is left alone. A value is finite or −∞: it is −∞ outside the support and
+  /// Writes the value of every column of z (D, n) to value[n] and its gradient to gradient (D, n), or what `want` asks
+  /// for. The other may be empty and is left alone. A value is finite or −∞: it is −∞ outside the support and
   /// where value or gradient is not finite. With Want::gradient alone a gradient may be non-finite.
   ///
   /// A target with one posterior per datum takes column c as a point of the posterior of datum[c], or of datum c if
@@ -26,7 +26,7 @@ class Target {
   void evaluate(MatrixView<const double> z, Want want, std::span<double> value, MatrixView<double> gradient,
                 std::span<const std::uint32_t> datum = {}) const;
 
-  /// Told of points that other processes have evaluated for the caller. For targets that count; others need not care.
+  /// Called with the number of points that other processes evaluated for the caller: for targets that count them.
   virtual void evaluated_elsewhere(std::int64_t /*points*/) const {}
 
  protected:

@@ -64,7 +64,7 @@ class PackedLayer {
   Batch<Real> bias_, no_bias_;
 };
 
-// Where the sums of a gradient begin: at zero, or with what the gradient holds from the columns before these.
+// Where the sums of a gradient begin: at zero, or at the values that the gradient holds from earlier columns.
 enum class SumsFrom { zero, before };
 
 // Columns of dy that the nearest cache holds beside the rest, where that pays (near_weight_bytes); otherwise any

@@ -8,7 +8,7 @@
 
 namespace hone {
 
-/// A matrix that somebody else owns, stored column after column. A batch of points is (D, n): one chain per column.
+/// A view of a matrix that somebody else owns, column after column. A batch of points is (D, n), a chain per column.
 template <class T>
 class MatrixView {
  public:
@@ -50,16 +50,16 @@ struct AlignedAllocator {
   /// Multiple of bytes at which memory begins.
   static constexpr std::align_val_t alignment{64};
 
-  /// Allocators keep nothing.
+  /// Allocators have no state.
   AlignedAllocator() = default;
-  /// So one serves for another type.
+  /// Converts from an allocator of another type.
   template <class U>
   AlignedAllocator(const AlignedAllocator<U>&) {}
   /// Memory for n objects.
   T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
   /// Gives it back.
   void deallocate(T* memory, std::size_t) { ::operator delete(memory, alignment); }
-  /// Any two are alike.
+  /// All allocators are equal.
   bool operator==(const AlignedAllocator&) const { return true; }
 };
 

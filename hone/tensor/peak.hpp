@@ -10,8 +10,8 @@ namespace hone {
 double measure_fma_peak(SimdLevel level = simd_level());
 double measure_bf16_peak();
 
-// What all threads of a team reach together, on average over 0.05 s: less than as many single cores where they share
-// units, where the clock slows down, or where the machine has other work.
+// The rate that all threads of a team reach together, on average over 0.05 s: lower than the sum of single cores if
+// they share units, if the clock slows down, or if the machine has other work.
 double measure_fma_peak_together(Team& team, SimdLevel level = simd_level());
 
 }  // namespace hone

@@ -25,7 +25,7 @@ struct Workers {
 
 // Threads share groups [own.begin, own.end). Each makes a worker and gives it one group after another; `progress` is
 // told how many data are done, if the other ranks are as fast as this one. A group takes long, so the worker also gets
-// a `beat` to call while it works: it tells `progress` again, which may throw Stopped.
+// a `beat` to call while it works: it calls `progress` again, which may throw Stopped.
 template <class MakeWorker>
 void for_own_groups(const Workers& workers, const Groups& groups, const ItemRange& own,
                     const std::function<void(int)>& progress, MakeWorker&& make_worker) {

@@ -5,14 +5,14 @@
 #include "hone/base/scalar.hpp"
 #include "hone/tensor/layer_kinds.hpp"
 
-// What a likelihood says of itself. Each has a file in this folder: a struct with
+// The facts of a likelihood. Each has a file in this folder: a struct with
 //   density, facts    below
 //   allowed(x)        whether a value of a datum is possible
 //   draw(…)           x ~ p(x | a) of one item
 //   log_p(…), residual(…)   log p(x | a) of one item up to terms in x alone, and its derivatives in a
 // Where the facts say `fused`, matrix products compute log p (hone/tensor/finish.hpp, the epilogues of the cuda
-// engine), and these two serve what no matrix product ends: convolutions. An item is what outputs share: a value of the
-// datum, or a group of values. Both engines call the same functions.
+// engine), and these two serve layers that no matrix product ends: convolutions. An item is what outputs share: a value
+// of the datum, or a group of values. Both engines call the same functions.
 namespace hone {
 
 // Of a datum and of the decoder's outputs for it: output i of value p is a[i · pixels + p].
