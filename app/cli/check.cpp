@@ -88,8 +88,8 @@ void CheckCommand::check_run() const {
   end_with(judgement.verdict);
 }
 
-// Without the extremes that chance produces, q may be too narrow or too wide in no direction at all: the corrected
-// ratios pass 1. Then there is nothing to say.
+// The ratios are corrected for the extremes that chance produces. If that takes them past 1, q is too narrow or too
+// wide in no direction, and there is nothing to print.
 std::string worst_direction(const Findings& f) {
   if (f.q.narrowest.empty()) return "";
   const double narrow = std::min(1.0, f.q.narrowest.front().sd_ratio);

@@ -33,7 +33,7 @@ GivenDraws read_draws(const std::vector<std::string>& files) {
 
 ShownValues shown(const DrawsRequest& request) { return {.names = request.show, .whose = "draws"}; }
 
-// What the table of a fit is made from, with the given draws in q's place.
+// The summary that the table of a fit shows, with the given draws in place of q.
 Json table_of(const SecondOpinion& opinion, const std::string& model) {
   const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
   std::vector<std::string> names;

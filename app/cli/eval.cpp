@@ -79,7 +79,7 @@ void EvalCommand::print_table(const RunEvaluation& e) const {
   if (e.annealing) print_annealing(*e.annealing);
 }
 
-// All runs of hone train --seeds: a table or an entry of a list for each, and what they have in common.
+// All runs of hone train --seeds: a table or an entry of a list for each, then means over the runs.
 void EvalCommand::run_group(const std::vector<std::filesystem::path>& folders) const {
   Moments best, mixture, annealed;
   std::string list, not_written;

@@ -51,7 +51,7 @@ struct FitCommand {
   }
 };
 
-// What q is after the searches: a table of its means and sds, from some draws.
+// q after the searches: a table of its means and sds, from some draws.
 std::string first_table(const Posterior& posterior, const PosteriorFit& fit, int width) {
   constexpr int draws = 400;
   const FittedQ& q = fit.q;
@@ -149,7 +149,7 @@ void FitCommand::run() {
   std::vector<DataArray> arrays = data_arrays(config);
   const CheckedFit fit = fit_with_progress(*posterior);
   const PosteriorRunFiles files = posterior_run_files(*posterior, fit, config, std::move(arrays));
-  std::string failure;  // of writing: the result is printed all the same
+  std::string failure;  // why the run folder could not be written: the result is printed anyway
   try {
     write(*posterior, fit, files);
   } catch (const std::exception& error) {

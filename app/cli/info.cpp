@@ -60,7 +60,7 @@ void print(const CudaSupport& cuda) {
   fmt::print("\nStan models\n  {}\n", stan.missing.empty() ? stan.used : stan.missing);
 }
 
-// Of each rank, where there are several.
+// One line per rank, if there are several.
 Json json_of(const std::vector<RankFacts>& ranks) {
   Json list = Json::array();
   for (const RankFacts& rank : ranks)

@@ -29,7 +29,7 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
-// What Stan's users type by habit, as flags or as CmdStan's words ("num_samples=1000"), and what `hone fit` has
+// Flags and CmdStan's words ("num_samples=1000") that Stan's users type by habit, and what `hone fit` has
 // instead.
 std::string habit(const CLI::App& app, std::string word) {
   static const std::map<std::string, std::string> answers = {

@@ -109,7 +109,7 @@ class SilentOutput {
   int output_;
 };
 
-// Every rank runs the cells that no other has claimed. When all are through, rank 0 does what is left, such as the cell
+// Every rank runs the cells that no other has claimed. When all have finished, rank 0 does the rest, such as the cell
 // of a rank that failed, and prints the result.
 int share_cells(Ranks& ranks, const std::function<int(Speech)>& command) {
   std::vector<int> codes(static_cast<std::size_t>(ranks.size()));
@@ -126,7 +126,7 @@ int share_cells(Ranks& ranks, const std::function<int(Speech)>& command) {
   return worst == bad_input || worst > 128 ? worst : command(Speech::errors);  // 128: stopped by a signal
 }
 
-// Rank 0 prints what each of them has.
+// Rank 0 prints the facts of every rank.
 int show_facts(Ranks& ranks, const std::function<int(Speech)>& command) {
   struct Facts {
     std::array<char, 256> host{}, level{}, device{};

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Start of a process in clock ticks since boot, field 22 of its stat; 0 if there is no such process. Numbers of
-// processes are used again, this is not.
+// Start of a process in clock ticks since boot, field 22 of its stat; 0 if there is no such process. Process
+// numbers are used again; the start is not.
 std::uint64_t start_of(long process) {
   std::error_code error;
   const fs::path file = fmt::format("/proc/{}/stat", process);
@@ -138,8 +138,8 @@ class HeldLock final : public CellLock {
 
 }  // namespace
 
-// link() fails if the file exists, on network file systems too. A stale file is renamed first, which one process alone
-// can do; should another one have replaced it in between, its file is put back.
+// link() fails if the file exists, on network file systems too. A stale file is renamed first, which only one process
+// can do; if another process has replaced it in between, its file is put back.
 std::unique_ptr<CellLock> CellLock::take(const fs::path& file) {
   static std::atomic<int> count = 0;
   const Claim claim = Claim::own();

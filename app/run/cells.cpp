@@ -14,8 +14,8 @@ namespace hone {
 namespace fs = std::filesystem;
 namespace {
 
-// A config.toml without the help behind its keys, which differs between versions. Lines that are comments stay: some
-// cells are described there beyond their keys.
+// A config.toml without the help behind its keys, which differs between versions. Comment lines stay: they
+// describe some cells beyond their keys.
 std::string without_help(const std::string& config) {
   std::string text;
   for (std::size_t at = 0; at < config.size();) {
@@ -67,7 +67,7 @@ CellList::CellList(fs::path folder, std::vector<Cell> cells) : folder_(std::move
 
 fs::path CellList::folder_of(std::size_t cell) const { return folder_ / "cells" / cells_[cell].id; }
 
-// In a folder of this claim's own: a process that stood still and lost its claim may still write to its folder.
+// In a folder of this claim's own: a process that stalled and lost its claim may still write to its folder.
 void CellList::make(std::size_t cell, const CellLock& claim) const {
   const fs::path folder = folder_of(cell);
   const fs::path partial = fmt::format("{}~{}.partial", folder.string(), claim.name());

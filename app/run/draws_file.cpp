@@ -114,7 +114,7 @@ bool says(const Table& table, const char* key, std::initializer_list<std::string
   return found != table.comments.end() && std::ranges::find(values, found->second) != values.end();
 }
 
-// Rows at the beginning that are no draws.
+// The number of rows at the beginning that are not draws.
 std::size_t rows_before(const Table& table) {
   if (says(table, "method", {"variational"})) return 1;  // the mean of the approximation
   if (!says(table, "save_warmup", {"1", "true"})) return 0;
@@ -124,7 +124,7 @@ std::size_t rows_before(const Table& table) {
 }
 
 // The column with log q of the draws; the number of columns if there is none. Refined draws are no longer q's, and
-// those that pathfinder resampled are not the ones that its column is about.
+// the column does not belong to draws that pathfinder resampled.
 std::size_t log_q_column(const Table& table) {
   if (table.refined || says(table, "psis_resample", {"1", "true"})) return table.names.size();
   for (const char* name : {"log_q__", "log_g__", "lp_approx__"}) {

@@ -116,7 +116,7 @@ std::vector<float> floats_of(const NamedArray& array) {
   return std::visit([](const auto& values) { return std::vector<float>(values.begin(), values.end()); }, array.values);
 }
 
-// Of ours, (depth, coarse) or (coarse, depth) with the channel last in a window, to (coarse, fine, 4, 4).
+// From our layout, (depth, coarse) or (coarse, depth) with the channel last in a window, to (coarse, fine, 4, 4).
 template <class T>
 std::vector<T> kernel_of(const std::vector<T>& weight, const Windows& w, Way way) {
   std::vector<T> result(weight.size());
@@ -131,7 +131,7 @@ std::vector<T> kernel_of(const std::vector<T>& weight, const Windows& w, Way way
   return result;
 }
 
-// The convolution that layer l of `depth` layers is, if it is one.
+// The convolution of layer l of `depth` layers; none if the layer is not a convolution.
 struct Convolution {
   std::optional<Windows> windows;
   Way way = Way::down;

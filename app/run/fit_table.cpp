@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t most_values = 20;  // of a variable that is shown unasked
 constexpr int number_width = 7;
 
-// At most seven characters; as many of four digits as they hold.
+// At most seven characters: four digits, or as many as fit.
 std::string cell_of(const Json& values, const std::string& key) {
   const auto found = values.find(key);
   if (found == values.end() || found->is_null()) return "-";
@@ -46,7 +46,7 @@ bool is_long(const NamedVariable& variable, const std::set<std::string>& aside) 
   return variable.entries.size() > 1 && (variable.entries.size() > most_values || aside.contains(variable.name));
 }
 
-// Names of the variables that are hidden though short.
+// Names of short variables that are hidden nevertheless.
 std::set<std::string> aside_in(const Json& summary) {
   std::set<std::string> aside;
   const auto groups = summary.find("groups");
@@ -81,7 +81,7 @@ std::vector<std::size_t> asked_for(const std::vector<std::string>& values, const
   return chosen;
 }
 
-// Positions of the columns that are shown, or of those left where fewer must do.
+// Positions of the columns that remain without those in `left_out`.
 std::vector<std::size_t> columns_without(const FitTable& table, const std::set<std::string>& left_out) {
   std::vector<std::size_t> kept;
   for (std::size_t k = 0; k < table.columns.size(); ++k)

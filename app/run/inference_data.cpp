@@ -158,7 +158,7 @@ void put_statistics(int group, const DrawTable& draws, int chains) {
   ok(nc_put_var_schar(group, variable, diverging.data()), "diverging");
 }
 
-// Those of the data that are observed, or the others.
+// The observed variables of the data, or the others.
 void put_data(int file, const char* name, const InferenceData& data, bool observed) {
   const auto wanted = [&](const DataArray& array) { return has(data.groups.observed_data, array.name) == observed; };
   if (std::ranges::none_of(data.data, wanted)) return;

@@ -92,7 +92,7 @@ TimedIterations time_iterations(Engine& engine, const IterationBenchConfig& conf
   return {median(seconds), each * repeats};
 }
 
-// The setting `shape` of training, in words that do not speak of files.
+// The setting `shape` of training, with help that does not mention files.
 Settings::Entry shape_of_random_bits(Settings::Entry entry) {
   entry.help = "rows and columns of a datum of random bits, and perhaps channels, such as 28,28";
   entry.default_text = "generated images of 28 x 28";

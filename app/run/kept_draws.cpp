@@ -56,7 +56,7 @@ KeptDraws kept_in(int count, const RefinedDraws& refined, int most) {
 
 }  // namespace
 
-// Eight long chains, or fewer where `most` does not suffice for all short ones and fewer come closer to it.
+// Eight long chains, or fewer if `most` is too small for all short chains and fewer long ones come closer to it.
 KeptDraws kept_draws(const RefinedDraws& refined, int most) {
   KeptDraws best = kept_in(long_chains, refined, most);
   if (best.short_chains > refined.states.chains - long_chains) return best;  // all short chains are there

@@ -23,7 +23,7 @@ void MetricsFile::row(std::uint32_t iteration, double seconds, const TrainMetric
 ClockFile::ClockFile(const std::filesystem::path& path, std::uint32_t restored)
     : file_(path, "iteration,seconds,runs", restored) {
   double seconds = 0;
-  int runs = 1;  // if the row does not say
+  int runs = 1;  // unless the row says otherwise
   const int read = std::sscanf(file_.last_kept().c_str(), "%*u,%lf,%d", &seconds, &runs);
   if (read >= 1 && seconds > 0) seconds_ = seconds;
   if (read == 2 && runs > 0) runs_ = runs;

@@ -71,7 +71,7 @@ std::string settings_text(UsingModel& use, const ScoreOptions& wanted) {
                      use.networks().config().engine == EngineKind::cuda ? "cuda" : "cpu", hone_version());
 }
 
-// The scores of data of which the first is datum `first`.
+// The scores of data, the first of which is datum `first`.
 std::vector<Score> scores_of(UsingModel& use, const ScoreOptions& wanted, const DataSet& data, int first,
                              const std::function<void(int)>& progress) {
   std::vector<Score> scores;
@@ -94,7 +94,7 @@ std::vector<Score> scores_of(UsingModel& use, const ScoreOptions& wanted, const 
   return scores;
 }
 
-// Scores the data that have none so far, some at a time: twice as many as before if those took less than five seconds.
+// Scores the data that have no score yet, in pieces: each twice the size of the last if that took under five seconds.
 void score_rest(UsingModel& use, const UseOptions& options, const ScoreOptions& wanted, UnfinishedScores* unfinished,
                 std::vector<Score>& scores) {
   Progress progress(stderr, options.progress, "score", "data", use.count());

@@ -56,7 +56,7 @@ class LimitedTarget final : public Target {
   mutable std::atomic<bool> stop_ = false;
 };
 
-// Coordinates in which the draws have mean 0 and covariance 1, as far as their number shows it.
+// Coordinates in which the draws have mean 0 and covariance I, as far as so many draws can tell.
 Whitening whitening_of(MatrixView<const double> z, const std::vector<std::string>& names) {
   const int d = z.rows(), n = z.cols();
   std::vector<double> mean(d), sd(d);
@@ -92,7 +92,7 @@ SuperStarts starts_of(const Target& target, MatrixView<const double> e) {
   return starts;
 }
 
-// How many of n draws begin a chain: as many as in a fit.
+// How many of n draws begin a chain: the number of chains of a fit.
 int started_by(const CheckedFitConfig& config, int n) { return std::min(n, 8 * config.chains_per_start); }
 
 RefinedConfig refinement(const CheckedFitConfig& config, int draws) {
@@ -128,7 +128,7 @@ double k_hat_of(std::vector<double> log_p, const std::vector<double>& log_q) {
   return smooth_weights(log_p).k_hat;
 }
 
-// For each of the wanted names, the column that has it.
+// For each of the wanted names, its column.
 std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string> wanted, const std::string& what) {
   std::map<std::string_view, int> columns;
   for (std::size_t k = 0; k < draws.names.size(); ++k)
@@ -164,8 +164,8 @@ std::vector<OpinionRow> rows_of(const std::vector<ParameterSummary>& parameters)
   return rows;
 }
 
-// The tolerances, and twice the standard errors that n given draws and the chains leave to a mean and to an sd, which
-// heavy tails make large.
+// The tolerances plus twice the standard errors of a mean and of an sd from n given draws and from the chains; heavy
+// tails make them large.
 Tolerances beyond_chance(const Tolerances& tolerances, int n, const RefinedDraws& r) {
   const Matrix<double>& e = r.states.z;
   double kurtosis = 3;

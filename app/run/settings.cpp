@@ -79,7 +79,7 @@ std::vector<int> parse_list(std::string text, const Bounds& bounds) {
 
 std::string print(const std::vector<int>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
-// As JSON writes it, which TOML reads too: one line, whatever the text.
+// A string as JSON writes it, which TOML reads, too: always one line.
 std::string print(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string text_of(const toml::array& array) {

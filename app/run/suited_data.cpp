@@ -15,7 +15,8 @@ void check(const ModelConfig& model, DataSet data, int first) {
   check_scale(model.density(), data, first);
 }
 
-// What does not suit the model, with the datum as the file counts it; `what` if no datum is to blame.
+// The complaint about data that do not suit the model, with the datum as the file counts it; `what` if it names no
+// datum.
 std::string fault_in_file(const ModelConfig& model, const DataSet& part, const std::vector<int>& rows,
                           const std::string& what) {
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -5,7 +5,7 @@
 namespace hone {
 namespace {
 
-// Follows strings and comments through a text, as far as their ends need it.
+// Follows strings and comments through a text, just enough to find their ends.
 class Letters {
  public:
   explicit Letters(std::string_view text) : text_(text) {}

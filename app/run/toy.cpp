@@ -100,7 +100,7 @@ void describe_family(const Family& family, bool mixture, ToyResult& result) {
   }
 }
 
-// Settings that would do nothing beside the others are refused unless they have their default values.
+// Refuses settings that the others make useless, unless they have their default values.
 void check_used(const ToyConfig& config) {
   check_used(config.objective, config.kernel);
   const ToyConfig plain;

@@ -28,8 +28,8 @@ void use_cpu(TrainRunConfig& config) {
   if (config.engine == EngineKind::automatic) config.engine = EngineKind::cpu;
 }
 
-// Trains runs of one configuration. The squad is the group that the engine trains at the moment: of the unfinished
-// runs, those that are furthest behind, and of these as many as the engine takes.
+// Trains runs of one configuration. The squad is the group that the engine trains at the moment: the unfinished
+// runs that are furthest behind, as many of them as the engine takes.
 class Training {
  public:
   Training(const TrainRunConfig& config, const std::vector<SeedRun>& runs, const TrainOptions& options)

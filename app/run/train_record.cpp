@@ -199,7 +199,7 @@ void TrainRecord::close(std::optional<TrainState> state) {
   closed_ = true;
 }
 
-// The interval under way as the next row.
+// The current interval as the next row.
 void TrainRecord::watch(TrainHealth& health) const {
   const TrainMetrics& now = interval();
   if (now.elbo.count() > 0)

@@ -30,7 +30,7 @@ std::string text_of(const Score& score) {
                      score.exact ? fmt::format("{}", *score.exact) : "");
 }
 
-// The text up to the next end of a line, which is taken off; none if it is cut off.
+// Takes the next line off the text; none if the line is cut off.
 std::optional<std::string_view> next_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos) return {};

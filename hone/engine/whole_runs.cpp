@@ -21,7 +21,7 @@ static_assert(std::is_trivially_copyable_v<TrainMetrics> && std::is_trivially_co
 // How a call ended on the rank that made it.
 enum class Ending : std::size_t { good, stopped, wrong_key, wrong_data, wrong_input, error };
 
-// Calls `write`. If it throws, the message holds what it has thrown and nothing else.
+// Calls `write`. If it throws, the message holds only the error.
 template <class Write>
 Ending ending_of(Write write, Message& message, const Ranks& ranks) {
   const auto failed = [&](Ending ending, const std::string& text, const std::string& key = "") {

@@ -194,7 +194,7 @@ void CheckedFitter::explore() {
   if (!follows_chains()) return;
   constexpr int passes = 3, most_passes = 6;
   constexpr double settled = 0.01;  // of the VCD, per dimension
-  double fell = infinity;           // by this much the VCD fell for certain in the last pass
+  double fell = infinity;           // how much the VCD certainly fell in the last pass
   const Budget& budget = config_.fit.budget;
   int steps = std::max(4, config_.fit.steps);
   result_.fit.converged = false;

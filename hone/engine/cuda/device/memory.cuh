@@ -13,7 +13,7 @@
 
 namespace hone::cuda {
 
-// Throws Error with CUDA's own words and what was being done.
+// Throws Error with CUDA's own message and the action that failed.
 inline void check(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // clears it, so that the next launch does not report it again

@@ -40,7 +40,7 @@ __device__ __forceinline__ Sums operator+(const Sums& a, const Sums& b) {
 __device__ __forceinline__ Sums rectified(const Sums& a) {
   return {fmaxf(a.x, 0.0f), fmaxf(a.y, 0.0f), fmaxf(a.z, 0.0f), fmaxf(a.w, 0.0f)};
 }
-// A lane's sums → memory; `to`: where the first belongs.
+// A lane's sums → memory; `to`: the place of the first.
 __device__ __forceinline__ void put_sums(float* to, int stride, const Sums& c) {
   *reinterpret_cast<float2*>(to) = make_float2(c.x, c.y);
   *reinterpret_cast<float2*>(to + 8 * stride) = make_float2(c.z, c.w);

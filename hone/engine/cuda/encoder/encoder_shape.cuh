@@ -26,7 +26,7 @@ struct EncoderSpec {
   FirstLayerSums first;
 };
 
-// How blocks share the encoder's work, and what they keep where in shared memory.
+// How blocks share the encoder's work, and their layout of shared memory.
 
 // Floats from a row to the next where fragments lie along it, and where they lie across: every bank once. Across, a
 // tile that is not full reads into the next row.

@@ -116,7 +116,7 @@ class ChainWalk {
   ChainArrays chains_ = {};
 };
 
-// A run as an evaluation needs it.
+// The parts of a run that an evaluation needs.
 struct TrainedRun {
   const TrainPlan& plan;
   const Model<float>& model;  // with the run's parameters
@@ -141,8 +141,8 @@ struct TrainedRun {
   }
 };
 
-// Ranks share the first data in groups, and points[i] becomes what is found for datum i: f(data of some groups, begin,
-// how many of them are wanted) for some groups at a time.
+// Ranks share the first data in groups; points[i] becomes the result for datum i. Calls f(data of some groups, begin,
+// number of these data that are wanted) for some groups at a time.
 struct PartSize {
   int most, group;  // data; at least one group
 };

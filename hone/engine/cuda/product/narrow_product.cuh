@@ -5,7 +5,7 @@
 namespace hone::cuda {
 
 // C (m, n) = A Bᵀ for n ≤ 16: gradients with respect to z, and the last layers of q's networks. With tiles, a few
-// multiprocessors would have all of k each, and the others nothing. Here a block has 16 rows, and its warps share out
+// multiprocessors would do all the work, over the whole of k. Here a block has 16 rows, and its warps share out
 // k; fragments come from memory by 16 bytes per lane: a lane's numbers along k are neighbours, in A and in B alike, and
 // the order of k does not matter.
 struct NarrowTile {

@@ -65,9 +65,9 @@ struct Tf32 {
 template <class E>
 inline constexpr bool are_halves = std::is_same_v<E, __half>;
 
-// Two neighbours in memory; n is even, and rows are padded. `__ldg` says that nobody writes meanwhile what is read:
-// else every load would wait for the store before it. Through a pointer that may be null it faulted in spite of the
-// check (CUDA 13.0), so read those plainly.
+// Two neighbours in memory; n is even, and rows are padded. `__ldg` promises that nobody writes these numbers
+// meanwhile: else every load would wait for the store before it. With a pointer that may be null it faulted in spite of
+// the check (CUDA 13.0), so such numbers are read plainly.
 template <class E>
 __device__ __forceinline__ float2 pair_at(const E* from, int n) {
   if constexpr (are_halves<E>)

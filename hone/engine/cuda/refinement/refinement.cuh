@@ -6,7 +6,7 @@
 
 namespace hone::cuda {
 
-// Where q's draws of a cluster lie, (chain, D), if another kernel made them.
+// q's draws of a cluster, (chain, D), if another kernel made them.
 __device__ inline const double* draws_of(const Space& space, int run, int first) {
   return space.of(space.z0, run) + static_cast<std::size_t>(first) * space.latent;
 }

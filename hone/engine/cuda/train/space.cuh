@@ -43,7 +43,7 @@ struct Space {
   double* log_p0;                                    // (batch)
   double* baseline[2];                               // (data), of the first and of the second term; null: none
   double* values;                                    // (4, batch): DatumValues of update/learn.cuh
-  uint4* packed;  // the decoder's weights as a refinement's kernel wants them; 0 where there is none
+  uint4* packed;  // the decoder's weights, packed for the refinement's kernel; 0 if there is none
   ChainArrays chains;
   int steps;  // of HMC
 
