@@ -34,7 +34,7 @@ struct CheckCommand {
 
   // A fit uses the tolerances alone; draws of another tool use all settings.
   Settings table() {
-    const std::string derived = "that of the fit; for draws that of 'hone fit'";
+    const std::string derived = "that of the fit; for draws, the default of 'hone fit'";
     Settings s;
     s.add("tolerance_mean", mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows", derived);
     s.add("tolerance_sd", sd, Bounds::positive(), "relative error of an sd that use-q allows", derived);

@@ -92,7 +92,7 @@ void CompareCommand::run() const {
 
 void add_compare_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
-      "compare", "Compare fits of the same data by how they predict a datum left out (PSIS-LOO)");
+      "compare", "Compare fits of the same data by their predictions of left-out data (PSIS-LOO)");
   const auto state = std::make_shared<CompareCommand>();
   command->add_option("run", state->runs, "folders of 'hone fit' whose models have log_lik")
       ->required()

@@ -128,15 +128,15 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
   s.add("steps", fit.steps, Bounds::between(1, 4096), "MCMC steps after which the chains are first checked");
   s.add("draws_per_iteration", fit.draws_per_iteration, Bounds::between(2, 1e5),
         "draws of q per iteration of the fit by kl");
-  s.add("draws", check.draws, Bounds::between(100, 1e7), "refined draws that are written, at most");
-  s.add("effort", config.effort, efforts, "how small the errors of means are to be: 0.1, 0.05 or 0.02 sd");
-  s.add("error", config.error, Bounds::between(0.002, 1), "the same as a number: two standard errors, in sds",
+  s.add("draws", check.draws, Bounds::between(100, 1e7), "write at most this many refined draws");
+  s.add("effort", config.effort, efforts, "wanted errors of means: 0.1, 0.05 or 0.02 sd");
+  s.add("error", config.error, Bounds::between(0.002, 1), "the same as a number: twice the standard error, in sds",
         "by effort");
   s.add("target_accept", fit.acceptance, Bounds::between(0.5, 0.999),
         "acceptance that step sizes aim at; higher where trajectories diverge");
   s.add("starts", fit.starts, Bounds::between(1, 1000), "searches for modes from random starts");
   s.add("budget", config.budget, "gradients, or seconds as 30s",
-        "limit on gradients or seconds, not counting the first searches and a short first round of chains", "N|Ns");
+        "limit on the work, not counting the first searches and a short first round of chains", "N|Ns");
   s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-q allows");
   s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-q allows");
   s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(), "VCD per dimension that use-q allows");

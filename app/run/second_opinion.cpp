@@ -292,7 +292,7 @@ Settings opinion_settings(PosteriorRunConfig& config) {
   Settings s;
   CheckedFitConfig& check = config.check;
   s.add("steps", check.fit.steps, Bounds::between(1, 10000), "HMC steps after which the chains are first checked");
-  s.add("budget", config.budget, "gradients, or seconds as 30s", "the most that may be spent", "N|Ns");
+  s.add("budget", config.budget, "gradients, or seconds as 30s", "limit on the work", "N|Ns");
   s.add("tolerance_mean", check.tolerances.mean, Bounds::positive(), "shift of a mean, in sds, that use-draws allows");
   s.add("tolerance_sd", check.tolerances.sd, Bounds::positive(), "relative error of an sd that use-draws allows");
   s.add("tolerance_vcd", check.tolerances.vcd, Bounds::positive(),

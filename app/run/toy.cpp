@@ -150,7 +150,7 @@ Settings toy_settings(ToyConfig& config) {
         "fresh draws (per component) for the final values of ELBO and VCD");
   add_seed_setting(s, config.seed);
   s.add("threads", config.threads, Bounds::between(1, 1024),
-        "threads that share the draws of an iteration; worth it with many draws");
+        "threads that share the draws of an iteration: useful with many draws");
   return s;
 }
 

@@ -31,7 +31,7 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
   s.add("likelihood", config.likelihood, likelihoods(),
         "p(x | z); auto: the one in the model's name, otherwise bernoulli");
   s.add("categories", config.categories, Bounds::between(2, 1e5),
-        "categorical likelihood: how many neighbouring values make a group, of which one is 1", "none");
+        "categorical likelihood: number of neighbouring values in a group, one of which is 1", "none");
   s.add("data", config.data, "a known data set (see 'hone data list'), or the path of a file or of a folder of images",
         "what to train on");
   s.add("binarization", config.binarization,
@@ -49,7 +49,7 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
   s.add("header", config.header, {{"auto", CsvHeader::automatic}, {"yes", CsvHeader::yes}, {"no", CsvHeader::no}},
         "whether .csv files begin with a line of names; auto: if it has no number, or is 0, 1, 2, …");
   s.add("missing", config.train.model.missing, {{"refuse", Missing::refused}, {"ignore", Missing::ignored}},
-        "what a missing value of a file is (NaN, an empty cell): an error, or left out of the likelihood");
+        "a missing value of a file (NaN, an empty cell) is an error, or left out of the likelihood");
   s.add("labels", config.labels,
         "the path of a file, the name of a column of the .csv file, or own: those of a known data set",
         "the label of each datum: colours the latent plot, not used in training");
@@ -64,9 +64,10 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
       "rows and columns; these are their channels (vae)",
       "none");
   s.add("activation", config.train.model.activation, activation_names(), "activation of all hidden layers");
-  s.add("init", config.train.model.initial, {{"scaled", InitialWeights::scaled}, {"paper", InitialWeights::paper}},
-        "initial weights: scaled to widths and data, and smaller rates of q's first layer for data above 1; or as the "
-        "paper's authors have them");
+  s.add(
+      "init", config.train.model.initial, {{"scaled", InitialWeights::scaled}, {"paper", InitialWeights::paper}},
+      "initial weights: scaled to widths and data, with smaller rates of q's first layer for data above 1; or those of "
+      "the paper's authors");
 }
 
 void add_schedule_settings(Settings& s, TrainRunConfig& config) {
@@ -105,7 +106,7 @@ void add_validation_settings(Settings& s, TrainRunConfig& config) {
   s.add("validation.split", validation.split, Bounds{.low = 0, .high = 1, .open_high = true},
         "share of a file's training data that is held out as validation data, chosen at random by data_seed");
   s.add("validation.every", validation.every, Bounds::between(0, 1e9),
-        "iterations from one evaluation of validation data to the next; best.safetensors keeps the best model; 0: none",
+        "iterations between evaluations of validation data; best.safetensors keeps the best model; 0: none",
         "test.every with early_stopping, else 0");
   s.add("validation.points", validation.points, Bounds::between(1, 1e9),
         "number of validation data to evaluate: the first ones");
@@ -131,7 +132,7 @@ void add_running_settings(Settings& s, TrainRunConfig& config) {
   s.add("checkpoint.minutes", config.checkpoint_minutes, Bounds::between(0, 1e6),
         "minutes between checkpoints; 0: no limit in minutes, checkpoint.every alone decides");
   s.add("test.every", config.test.every, Bounds::between(0, 1e9),
-        "iterations from one evaluation of test data to the next, for a learning curve; 0: none");
+        "iterations between evaluations of test data, for a learning curve; 0: none");
   s.add("test.points", config.test.points, Bounds::between(1, 1e9), "number of test data to evaluate: the first ones");
   s.add("test.samples", config.test.samples, Bounds::between(2, 1e9),
         "importance samples for each of the three proposals");
