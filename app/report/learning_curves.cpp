@@ -79,7 +79,10 @@ std::map<double, CurveLine> likelihoods_of(const RunRecord& run) {
 }
 
 LearningCurve likelihood_curve(const Section& section) {
-  CurveFigure figure{"test_log_likelihood", "test log-likelihood (mixture of proposals)", {}, CurveStyle::marks};
+  CurveFigure figure{.name = "test_log_likelihood",
+                     .title = "test log-likelihood (mixture of proposals)",
+                     .lines = {},
+                     .style = CurveStyle::marks};
   std::vector<double> numbers;  // of data, one per line
   for (const RunGroup& group : section.groups)
     for (const RunRecord* run : group.runs)

@@ -65,7 +65,8 @@ class PosteriorFitter {
 
   PosteriorFit run() {
     begin();
-    bool settled_down = run_stages(by_kl_, {64, config_.kl_stages, 0.2, infinity});
+    bool settled_down =
+        run_stages(by_kl_, {.first = 64, .count = config_.kl_stages, .rate = 0.2, .most_rate = infinity});
     if (config_.objective) settled_down = run_stages(config_.objective, objective_schedule);
     result_.converged = settled_down;
     result_.gradients = target_.count();

@@ -43,7 +43,7 @@ std::vector<RefinementPlan> plan_refinements(const DecoderShape& decoder, int ba
 Surroundings plan_surroundings(const RefinementPlan& plan, const Net& encoder, int latent) {
   if (plan.kind != PathKind::registers || plan.chains != EncoderSplit::rows) return {};
   if (encoder.depth != EncoderSplit::depth) return {};
-  Surroundings around{true, {}, {}, EncodeShape(encoder, latent), AscendShape(encoder, latent)};
+  Surroundings around{.there = true, .encode = EncodeShape(encoder, latent), .ascend = AscendShape(encoder, latent)};
   const long long most = cluster_shared_memory(), draws = 8LL * EncoderSplit::rows * latent + DrawnDatum::bytes(latent);
   long long end = plan.bytes + std::max(around.encode.bytes, around.ascend.bytes);
   if (end + draws > most) return {};
