@@ -27,7 +27,7 @@ void keep_previous(const fs::path& current, const fs::path& previous) {
   const fs::path second = unfinished_name(previous);
   const auto renamed = [&](const fs::path& from) {
     if (std::rename(from.c_str(), previous.c_str()) != 0)
-      throw Error(fmt::format("{}: renaming failed: {}", from.string(), std::strerror(errno)));
+      throw Error(fmt::format("{}: renaming to this name failed: {}", previous.string(), std::strerror(errno)));
   };
   std::error_code ignored;
   fs::remove(second, ignored);  // left by a killed process that had the same process id
@@ -51,10 +51,8 @@ DataSet DataFacts::stand_in(int categories) const {
 }
 
 void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
-  const fs::path current = folder / checkpoint_name, fresh = unfinished_name(current);
-  write_file(fresh, encode(checkpoint));
-  keep_previous(current, folder / previous_checkpoint_name);
-  place_file(fresh, current);
+  const fs::path current = folder / checkpoint_name;
+  write_file(current, encode(checkpoint), [&] { keep_previous(current, folder / previous_checkpoint_name); });
 }
 
 std::optional<FoundCheckpoint> find_checkpoint(const fs::path& folder,

@@ -31,25 +31,26 @@ struct Close {
   throw Error(detail::format("{}: {} failed: {}", path.string(), doing, std::strerror(errno)));
 }
 
-void sync(const fs::path& path, int flags) {
+// A failure names the file that is to be on the disk, whatever the name of what is synced.
+void sync(const fs::path& path, int flags, const fs::path& named) {
   const int descriptor = open(path.c_str(), flags | O_CLOEXEC);
-  if (descriptor < 0) fail(path, "opening");
+  if (descriptor < 0) fail(named, "opening");
   const int status = fsync(descriptor);
   const int error = errno;
   close(descriptor);
   errno = error;
-  if (status != 0 && error != EINVAL) fail(path, "syncing");  // EINVAL: a file system without syncing
+  if (status != 0 && error != EINVAL) fail(named, "syncing");  // EINVAL: a file system without syncing
 }
 
 }  // namespace
 
 void place_file(const fs::path& finished, const fs::path& destination) {
-  sync_file(finished);
+  sync(finished, O_RDONLY, destination);
   if (std::rename(finished.c_str(), destination.c_str()) != 0) fail(destination, "renaming to this name");
-  sync(destination.has_parent_path() ? destination.parent_path() : fs::path("."), O_RDONLY | O_DIRECTORY);
+  sync(destination.has_parent_path() ? destination.parent_path() : fs::path("."), O_RDONLY | O_DIRECTORY, destination);
 }
 
-void sync_file(const fs::path& path) { sync(path, O_RDONLY); }
+void sync_file(const fs::path& path) { sync(path, O_RDONLY, path); }
 
 fs::path unfinished_name(const fs::path& destination) {
   return destination.string() + detail::format(".{}{}", getpid(), unfinished_extension);
@@ -57,13 +58,18 @@ fs::path unfinished_name(const fs::path& destination) {
 
 bool is_unfinished(const fs::path& path) { return path.extension() == unfinished_extension; }
 
-void write_file(const fs::path& destination, std::span<const std::uint8_t> bytes) {
+void write_file(const fs::path& destination, std::span<const std::uint8_t> bytes,
+                const std::function<void()>& before_placing) {
   const fs::path aside = unfinished_name(destination);
   try {
     std::unique_ptr<std::FILE, Close> file(std::fopen(aside.c_str(), "wb"));
-    if (!file) fail(aside, "opening");
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) fail(aside, "writing");
-    if (std::fclose(file.release()) != 0) fail(aside, "writing");
+    if (!file) fail(destination, "opening");
+    if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) fail(destination, "writing");
+    if (std::fclose(file.release()) != 0) fail(destination, "writing");
+    if (before_placing) {
+      sync(aside, O_RDONLY, destination);
+      before_placing();
+    }
     place_file(aside, destination);
   } catch (const Error&) {
     std::error_code ignored;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,15 +13,16 @@ namespace hone {
 std::string environment(const char* name, const char* otherwise = "");
 
 // Moves a finished file to its destination in the same folder, so that nobody sees half of it: syncs it, renames
-// it, syncs the folder. Throws Error.
+// it, syncs the folder. Throws Error, which names the destination.
 void place_file(const std::filesystem::path& finished, const std::filesystem::path& destination);
 
 // Makes sure that what was written to a file is on the disk. Throws Error.
 void sync_file(const std::filesystem::path& path);
 
-// Writes bytes or text to a temporary file and then moves it to the destination. Throws Error and leaves the
-// destination as it was.
-void write_file(const std::filesystem::path& destination, std::span<const std::uint8_t> bytes);
+// Writes bytes or text to a temporary file and then moves it to the destination. Throws Error, which names the
+// destination, and leaves that as it was. `before_placing`: called when the temporary file is complete and on the disk.
+void write_file(const std::filesystem::path& destination, std::span<const std::uint8_t> bytes,
+                const std::function<void()>& before_placing = {});
 void write_file(const std::filesystem::path& destination, std::string_view text);
 
 // The temporary name, in the folder of `destination`, that this process writes to before the file is moved there; and

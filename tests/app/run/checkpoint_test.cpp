@@ -107,6 +107,22 @@ TEST(Checkpoint, BothNamesMayBeOneFile) {
   EXPECT_EQ(previous, std::string(bytes.begin(), bytes.end()));
 }
 
+TEST(Checkpoint, OnAFullDiskTheErrorNamesTheCheckpointAndTheOldOneStands) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const test::TemporaryFolder folder;
+  const fs::path current = folder.path() / checkpoint_name;
+  write_checkpoint(folder.path(), sample(10));
+  fs::create_symlink("/dev/full", unfinished_name(current));
+  try {
+    write_checkpoint(folder.path(), sample(20));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), current.string() + ": writing failed: No space left on device");
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+  EXPECT_EQ(find_checkpoint(folder.path(), [](const std::string&) {})->checkpoint.state.iteration, 10u);
+}
+
 TEST(Checkpoint, AnotherModelIsRefusedByKeyAndBothValues) {
   const auto stored = sample(1).identity;
   check_identity("c", stored, stored);

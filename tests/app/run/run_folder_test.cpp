@@ -27,9 +27,20 @@ TEST(WriteFile, AFullDiskIsAnErrorThatNamesTheFile) {
     write_file(folder.path() / "a.txt", "content");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("a.txt"), std::string::npos);
+    EXPECT_EQ(error.what(), (folder.path() / "a.txt").string() + ": writing failed: No space left on device");
   }
   EXPECT_FALSE(fs::exists(folder.path() / "a.txt"));
+}
+
+TEST(WriteFile, AMissingFolderIsAnErrorThatNamesTheFile) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "nowhere" / "a.txt";
+  try {
+    write_file(path, "content");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), path.string() + ": opening failed: No such file or directory");
+  }
 }
 
 TEST(RunFolder, RefusesAFolderInUseAndAFile) {
