@@ -201,9 +201,14 @@ void Model<Real>::check(const DataSet& data, int first) const {
 
 template <class Real>
 void Model<Real>::initialize(const RandomSource& random) {
+  draw_weights(random);
+  pack(0, 1);
+}
+
+template <class Real>
+void Model<Real>::draw_weights(const RandomSource& random) {
   decoder_.initialize(random, initial_);
   encoder_.initialize(random, initial_, length_);
-  pack(0, 1);
 }
 
 template <class Real>

@@ -34,8 +34,10 @@ class Model {
   // Throws DataError if other data do not suit the model; it counts them from `first`.
   void check(const DataSet& data, int first = 0) const;
 
-  void initialize(const RandomSource& random);
-  void pack(int part, int parts);  // call after the parameters change; thread i of n packs part i
+  void initialize(const RandomSource& random);    // draws the weights and packs them on this thread
+  void draw_weights(const RandomSource& random);  // the same without packing
+  // Call it after the parameters change. Thread i of n packs part i, and its memory is near the one that packs first.
+  void pack(int part, int parts);
 
   Parameters<Real>& parameters() { return parameters_; }
   const Parameters<Real>& parameters() const { return parameters_; }

@@ -67,7 +67,8 @@ CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team
   std::iota(columns_.begin(), columns_.end(), 0u);
   family_.restrict_to(own_.begin, own_.end);
   objective_->use_baselines(baselines());
-  model_.initialize(philox_);
+  model_.draw_weights(philox_);
+  pack();
   target_.set_data(minibatch_);
   trajectory_.set_data(minibatch_);
 }
@@ -272,6 +273,12 @@ void CpuRun<Real>::update() {
     }
   });
   if (!finite) throw not_finite("a parameter", iteration_);
+  pack();
+}
+
+// Every thread packs the same part each time: its memory stays near it.
+template <class Real>
+void CpuRun<Real>::pack() {
   team_.for_shares(team_.threads(), [&](int part, int, int) { model_.pack(part, team_.threads()); });
 }
 
@@ -311,7 +318,7 @@ void CpuRun<Real>::restore(const TrainState& state) {
   for (const auto& [name, baseline] : local_) take_array(state, name, baseline->values());
   iteration_ = state.iteration;
   refiner_.set_step_size(state.step_size);
-  model_.pack(0, 1);
+  pack();
 }
 
 template class CpuRun<float>;

@@ -56,6 +56,7 @@ class CpuRun {
   void leave_out_dropped(Matrix<double>& z);
   void clear_dropped(int begin, int end);
   void update();
+  void pack();
   double rate_of(const Tensor& tensor) const;
   TrainedParameters<Real> trained() const;
   BaselineFactory baselines();
