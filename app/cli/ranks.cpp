@@ -8,7 +8,9 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "app/cli/commands.hpp"
 #include "app/run/recipe.hpp"
@@ -89,6 +91,23 @@ int follow_job(Ranks& ranks, const std::function<void()>& work) {
   return 1;
 }
 
+// MPICH's mpirun names a lost rank by host and process alone. So rank 0 says at the start which rank is which process.
+void name_processes(Ranks& ranks, Speech speech) {
+  struct Place {
+    std::array<char, 256> host{};
+    int process = ::getpid();
+  };
+  std::vector<Place> places(static_cast<std::size_t>(ranks.size()));
+  ranks.host().copy(places[static_cast<std::size_t>(ranks.rank())].host.data(), Place().host.size() - 1);
+  gather_shares<Place>(&ranks, places, ranks.size(), Patience::unlimited);
+  const bool by_mpich = std::getenv("HYDI_CONTROL_FD") != nullptr;  // of its launcher, Hydra
+  if (ranks.rank() > 0 || !by_mpich || speech == Speech::errors) return;
+  std::map<std::string, std::vector<std::string>> on_host;
+  for (std::size_t rank = 0; rank < places.size(); ++rank)
+    on_host[places[rank].host.data()].push_back(fmt::format("rank {} is process {}", rank, places[rank].process));
+  for (const auto& [host, list] : on_host) fmt::print(stderr, "ranks: on host {}, {}\n", host, fmt::join(list, ", "));
+}
+
 // While it lives, nothing that is written to standard output appears.
 class SilentOutput {
  public:
@@ -164,7 +183,7 @@ int lead_fit(Ranks& ranks, const std::function<int(Speech)>& command) {
 
 }  // namespace
 
-const SharedPosterior* shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config) {
+SharedPosterior* shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config) {
   if (!fit_job) return nullptr;
   const int threads = config.check.fit.threads;
   Message message;
@@ -178,10 +197,12 @@ const SharedPosterior* shared_by_ranks(const Posterior& posterior, const Posteri
   return fit_job->shared.get();
 }
 
-int run_on_ranks(const std::string& name, const std::function<int(Speech)>& command) {
+int run_on_ranks(const std::string& name, Speech speech, const std::function<int(Speech)>& command) {
   if (!started_as_rank() || name.starts_with("-")) return command(Speech::usual);
   const std::unique_ptr<Ranks> ranks = join_ranks(module_places());
   if (!ranks) return 0;  // rank 0 has refused, and its code counts
+  const bool shares = std::ranges::count(sharing, name) > 0;
+  name_processes(*ranks, shares ? speech : Speech::errors);
   if (name == "reproduce") return share_cells(*ranks, command);
   if (name == "info") return show_facts(*ranks, command);
   if (ranks->rank() > 0)
@@ -190,7 +211,7 @@ int run_on_ranks(const std::string& name, const std::function<int(Speech)>& comm
   Lead leading(*ranks, engine_of);
   lead = &leading;
   int code = bad_input;
-  if (std::ranges::count(sharing, name) > 0)
+  if (shares)
     code = command(Speech::usual);
   else
     fmt::print(stderr, "hone: '{}' does not share its work with other ranks; start it without mpirun ({} do)\n", name,

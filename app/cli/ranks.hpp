@@ -16,7 +16,7 @@ extern Lead* lead;
 // `hone fit`: on rank 0, this posterior as one whose evaluations and searches all ranks share; the others open the same
 // model and data, and `config`'s threads are those of each rank. Null in a process that is alone. Throws Error that
 // names rank and host if one of them cannot.
-const SharedPosterior* shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config);
+SharedPosterior* shared_by_ranks(const Posterior& posterior, const PosteriorRunConfig& config);
 
 // What each rank of this job would work with, for `hone info`; empty in a process that is alone.
 struct RankFacts {
@@ -34,7 +34,7 @@ enum class Speech { usual, errors };
 
 // Runs `command`, which returns the exit code. If mpirun or Slurm started several ranks, then rank 0 runs it and the
 // others follow; or, where the work consists of cells, all run it. `name` is the subcommand; one that cannot share its
-// work is refused.
-int run_on_ranks(const std::string& name, const std::function<int(Speech)>& command);
+// work is refused. `speech`: what the user asked for.
+int run_on_ranks(const std::string& name, Speech speech, const std::function<int(Speech)>& command);
 
 }  // namespace hone
