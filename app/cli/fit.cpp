@@ -10,6 +10,7 @@
 #include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/posterior_run.hpp"
+#include "app/run/rank_pace.hpp"
 #include "app/run/terminal.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
@@ -84,8 +85,9 @@ std::string first_table(const Posterior& posterior, const PosteriorFit& fit, int
 CheckedFit FitCommand::fit_with_progress(const Posterior& posterior) {
   const SignalNote note;
   config.check.fit.budget.stop = &stop_asked;
-  const SharedPosterior* shared = shared_by_ranks(posterior, config);
+  SharedPosterior* const shared = shared_by_ranks(posterior, config);
   BudgetBar bar(shared ? *shared : posterior, config.check.fit.budget, "fit", quiet);
+  if (shared) shared->on_pace([&](const SharedPace& pace) { bar.remark(words(pace)); });  // within fit_and_check
   bar.doing("searching from the starts", 0);
   constexpr double soon = 0.3;  // seconds: a shorter fit shows its final table right away
   config.check.on_starts = [&](const PosteriorFit& fit) {

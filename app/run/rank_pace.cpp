@@ -67,4 +67,14 @@ std::optional<RankPaces> time_ranks(Lead& lead, const std::function<std::unique_
   return RankPaces{pace_of(*make(nullptr), lead), *shared};
 }
 
+std::string words(const SharedPace& pace) {
+  std::string text = fmt::format(
+      "ranks: a gradient takes about {:.3g} ms, and a batch of {} about {:.3g} ms on one rank and {:.3g} ms on {}: "
+      "{:.3g} ms to compute, {:.3g} ms to exchange and wait",
+      1e3 * pace.gradient, pace.columns, 1e3 * pace.alone, 1e3 * pace.shared, pace.ranks,
+      1e3 * (pace.shared - pace.exchange), 1e3 * pace.exchange);
+  if (pace.shared > pace.alone) text += "\nwarning: these ranks are slower than one; start fewer (docs/cluster.md)";
+  return text;
+}
+
 }  // namespace hone

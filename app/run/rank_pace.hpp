@@ -7,6 +7,7 @@
 
 #include "hone/engine/engine.hpp"
 #include "hone/engine/lead.hpp"
+#include "hone/target/shared_posterior.hpp"
 
 namespace hone {
 
@@ -26,5 +27,8 @@ struct RankPaces {
 // Times some iterations of engines with a single run; `make` makes them, without ranks or with this lead. Nothing if
 // the ranks of such an engine do not share iterations.
 std::optional<RankPaces> time_ranks(Lead& lead, const std::function<std::unique_ptr<Engine>(Lead*)>& make);
+
+// What ranks bring to a fit, for the user, with a warning where they are slower than one process.
+std::string words(const SharedPace& pace);
 
 }  // namespace hone

@@ -3,8 +3,9 @@
 // transformed parameter, noise a generated quantity. It throws where mu > 5 and has no density where mu < −5;
 // twice_tau throws where tau > e³, noise where mu > 4. Data, where given, must be a text that begins with '{'.
 // FAKE_NOWHERE: it throws everywhere. FAKE_IMPROPER: mu has no prior. FAKE_SLOW: a gradient
-// takes 2 ms. Messages are worded as BridgeStan's; FAKE_THREADS
-// stands for an older version too, whose message repeats all data and whose param_constrain returns 1 where it fails.
+// takes 2 ms, and by the environment variable FAKE_PAUSE so many microseconds longer. Messages are worded as
+// BridgeStan's; FAKE_THREADS stands for an older version too, whose message repeats all data and whose param_constrain
+// returns 1 where it fails.
 #include <unistd.h>
 
 #include <atomic>
@@ -141,6 +142,7 @@ PUBLIC int bs_log_density_gradient(const bs_model*, bool propto, bool jacobian, 
 #if defined(FAKE_SLOW)
   usleep(2000);
 #endif
+  if (const char* pause = std::getenv("FAKE_PAUSE")) usleep(static_cast<useconds_t>(std::atoi(pause)));
 #if defined(FAKE_NOWHERE)
   return fail(error, "log_density_gradient()", "sigma[3] is -2, but must be positive (in 'fake', line 4)");
 #elif defined(FAKE_IMPROPER)

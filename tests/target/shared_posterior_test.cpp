@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "hone/base/random.hpp"
 #include "tests/support/plain_posterior.hpp"
@@ -75,6 +77,61 @@ TEST(SharedPosterior, HasTheBitsOfOneProcess) {
       }
       EXPECT_EQ(points, alone.points);  // every point was evaluated once
     }
+}
+
+// A gradient takes a while.
+class Sleeping final : public PlainPosterior {
+ public:
+  explicit Sleeping(int milliseconds) : PlainPosterior({"a", "b", "c"}), milliseconds_(milliseconds) {}
+
+ protected:
+  void compute(MatrixView<const double> z, Want, std::span<double> value, MatrixView<double> gradient) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds_ * z.cols()));
+    std::ranges::fill(value, 0.0);
+    std::ranges::fill(gradient.flat(), 0.0);
+  }
+
+ private:
+  int milliseconds_;
+};
+
+// What rank 0 of two heard after each of some batches of gradients.
+std::vector<std::size_t> heard_after(int milliseconds, int columns, int batches, std::vector<SharedPace>& heard) {
+  const Sleeping posterior(milliseconds);
+  std::vector<std::size_t> counts;
+  ThreadRanks::run(2, [&](Ranks& ranks) {
+    if (ranks.rank() > 0) return serve_evaluations(posterior, ranks, 1);
+    SharedPosterior shared(posterior, ranks, 1);
+    shared.on_pace([&](const SharedPace& pace) { heard.push_back(pace); });
+    evaluated(shared, columns, Want::value);
+    for (int i = 0; i < batches; ++i) {
+      evaluated(shared, columns, Want::gradient);
+      counts.push_back(heard.size());
+    }
+  });
+  return counts;
+}
+
+TEST(SharedPosterior, SaysWhatRanksBring) {
+  std::vector<SharedPace> heard;
+  EXPECT_EQ(heard_after(2, 6, 5, heard), (std::vector<std::size_t>{0, 0, 1, 1, 1}));  // slow gradients: early, and once
+  const SharedPace pace = heard.at(0);
+  EXPECT_EQ(pace.ranks, 2);
+  EXPECT_EQ(pace.columns, 6);
+  EXPECT_GE(pace.gradient, 0.002);
+  EXPECT_NEAR(pace.alone, 6 * pace.gradient, 1e-12);
+  EXPECT_GE(pace.shared, 0.006);
+  EXPECT_NEAR(pace.shared - pace.exchange, 3 * pace.gradient, 1e-12);
+  EXPECT_GE(pace.exchange, 0);
+}
+
+TEST(SharedPosterior, QuickGradientsAreJudgedByLargeBatches) {
+  std::vector<SharedPace> heard;
+  EXPECT_EQ(heard_after(0, PaceMeter::large - 1, 2 * PaceMeter::large_batches, heard).back(), 0u);
+  const std::vector<std::size_t> counts = heard_after(0, PaceMeter::large, PaceMeter::large_batches + 1, heard);
+  EXPECT_EQ(counts[PaceMeter::large_batches - 2], 0u);
+  EXPECT_EQ(counts.back(), 1u);
+  EXPECT_EQ(heard.at(0).columns, PaceMeter::large);
 }
 
 }  // namespace
