@@ -115,6 +115,18 @@ fits() { # ranks share the searches, and the evaluations of the posterior
     done
   done
   echo "same fit on 1 $counts ranks"
+  said_once() { [ "$(grep -cE "^ranks: a gradient takes about .* on one rank and .* on 2: " last.err)" = 1 ] || fail "a fit did not say once what ranks bring: $*"; }
+  local fit="$hone fit $(fake threads) --budget 12000"
+  ranks 2 $fit --out said-1 >/dev/null || fail "a fit on two ranks"
+  said_once "equal ranks"
+  # The second rank is slower by far.
+  ranks 1 $fit --out said-2 : -n 1 env FAKE_PAUSE=500 $fit --out said-2 >/dev/null || fail "a fit with a slow rank"
+  said_once "a slow rank"
+  grep -q "^warning: these ranks are slower than one; start fewer" last.err || fail "no warning of slow ranks"
+  ranks 2 $fit --quiet --out said-3 >/dev/null || fail "a quiet fit on two ranks"
+  grep -qE "^(ranks|warning): " last.err && fail "a quiet fit spoke of ranks"
+  for n in 2 3; do [ "$(fitted said-1)" = "$(fitted said-$n)" ] || fail "said-1 and said-$n differ"; done
+  echo "fits say what ranks bring"
 }
 
 cells() { # some processes share a folder, and one of them dies
@@ -164,6 +176,7 @@ errors() { # in words, with the exit code of a single process, and no hang
     local code=0
     unshare -m sh -c "mount -t tmpfs -o size=16k none disk && timeout 120 $mpirun -n 2 $hone train vae.toml --quiet --out disk/run" >/dev/null 2>last.err || code=$?
     [ $code = 1 ] && [ "$(grep -c "No space left on device" last.err)" = 1 ] || fail "a full disk: exit code $code"
+    grep -q "partial" last.err && fail "a full disk: the message names a temporary file"
   fi
   echo "errors in words"
 }
@@ -180,6 +193,7 @@ refused_by_all() {
   [ $code = 2 ] && grep -q "$1" last.err || fail "exit code $code, expected 2: $1"
 }
 
+named=0 # how many of the killed ranks were named
 # kill_one VICTIM COMMAND…: starts the command, which names a path in $here, on three ranks and kills one of them (1 to 3) at a random moment: the job ends within ten seconds and says which.
 kill_one() {
   local place=$1 pids= code=0
@@ -193,11 +207,21 @@ kill_one() {
   done
   sleep $((RANDOM % 2)).$((RANDOM % 10))
   local victim=$(sed -n "${place}p" <<<"$pids") begin=$(date +%s)
+  local number=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -nE 's/^(OMPI_COMM_WORLD_RANK|PMI_RANK)=//p')
   kill -KILL "$victim" || fail "no rank to kill: $*"
   wait $job || code=$?
   [ $(($(date +%s) - begin)) -le 10 ] || fail "the job went on for more than ten seconds: $*"
   [ $code != 0 ] || fail "a killed rank is no success: $*"
-  grep -qiE "rank [0-9]+|PID [0-9]+" last.err || fail "nobody named the rank: $*" # MPICH names a process
+  # Open MPI names the rank. MPICH names the process, and rank 0 said at the start which rank that is: unless the victim was killed before.
+  if grep -q "process rank $number with PID" last.err; then
+    named=$((named + 1))
+  else
+    grep -q "PID $victim " last.err || fail "nobody named rank $number, process $victim: $*"
+    if grep -q "^ranks: on host .* is process" last.err; then
+      grep -qE "^ranks: on host $(hostname), .*rank $number is process $victim(,|$)" last.err || fail "nobody named rank $number as process $victim: $*"
+      named=$((named + 1))
+    fi
+  fi
   grep -q "$(hostname)" last.err || fail "nobody named the host: $*"
   for _ in $(seq 20); do pgrep -f "^$*" >/dev/null || return 0; sleep 0.1; done
   fail "a rank is left: $*"
@@ -214,23 +238,25 @@ undisturbed() {
 
 kills() { # the last checkpoint is good, and whoever goes on gets the bits of an undisturbed run
   local times=2 more=1
+  named=0
   [ "$form" = long ] && times=50 more=10
   for i in $(seq $times); do
     rm -rf killed
-    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --out "$here/killed"
+    kill_one $((i % 3 + 1)) "$hone" train vae.toml --threads 1 --iterations 1000000 --out "$here/killed"
     undisturbed killed 1
   done
   for i in $(seq $more); do
     rm -rf killed
-    kill_one $((i % 3 + 1)) "$hone" train vae.toml --quiet --threads 1 --iterations 1000000 --seeds 4,5,6,7 --out "$here/killed"
+    kill_one $((i % 3 + 1)) "$hone" train vae.toml --threads 1 --iterations 1000000 --seeds 4,5,6,7 --out "$here/killed"
     for seed in 4 7; do undisturbed killed/seed-$seed $seed; done
   done
-  echo "$times kills survived, and $more with several seeds"
+  [ $named -gt 0 ] || fail "no killed rank was named"
+  echo "$times kills survived, and $more with several seeds; the rank was named $named times"
   [ -n "${HONE_FAKES:-}" ] || return 0
   fit_alone
   for i in $(seq $more); do
     rm -rf killed
-    kill_one $((i % 3 + 1)) "$hone" fit "$(fake slow)" --quiet --threads 1 --out "$here/killed"
+    kill_one $((i % 3 + 1)) "$hone" fit "$(fake slow)" --threads 1 --out "$here/killed"
     "$hone" fit "$(fake threads)" --quiet --threads 2 --out killed >/dev/null 2>last.err || fail "a fit into the folder of one that was killed"
     [ "$(fitted fit-1-1)" = "$(fitted killed)" ] || fail "a fit into the folder of one that was killed differs"
   done
@@ -324,6 +350,7 @@ slurm() { # the scripts of docs/cluster.md are scripts, and leave time for a che
     bash -n $script || fail "$script of docs/cluster.md"
     grep -qE "^#SBATCH --signal=(B:)?TERM@[0-9]+ --requeue" $script || fail "$script of docs/cluster.md leaves no time for a checkpoint"
   done
+  grep -q "^srun .*--kill-on-bad-exit=1 hone train" slurm-1.sh || fail "the first script of docs/cluster.md does not end when a rank is killed"
   # The array's script: the signal that B: sends to the script reaches hone.
   printf "model = \"vae\"\nhidden = [7, 5]\nbatch = 30\n${common/iterations = 30/iterations = 1000000}" >config.toml
   local code=0
