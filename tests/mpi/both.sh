@@ -27,5 +27,5 @@ if HONE_MPI_MODULE=$build/openmpi/libhone_mpi.so mpirun.mpich -n 2 "$build/bin/h
   exit 1
 fi
 HONE_MPI_MODULE=$build/openmpi/libhone_mpi.so run network tests/mpi/network.sh "$build/bin/hone" || [ $? = 77 ]
-echo "== done, $([ ${#skipped[@]} -gt 0 ] && echo "but for" || echo "nothing was skipped")"
+echo "== passed; $([ ${#skipped[@]} -gt 0 ] && echo "skipped:" || echo "nothing was skipped")"
 [ ${#skipped[@]} = 0 ] || printf '%s\n' "${skipped[@]}"
