@@ -8,7 +8,8 @@ form=${2:-long} # the short form has two ranks and fewer iterations
 wire=$(realpath "$(dirname "$0")/slow_wire.py")
 mpirun=${MPIRUN:-mpirun.openmpi}
 for tool in ip python3 unshare "$mpirun"; do command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }; done
-"$mpirun" --version | grep -q "Open MPI" || { echo "skipped: $mpirun is not of Open MPI"; exit 77; }
+[[ $("$mpirun" --version 2>&1) == *Open[\ R]* ]] || # "Open MPI", or "OpenRTE" of its other names
+  { echo "skipped: $mpirun is not of Open MPI"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 here=$(mktemp -d)
 per_host=2 iterations=30

@@ -214,15 +214,18 @@ kill_one() {
   wait $job || code=$?
   [ $(($(date +%s) - begin)) -le 10 ] || fail "the job went on for more than ten seconds: $*"
   [ $code != 0 ] || fail "a killed rank is no success: $*"
-  # Open MPI names the rank. MPICH names the process, and rank 0 said at the start which rank that is: unless the victim was killed before.
-  if grep -q "process rank $number with PID" last.err; then
+  # Open MPI names the rank. MPICH names a process, sometimes one that it ended itself, and rank 0 said at the start which rank that is: unless the victim was
+  # killed before.
+  local process=$(sed -nE 's/^= +PID ([0-9]+) RUNNING AT .*/\1/p' last.err)
+  if [ "$process" = "$victim" ] || grep -q "process rank $number with PID" last.err; then
     named=$((named + 1))
-  else
-    grep -q "PID $victim " last.err || fail "nobody named rank $number, process $victim: $*"
-    if grep -q "^ranks: on host .* is process" last.err; then
-      grep -qE "^ranks: on host $(hostname), .*rank $number is process $victim(,|$)" last.err || fail "nobody named rank $number as process $victim: $*"
-      named=$((named + 1))
-    fi
+  elif [ -z "$process" ]; then
+    fail "nobody named rank $number: $*"
+  fi
+  if [ -n "$process" ] && grep -q "^ranks: on host .* is process" last.err; then
+    for place in "rank $number is process $victim" "rank [0-2] is process $process"; do
+      grep -qE "^ranks: on host $(hostname), .*$place(,|$)" last.err || fail "nobody said which $place: $*"
+    done
   fi
   grep -q "$(hostname)" last.err || fail "nobody named the host: $*"
   for _ in $(seq 20); do pgrep -f "^$*" >/dev/null || return 0; sleep 0.1; done
@@ -253,7 +256,7 @@ kills() { # the last checkpoint is good, and whoever goes on gets the bits of an
     for seed in 4 7; do undisturbed killed/seed-$seed $seed; done
   done
   [ $named -gt 0 ] || fail "no killed rank was named"
-  echo "$times kills survived, and $more with several seeds; the rank was named $named times"
+  echo "$times kills survived, and $more with several seeds; the one that was killed was named $named times"
   [ -n "${HONE_FAKES:-}" ] || return 0
   fit_alone
   for i in $(seq $more); do
