@@ -91,7 +91,8 @@ int follow_job(Ranks& ranks, const std::function<void()>& work) {
   return 1;
 }
 
-// MPICH's mpirun names a lost rank by host and process alone. So rank 0 says at the start which rank is which process.
+// When a rank is lost, MPICH's mpirun names a host and a process: the lost one, or one that it ended then. So rank 0
+// says at the start which rank is which process.
 void name_processes(Ranks& ranks, Speech speech) {
   struct Place {
     std::array<char, 256> host{};
