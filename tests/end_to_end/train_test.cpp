@@ -59,6 +59,7 @@ TEST_F(Train, HelpListsEveryKey) {
                            "adapt",
                            "step_size",
                            "acceptance",
+                           "step_scale",
                            "batch",
                            "iterations",
                            "optimizer",
@@ -117,6 +118,9 @@ TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
   EXPECT_EQ(remarks("--set objective=kl --quiet --out c"), "");
   const std::string hoffman = remarks("--set objective=hoffman --set baseline=global --set local_from=5 --out d");
   EXPECT_EQ(hoffman.find("note: --set baseline; --set local_from: no effect under objective hoffman\n"), 0u) << hoffman;
+  EXPECT_NE(remarks("--set objective=kl --set step_scale=q --out f").find("; --set step_scale: no effect under"),
+            std::string::npos);
+  expect_error("train c.toml --set step_scale=q --engine cuda --out g", 2, "step_scale");
   EXPECT_EQ(hone("train a/config.toml --set steps=8 --set adapt=inside --out e").err.find("note: "), std::string::npos)
       << "a run's own configuration has every key";
 }
