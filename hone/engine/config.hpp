@@ -28,6 +28,7 @@ enum class Precision { automatic, float32, float64, bf16_trajectory, tf32 };
 ///   q     cpu: in proportion to q's standard deviations, root mean squares over the minibatch. The step size is then
 ///         that of the narrowest dimension, and others have at most `widest_step` times as much
 enum class StepScale { same, q };
+/// How many times as long as in the narrowest dimension a step may be.
 inline constexpr double widest_step = 100;
 
 /// The VCD as training uses it unless told otherwise: it starts as Hoffman's method, which hands over to the VCD, and
