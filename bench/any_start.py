@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains random small configurations by KL and by VCD with the defaults of hone train, and says which VCD trainings failed.
 
-    bench/any_start.py HONE [--first 0] [--last 60] [--jobs 2] [--out any_start.jsonl] [--data-dir DIR] [--summary]
+    bench/any_start.py HONE [--first 0] [--last 60] [--jobs 2] [--out any_start.jsonl] [--data-dir DIR] [--set KEY=VALUE] [--summary]
 
 Four models, zero to three hidden layers of 8 to 300 units, 2 to 60 latent dimensions, minibatches of 10 to 500, RMSProp or Adam at
 rates from 1e-4 to 3e-3, images, bits, counts and real numbers, one seed each, 5,000 iterations on one CPU thread. From index 60 on
@@ -35,6 +35,10 @@ LATER = 60  # from this index on: the likelihoods that came later
 CATEGORIES = 4
 GREY_FASHION = 803  # the entropy of its 60,000 images: see above
 AWKWARD_FROM = 100
+RULES = {  # how a failure is called in a row → what it is, in the last lines
+    "the rule": "the rule: more than the entropy below kl, a VCD that grows, or hone says that it went wrong or stops",
+    "the stricter rule": "the stricter rule: the same with a quarter of the entropy, and 20 nats",
+}
 SHAPES = [(2000, 60, 3), (1000, 200, 8)]  # of made-up data: count, width, rank
 
 
@@ -137,11 +141,11 @@ def awkward_configuration(index, folder):
             "batch": 30, "activation": "relu", "optimizer": "adam", "rate_mean": 1e-3, **more, "seed": index + 1, "iterations": 4000}
 
 
-def entropy(config, elbo):
+def entropy(index, config, elbo):
     """Nats per datum: see above."""
     import numpy as np
 
-    if "seed" in config and config["seed"] > AWKWARD_FROM:
+    if index >= AWKWARD_FROM:
         numbers = config["likelihood"].startswith("gaussian")
         return 0.5 * float(np.sum(np.log1p(awkward(config["data"].removesuffix(".npy")).var(axis=0) / 0.01))) if numbers else abs(elbo)
     if config["data"].startswith("gaussian"):
@@ -190,15 +194,25 @@ def data_of(model, index, r):
     return {"data": data, **({"binarization": "threshold"} if data == "fashion-mnist" else {})}
 
 
-def trained(hone, index, objective, folder, data_dir):
+def setting(text):
+    """KEY=VALUE → the key, and the value as TOML has it."""
+    key, value = text.split("=", 1)
+    try:
+        return key, json.loads(value)
+    except json.JSONDecodeError:
+        return key, value
+
+
+def trained(given, index, objective, folder):
     make = awkward_configuration if index >= AWKWARD_FROM else configuration
-    config = dict(make(index, folder), objective=objective, report_every=500, threads=1, engine="cpu")
+    config = dict(make(index, folder), objective=objective, report_every=500, threads=1, engine="cpu", **dict(given.set))
     config.update({"test.every": 0, "checkpoint.every": 0, "checkpoint.minutes": 0})
     name = f"{index}-{objective}"
     file = folder / f"{name}.toml"
     file.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items()))
     begin = time.time()
-    done = subprocess.run([hone, "train", file, "--out", folder / name, "--quiet", *(["--data-dir", data_dir] if data_dir else [])],
+    place = ["--data-dir", given.data_dir] if given.data_dir else []
+    done = subprocess.run([given.hone, "train", file, "--out", folder / name, "--quiet", *place],
                           capture_output=True, text=True, check=False)
     config["data"] = pathlib.Path(config["data"]).name
     row = {"index": index, "objective": objective, "exit_code": done.returncode, "seconds": round(time.time() - begin, 1), "config": config}
@@ -219,11 +233,11 @@ def summarize(path):
         row = json.loads(line)
         rows.setdefault(row["index"], {})[row["objective"]] = row
     pairs = [(index, pair["kl"], pair["vcd"]) for index, pair in sorted(rows.items()) if len(pair) == 2 and pair["kl"]["exit_code"] == 0]
-    failed = {"the rule": 0, "the stricter rule": 0}
+    failed = dict.fromkeys(RULES, 0)
     for index, kl, vcd in pairs:
         wrong = vcd["exit_code"] != 0 or bool(vcd["trouble"]) or grows(vcd["vcds"])
         below = math.inf if wrong else kl["elbo"] - vcd["elbo"]
-        scale = entropy(kl["config"], kl["elbo"])
+        scale = entropy(index, kl["config"], kl["elbo"])
         by = [rule for rule, most in zip(failed, (scale, max(20, scale / 4)), strict=True) if below > most]
         for rule in by:
             failed[rule] += 1
@@ -234,7 +248,7 @@ def summarize(path):
               f"{kl['elbo']:.1f}, by vcd {vcd.get('elbo', math.nan):.1f}, VCD {vcd.get('vcd') or math.nan:.1f}, entropy {scale:.0f}"
               f"{'  FAILED by ' + ' and '.join(by) if by else ''}")
     for rule, count in failed.items():
-        print(f"{count} of {len(pairs)} failed by {rule}")
+        print(f"{count} of {len(pairs)} failed by {RULES[rule]}")
     if left_out := len(rows) - len(pairs):
         print(f"{left_out} left out: KL failed, or one of the two was not run")
 
@@ -247,6 +261,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("any_start.jsonl"))
     parser.add_argument("--data-dir")
+    parser.add_argument("--set", action="append", type=setting, default=[], metavar="KEY=VALUE", help="a key of hone train, for all trainings")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
     if given.summary:
@@ -264,7 +279,7 @@ def main():
             np.save(folder / f"{data}.npy", awkward(data))
         jobs = [(index, objective) for index in range(given.first, given.last) for objective in ("kl", "vcd")]
         with ThreadPoolExecutor(given.jobs) as pool, given.out.open("a") as out:
-            for row in pool.map(lambda job: trained(given.hone, *job, folder, given.data_dir), jobs):
+            for row in pool.map(lambda job: trained(given, *job, folder), jobs):
                 out.write(json.dumps(row) + "\n")
                 out.flush()
     summarize(given.out)

@@ -10,6 +10,7 @@
 #include "app/cli/ranks.hpp"
 #include "app/cli/signals.hpp"
 #include "app/run/methods.hpp"
+#include "app/run/paper/configs.hpp"
 #include "app/run/progress.hpp"
 #include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
@@ -46,7 +47,11 @@ std::string key_list(const Settings& settings) {
 }
 
 TrainCommand::TrainCommand(CLI::App& command) {
-  command.add_option("config", file, "TOML file of settings, such as those in configs/paper, or a run's config.toml")
+  command
+      .add_option(
+          "config", file,
+          "TOML file of settings, or a run's config.toml; configs/best/NAME.toml and configs/paper/NAME.toml are "
+          "in hone itself, too")
       ->required()
       ->option_text("CONFIG.toml");
   command.add_option("--set", assignments, "set a key of the configuration, overriding the file; may be repeated")
@@ -78,7 +83,8 @@ TrainCommand::TrainCommand(CLI::App& command) {
 }
 
 void TrainCommand::apply() {
-  settings.read_file(file);
+  if (read_config(settings, file) && !quiet)
+    say_over_progress(fmt::format("note: {}: there is no such file here; this is the one in hone", file));
   relative_to(std::filesystem::path(file).parent_path(), config);
   for (const std::string& assignment : assignments) {
     const auto equals = assignment.find('=');
@@ -102,6 +108,7 @@ void print_trouble(const std::string& what, const TrainSummary& s) {
 void print_table(const TrainSummary& s) {
   fmt::print("{} on {}, {} objective, {} engine, seed {}\n", s.model, s.data, s.objective, s.engine, s.seed);
   fmt::print("  {:<14}{}\n", "binarization", s.binarization);
+  if (!s.note.empty()) fmt::print("{}", wrapped("  note: ", s.note, terminal_width(stdout)));
   const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
     const std::string error = std::isnan(value.se) ? "" : fmt::format(" ± {:.3f}", value.se);
     fmt::print("  {:<14}{:>10.3f}{}{}\n", name, value.mean, error, rest);
@@ -130,6 +137,7 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
   fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", first.model, first.data, first.objective, first.engine,
              outcomes.size());
   fmt::print("  {:<14}{}\n", "binarization", first.binarization);
+  if (!first.note.empty()) fmt::print("{}", wrapped("  note: ", first.note, terminal_width(stdout)));
   fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}\n", "seed", "ELBO",
              refined ? fmt::format(" {:>13} {:>11}", "VCD", "acceptance") : "", "iterations", "µs/iteration",
              "side by side");

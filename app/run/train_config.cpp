@@ -219,6 +219,8 @@ Settings train_settings(TrainRunConfig& config) {
                               .step_size = config.step_size,
                               .acceptance = config.acceptance,
                               .acceptance_default = "hmc 0.9, mala 0.54, random-walk 0.4"});
+  s.add("step_scale", train.step_scale, {{"same", StepScale::same}, {"q", StepScale::q}},
+        "steps in the dimensions of z: the same in all, or in proportion to q's standard deviations (cpu)");
   s.add("batch", config.batch, Bounds::between(1, 1e6), "data per minibatch",
         fmt::format("{}, or all data if there are fewer", train.batch));
   s.add("iterations", config.iterations, Bounds::between(1, 2e9), "iterations of the fit");
@@ -280,6 +282,7 @@ std::vector<std::string> idle_keys(const TrainRunConfig& config) {
   std::vector<std::string> keys;
   if (!refines && train.refine.steps != plain.refine.steps) keys.push_back("steps");
   if (!refines && train.refine.adapt != plain.refine.adapt) keys.push_back("adapt");  // `hone eval` uses the rest
+  if (!refines && train.step_scale != plain.step_scale) keys.push_back("step_scale");
   if (!baseline && train.baseline != plain.baseline) keys.push_back("baseline");
   if (!baseline && train.shared_until != plain.shared_until) keys.push_back("local_from");
   return keys;
@@ -339,7 +342,7 @@ std::map<std::string, std::string> identity_of_earlier_versions(const std::map<s
   std::map<std::string, std::string> identity;
   for (const char* key :
        {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup", "shape", "split",
-        "header", "missing", "validation.split", "likelihood", "categories", "channels"})
+        "header", "missing", "validation.split", "likelihood", "categories", "channels", "step_scale"})
     identity.emplace(key, paper.at(key));
   return identity;
 }

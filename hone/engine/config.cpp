@@ -59,6 +59,8 @@ void check(const TrainConfig& config, EngineKind engine) {
   const HmcConfig* hmc = config.kernel->as_hmc();
   if (!hmc || hmc->step_sizes != StepSizes::fixed)
     throw KeyError("kernel", "the cuda engine runs hmc with one step size; other kernels are for the cpu engine");
+  if (config.step_scale != StepScale::same)
+    throw KeyError("step_scale", "the cuda engine takes the same step in all dimensions; q is for the cpu engine");
   if (config.model.missing == Missing::ignored)
     throw KeyError("missing",
                    "the cuda engine takes complete data only; data with missing values are for the cpu engine");

@@ -23,6 +23,14 @@ enum class LatentBaseline { none, global, local };
 ///                    invariant
 enum class Precision { automatic, float32, float64, bf16_trajectory, tf32 };
 
+/// How long the kernel's steps are in the dimensions of z.
+///   same  as long in all of them
+///   q     cpu: in proportion to q's standard deviations, root mean squares over the minibatch. The step size is then
+///         that of the narrowest dimension, and others have at most `widest_step` times as much
+enum class StepScale { same, q };
+/// How many times as long as in the narrowest dimension a step may be.
+inline constexpr double widest_step = 100;
+
 /// The VCD as training uses it unless told otherwise: it starts as Hoffman's method, which hands over to the VCD, and
 /// bounds the weight of the noisiest term.
 inline constexpr VcdConfig default_training_vcd{.ramp = {.from = 500, .until = 2000}, .score_bound = 3};
@@ -42,6 +50,7 @@ struct TrainConfig {
   std::shared_ptr<const Kernel> kernel = std::make_shared<Hmc>();  ///< the MCMC kernel
   /// The authors start with a step size of 0.5 / latent.
   RefineConfig refine{.steps = 8, .adapt = Adapt::inside, .step_size = 0.05, .acceptance = 0.9};
+  StepScale step_scale = StepScale::same;         ///< the kernel's steps in the dimensions of z
   int batch = 100;                                ///< data per minibatch
   OptimizerKind optimizer = OptimizerKind::adam;  ///< RMSProp or Adam
   double rate_mean = 1e-3;                        ///< learning rate of q's mean network

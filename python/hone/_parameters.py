@@ -40,6 +40,7 @@ class Settings(TypedDict, total=False):
     adapt: str | None
     step_size: float | None
     acceptance: float | None
+    step_scale: str | None
     batch: int | None
     iterations: int | None
     optimizer: str | None

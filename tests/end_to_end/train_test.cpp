@@ -59,6 +59,7 @@ TEST_F(Train, HelpListsEveryKey) {
                            "adapt",
                            "step_size",
                            "acceptance",
+                           "step_scale",
                            "batch",
                            "iterations",
                            "optimizer",
@@ -117,6 +118,9 @@ TEST_F(Train, KeysThatDoNothingAreRemarkedOn) {
   EXPECT_EQ(remarks("--set objective=kl --quiet --out c"), "");
   const std::string hoffman = remarks("--set objective=hoffman --set baseline=global --set local_from=5 --out d");
   EXPECT_EQ(hoffman.find("note: --set baseline; --set local_from: no effect under objective hoffman\n"), 0u) << hoffman;
+  EXPECT_NE(remarks("--set objective=kl --set step_scale=q --out f").find("; --set step_scale: no effect under"),
+            std::string::npos);
+  expect_error("train c.toml --set step_scale=q --engine cuda --out g", 2, "step_scale");
   EXPECT_EQ(hone("train a/config.toml --set steps=8 --set adapt=inside --out e").err.find("note: "), std::string::npos)
       << "a run's own configuration has every key";
 }
@@ -151,8 +155,31 @@ TEST_F(Train, SaysWhenTheRunEndsBeforeTheVcdTakesOver) {
   const std::string note =
       "note: alpha reaches only 0.250 of its value: the run ends at iteration 40, and schedule.alpha_until is 100";
   const std::string schedule = "train c.toml --set schedule.alpha_from=20 --set schedule.alpha_until=100 ";
-  EXPECT_NE(hone(schedule + "--iterations 40 --out a").err.find(note), std::string::npos);
-  EXPECT_EQ(hone(schedule + "--iterations 100 --out b").err.find("note:"), std::string::npos);
+  const Outcome early = hone(schedule + "--iterations 40 --out a"), late = hone(schedule + "--iterations 100 --out b");
+  EXPECT_NE(early.err.find(note), std::string::npos);
+  EXPECT_NE(early.out.find("\n  note: alpha reaches only 0.250 of its value:"), std::string::npos) << early.out;
+  EXPECT_EQ((late.err + late.out).find("note:"), std::string::npos);
+  const Outcome group = hone(schedule + "--iterations 10 --seeds 2 --out c --quiet");
+  EXPECT_NE(group.out.find("\n  note: the VCD has no part in this run"), std::string::npos) << group.out;
+}
+
+TEST_F(Train, KnowsTheConfigurationsThatComeWithHone) {
+  const std::string settings = " --set data=synthetic --set hidden=4 --set encoder_hidden=4 --iterations 3 --threads 1";
+  const std::string note = ": there is no such file here; this is the one in hone";
+  for (const std::string name : {"configs/best/vae-mnist.toml", "paper/vae-mnist-vcd.toml"}) {
+    const Outcome outcome = hone("train " + name + settings + " --out " + fs::path(name).stem().string());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("note: " + name + note), std::string::npos) << outcome.err;
+  }
+  EXPECT_NE(read("vae-mnist/config.toml").find("decay_every = 3500"), std::string::npos);
+  fs::create_directories(folder.path() / "configs/best");
+  write("configs/best/vae-mnist.toml", read("c.toml"));
+  const Outcome own = hone("train configs/best/vae-mnist.toml --iterations 3 --out own");
+  EXPECT_EQ(own.err.find(note), std::string::npos) << "a file comes first";
+  expect_error("train configs/best/vae-mnst.toml --out none", 2,
+               "configs/best/vae-mnst.toml: cannot be read: No such file or directory; did you mean "
+               "'configs/best/vae-mnist.toml'?");
+  expect_error("train none.toml --out none", 2, "none.toml: cannot be read: No such file or directory\n");
 }
 
 TEST_F(Train, BadConfigurationsAreRefusedByLineAndKey) {

@@ -96,6 +96,9 @@ TEST(EngineRanks, HaveTheBitsOfOneProcess) {
   expect_same_on_ranks(config, data);
   config.batch = 3;  // fewer than ranks
   expect_same_on_ranks(config, data);
+  config.step_scale = StepScale::q;  // q's deviations of all columns
+  expect_same_on_ranks(config, data);
+  config.step_scale = StepScale::same;
   config.objective = std::make_shared<Kl>();
   expect_same_on_ranks(config, data);
   config.objective = std::make_shared<Vcd>(VcdConfig{.first_term = FirstTerm::score, .entropy = Entropy::sampled});

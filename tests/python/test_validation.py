@@ -134,6 +134,17 @@ def test_every_key_is_a_parameter():
         hone.VAE(layers=3)
 
 
+def test_steps_per_dimension_have_the_programs_bits(tmp_path):
+    settings, small = dict(hidden=(16,), iterations=60, test_every=0, engine="cpu"), "hidden = [16]\niterations = 60\n"
+    wanted = program(tmp_path / "p", f'{small}engine = "cpu"\nstep_scale = "q"\n', "[test]\nevery = 0\n", x=X)
+    model = hone.VAE(step_scale="q", **settings, **SMALL).fit(X)
+    same_run(wanted, model.save(tmp_path / "python"))
+    plain = hone.VAE(**settings, **SMALL).fit(X).save(tmp_path / "plain")
+    assert checkpoint_tensors(plain / "checkpoint.safetensors") != checkpoint_tensors(wanted / "checkpoint.safetensors")
+    with pytest.raises(ValueError, match="step_scale: 'both' is not allowed; expected one of same, q"):
+        hone.VAE(step_scale="both", **SMALL).fit(X)
+
+
 # Images
 
 COLOUR = np.random.default_rng(2).random((80, 8, 4, 3)) * np.random.default_rng(3).random((80, 1, 1, 3))

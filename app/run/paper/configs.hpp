@@ -15,6 +15,10 @@ struct ShippedConfig {
 };
 std::span<const ShippedConfig> shipped_configs();
 
+// Reads a file of settings. Where there is none, "configs/best/vae-mnist.toml" and "best/vae-mnist.toml" mean the one
+// in the program. Returns whether it was that one.
+bool read_config(Settings& settings, const std::string& file);
+
 // One of them, read but not resolved. Throws InputError if there is none at this path.
 TrainRunConfig shipped_config(const std::string& path);
 // The one of configs/paper with this name, such as "vae-mnist-vcd".

@@ -9,6 +9,7 @@
 #include "hone/base/given.hpp"
 #include "hone/engine/cpu/anneal.hpp"
 #include "hone/engine/cpu/evaluate.hpp"
+#include "hone/engine/step_scales.hpp"
 #include "hone/engine/trajectory_gradients.hpp"
 #include "hone/optim/update.hpp"
 
@@ -154,11 +155,26 @@ Refinement CpuRun<Real>::refine() {
   begin_refinement(evidence_);
   if (model_.gradients() != Gradients::exact)  // a trajectory is reversible only if one function makes all kicks
     evaluate(trajectory_, chains.z, Want::gradient, {}, chains.gradient);
-  const Refinement result = refiner_.refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
+  const Refinement result = config_.step_scale == StepScale::q
+                                ? refine_scaled()
+                                : refiner_.refine(trajectory_, chains.view(), config_.batch, iteration_, random_);
   end_refinement(evidence_);
   family_.log_density(chains.z, Want::value, evidence_.log_qt, {});
   gather_shares<double>(ranks_, chains.value, config_.batch);
   gather_shares<double>(ranks_, evidence_.log_qt, config_.batch);
+  return result;
+}
+
+// In the coordinates z / s, where q is about as wide in all dimensions. s does not depend on z, so the kernel leaves
+// the posterior invariant.
+template <class Real>
+Refinement CpuRun<Real>::refine_scaled() {
+  Chains& chains = evidence_.refined;
+  const std::vector<double> scales = step_scales(family_.sd());
+  const ScaledTarget target(trajectory_, scales);
+  target.to_scaled(chains.z, chains.gradient);
+  const Refinement result = refiner_.refine(target, chains.view(), config_.batch, iteration_, random_);
+  target.from_scaled(chains.z, chains.gradient);
   return result;
 }
 

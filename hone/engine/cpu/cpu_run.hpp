@@ -50,6 +50,7 @@ class CpuRun {
   void evaluate(const Target& target, const Matrix<double>& z, Want want, std::span<double> value,
                 MatrixView<double> gradient);
   Refinement refine();
+  Refinement refine_scaled();
   void find_gradients();
   void sum_gradients();
   void sum_block(int block, int blocks, SumsFrom from);
