@@ -54,7 +54,6 @@
 #include "hone/objective/vcd.hpp"
 #include "hone/optim/optimizer.hpp"
 #include "hone/target/density.hpp"
-#include "hone/target/gradient_check.hpp"
 #include "hone/target/posterior.hpp"
 #include "hone/target/stan.hpp"
 #include "hone/target/target.hpp"

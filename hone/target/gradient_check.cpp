@@ -1,5 +1,4 @@
-#include "hone/target/gradient_check.hpp"
-
+// Declared in density.hpp.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,6 +6,7 @@
 #include <ctime>
 
 #include "hone/base/format.hpp"
+#include "hone/target/density.hpp"
 #include "hone/tensor/matrix.hpp"
 
 namespace hone {

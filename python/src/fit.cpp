@@ -13,7 +13,7 @@
 #include "app/run/watched_posterior.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/fit/checked_fit.hpp"
-#include "hone/target/gradient_check.hpp"
+#include "hone/target/density.hpp"
 #include "hone/target/stan.hpp"
 #include "python/src/messages.hpp"
 

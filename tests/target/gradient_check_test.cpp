@@ -1,6 +1,4 @@
-// Gradients with planted errors are found; right ones never, whatever the density is like.
-#include "hone/target/gradient_check.hpp"
-
+// wrong_gradient: planted errors are found; right gradients never, whatever the density is like.
 #include <gtest/gtest.h>
 
 #include <chrono>
