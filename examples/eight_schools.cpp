@@ -45,6 +45,10 @@ int main() {
   }
   const auto posterior = hone::make_posterior(eight_schools, coordinates, names, natural_scale);
 
+  // Is the gradient that of the value? Differences of the value tell.
+  const std::string complaint = hone::gradient_complaint(*posterior, std::vector(2 + schools, 0.1), coordinates);
+  if (!complaint.empty()) std::printf("%s\n", complaint.c_str());
+
   const hone::CheckedFit fit = hone::fit_and_check(*posterior, {});
   std::printf("%-8s %16s %20s\n", "", "q", "refined");
   for (const hone::ParameterSummary& value : fit.parameters)

@@ -146,7 +146,10 @@ std::vector<std::string> notes_on(const Findings& f) {
         detail::format("{} of them gave approximations far worse than q: chains started at draws of q, half as "
                        "wide again, instead",
                        f.left_out));
-  if (f.q.k_hat < 0.7)
+  if (f.q.k_hat == -infinity)
+    notes.emplace_back(
+        "the importance weights of q's draws are nearly constant: as far as these tell, q is the posterior");
+  else if (f.q.k_hat < 0.7)
     notes.push_back(
         detail::format("k-hat {:.2f}: importance-weighted expectations are reported too (is_mean)", f.q.k_hat));
   else
@@ -178,7 +181,9 @@ std::vector<std::string> notes_on_draws(const Findings& f) {
   notes.emplace_back("all of this holds in the region that the draws reach: a mode that none is near goes unnoticed");
   if (f.q.p_value < 0.01)
     notes.push_back(detail::format("the draws differ from the posterior beyond chance (p = {:.3g})", f.q.p_value));
-  if (!std::isnan(f.q.k_hat))
+  if (f.q.k_hat == -infinity)
+    notes.emplace_back("there is no k-hat: the importance weights of the draws are nearly constant");
+  else if (!std::isnan(f.q.k_hat))
     notes.push_back(detail::format("k-hat {:.2f}: importance weights of the draws are {}", f.q.k_hat,
                                    f.q.k_hat < 0.7 ? "of use" : "of no use"));
   return notes;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -95,10 +96,24 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def count_of(value: Any, name: str, least: int = 1) -> int:
+MOST, MOST_SEED = 2**31 - 1, 2**64 - 1  # what the engine counts to
+
+
+def count_of(value: Any, name: str, least: int = 1, most: int | None = MOST) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name}: expected a whole number, at least {least}, found {value!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name}: expected at most {most}, found {value}")
     return int(value)
+
+
+def seed_of(value: Any) -> int:
+    return count_of(value, "seed", 0, MOST_SEED)
+
+
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """A path as a shell has it: ~ is the user's folder."""
+    return Path(path).expanduser()
 
 
 def text_of(value: Any) -> str:

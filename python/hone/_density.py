@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ._names import DIMENSIONS, grouped
+
 Names = Sequence[str] | Mapping[str, tuple[int, ...]]
+COLUMNS = ("lp__", "log_p__", "log_q__", "accept_stat__", "divergent__", "energy__", "short_chain__")  # of draws.csv
 EXPECTED = "expected (value, gradient) of log p; hone.from_jax and hone.from_torch differentiate a log density for you"
 
 
@@ -107,12 +110,23 @@ def flat_names(names: Names | None, dim: int | None, argument: str = "names") ->
         raise ValueError("names: expected at least one name")
     if len(set(flat)) != len(flat):
         raise ValueError(f"{argument}: a name appears twice")
-    for name in flat:
-        if not name or any(character in name for character in ',"\r\n'):
-            raise ValueError(f"{argument}: {name!r} is not allowed; a name has no comma, quote or line break")
+    checked_names(flat, argument)
     if dim is not None and len(flat) != dim:
         raise ValueError(f"names: {len(flat)} names for {dim} coordinates")
     return flat
+
+
+def checked_names(names: Sequence[str], argument: str) -> None:
+    """Refuses names that would not come back from a run folder, or that ArviZ has for itself."""
+    for name in names:
+        if not name or any(character in name for character in ',"\r\n/'):
+            raise ValueError(f"{argument}: {name!r} is not allowed; a name has no comma, quote, slash or line break")
+        if name != name.strip():
+            raise ValueError(f"{argument}: {name!r} is not allowed; a name has no blanks around it")
+        if name in COLUMNS:
+            raise ValueError(f"{argument}: {name!r} is not allowed: draws.csv has a column of that name; choose another one")
+    if taken := next((name for name in grouped(names) if name in DIMENSIONS), None):
+        raise ValueError(f"{argument}: {taken!r} is not allowed: ArviZ has a dimension of that name; choose another one")
 
 
 Batched = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -134,7 +148,7 @@ def from_jax(f: Callable[..., Any], *, batched: bool = False, x64: bool = True) 
 
     batched: f takes (n, D) and returns (n,) itself. x64: compute in double precision, whatever JAX's own setting is.
     Batches are padded to a few sizes, so that JAX compiles few programs. JAX gets a batch of such a size in the engine's
-    own memory, others are copied for the padding. What JAX computes on the CPU is read where it is.
+    own memory, others are copied for the padding. What JAX computes on the CPU is copied once, into that memory.
     """
     try:
         import jax
@@ -203,7 +217,8 @@ def padded_size(n: int) -> int:
 def from_torch(f: Callable[..., Any], *, batched: bool = False) -> Batched:
     """A log density written in PyTorch, z (D,) → number in double precision, vectorised and differentiated.
 
-    batched: f takes (n, D) and returns (n,) itself. The points are copied into a tensor; the results are read where they are.
+    batched: f takes (n, D) and returns (n,) itself. The points are copied into a tensor, and
+    the results into the engine's memory. Nothing is compiled: torch.compile needs a C++ compiler where it runs.
     """
     try:
         import torch

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ._data import path_of
 from ._density import array_of
 from ._names import flat_name, grouped
 
@@ -124,10 +125,16 @@ def _of_cmdstan(draws: Any) -> Given:
     return _table(draws.column_names, values, resampled=bool(getattr(draws, "is_resampled", False)))
 
 
+def are_named(draws: Any) -> bool:
+    """Whether draws come by name alone, and in no order. Data frames have both."""
+    own = ("column_names", "data_vars", "children", "groups")
+    return isinstance(draws, (str, os.PathLike, Mapping)) or any(hasattr(draws, name) for name in own)
+
+
 def given(draws: Any, shapes: Mapping[str, tuple[int, ...]]) -> Given:
     """Draws of any kind that hone.check takes; `shapes` are those of the model's variables."""
     if isinstance(draws, (str, os.PathLike)):
-        return _of_file(os.fspath(draws), shapes)
+        return _of_file(str(path_of(draws)), shapes)
     posterior = _posterior_of(draws)
     if posterior is not None:
         return _by_variable(_of_dataset(posterior), shapes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -12,9 +14,9 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from . import _hone, _torch
-from ._data import bits_of, count_of, data_of, image_of, own_file, rows_of, shape_in, text_of, unmasked, write_npy
+from ._data import bits_of, count_of, data_of, image_of, own_file, path_of, rows_of, seed_of, shape_in, text_of, unmasked, write_npy
 from ._density import array_of
-from ._parameters import KEYS, Settings, spelled_out
+from ._parameters import KEYS, PARAMETERS, Settings, spelled_out
 from ._progress import Work
 from ._runs import BEST, IN_MEMORY, NEWEST, Files, columns, read_files, settings_in, settings_of, with_data, write_files
 
@@ -59,9 +61,9 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             vars(self).update(before)
             raise
         if trouble := self.summary_.get("trouble"):
-            warnings.warn(f"this training went wrong: {trouble['what']}. {trouble['advice']}", stacklevel=2)
+            warnings.warn(_hone.in_python(f"this training went wrong: {trouble['what']}. {trouble['advice']}"), stacklevel=2)
         if note := self.summary_.get("note"):
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(_hone.in_python(note), stacklevel=2)
         return self
 
     def _fit(self, X: Any, y: Any, X_test: Any, X_validation: Any) -> None:
@@ -80,7 +82,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(f"channels: X has rows of {self.n_features_in_} values; give images (n, rows, columns), or shape=(rows, columns)")
         resume = bool(self.warm_start) and (self._folder_has_run() or "_files" in vars(self))
         with tempfile.TemporaryDirectory(prefix="hone-") as temporary:
-            place = None if self.folder is None else Path(self.folder)
+            place = None if self.folder is None else path_of(self.folder)
             folder = place or Path(temporary) / "run"
             if resume and place is None:
                 write_files(folder, self._files)
@@ -91,8 +93,15 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 settings.pop("shape", None)  # the data of the run had it themselves
             total = settings.get("iterations", "")
             data = [data_of(parts[key], self.shape_, self.binarization) if key in parts else None for key in PARTS]
-            with Work("train", int(total) if total.isdigit() else 400_000, self.progress) as work:
-                _hone.train(list(settings.items()), str(folder), resume, *data, work.stop, work.tell, work.say)
+            def told(text: str) -> str:
+                return text if place is not None else re.sub(re.escape(str(folder)) + r"(/[\w.-]+)?", "the fit of before", text)
+
+            try:
+                with Work("train", int(total) if total.isdigit() else 400_000, self.progress) as work:
+                    _hone.train(list(settings.items()), str(folder), resume, *data, work.stop, work.tell,
+                                lambda text: work.say(told(text)))
+            except _hone.InputError as error:
+                raise _hone.InputError(told(str(error))) from None
             self._take(read_files(folder))
         self._parts = parts
         self.threshold_ = self._model().threshold
@@ -100,7 +109,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._write_data(place, settings)
 
     def _folder_has_run(self) -> bool:
-        return self.folder is not None and (Path(self.folder) / "config.toml").exists()
+        return self.folder is not None and (path_of(self.folder) / "config.toml").exists()
 
     def _settings(self, size: int, named: dict[str, str], stored: dict[str, Any]) -> dict[str, str]:
         """The settings of `hone train` as texts. named: where data are; stored: the settings of the run that goes on."""
@@ -119,7 +128,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         try:
             return text_of(value)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{key}: {error}") from error
+            raise TypeError(f"{PARAMETERS.get(key, key)}: {error}") from error
 
     @staticmethod
     def _place(folder: Path | None, name: str) -> str:
@@ -188,10 +197,11 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if name not in self._files:
             raise ValueError("best: there is none; a model with validation_every or early_stopping keeps it")
         networks = self.__dict__.setdefault("_networks", {})
-        if name not in networks:
-            networks[name] = _hone.TrainedNetworks(self._files["config.toml"].decode(), self._files[name],
+        own = os.getpid(), name  # after a fork, the threads of the parent's are not there
+        if own not in networks:
+            networks[own] = _hone.TrainedNetworks(self._files["config.toml"].decode(), self._files[name],
                                                    self.threads or _hone.default_threads())
-        return networks[name]
+        return networks[own]
 
     def _data(self, X: Any) -> _hone.Data:
         """Data as the model was trained on them: binarized by the threshold that was found in fit."""
@@ -210,7 +220,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         model = self._model(best)
         steps = count_of(refine, "refine", 0)
-        draws, seed = count_of(draws, "draws", 2), count_of(seed, "seed", 0)
+        draws, seed = count_of(draws, "draws", 2), seed_of(seed)
         data = self._data(X)
         if steps == 0:
             mean, deviation = model.encode(data)
@@ -243,7 +253,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def sample(self, n: int = 1, seed: int = 1, *, best: bool = False) -> np.ndarray:
         """n data drawn from the model, (n, features)."""
-        return self._model(best).simulate(count_of(n, "n"), count_of(seed, "seed", 0))
+        return self._model(best).simulate(count_of(n, "n"), seed_of(seed))
 
     def score_samples(self, X: Any, method: str = "importance", *, samples: int = 20_000, steps: int | None = None,
                       chains: int | None = None, estimate: str = "mixture", best: bool = False) -> np.ndarray:
@@ -310,7 +320,7 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         A pickle holds no data: then config.toml says data = "<memory>", and only fit(X) with the data continues the run.
         """
         self._fitted()
-        folder = Path(folder)
+        folder = path_of(folder)
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"folder: {folder} is a file; expected a new or empty folder")
         if folder.exists() and any(folder.iterdir()):

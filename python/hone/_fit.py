@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import sys
@@ -15,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _hone
-from ._density import Names, array_of, convert, flat_names, takes_batches
-from ._data import count_of
-from ._draws import given
+from ._density import Names, array_of, checked_names, convert, flat_names, takes_batches
+from ._data import count_of, path_of
+from ._draws import are_named, given
 from ._progress import Total, Work
 from ._names import checked_coords, checked_dims, grouped
-from ._result import MOST_ROWS, Result, cell, numbers_in
+from ._result import MOST_ROWS, Result, cell, judged_html, numbers_in
 
 if TYPE_CHECKING:
     from ._pymc import PymcModel
 
+TITLES = ["draws mean", "draws sd", "mean", "sd", "mcse"]  # of a second opinion
 Data = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
@@ -51,6 +53,13 @@ def _points(init: Any, name: str) -> np.ndarray:
     return points
 
 
+def _has_tuples(value: Any) -> bool:
+    """Whether an array holds tuples of Stan's: dicts {"1": …, "2": …}."""
+    if isinstance(value, np.ndarray):
+        return value.dtype == object and any(isinstance(entry, Mapping) for entry in value.flat)
+    return isinstance(value, (list, tuple)) and any(isinstance(entry, Mapping) or _has_tuples(entry) for entry in value)
+
+
 def _plain(value: Any, name: str) -> Any:
     """Data of a Stan model as JSON's own types."""
     if isinstance(value, Mapping):
@@ -61,7 +70,12 @@ def _plain(value: Any, name: str) -> Any:
         return value
     if np.ma.is_masked(value):
         raise ValueError(f"data['{name}']: has masked values; a Stan program has no missing data: leave them out")
-    array = np.asarray(value)
+    if _has_tuples(value):
+        return [_plain(entry, name) for entry in value]
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"data['{name}']: the lists in it have different lengths; an array of Stan's is rectangular") from error
     if array.dtype.kind == "b":
         array = array.astype(int)
     if array.dtype.kind not in "iuf":
@@ -79,6 +93,7 @@ class _Model:
     coords: dict[str, Any] = field(default_factory=dict)
     aside: Any = None  # the temporary folder that holds data.json
     pymc: PymcModel | None = None
+    own_gradient: bool = False  # whether the user wrote it
 
     def __enter__(self) -> _Model:
         return self
@@ -103,7 +118,8 @@ def _stan(model: Path, data: Data) -> _Model:
     if data is None:
         return _Model(_hone.Model(str(model), ""))
     if isinstance(data, (str, os.PathLike)) and not str(data).lstrip().startswith("{"):
-        return _Model(_hone.Model(str(model), str(data)), numbers_in(Path(data)))
+        path = path_of(data)
+        return _Model(_hone.Model(str(model), str(path)), numbers_in(path))
     given = _json(str(data)) if isinstance(data, (str, os.PathLike)) else _plain(data, "data")
     if not isinstance(given, dict):
         raise TypeError("data: expected a dict, JSON text or the path of a JSON file")
@@ -113,7 +129,7 @@ def _stan(model: Path, data: Data) -> _Model:
     return _Model(_hone.Model(str(model), str(path)), given, aside=folder)
 
 
-def _constrained(constrain: Callable[..., Any], point: np.ndarray) -> tuple[Callable[..., Any], list[str]]:
+def _constrained(constrain: Callable[..., Any], point: np.ndarray, argument: str) -> tuple[Callable[..., Any], list[str]]:
     """A function (n, D) → (n, names) from one that takes a point (D,) and returns a dict of arrays."""
     if not callable(constrain):
         raise TypeError(f"constrain: expected a function, found {type(constrain).__name__}")
@@ -121,7 +137,7 @@ def _constrained(constrain: Callable[..., Any], point: np.ndarray) -> tuple[Call
     if not isinstance(first, Mapping):
         raise TypeError(f"constrain returned a {type(first).__name__}; expected a dict: name → number or array")
     shapes = {name: np.shape(value) for name, value in first.items()}
-    names = flat_names(shapes, None, "constrain")
+    names = flat_names(shapes, None, argument)
     if not names:
         raise ValueError("constrain returned no values; expected a dict: name → number or array")
 
@@ -142,28 +158,30 @@ def _constrained(constrain: Callable[..., Any], point: np.ndarray) -> tuple[Call
 
 
 def _density(density: Callable[..., Any], dim: int | None, init: np.ndarray | None, names: Names | None,
-             constrain: Callable[..., Any] | None, batched: bool | None) -> _Model:
+             constrain: Callable[..., Any] | None, batched: bool | None, argument: str = "names") -> _Model:
     dim = None if dim is None else count_of(dim, "dim")
     if init is not None:
         if dim is not None and init.shape[1] != dim:
             raise ValueError(f"init: points of {init.shape[1]} coordinates, but dim is {dim}")
         dim = init.shape[1]
     parts = _hone.Density()
-    parts.coordinates = flat_names(names, dim)
+    parts.coordinates = flat_names(names, dim, argument)
     dim = len(parts.coordinates)
     point = np.full(dim, 0.1) if init is None else init[0]
     if batched is None:
         batched = getattr(density, "hone_batches", None)
     elif not isinstance(batched, (bool, np.bool_)):
         raise TypeError(f"batched: expected True, False or None, found {batched!r}")
+    elif not batched and getattr(density, "hone_batches", False):
+        raise ValueError("batched: what from_jax and from_torch make takes batches; leave batched out")
     parts.batches = takes_batches(density, point) if batched is None else bool(batched)
     parts.view = bool(getattr(density, "hone_view", False))
     parts.density, parts.convert, parts.constrain = density, convert, None
     parts.names = list(parts.coordinates)
     if constrain is not None:
-        parts.constrain, parts.names = _constrained(constrain, point)
+        parts.constrain, parts.names = _constrained(constrain, point, "constrain" if argument == "names" else argument)
     parts.parameters = len(parts.names)
-    return _Model(_hone.Model(parts, getattr(density, "__name__", "log_density")))
+    return _Model(_hone.Model(parts, getattr(density, "__name__", "log_density")), own_gradient=not parts.view)
 
 
 def _is_pymc(model: Any) -> bool:
@@ -192,8 +210,9 @@ def _pymc(model: Any, init: np.ndarray | None) -> _Model:
     if init is not None and init.shape[1] != size:
         shown = ", ".join(f"{name} {shape}" if shape else name for name, shape in own.shapes.items())
         raise ValueError(f"init: points of {init.shape[1]} coordinates; the PyMC model has {size} unconstrained ones: {shown}")
-    made = _density(own.density, None, init, own.shapes, own.natural, False)
-    made.dims, made.coords, made.pymc = own.dims, own.coords, own
+    made = _density(own.density, None, init, own.shapes, own.natural, False, "model")
+    checked_names(own.others, "model")
+    made.dims, made.coords, made.pymc, made.own_gradient = own.dims, own.coords, own, False
     return made
 
 
@@ -209,7 +228,7 @@ def _model(model: Any, data: Data, dim: int | None, init: np.ndarray | None, nam
     if kind == "BridgeStan":
         return _stan(Path(model.lib_path), model.data or None)
     if kind == "Stan":
-        return _stan(Path(model), data)
+        return _stan(path_of(model), data)
     if data is not None:
         raise ValueError("data: only Stan models take data; a callable has its own")
     if not callable(model):
@@ -224,6 +243,14 @@ def _names_of(made: _Model, work: Work) -> tuple[list[str], int, list[str]]:
     found = _hone.names_of(made.parts, work.stop, work.tell)
     work.kind = kind
     return found
+
+
+def _look_at_gradient(made: _Model, dim: int, points: np.ndarray | None = None) -> None:
+    """Warns of a gradient that differences of the value contradict; those by automatic differentiation are trusted."""
+    if made.own_gradient:
+        told = _hone.gradient_complaint(made.parts, np.full((1, dim), 0.1) if points is None else points[:1])
+        if told:
+            warnings.warn(f"log_density: {told}", stacklevel=3)
 
 
 def _budget(budget: Any) -> tuple[Any, Total]:
@@ -253,8 +280,10 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
 
     model: a Stan program (.stan) or compiled model (.so) with `data` (a path, JSON text or a dict); a bridgestan.StanModel;
     a PyMC model; or a callable that returns log p and its gradient, at a point (D,) → (number, (D,)) or for a batch
-    (n, D) → ((n,), (n, D)), which is found out unless `batched` says it. It gets a copy of the points; results that are
-    float64 in C order are read where they are. hone.from_jax and hone.from_torch make such a callable from log p alone.
+    (n, D) → ((n,), (n, D)), which is found out unless `batched` says it. It gets a copy of the points; its results
+    are copied into the engine's memory, once where they are float64 in C order. A gradient whose sign or
+    size contradicts differences of the value is a UserWarning. hone.from_jax and hone.from_torch make such a callable
+    from log p alone.
 
     init: a point (D,) or points (k, D) where the searches begin. dim, names: of a callable's coordinates; names is a list,
     or a dict of shapes. constrain: unconstrained point (D,) → dict of natural values. The other arguments are those of
@@ -277,6 +306,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
             raise ValueError(f"init: points of {points.shape[1]} coordinates, expected {len(coordinates)}: {', '.join(coordinates)}")
         named: dict[str, Any] = {"dims": {**made.dims, **dict(dims or {})}, "coords": checked_coords({**made.coords, **dict(coords or {})})}
         checked_dims(known, **named, others=made.dims)
+        _look_at_gradient(made, len(coordinates), points)
         parts = _hone.fit(made.parts, settings, points, work.stop, work.tell)
     if made.aside is not None:  # data in memory have the name that Result.save gives them
         for text in ("config", "summary"):
@@ -293,7 +323,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     return result
 
 
-@dataclass
+@dataclass(eq=False)  # its arrays have no single answer to ==
 class Check:
     """A second opinion on draws: they were refined, and the refined draws compared with them."""
 
@@ -324,6 +354,15 @@ class Check:
         shape, columns = arrays[name]
         return self.draws[:, columns].reshape(-1, *shape)
 
+    def _repr_html_(self) -> str:
+        titles = "".join(f"<th>{title}</th>" for title in TITLES)
+        rows = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+                       + "".join(f"<td>{cell(value)}</td>" for value in values) + "</tr>"
+                       for name, values in list(self.table.items())[:MOST_ROWS])
+        if len(self.table) > MOST_ROWS:
+            rows += f"<tr><td colspan={1 + len(TITLES)}>… {len(self.table) - MOST_ROWS} more in table</td></tr>"
+        return judged_html(self.verdict, self.reasons, self.notes, titles, rows)
+
     def __repr__(self) -> str:
         rows = list(self.table.items())[:MOST_ROWS]
         width = max([9, *(len(name) for name, _ in rows)])
@@ -332,7 +371,7 @@ class Check:
             padded = [f"{cell:>11}" for cell in cells]
             return f"{name:<{width}} {''.join(padded[:2])}  |{''.join(padded[2:])}"
 
-        lines = [line("", ["draws mean", "draws sd", "mean", "sd", "mcse"])]
+        lines = [line("", TITLES)]
         lines += [line(name, [cell(value) for value in values]) for name, values in rows]
         if len(self.table) > MOST_ROWS:
             lines.append(f"… {len(self.table) - MOST_ROWS} more in table")
@@ -341,13 +380,21 @@ class Check:
         return "\n".join(lines)
 
 
-def _given(draws: Any, made: _Model, natural: bool | None, work: Work) -> Any:
+def _drawn(draws: Any, unconstrained: bool) -> Any:
+    """The refined draws of a Result, by name; other draws as they are."""
+    if not isinstance(draws, Result):
+        return draws
+    names, values = (draws.coordinates, draws.draws_unconstrained) if unconstrained else (draws.names, draws.draws)
+    return {name: values[:, columns].reshape(-1, *shape) for name, (shape, columns) in grouped(names).items()}
+
+
+def _given(draws: Any, made: _Model, natural: bool | None, known: tuple[list[str], int, list[str]]) -> Any:
     """Draws of any kind, for the engine. natural=None: they are on the natural scale if they have names."""
-    names, parameters, coordinates = _names_of(made, work)
+    names, parameters, coordinates = known
     density = made.parts.in_python and made.pymc is None  # a callable says nothing of a natural scale
     own = coordinates if density or natural is False else names[:parameters]
     shapes = made.pymc.parameters if made.pymc and natural is not False else {k: v[0] for k, v in grouped(own).items()}
-    found = given(draws, shapes)
+    found = given(_drawn(draws, own is coordinates), shapes)
     if natural is None:
         natural = bool(found.names) and not density
     if natural and density:
@@ -371,7 +418,7 @@ def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None
     """A second opinion on anyone's draws from `model`, which is as in hone.fit.
 
     draws: a dict name → (n, *shape) or (chains, draws, *shape); an ArviZ InferenceData, DataTree or posterior group; a
-    data frame; a fit of CmdStanPy's; the path of a Stan CSV, plain CSV or NetCDF file; an array (n, D) or
+    data frame; a fit of CmdStanPy's; a Result; the path of a Stan CSV, plain CSV or NetCDF file; an array (n, D) or
     (chains, draws, D). scale: "natural", "unconstrained", or None: natural if the draws have names, unconstrained if
     they do not or if the model is a callable.
 
@@ -386,11 +433,19 @@ def check(draws: Any, model: Any, data: Data = None, *, scale: str | None = None
     settings = _texts({"steps": steps, "budget": budget, "tolerance_mean": tolerance_mean, "tolerance_sd": tolerance_sd,
                        "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
     if callable(model) and not _kind(model) and dim is None and names is None:
-        shape = np.shape(draws)
-        dim = shape[-1] if len(shape) >= 2 else 1 if len(shape) == 1 else None
+        if isinstance(draws, Result):
+            names = draws.coordinates
+        elif are_named(draws):
+            raise ValueError("names: give those of the coordinates, in the order of log_density's argument, as names=[\"a\", \"b\"] or "
+                             "names={\"a\": (), \"b\": (8,)}: these draws are known by name")
+        else:
+            shape = np.shape(draws)
+            dim = shape[-1] if len(shape) >= 2 else 1 if len(shape) == 1 else None
     made = _model(model, data, dim, None, names, None, batched)
     with made, Work("check", total, progress) as work:
-        asked = _given(draws, made, None if scale is None else scale == "natural", work)
+        known = _names_of(made, work)
+        asked = _given(draws, made, None if scale is None else scale == "natural", known)
+        _look_at_gradient(made, len(known[2]))
         told = Check(**_hone.check_draws(made.parts, settings, asked, work.stop, work.tell))
     if told.interrupted:
         warnings.warn(f"the check was interrupted: this is what there was by then, verdict {told.verdict}", stacklevel=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._data import path_of
 from ._hone import InputError
 from ._names import coords_in_json
 
@@ -94,7 +95,7 @@ def _why(folder: Path) -> str:
 
 def load(folder: str | Path) -> Any:
     """The Result of a fit's run folder, or the estimator of a training run's."""
-    folder = Path(folder)
+    folder = path_of(folder)
     if not (folder / "config.toml").exists():
         raise InputError(f"{folder}: {_why(folder)}; "
                          "expected the run folder of 'hone fit' or 'hone train'")

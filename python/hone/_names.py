@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+DIMENSIONS = ("chain", "draw")  # of all draws, in ArviZ
 ELEMENT = re.compile(r"([^\[\]]+)\[([\d, ]+)\]$")
 
 

@@ -10,6 +10,7 @@ from . import _hone
 
 # Parameter → key: checkpoint_every is checkpoint.every, alpha_from is schedule.alpha_from.
 KEYS: dict[str, str] = {row["key"].removeprefix("schedule.").replace(".", "_"): row["key"] for row in _hone.train_settings()}
+PARAMETERS = {key: name for name, key in KEYS.items()}
 DEFAULTS: dict[str, Any] = {"warm_start": False}  # of all others: None
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ._result import Result
 
 MOST_PANELS = 100
-COLOURS = {"use-q": "#2a7d2a", "use-refined": "#8a6d00", "trust-neither": "#a02020"}
+COLOURS = {"use-q": "#2a7d2a", "use-draws": "#2a7d2a", "use-refined": "#8a6d00", "trust-neither": "#a02020"}
 
 
 def plot(result: Result, names: str | Sequence[str] | None) -> Any:

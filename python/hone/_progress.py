@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from . import _hone
 
 WIDTH = 20
 SECONDS_PER_LINE = 5  # where each line stays
+SECONDS_AT_EXIT = 10  # that work in daemon threads has for its end
 AT_CTRL_C = {  # what the first one does to each kind of work
     "fit": "stopping with the result so far",
     "check": "stopping with the result so far",
@@ -24,6 +26,17 @@ AT_CTRL_C = {  # what the first one does to each kind of work
     "log_likelihood": "stopping: the fit stays, without log_likelihood",
     "refine": "stopping: no refined draws are kept",
     "evaluate": "stopping: no estimates are kept",
+}
+
+STOPPED = {  # what the KeyboardInterrupt says where the work has nothing to return
+    "fit": "interrupted while the first approximations were still searched for: there is no result yet",
+    "check": "interrupted before the chains had begun: there is no result yet",
+    "train": "interrupted before the first checkpoint",
+    "compile": "interrupted: the model is not compiled",
+    "install": "interrupted: nothing is installed",
+    "log_likelihood": "interrupted: there is no log_likelihood",
+    "refine": "interrupted: no refined draws are kept",
+    "evaluate": "interrupted: no estimates are kept",
 }
 
 
@@ -47,6 +60,26 @@ class Total:
     size: float | None  # None: nobody knows
     in_seconds: bool = False
     is_limit: bool = False  # the work may end before, when it is good enough
+
+
+_in_daemons: set[Work] = set()  # work that an exit of Python does not wait for by itself
+
+
+def _end_daemons() -> None:
+    """At the exit of Python: afterwards its threads are cut off wherever they are, in the engine too."""
+    if not _in_daemons:
+        return
+    _hone.leave(True)
+    for work in list(_in_daemons):
+        work.stop.set()
+    until = time.monotonic() + SECONDS_AT_EXIT
+    while _in_daemons and time.monotonic() < until:
+        time.sleep(0.005)
+    _hone.leave(False)
+
+
+atexit.register(_end_daemons)
+os.register_at_fork(after_in_child=_in_daemons.clear)  # a child has one thread
 
 
 class Work:
@@ -128,6 +161,8 @@ class Work:
         return display({"text/plain": text}, raw=True, **named)
 
     def __enter__(self) -> Work:
+        if threading.current_thread().daemon:
+            _in_daemons.add(self)
         if threading.current_thread() is threading.main_thread():
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 self._handler = signal.signal(signal.SIGINT, self._interrupt)
@@ -139,7 +174,16 @@ class Work:
         self.stop.set()
         self.say(f"{AT_CTRL_C[self.kind]}; Ctrl-C again stops at once")
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, _: object) -> None:
+        self._leave()
+        if self in _in_daemons:
+            _in_daemons.remove(self)
+            if isinstance(error, _hone.Stopped):
+                raise SystemExit from None  # of the thread, in silence
+        if isinstance(error, _hone.Stopped):
+            raise KeyboardInterrupt(STOPPED[self.kind]) from None
+
+    def _leave(self) -> None:
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
         if self._terminal and self._shown:

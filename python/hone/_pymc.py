@@ -23,6 +23,11 @@ class PymcModel:
     coords: dict[str, list[Any]]
     model: Any
 
+    @property
+    def others(self) -> list[str]:
+        """Names of what is observed or constant."""
+        return [variable.name for variable in (*self.model.observed_RVs, *self.model.data_vars)]
+
     def unconstrain(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """Coordinates (n, D) of free variables on the natural scale, name → (n, *shape)."""
         from pytensor.graph.replace import clone_replace

@@ -66,7 +66,7 @@ class Q:
     def sample(self, n: int, seed: int | None = None) -> np.ndarray:
         """n independent draws (n, D)."""
         n = count_of(n, "n", 0)
-        random = np.random.default_rng(None if seed is None else count_of(seed, "seed", 0))
+        random = np.random.default_rng(None if seed is None else count_of(seed, "seed", 0, None))
         which = random.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
         noise = random.standard_normal((n, len(self.coordinates)))
         draws = np.empty_like(noise)

@@ -7,7 +7,8 @@ import json
 import math
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from . import _hone
-from ._data import count_of
-from ._names import checked_coords, checked_dims, coords_as_json, flat_name, grouped
+from ._data import count_of, path_of
+from ._names import DIMENSIONS, checked_coords, checked_dims, coords_as_json, flat_name, grouped
 from ._plot import COLOURS, plot
 from ._q import Q
 from ._warm_start import warm_start
@@ -46,6 +47,13 @@ def numbers_in(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def judged_html(verdict: str, reasons: Sequence[str], notes: Sequence[str], head: str, body: str, told: str = "") -> str:
+    """A verdict, its reasons and a table, for a notebook."""
+    lines = "".join(f"<li>{html.escape(line)}</li>" for line in [*reasons, *(f"note: {note}" for note in notes)])
+    return (f"<div><p><b style='color:{COLOURS[verdict]}'>verdict: {verdict}</b></p><ul>{lines}</ul>"
+            f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(told)}</p></div>")
 
 
 class Result:
@@ -159,8 +167,11 @@ class Result:
 
         Lines are no wider than `width`, by default the terminal (80 where there is none).
         """
-        names = [show] if isinstance(show, str) else list(show)
-        return _hone.table_text(self._parts["summary"], names, shutil.get_terminal_size((80, 24)).columns if width is None else width)
+        names = [show] if isinstance(show, str) else list(show) if isinstance(show, Iterable) else [show]
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"show: expected a name or a list of names, found {show!r}")
+        columns = shutil.get_terminal_size((80, 24)).columns if width is None else count_of(width, "width")
+        return _hone.table_text(self._parts["summary"], names, columns)
 
     def _told(self) -> str:
         s = self.summary
@@ -181,10 +192,7 @@ class Result:
         head = "".join(f"<th>{title}</th>" for title in titles)
         body = "".join(f"<tr><th style='text-align:left'{'' if cells else f' colspan={1 + len(titles)}'}>{html.escape(name)}</th>"
                        + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for name, cells, _ in lines)
-        reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in [*self.reasons, *(f"note: {note}" for note in self.notes)])
-        return (f"<div><p><b style='color:{COLOURS[self.verdict]}'>verdict: {self.verdict}</b></p><ul>{reasons}</ul>"
-                f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
-                f"<p>{html.escape(self._told())}</p></div>")
+        return judged_html(self.verdict, self.reasons, self.notes, head, body, self._told())
 
     def plot(self, names: str | Sequence[str] | None = None) -> Any:
         """Marginals of q and of the refined draws, one panel per value; returns matplotlib's figure.
@@ -199,6 +207,8 @@ class Result:
         chains = int(self.summary["chains"]) if chains is None else count_of(chains, "chains")
         if n % chains:
             raise ValueError(f"chains: {n} draws do not divide into {chains}")
+        if taken := next((name for name in self if name in DIMENSIONS), None):  # of a Stan program's
+            raise ValueError(f"'{taken}' is the name of a variable, and ArviZ has a dimension of that name: rename it in the model")
         own = self.summary.get("groups", {})  # which variables are no parameters
         posterior, q = self._variables(self.draws, chains), self._variables(self.draws_q, 1)  # draws of q are independent
         aside = {name for group in ("log_likelihood", "posterior_predictive") for name in own.get(group, [])}
@@ -286,7 +296,7 @@ class Result:
 
         inference_data.nc needs xarray with h5netcdf and h5py, or netCDF4, and is left out without them.
         """
-        folder = Path(folder)
+        folder = path_of(folder)
         _hone.save_fit(str(folder), self._parts, self.verdict, int(self.summary["steps"]))
         if self.data is not None and self.summary["data"] == "data.json":
             (folder / "data.json").write_text(json.dumps(self.data) + "\n")
@@ -303,6 +313,8 @@ class Result:
             groups = self._groups(None)
         except ImportError:
             return
+        except ValueError as error:
+            return warnings.warn(f"{path.name} is left out: {error}", stacklevel=3)
         for mode, (name, group) in zip(["w", *["a"] * len(groups)], groups.items(), strict=False):
             try:
                 group.to_netcdf(path, mode=mode, group=name)

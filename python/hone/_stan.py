@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from . import _hone
+from ._data import path_of
 from ._progress import Total, Work
 
 
@@ -16,4 +17,4 @@ def install_stan(wheel: str | os.PathLike[str] | None = None, *, progress: bool 
     minute. Ctrl-C ends it, with KeyboardInterrupt, and nothing half installed stays.
     """
     with Work("install", Total(None), progress) as work:
-        return _hone.install("" if wheel is None else os.fspath(wheel), work.stop, work.tell)
+        return _hone.install("" if wheel is None else str(path_of(wheel)), work.stop, work.tell)

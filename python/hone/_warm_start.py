@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _hone
-from ._data import count_of
+from ._data import count_of, path_of
 from ._names import grouped
 
 if TYPE_CHECKING:
@@ -55,6 +55,6 @@ def warm_start(result: Result, sampler: str, chains: int, folder: str | Path | N
              for c in range(chains)]
     step_size = float(result.summary["step_size"])
     if folder is not None:
-        _hone.save_warm_start(str(folder), own, np.ascontiguousarray(first[:, :count]),
+        _hone.save_warm_start(str(path_of(folder)), own, np.ascontiguousarray(first[:, :count]),
                               np.atleast_2d(metric), step_size)
     return {"chains": chains, "inits": inits, "metric": {"inv_metric": metric.tolist()}, "step_size": step_size}

@@ -8,7 +8,9 @@
 #include <optional>
 #include <string_view>
 
+#include "hone/base/error.hpp"
 #include "python/src/arrays.hpp"
+#include "python/src/watch.hpp"
 
 namespace hone::python {
 namespace {
@@ -97,6 +99,7 @@ void PythonPosterior::look_for_finite(std::span<const double> values, std::span<
 
 void PythonPosterior::compute(MatrixView<const double> z, Want want, std::span<double> value,
                               MatrixView<double> gradient) const {
+  if (leaving) throw Stopped();
   const nb::gil_scoped_acquire gil;
   if (parts_.batches) return call(z, want, value, gradient);
   for (int i = 0; i < z.cols(); ++i)

@@ -13,6 +13,7 @@
 #include "app/run/watched_posterior.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/fit/checked_fit.hpp"
+#include "hone/target/density.hpp"
 #include "hone/target/stan.hpp"
 #include "python/src/messages.hpp"
 
@@ -190,6 +191,13 @@ double time_evaluations(const ModelParts& parts, const Points& z, int calls, boo
   const Want want = gradients_alone ? Want::gradient : Want::both;
   for (int i = 0; i < calls; ++i) posterior.evaluate(points, want, value, gradient);
   return static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
+}
+
+std::string gradient_complaint(const ModelParts& parts, const Points& z) {
+  Watch watch{nb::none()};
+  const nb::gil_scoped_release released;
+  const Posterior& posterior = parts.open(watch, nullptr);
+  return hone::gradient_complaint(posterior, view_of(z).column(0), posterior.coordinate_names());
 }
 
 nb::tuple table_of(const std::string& summary, const std::vector<std::string>& show) {

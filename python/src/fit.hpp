@@ -64,6 +64,9 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
 void save_warm_start(const std::string& folder, const std::vector<std::string>& names, const Points& inits,
                      const Points& inverse_metric, double step_size);
 
+// What is grossly wrong with a density's gradient at a point z (1, D); "" where nothing is.
+std::string gradient_complaint(const ModelParts& parts, const Points& z);
+
 // The table of a fit, from the text of its summary.json: titles, and lines (name, cells, whether it is a parameter); or
 // as a text of lines no wider than `width`.
 nb::tuple table_of(const std::string& summary, const std::vector<std::string>& show);

@@ -6,6 +6,7 @@
 #include "app/run/export.hpp"
 #include "hone/base/error.hpp"
 #include "hone/latent/model.hpp"
+#include "python/src/messages.hpp"
 
 namespace hone::python {
 namespace {
@@ -126,7 +127,7 @@ std::string train_model(const Training& training, const Parts& parts, Stop& stop
   options.watch = [&](std::int64_t done, std::int64_t, const std::string& note) { watch.say(note, done); };
   options.say = [&](const std::string& text) {
     const nb::gil_scoped_acquire gil;
-    if (!say.is_none()) say(nb::cast(text));
+    if (!say.is_none()) say(nb::cast(in_python(text)));
   };
   const auto set_of = [](const Data* part) { return part ? part->set : DataSet(); };
   const nb::gil_scoped_release released;
@@ -136,7 +137,12 @@ std::string train_model(const Training& training, const Parts& parts, Stop& stop
 }
 
 Networks::Networks(const std::string& config, nb::bytes checkpoint, int threads)
-    : networks_(config_in(config, threads), checkpoint_of(checkpoint), threads) {}
+    : own_(std::make_unique<TrainedNetworks>(config_in(config, threads), checkpoint_of(checkpoint), threads)),
+      networks_(*own_) {}
+
+Networks::~Networks() {
+  if (process_ != getpid()) static_cast<void>(own_.release());
+}
 
 void Networks::expect(const Data& data) const {
   const nb::gil_scoped_release released;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,9 +61,14 @@ nb::list setting_table();                                   // the keys of `hone
 nb::bytes with_identity(nb::bytes checkpoint, const std::string& key, const std::string& value);
 
 // A trained model and its q (app/run/networks.hpp), from the texts of config.toml and the bytes of a checkpoint.
+// Belongs to the process that made it: its team of threads is not there after a fork, so the other process leaves it in
+// memory.
 class Networks {
  public:
   Networks(const std::string& config, nb::bytes checkpoint, int threads);
+  Networks(const Networks&) = delete;
+  Networks& operator=(const Networks&) = delete;
+  ~Networks();
 
   nb::tuple encode(const Data& data) const;  // means and sds of q, (n, D) each
   nb::tuple refine(const Data& data, int steps, std::uint64_t seed, Stop& stop, nb::object tell) const;
@@ -80,7 +87,9 @@ class Networks {
  private:
   void expect(const Data& data) const;
 
-  TrainedNetworks networks_;
+  const pid_t process_ = getpid();
+  std::unique_ptr<TrainedNetworks> own_;
+  TrainedNetworks& networks_;
 };
 
 // The checkpoint of a run folder. One of version 0.1.0 is completed from the run's data.

@@ -46,6 +46,8 @@ void add_fit(nb::module_& module) {
              stop.signal = 2;
            })
       .def("__bool__", [](const Stop& stop) { return stop.set.load(); });
+  module.def(
+      "leave", [](bool now) { leaving = now; }, "now"_a, "Ends all work at its next call of Python.");
   nb::class_<DensityParts>(module, "Density", "A log density in Python.")
       .def(nb::init<>())
       .def_rw("density", &DensityParts::density, nb::arg().none())
@@ -86,6 +88,7 @@ void add_fit(nb::module_& module) {
   module.def("in_python", &in_python, "text"_a);
   module.def("judge_again", &judge_again, "folder"_a, "mean"_a, "sd"_a, "vcd"_a);
   module.def("time_evaluations", &time_evaluations, "model"_a, "z"_a, "calls"_a, "gradients_alone"_a = false);
+  module.def("gradient_complaint", &gradient_complaint, "model"_a, "z"_a);
   module.def("install", &install, "wheel"_a, "stop"_a, "tell"_a.none());
   module.attr("default_gradients") = default_gradients;
 }

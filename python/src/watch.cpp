@@ -19,6 +19,7 @@ void Watch::say(const std::string& text, std::int64_t done) {
 }
 
 void Watch::call(std::int64_t done) {
+  if (leaving) throw Stopped();
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
   if (!tell_.is_none()) tell_(nb::cast(text_.c_str()), done);

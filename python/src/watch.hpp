@@ -22,6 +22,9 @@ struct Stop {
   std::atomic<int> signal = 0;  // for work that asks for the signal
 };
 
+// While Python shuts down, every watch and every density in Python throws Stopped: no thread may call it afterwards.
+inline std::atomic<bool> leaving = false;
+
 // Tells Python how far long work is, and lets Python run its signal handlers, about twenty times per second. Long work
 // runs without the GIL; this takes it. Only the thread that started the work tells; on others it does nothing.
 class Watch {

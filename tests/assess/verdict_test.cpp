@@ -213,6 +213,19 @@ TEST(Verdict, AnExactQIsUsedAndItsPValuesAreUniform) {
   EXPECT_LT(chi_square, 27.9);  // 9 degrees of freedom: once in a thousand
 }
 
+TEST(Verdict, SaysInWordsThatWeightsAreConstant) {
+  Assessed a = assess(standard_normal, {2, 0, 1, quick()});
+  EXPECT_EQ(a.findings.q.k_hat, -infinity);
+  EXPECT_TRUE(a.says("the importance weights of q's draws are nearly constant"));
+  EXPECT_FALSE(a.says("inf")) << "of k-hat";
+  a.judgement = judge(a.findings, {}, Subject::draws);
+  EXPECT_TRUE(a.says("the importance weights of the draws are nearly constant"));
+  EXPECT_FALSE(a.says("inf"));
+  a.findings.q.k_hat = 0.3;
+  a.judgement = judge(a.findings, {});
+  EXPECT_TRUE(a.says("k-hat 0.30: importance-weighted expectations are reported too"));
+}
+
 TEST(Verdict, RegionsWithoutDensityAreCountedAndSurvived) {
   const Density half = [](std::span<const double> z, std::span<double> g) {
     g[0] = -z[0];

@@ -91,6 +91,18 @@ def test_numba():
     close(hone.fit(density, **QUICK))
 
 
+def test_names_of_pymc_that_would_be_lost():
+    pymc = pytest.importorskip("pymc", reason="pymc is not installed")
+    for name, observed, message in (("chain", "y", "model: 'chain' is not allowed: ArviZ has a dimension of that name"),
+                                    ("energy__", "y", "model: 'energy__' is not allowed: draws.csv has a column"),
+                                    ("a ", "y", "model: 'a ' is not allowed; a name has no blanks around it"),
+                                    ("a", "draw", "model: 'draw' is not allowed: ArviZ has")):
+        with pymc.Model() as model:
+            pymc.Normal(observed, pymc.Normal(name), observed=[0.5])
+        with pytest.raises(ValueError, match=message):
+            hone.fit(model, progress=False)
+
+
 def test_pymc(tmp_path):
     pymc = pytest.importorskip("pymc", reason="pymc is not installed")
     y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])

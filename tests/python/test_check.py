@@ -1,5 +1,7 @@
 """hone.check: a second opinion on draws of every kind."""
 
+import html
+import importlib.util
 import time
 import types
 
@@ -159,6 +161,42 @@ def test_bad_arguments_are_named(draws):
         hone.check(np.zeros((200, 2)), gaussians, scale="natural")
     with pytest.raises(ValueError, match="no function bs_param_unconstrain"):
         hone.check(draws, FAKES / "libfake_no_threads.so", progress=False)
+
+
+def test_a_result_is_draws_too(result, schools):
+    told = hone.check(result, gaussians, progress=False)
+    assert told.verdict == "use-draws" and told.coordinates == result.coordinates
+    unnamed = hone.check(result.draws_unconstrained, gaussians, names=result.coordinates, progress=False)
+    assert np.array_equal(told.refined, unnamed.refined)
+    r, model, data = schools
+    told = hone.check(r, model, data, progress=False)
+    by_name = {name: r[name] for name in r}
+    assert np.array_equal(told.refined, hone.check(by_name, model, data, progress=False).refined)
+    assert hone.check(r, model, data, scale="unconstrained", **QUICK).coordinates == r.coordinates
+
+
+def test_draws_by_name_need_names_of_coordinates(draws, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n" + "0.5,1\n" * 200)
+    named = [draws, tmp_path / "x.csv", str(tmp_path / "x.csv"), Columns(["z[1]", "z[2]"], np.zeros((200, 2)))]
+    if importlib.util.find_spec("xarray"):
+        import xarray
+
+        named.append(xarray.Dataset({name: (("chain", "draw"), value) for name, value in draws.items()}))
+        named += [xarray.DataTree.from_dict({"posterior": named[-1]})] if hasattr(xarray, "DataTree") else []
+    for given_by_name in named:
+        with pytest.raises(ValueError, match="^names: give those of the coordinates, in the order of log_density's argument, as names="):
+            hone.check(given_by_name, gaussians, progress=False)
+    assert hone.check(draws, gaussians, names=["mu", "tau"], **QUICK).coordinates == ["mu", "tau"]
+
+
+def test_a_check_in_a_notebook_and_beside_another(result):
+    told = hone.check(result.draws, gaussians, **QUICK)
+    shown = told._repr_html_()
+    assert f"verdict: {told.verdict}" in shown and "draws mean" in shown and shown.count("<tr>") == 3
+    assert all(html.escape(reason) in shown for reason in told.reasons) and "nan" not in shown
+    assert told == told and told != hone.check(result.draws, gaussians, **QUICK) and told in [told]
+    many = hone.check(np.random.default_rng(0).standard_normal((200, 60)), lambda z: (-0.5 * (z * z).sum(-1), -z), **QUICK)
+    assert "… 20 more in table" in many._repr_html_() and "… 20 more in table" in repr(many)
 
 
 def test_draws_of_one_coordinate():

@@ -1,5 +1,8 @@
 """hone.fit for callables: what it takes, what it gives, what it says."""
 
+import os
+import warnings
+
 import numpy as np
 import pytest
 from conftest import COVARIANCE, FAKES, SMALL, gaussian, gaussians, stripes
@@ -108,6 +111,15 @@ def test_names_and_constrain():
     (dict(names="ab"), "names: expected a list"),
     (dict(names=["a,b", "c"]), "names: 'a,b' is not allowed"),
     (dict(names={"a\nb": 2}), "names: .* is not allowed"),
+    (dict(names=["a/b", "c"]), "names: 'a/b' is not allowed; a name has no comma, quote, slash or line break"),
+    (dict(names=[" a", "b"]), "names: ' a' is not allowed; a name has no blanks around it"),
+    (dict(names=["a", "b "]), "names: 'b ' is not allowed; a name has no blanks"),
+    *((dict(names=["a", name]), f"names: '{name}' is not allowed: draws.csv has a column of that name; choose another one")
+      for name in ("lp__", "log_p__", "log_q__", "accept_stat__", "divergent__", "energy__", "short_chain__")),
+    (dict(names={"chain": 2}), "names: 'chain' is not allowed: ArviZ has a dimension of that name"),
+    (dict(names=["a", "draw"]), "names: 'draw' is not allowed: ArviZ has a dimension of that name"),
+    (dict(dim=2, constrain=lambda z: {"energy__": z[0]}), "constrain: 'energy__' is not allowed: draws.csv has"),
+    (dict(dim=2, constrain=lambda z: {"draw": z}), "constrain: 'draw' is not allowed: ArviZ has"),
     (dict(dim=2, data={}), "data: only Stan models"),
     (dict(dim=2, constrain=lambda z: {}), "constrain returned no values"),
     (dict(dim=2, constrain=lambda z: {"a,b": z}), "constrain: 'a,b.1' is not allowed"),
@@ -166,6 +178,72 @@ def test_arguments_of_a_compiled_model_are_checked_before_the_fit():
             patch.setattr(hone._progress.Work, "tell", look)
             hone.fit(FAKES / "libfake_threads.so", **arguments)
     assert "searching from the starts" not in seen
+
+
+@pytest.mark.parametrize("factor", [-1, 0.1, 10])
+def test_a_gradient_that_is_not_of_the_value_warns(factor):
+    def faulty(z):
+        value, gradient = gaussians(z)
+        return value, gradient * [1, factor]
+
+    for call in (lambda: hone.fit(faulty, names=["a", "tau"], init=[0.3, 0.7], budget=1, draws=100, progress=False),
+                 lambda: hone.check(np.random.default_rng(0).standard_normal((200, 2)), faulty, names=["a", "tau"], budget=1, progress=False)):
+        with pytest.warns(UserWarning, match="^log_density: the gradient is not that of the value: at the start, in coordinate tau, "
+                                             "the gradient is .*, and differences of the value say ") as caught:
+            call()
+        assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def test_a_right_gradient_does_not_warn():
+    seen = []
+
+    def single(z):  # as JAX computes by default
+        z = z.astype(np.float32)
+        return np.float32(-1e4) - np.float32(0.5) * (z * z).sum(), -z
+
+    def counted(z):
+        seen.append(len(z))
+        return -0.5 * (z * z).sum(-1), -z
+
+    def half(z):
+        return np.where(z[:, 0] > 0.1, -z[:, 0] - 0.5 * z[:, 1] ** 2, -np.inf), np.stack([-np.ones(len(z)), -z[:, 1]], 1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for density, dim in ((single, 3), (counted, 60), (half, 2), (lambda z: (-np.abs(z).sum(-1), -np.sign(z)), 4)):
+            hone.fit(density, dim=dim, init=np.full(dim, 0.1 + (density is half)), budget=1, draws=100, progress=False)
+    assert seen[:5] == [62, 1, 14, 14, 12]  # the shape; a point; twenty coordinates, on both sides
+
+
+def test_stan_data_of_every_shape():
+    from hone._fit import _plain
+
+    given = {"n": np.int64(3), "t": [{"1": 1, "2": 2.5}, {"1": 2, "2": np.array([3.5, 4.5])}], "deep": [[{"1": True}], [{"1": 2}]],
+             "pair": {"1": 1, "2": [1.0, 2.0]}, "array": np.array([{"1": 1}, {"1": 2}]), "nothing": [], "m": ((1, 2), (3, 4))}
+    assert _plain(given, "data") == {
+        "n": 3, "t": [{"1": 1, "2": 2.5}, {"1": 2, "2": [3.5, 4.5]}], "deep": [[{"1": 1}], [{"1": 2}]],
+        "pair": {"1": 1, "2": [1.0, 2.0]}, "array": [{"1": 1}, {"1": 2}], "nothing": [], "m": [[1, 2], [3, 4]]}
+    with pytest.raises(ValueError, match=r"^data\['t'\]: the lists in it have different lengths; an array of Stan's is rectangular$"):
+        hone.fit(FAKES / "libfake_threads.so", data={"t": [[1, 2], [3]]}, progress=False)
+    with pytest.raises(ValueError, match=r"^data\['2'\]: the lists"):
+        hone.fit(FAKES / "libfake_threads.so", data={"t": [{"1": 1, "2": [[1], [2, 3]]}]}, progress=False)
+
+
+def test_a_tilde_is_the_users_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own.so").write_bytes((FAKES / "libfake_threads.so").read_bytes())
+    (tmp_path / "own.json").write_text('{"N": 1}')
+    r = hone.fit("~/own.so", data="~/own.json", budget=1, draws=100, progress=False)
+    assert r.data == {"N": 1} and r.save("~/run") == tmp_path / "run" and hone.load("~/run").data == {"N": 1}
+    r.warm_start(folder="~/warm")
+    assert (tmp_path / "warm" / "metric.json").exists() and not os.path.exists("~")
+    assert hone.check("~/run/draws.csv", "~/own.so", budget=1, progress=False).names == r.names
+
+
+def test_batches_of_jax_cannot_be_refused():
+    jax = pytest.importorskip("jax")
+    with pytest.raises(ValueError, match="batched: what from_jax and from_torch make takes batches; leave batched out"):
+        hone.fit(hone.from_jax(lambda z: -0.5 * jax.numpy.dot(z, z)), dim=2, batched=False, progress=False)
 
 
 def test_messages_know_no_command_line(tmp_path):

@@ -22,6 +22,13 @@ def test_control_c_ends_a_fit_with_what_there_is():  # in the chains
     assert int(told.split()[0]) >= 64 and "stopped early" in told
 
 
+def test_control_c_in_the_searches_says_that_there_is_nothing():
+    told = interrupted(f"\n    try: hone.fit({COUNTED}, dim=2, batched=True)\n    except KeyboardInterrupt as stop: print(type(stop).__name__, stop)",
+                       12)
+    assert told.startswith("KeyboardInterrupt interrupted while the first approximations were still searched for: "
+                           "there is no result yet\n"), told
+
+
 def test_control_c_is_heeded_inside_a_refinement():
     model = FAKES / "libfake_slow.so"  # 2 ms per gradient: the first refinement would take ten seconds and more
     told = interrupted(f"import warnings; warnings.simplefilter('error'); \n    try: hone.fit({str(model)!r}, threads=2)\n"

@@ -10,6 +10,7 @@ import pytest
 from conftest import NO_TORCH, SMALL, run, stripes
 
 import hone
+from hone._parameters import KEYS
 
 X, TEST = stripes(400, 1), stripes(60, 2)
 VAE = dict(hidden=(16,), iterations=200, test_every=100, test_points=20, test_samples=50, **SMALL)
@@ -383,7 +384,7 @@ def test_a_training_that_goes_wrong_warns(tmp_path):
         model = hone.VAE(**{**SMALL, **wrong}, alpha_from=0, alpha_until=0).fit(X)
     assert len(caught) == 1 and caught[0].filename == __file__ and model.transform(TEST).shape == (60, 3)
     file = config(tmp_path / "c", **wrong, **{"schedule.alpha_from": 0, "schedule.alpha_until": 0})
-    told = " ".join(run("train", file, "--out", tmp_path / "run").stdout.split())
+    told = hone._hone.in_python(" ".join(run("train", file, "--out", tmp_path / "run").stdout.split()))
     assert str(caught[0].message).removeprefix("this training went wrong: ") in told
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -432,13 +433,50 @@ def test_save_without_the_data(tmp_path):
     (dict(hidden=(True,)), "hidden: expected whole numbers, found True"),
     (dict(alpha=0.5, objective="kl"), "alpha"),
     (dict(score_bound=5.0, objective="kl"), "score_bound"),
-    (dict(alpha_from=90, alpha_until=80), "schedule.alpha_from"),
+    (dict(alpha_from=90, alpha_until=80), "^alpha_from: 90 is above alpha_until, which is 80; set both$"),
+    (dict(alpha_from=-3), "^alpha_from: '-3' is not allowed"),
+    (dict(test_every=10, test_points=None, test_samples=True), "^test_samples: expected a number or a text"),
+    (dict(validation_points=10), "^validation_points: does nothing where validation_every is 0"),
     (dict(init="xavier"), "init"),
     (dict(hidden=("a",)), "hidden: "),
 ])
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         hone.VAE(**{**VAE, "test_every": 0, "test_points": None, "test_samples": None, **arguments}).fit(X)
+
+
+@pytest.mark.parametrize("name", sorted(name for name, key in KEYS.items() if "." in key and not key.endswith(".data")))
+def test_parameters_have_pythons_names(name):
+    """In messages too: not the names of the program's keys."""
+    with pytest.raises(ValueError, match=f"^{name}: '-3' is not allowed; expected") as caught:
+        hone.VAE(**{**VAE, name: -3}).fit(X, TEST)
+    assert KEYS[name] not in str(caught.value)
+    with pytest.raises(TypeError, match=f"^{name}: expected a number or a text, found True"):
+        hone.VAE(**{**VAE, name: True}).fit(X, TEST)
+
+
+def test_warnings_and_files_names_know_pythons_names():
+    with pytest.warns(UserWarning, match=r"the VCD has no part in this run, .* \(alpha_from\)"):
+        hone.VAE(**{**VAE, "iterations": 20}, alpha_from=100, alpha_until=200).fit(X)
+    for text in ("a/checkpoint.every.npy", "checkpoint.everything", "my-test.every", "/x/test.every"):
+        assert hone._hone.in_python(text) == text
+    assert hone._hone.in_python("set 'test.every', (schedule.warmup) or validation.split.") == (
+        "set 'test_every', (warmup) or validation_split.")
+
+
+def test_fewer_iterations_than_were_made():
+    model = hone.VAE(**{**VAE, "iterations": 40}, warm_start=True).fit(X)
+    with pytest.raises(ValueError, match="^iterations: the fit of before has already made 40 iterations, more than the 10 requested$"):
+        model.set_params(iterations=10).fit(X)
+
+
+def test_a_tilde_is_the_users_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    model = hone.VAE(**{**VAE, "iterations": 20}, folder="~/run", warm_start=True).fit(X)
+    assert (tmp_path / "run" / "data.npy").exists()
+    model.set_params(iterations=30).fit(X)
+    assert model.n_iter_ == 30 and hone.load("~/run").n_iter_ == 30
+    assert model.save("~/copy") == tmp_path / "copy" and hone.load("~/copy").n_iter_ == 30
 
 
 def test_bad_data_are_named(trained):
@@ -477,6 +515,12 @@ def test_bad_data_are_named(trained):
         trained.transform(TEST, refine=1.5)
     with pytest.raises(ValueError, match="n: expected a whole number, at least 1, found 0"):
         trained.sample(0)
+    for call in (lambda: trained.sample(1, seed=2**70), lambda: trained.transform(TEST, refine=1, seed=2**70)):
+        with pytest.raises(ValueError, match="seed: expected at most 18446744073709551615, found 1180591620717411303424"):
+            call()
+    with pytest.raises(ValueError, match="refine: expected at most 2147483647, found 10000000000"):
+        trained.transform(TEST, refine=10**10)
+    assert trained.sample(1, seed=2**64 - 1).shape == (1, 64)
 
 
 def test_save_does_not_take_a_file_for_a_folder(tmp_path, trained):

@@ -23,6 +23,28 @@ def same(a, b):
     assert {k: v for k, v in a.summary.items() if k not in TIMES} == {k: v for k, v in b.summary.items() if k not in TIMES}
 
 
+def test_a_variable_that_is_called_as_a_dimension_of_arviz(tmp_path):
+    """Stan's names are checked by nobody before the fit: their draws come back, and what does not is said."""
+    pytest.importorskip("xarray")
+    r = hone.fit(FAKES / "libfake_threads.so", progress=False, budget=1, draws=100)
+    named = hone.Result({**r._parts, "names": ["chain", *r.names[1:]]})
+    with pytest.raises(ValueError, match="'chain' is the name of a variable, and ArviZ has a dimension of that name: rename it"):
+        named.to_datatree() if hasattr(pytest.importorskip("xarray"), "DataTree") else named._groups(None)
+    with pytest.warns(UserWarning, match="inference_data.nc is left out: 'chain' is the name of a variable"):
+        named.save(tmp_path / "run")
+    assert np.array_equal(hone.load(tmp_path / "run")["chain"], r["mu"]) and not (tmp_path / "run" / "inference_data.nc").exists()
+
+
+def test_arguments_of_tables_are_named(result):
+    for arguments, message in ((dict(width="a"), "width: expected a whole number, at least 1, found 'a'"),
+                               (dict(width=0), "width: expected a whole number, at least 1, found 0"),
+                               (dict(show=0), "show: expected a name or a list of names, found 0"),
+                               (dict(show=["z", 1]), r"show: expected a name or a list of names, found \['z', 1\]")):
+        with pytest.raises((TypeError, ValueError), match=message):
+            result.table(**arguments)
+    assert result.table(np.array(["z"])) == result.table(("z",)) == result.table("z")
+
+
 def test_the_program_gives_the_same_bits(tmp_path, schools):
     r, model, data = schools
     run("fit", model, "--data", data, "--seed", 3, "--out", tmp_path / "program", "--quiet")

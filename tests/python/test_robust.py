@@ -304,6 +304,45 @@ def test_fork(result):
     assert np.array_equal(hone.fit(gaussians, dim=2, seed=5, progress=False).draws, result.draws)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*")
+def test_a_fitted_estimator_works_after_a_fork(trained):
+    """The parent's networks keep a team of threads, which a child does not have."""
+    data = stripes(20, 3)
+
+    def made(model):
+        return model.score_samples(data, samples=50), model.transform(data, refine=2), model.transform(data)
+
+    expected = made(trained)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(100)  # for a child that waits for ever
+        try:
+            same = all(map(np.array_equal, made(trained), expected))
+            trained.__dict__.pop("_networks")  # the parent's too: nobody waits for its threads
+            gc.collect()
+            os.write(writing, b"y" if same and all(map(np.array_equal, made(trained), expected)) else b"n")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    assert os.read(reading, 1) == b"y"
+    os.waitpid(child, 0)
+    assert all(map(np.array_equal, made(trained), expected))
+
+
+@pytest.mark.parametrize("work", [
+    "hone.fit(density, dim=3, batched=True, threads=2)", "hone.check(np.random.default_rng(0).standard_normal((200, 3)), density, batched=True)",
+    "(begun.set(), hone.fit({fake!r}, budget=10**9))", "(begun.set(), hone.VAE(2, (50,), iterations=10**7, threads=2, progress=False).fit(X))"])
+def test_python_ends_while_a_daemon_thread_works(work):
+    """Work of the engine would be cut off inside it, and abort."""
+    fake = str(FAKES / "libfake_slow.so")
+    code = ("import threading, time, numpy as np, hone\nbegun = threading.Event()\nX = np.random.default_rng(0).random((500, 50)) < 0.5\n"
+            "def density(z):\n    begun.set()\n    time.sleep(0.01)\n    return -0.5 * (z * z).sum(-1), -z\n"
+            f"threading.Thread(target=lambda: {work.format(fake=fake)}, daemon=True).start()\nbegun.wait()\ntime.sleep(0.3)\nprint('ends')")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
+
+
 def test_signals_arrive_while_training(trained):
     assert trained.finished_ and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert SMALL["progress"] is False
