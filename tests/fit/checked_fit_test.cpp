@@ -200,10 +200,30 @@ TEST(Judge, ReasonsNameTheirScale) {
   f.q.shift = {0.31, 0};
   f.q.sd_ratio = {1, 0.82};
   const Judgement of_q = judge(f, {});
-  EXPECT_EQ(of_q.reasons, (std::vector<std::string>{"q's mean of mu is off by 0.30 sd",
-                                                    "q's sd of tau is 1.21 times what it should be",
-                                                    "q's sd of log tau is 0.82 times what it should be"}));
-  EXPECT_EQ(judge(f, {}, Subject::draws).reasons[0], "the draws' mean of mu is off by 0.30 sd");
+  EXPECT_EQ(of_q.reasons, (std::vector<std::string>{"q's mean of mu is off by 0.30 sd (tolerance 0.1)",
+                                                    "q's sd of tau is 1.21 times what it should be (tolerance 7 %)",
+                                                    "q's sd of log tau is 0.82 times what it should be (tolerance 7 %)"}));
+  EXPECT_EQ(judge(f, {}, Subject::draws).reasons[0], "the draws' mean of mu is off by 0.30 sd (tolerance with chance 0.1)");
+}
+
+// A number that rounds to its limit gets the digits that tell the two apart.
+TEST(Judge, ReasonsShowThatANumberIsBeyondItsLimit) {
+  Findings f;
+  f.dimension = 2;
+  f.coordinate_names = {"a", "b"};
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .acceptance = 0.8, .proposals = 100, .bfmi = 1};
+  f.q.shift = {0.1004, 0};
+  f.q.sd_ratio = {1.0702, 1};
+  f.q.narrowest = {{{1.0, 0.0}, 0.93}};
+  f.q.widest = {{{1.0, 0.0}, 1.0700003}};
+  f.vcd = {0.03, 0.001};
+  EXPECT_EQ(judge(f, {}).reasons,
+            (std::vector<std::string>{
+                "q's mean of a is off by 0.1004 sd (tolerance 0.1)",
+                "q's sd of a is 1.0702 times what it should be (tolerance 7 %)",
+                "along its worst direction q's sd is 0.93 times what it should be (tolerance 7 %)",
+                "along its worst direction q's sd is 1.070000 times what it should be (tolerance 7 %)",
+                "the VCD is 0.03 ± 0.001, 0.015 per dimension (tolerance 0.01)"}));
 }
 
 // A target that wants large batches gets them, and the bits stay the same.
