@@ -66,9 +66,9 @@ void CompareCommand::print(const std::vector<Loo>& loos, const std::vector<std::
               width));
   for (const std::size_t k : order)
     if (verdicts[k] == name_of(Verdict::trust_neither))
-      fmt::print("{}", wrapped("warning: ",
-                               fmt::format("{}: the verdict is trust-neither, so its elpd is not reliable", runs[k]),
-                               width));
+      fmt::print("{}",
+                 wrapped("warning: ",
+                         fmt::format("{}: the verdict is trust-neither, so its elpd is not reliable", runs[k]), width));
   for (const std::size_t k : order)
     if (loos[k].bad() > 0)
       fmt::print("{}", wrapped("note: ",

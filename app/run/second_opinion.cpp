@@ -215,10 +215,10 @@ Matrix<double> over_z(const Whitening& whitening, MatrixView<const double> e) {
   return z;
 }
 
-// Table and checks on the natural scale, and the refined draws themselves. Returns what is to be said of values that are
-// not finite, or nothing.
+// Table and checks on the natural scale, and the refined draws themselves. Returns what is to be said of values that
+// are not finite, or nothing.
 std::string compare_naturally(const Posterior& posterior, const Whitening& whitening, const Matrix<double>& given,
-                       RefinedDraws refined, SecondOpinion& result) {
+                              RefinedDraws refined, SecondOpinion& result) {
   CheckedFit fit;
   fit.refined = std::move(refined);
   fit.weights.k_hat = infinity;  // there are no importance weights

@@ -155,11 +155,10 @@ std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolera
   return faults;
 }
 
-// What the importance weights of q's draws are good for. Where q is off and a tail is heavy, q's draws may not reach the
-// tail at all, and then k-hat does not see it.
+// What the importance weights of q's draws are good for. Where q is off and a tail is heavy, q's draws may not reach
+// the tail at all, and then k-hat does not see it.
 std::string note_on_weights(const Findings& f, Verdict verdict) {
-  if (f.q.k_hat == -infinity)
-    return "the importance weights of q's draws are nearly the same: is_mean is q's own mean";
+  if (f.q.k_hat == -infinity) return "the importance weights of q's draws are nearly the same: is_mean is q's own mean";
   const bool heavy = f.natural.tail_index > slow_sd || f.chains.tail_index > heavy_tail;
   if (!(f.q.k_hat < usable_k_hat))
     return detail::format("k-hat {:.2f}: importance weights of q's draws are of no use", f.q.k_hat);
@@ -231,7 +230,7 @@ void add_limits(const Findings& f, std::vector<std::string>& notes) {
 void add_advice(const Findings& f, bool of_q, std::vector<std::string>& notes) {
   constexpr double nearly_always = 0.97;
   const ChainChecks& c = f.chains;
-  const bool slow = c.bfmi > 0 && c.bfmi < least_bfmi, tiny = c.acceptance > nearly_always;
+  const bool slow = c.bfmi > 0 && c.bfmi<least_bfmi, tiny = c.acceptance> nearly_always;
   if (diverges(c) || !(slow || tiny)) return;
   notes.push_back(detail::format(
       "{}{}{}: there may be places too narrow for the rest, as in a funnel. Try a non-centred form of hierarchical "

@@ -272,6 +272,7 @@ TEST_F(FitProgram, WhatCannotBeWrittenIsRefusedBeforeTheFit) {
   refused("--out used", "used: the folder is not empty");
   refused("--out used/file", "file is a file");
   refused("--out used/file/deep", "used/file/deep");
+  refused("--out /proc/x", "/proc/x: cannot write in the folder /proc");  // also as root
   refused("--out run --warm-start-out used/file", "used/file");
   refused("--out run --warm-start-out used/file/deep", "used/file/deep");
   refused("--data used", "used: is a folder");

@@ -224,8 +224,8 @@ TEST(StanData, AreHeldAgainstTheirBounds) {
   for (const std::string& text : {code, declarations_in(code)}) {  // as translated, and as kept beside a library
     const auto check = [&](const std::string& n, const std::string& s0, const std::string& a, const std::string& t,
                            const std::string& b) {
-      const std::string json = "{\"N\": " + n + ", \"s0\": " + s0 + ", \"a\": " + a + ", \"t\": {\"1\": 0, \"2\": " + t +
-                               "}, \"b\": " + b + ", \"transformed\": 0}";
+      const std::string json = "{\"N\": " + n + ", \"s0\": " + s0 + ", \"a\": " + a +
+                               ", \"t\": {\"1\": 0, \"2\": " + t + "}, \"b\": " + b + ", \"transformed\": 0}";
       return refusal([&] { check_stan_data(text, hone_data::JsonReader(json).read(), "data.json"); });
     };
     const std::string good = "[[-1.5, 3], [0, 1]]";
