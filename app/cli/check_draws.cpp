@@ -15,6 +15,7 @@
 #include "app/run/terminal.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
+#include "hone/target/stan.hpp"
 
 namespace hone {
 namespace {
@@ -84,10 +85,11 @@ void write_opinion(const std::string& out, const Posterior& posterior, const Sec
   const std::string refined =
       fmt::format("refined draws: states of chains from given draws, up to step {}", opinion.findings.steps);
   const std::string verdict = "verdict = " + verdict_name(opinion.judgement.verdict);
+  const std::string version = stan_version(posterior);
   write_stan_csv(folder.path() / "draws.csv", {posterior.names(), opinion.natural, opinion.log_p, unknown},
-                 {refined, verdict});
+                 {refined, verdict}, version);
   write_stan_csv(folder.path() / "draws_unconstrained.csv",
-                 {posterior.coordinate_names(), opinion.z, opinion.log_p, unknown}, {refined, verdict});
+                 {posterior.coordinate_names(), opinion.z, opinion.log_p, unknown}, {refined, verdict}, version);
   folder.write("check.json", json);
 }
 

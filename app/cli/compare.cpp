@@ -7,6 +7,7 @@
 #include "app/cli/commands.hpp"
 #include "app/run/json.hpp"
 #include "app/run/loo.hpp"
+#include "app/run/posterior_run.hpp"
 #include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 
@@ -14,11 +15,11 @@ namespace hone {
 namespace {
 
 struct CompareCommand {
-  std::vector<std::string> runs;
+  std::vector<std::string> runs, verdicts;
   std::string variable;
   bool json = false;
 
-  void run() const;
+  void run();
   void print(const std::vector<Loo>& loos, const std::vector<std::size_t>& order) const;
   Json json_of(const std::vector<Loo>& loos, const std::vector<std::size_t>& order) const;
 };
@@ -28,6 +29,7 @@ Json CompareCommand::json_of(const std::vector<Loo>& loos, const std::vector<std
   for (const std::size_t k : order) {
     const LooDifference apart = difference(loos[order.front()], loos[k]);
     list.push_back({{"run", runs[k]},
+                    {"verdict", verdicts[k].empty() ? Json(nullptr) : Json(verdicts[k])},
                     {"elpd_loo", loos[k].total},
                     {"se", loos[k].se},
                     {"p_loo", loos[k].effective},
@@ -63,6 +65,11 @@ void CompareCommand::print(const std::vector<Loo>& loos, const std::vector<std::
                           loos.front().elpd.size()),
               width));
   for (const std::size_t k : order)
+    if (verdicts[k] == name_of(Verdict::trust_neither))
+      fmt::print("{}",
+                 wrapped("warning: ",
+                         fmt::format("{}: the verdict is trust-neither, so its elpd is not reliable", runs[k]), width));
+  for (const std::size_t k : order)
     if (loos[k].bad() > 0)
       fmt::print("{}", wrapped("note: ",
                                fmt::format("{}: k-hat is above {:.2f} for {} data, whose elpd is not reliable", runs[k],
@@ -70,9 +77,12 @@ void CompareCommand::print(const std::vector<Loo>& loos, const std::vector<std::
                                width));
 }
 
-void CompareCommand::run() const {
+void CompareCommand::run() {
   std::vector<Loo> loos;
   for (const std::string& run : runs) {
+    const Json summary = read_fit_summary(run);
+    const auto verdict = summary.find("verdict");
+    verdicts.push_back(verdict != summary.end() && verdict->is_string() ? verdict->get<std::string>() : "");
     loos.push_back(loo_of(read_log_likelihood(run, variable)));
     if (loos.back().elpd.size() != loos.front().elpd.size())
       throw InputError(

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -137,14 +139,18 @@ std::vector<NamedVariable> group_names(std::span<const std::string> names) {
   return arrays;
 }
 
-void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vector<std::string>& comments) {
+void write_stan_csv(const fs::path& path, const DrawTable& draws, const std::vector<std::string>& comments,
+                    const std::string& stan_version) {
   check(draws, path);
   fmt::memory_buffer text;
   const auto line = [&](std::string_view content) { fmt::format_to(std::back_inserter(text), "{}\n", content); };
   // The header that CmdStan writes for one chain of fixed_param, a sampler without adaptation. The warm-up has
   // CmdStan's default length and is not saved (CmdStanPy refuses zero).
-  for (const char* fixed : {"# stan_version_major = 2", "# stan_version_minor = 21", "# stan_version_patch = 0"})
-    line(fixed);
+  int version[3] = {};
+  std::sscanf(stan_version.c_str(), "%d.%d.%d", &version[0], &version[1], &version[2]);
+  for (int i = 0; i < 3; ++i)
+    line(fmt::format("# stan_version_{} = {}", std::array{"major", "minor", "patch"}[static_cast<std::size_t>(i)],
+                     version[i]));
   line("# model = hone");
   line("# method = sample (Default)");
   line("#   sample");

@@ -35,9 +35,10 @@ std::vector<NamedVariable> group_names(std::span<const std::string> names);
 
 // Stan CSV: comments as CmdStan writes them, so that its readers open the file, then lp__,log_p__,log_q__, with moves
 // also accept_stat__,divergent__,energy__, with short_chain that too, and the names. lp__ repeats log_p__ because
-// readers expect it. `comments` are additional lines (without '#'). Throws Error.
+// readers expect it. `comments` are additional lines (without '#'). `stan_version` is that of the model; readers want
+// three numbers, so an unknown one is 0.0.0. Throws Error.
 void write_stan_csv(const std::filesystem::path& path, const DrawTable& draws,
-                    const std::vector<std::string>& comments = {});
+                    const std::vector<std::string>& comments = {}, const std::string& stan_version = {});
 
 // A variable of the data, for a NetCDF file.
 struct DataArray {

@@ -33,7 +33,7 @@ int Loo::bad() const {
 
 Loo loo_of(MatrixView<const double> log_lik) {
   const int n = log_lik.rows(), draws = log_lik.cols();
-  if (n < 1 || draws < 2) throw InputError("a comparison by LOO needs log-likelihoods of at least one datum");
+  if (n < 2 || draws < 2) throw InputError("a comparison by LOO needs two draws of the log-likelihoods of two data");
   Loo result;
   result.good_k = std::min(0.7, 1 - 1 / std::log10(static_cast<double>(draws)));
   std::vector<double> own(static_cast<std::size_t>(draws)), ratio(own.size());
@@ -85,6 +85,9 @@ Matrix<double> read_log_likelihood(const std::filesystem::path& run, const std::
     throw InputError(fmt::format("{}: the model has several log-likelihoods, {}; choose one by --log-lik", run.string(),
                                  join(names)));
   const std::vector<std::size_t>& entries = found.front().entries;
+  if (entries.size() < 2)
+    throw InputError(fmt::format("{}: '{}' has one value; expected the log-likelihoods of at least two data",
+                                 run.string(), found.front().name));
   Matrix<double> values(static_cast<int>(entries.size()), draws.values.cols());
   for (int s = 0; s < values.cols(); ++s)
     for (int i = 0; i < values.rows(); ++i)

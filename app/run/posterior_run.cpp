@@ -202,6 +202,7 @@ PosteriorRunFiles posterior_run_files(const Posterior& posterior, const CheckedF
           .draws = std::move(draws),
           .draws_unconstrained = table_of(posterior.coordinate_names(), unconstrained(fit), fit, kept),
           .verdict = name_of(fit.judgement.verdict),
+          .stan_version = stan_version(posterior),
           .steps = fit.refined.steps,
           .chains = kept.chains,
           .groups = std::move(groups),
@@ -212,14 +213,15 @@ void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files
   const std::string verdict = "verdict = " + files.verdict;
   folder.write("config.toml", files.config);
   folder.write("q.json", files.q);
-  write_stan_csv(folder.path() / "draws_q.csv", files.draws_q, {"independent draws of q", verdict});
+  write_stan_csv(folder.path() / "draws_q.csv", files.draws_q, {"independent draws of q", verdict}, files.stan_version);
   write_stan_csv(
       folder.path() / "draws.csv", files.draws,
       {fmt::format("refined draws: {} chains of {}, one after another, made of the fit's short chains up to step {}",
                    files.chains, files.draws.values.cols() / files.chains, files.steps),
-       verdict});
+       verdict},
+      files.stan_version);
   write_stan_csv(folder.path() / "draws_unconstrained.csv", files.draws_unconstrained,
-                 {"the refined draws over the unconstrained coordinates", verdict});
+                 {"the refined draws over the unconstrained coordinates", verdict}, files.stan_version);
   folder.write("summary.json", files.summary);
 }
 

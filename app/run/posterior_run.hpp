@@ -55,6 +55,7 @@ struct PosteriorRunFiles {
   std::string config, q, summary;                 // texts of config.toml, q.json, summary.json
   DrawTable draws_q, draws, draws_unconstrained;  // the last: the refined draws over the coordinates of the fit
   std::string verdict;                            // its name
+  std::string stan_version;                       // of the model; empty: not known
   int steps = 0;                                  // of the refinement
   int chains = 1;                                 // of draws, one after another, all of one length
   FitGroups groups;                               // ArviZ's groups of the variables

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,9 +66,13 @@ void check_can_make_folder(const fs::path& path) {
   if (!fs::is_directory(there, error))
     throw InputError(fmt::format("{}: expected a folder, or a name for one; {} is a file", path.string(),
                                  there.filename().string()));
-  if (::access(there.c_str(), W_OK | X_OK) != 0)
+  // A folder is tried: where root may write by its permissions, a file system such as /proc refuses.
+  const fs::path attempt = unfinished_name(there / "folder");
+  const bool made = ::mkdir(attempt.c_str(), S_IRWXU) == 0;
+  if (!made && errno != EEXIST)  // it exists where another thread tries just now
     throw InputError(
         fmt::format("{}: cannot write in the folder {}: {}", path.string(), there.string(), std::strerror(errno)));
+  if (made) ::rmdir(attempt.c_str());
 }
 
 void RunFolder::check(const fs::path& path, Reuse reuse) {

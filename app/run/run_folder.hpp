@@ -12,7 +12,8 @@ namespace hone {
 
 enum class Reuse { nothing, run };
 
-// Throws InputError if a folder could not be created or written to; creates nothing. For a check before long work.
+// Throws InputError if a folder could not be created or written to, which it tries; leaves nothing behind. For a check
+// before long work.
 void check_can_make_folder(const std::filesystem::path& path);
 
 // A folder with everything that one run read and wrote.

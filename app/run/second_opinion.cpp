@@ -215,9 +215,10 @@ Matrix<double> over_z(const Whitening& whitening, MatrixView<const double> e) {
   return z;
 }
 
-// Table and checks on the natural scale, and the refined draws themselves.
-void compare_naturally(const Posterior& posterior, const Whitening& whitening, const Matrix<double>& given,
-                       RefinedDraws refined, SecondOpinion& result) {
+// Table and checks on the natural scale, and the refined draws themselves. Returns what is to be said of values that
+// are not finite, or nothing.
+std::string compare_naturally(const Posterior& posterior, const Whitening& whitening, const Matrix<double>& given,
+                              RefinedDraws refined, SecondOpinion& result) {
   CheckedFit fit;
   fit.refined = std::move(refined);
   fit.weights.k_hat = infinity;  // there are no importance weights
@@ -241,6 +242,8 @@ void compare_naturally(const Posterior& posterior, const Whitening& whitening, c
     copy(fit.natural_refined.column(from), result.natural.column(i));
     result.log_p.push_back(r.states.log_p[static_cast<std::size_t>(from)]);
   }
+  const std::string of_refined = not_finite(fit.natural_refined, posterior.names(), "the refined draws");
+  return of_refined.empty() ? not_finite(of_given, posterior.names(), "the given draws") : of_refined;
 }
 
 }  // namespace
@@ -350,8 +353,9 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   result.started = r.zt.cols();
   result.outside = r.dropped_draws;
   result.gradients = limited.count();
-  compare_naturally(posterior, whitening, z, std::move(r), result);
+  std::string gaps = compare_naturally(posterior, whitening, z, std::move(r), result);
   result.judgement = judge(f, allowed, Subject::draws);
+  if (!gaps.empty()) result.judgement.notes.push_back(std::move(gaps));
   if (z.cols() < given.cols())
     result.judgement.notes.push_back(
         fmt::format("of {} draws {} were checked, spread evenly over them", given.cols(), z.cols()));

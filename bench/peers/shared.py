@@ -6,7 +6,8 @@ import pathlib
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "examples" / "posteriors"
 # The Stan program, and the folder that holds its data and reference.
-POSTERIORS = {"eight_schools_noncentered": "eight_schools", "arK": "arK", "garch": "garch", "kidiq": "kidiq",
+POSTERIORS = {"eight_schools_noncentered": "eight_schools", "eight_schools_centered": "eight_schools", "arK": "arK",
+              "garch": "garch", "kidiq": "kidiq",
               "mesquite": "mesquite", "sblrc": "sblrc", "low_dim_gauss_mix": "low_dim_gauss_mix", "gp_regr": "gp_regr"}
 
 

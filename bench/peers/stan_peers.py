@@ -99,7 +99,7 @@ def main():
                 continue
             result = json.loads(ended.stdout)
             draws = {shared.dotted(key): value for key, value in result.pop("parameters").items()}
-            shared.append(given.out, line | result | shared.score(name, draws))
+            shared.append(given.out, line | result | (shared.score(name, draws) if result["draws"] else {}))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,20 @@ std::string coordinate(const std::vector<std::string>& names, std::ptrdiff_t ind
   return i < names.size() ? names[i] : detail::format("coordinate {}", index + 1);
 }
 
+bool diverges(const ChainChecks& c) {
+  return static_cast<double>(c.divergences) > most_divergent * static_cast<double>(c.proposals);
+}
+
+// A number with two digits after the point, or as many more as show on which side of a limit it is.
+std::string beside(double value, double limit) {
+  double unit = 0.01;
+  for (int digits = 2;; ++digits, unit /= 10) {
+    const double shown = std::round(value / unit) * unit;
+    if (digits == 6 || !std::isfinite(value) || (value > limit ? shown - limit : limit - shown) > 1e-9)
+      return detail::format("{:." + std::to_string(digits) + "f}", value);
+  }
+}
+
 // The chains still depend on where they started.
 void faults_of_arrival(const Findings& f, std::vector<std::string>& faults) {
   const ChainChecks& c = f.chains;
@@ -66,7 +80,7 @@ void faults_of_sampling(const Findings& f, std::vector<std::string>& faults) {
   if (!(c.acceptance >= least_chain_acceptance))
     faults.push_back(detail::format("proposals are accepted with probability {:.2f}, should be above {}", c.acceptance,
                                     least_chain_acceptance));
-  if (static_cast<double>(c.divergences) > most_divergent * static_cast<double>(c.proposals))
+  if (diverges(c))
     faults.push_back(
         detail::format("{} of {} trajectories diverged: there are places too narrow for the step size. Try "
                        "--target-accept 0.95, a non-centred form of hierarchical parameters, or tighter priors",
@@ -102,43 +116,60 @@ std::vector<std::string> faults_of_chains(const Findings& f) {
 
 // Reasons not to use q, given that the refined draws are good. First on the natural scale, as in the table; then on
 // unconstrained coordinates, if these differ from it or no reason was found there.
-std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolerance, const std::string& whose) {
+std::vector<std::string> faults_of_q(const Findings& f, const Tolerances& tolerance, bool of_q) {
   std::vector<std::string> faults;
+  const std::string whose = of_q ? "q's" : "the draws'", allowed = of_q ? "tolerance" : "tolerance with chance";
   const auto off = [](double ratio) { return std::abs(std::log(ratio)); };
   const NaturalChecks& n = f.natural;
   const bool mean_off = n.shift - n.shift_se > tolerance.mean;
   const bool sd_off = off(n.sd_ratio) - n.sd_ratio_se > std::log1p(tolerance.sd);
   const auto mean_of = [&](const std::string& name, double shift) {
-    faults.push_back(detail::format("{} mean of {} is off by {:.2f} sd", whose, name, shift));
+    faults.push_back(detail::format("{} mean of {} is off by {} sd ({} {:.3g})", whose, name,
+                                    beside(shift, tolerance.mean), allowed, tolerance.mean));
   };
-  const auto sd_of = [&](const std::string& name, double ratio) {
-    faults.push_back(detail::format("{} sd of {} is {:.2f} times what it should be", whose, name, ratio));
+  const auto sd_of = [&](const std::string& what, double ratio) {
+    const double limit = ratio > 1 ? 1 + tolerance.sd : 1 / (1 + tolerance.sd);
+    faults.push_back(detail::format("{} is {} times what it should be ({} {:.3g} %)", what, beside(ratio, limit),
+                                    allowed, 100 * tolerance.sd));
   };
+  const auto sd_named = [&](const std::string& name) { return detail::format("{} sd of {}", whose, name); };
   if (mean_off) mean_of(n.shift_name, n.shift);
   const auto shift = std::ranges::max_element(f.q.shift, {}, [](double x) { return std::abs(x); });
   if (shift != f.q.shift.end() && !(std::abs(*shift) <= tolerance.mean)) {
     const std::string name = coordinate(f.coordinate_names, shift - f.q.shift.begin());
     if (!mean_off || name != n.shift_name) mean_of(name, std::abs(*shift));
   }
-  if (sd_off) sd_of(n.sd_name, n.sd_ratio);
+  if (sd_off) sd_of(sd_named(n.sd_name), n.sd_ratio);
   const auto ratio = std::ranges::max_element(f.q.sd_ratio, {}, off);
   if (ratio != f.q.sd_ratio.end() && !(off(*ratio) <= std::log1p(tolerance.sd))) {
     const std::string name = coordinate(f.coordinate_names, ratio - f.q.sd_ratio.begin());
-    if (!sd_off || name != n.sd_name) sd_of(name, *ratio);
+    if (!sd_off || name != n.sd_name) sd_of(sd_named(name), *ratio);
   }
-  const auto along = [&](double worst) {
-    faults.push_back(detail::format("along its worst direction {} sd is {:.2f} times what it should be", whose, worst));
-  };
+  const auto along = [&](double worst) { sd_of(detail::format("along its worst direction {} sd", whose), worst); };
   if (!f.q.narrowest.empty() && f.q.narrowest.front().sd_ratio < 1 / (1 + tolerance.sd))
     along(f.q.narrowest.front().sd_ratio);
   if (!f.q.widest.empty() && f.q.widest.front().sd_ratio > 1 + tolerance.sd) along(f.q.widest.front().sd_ratio);
   if (!(f.vcd.mean - 2 * f.vcd.se <= tolerance.vcd * f.dimension))
-    faults.push_back(detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} per dimension", f.vcd.mean, f.vcd.se,
-                                    f.vcd.mean / f.dimension));
+    faults.push_back(detail::format("the VCD is {:.3g} ± {:.2g}, {:.3g} per dimension (tolerance {:.3g})", f.vcd.mean,
+                                    f.vcd.se, f.vcd.mean / f.dimension, tolerance.vcd));
   return faults;
 }
 
-std::vector<std::string> notes_on(const Findings& f) {
+// What the importance weights of q's draws are good for. Where q is off and a tail is heavy, q's draws may not reach
+// the tail at all, and then k-hat does not see it.
+std::string note_on_weights(const Findings& f, Verdict verdict) {
+  if (f.q.k_hat == -infinity) return "the importance weights of q's draws are nearly constant: is_mean is q's own mean";
+  const bool heavy = f.natural.tail_index > slow_sd || f.chains.tail_index > heavy_tail;
+  if (!(f.q.k_hat < usable_k_hat))
+    return detail::format("k-hat {:.2f}: importance weights of q's draws are of no use", f.q.k_hat);
+  if (heavy && verdict != Verdict::use_q)
+    return detail::format(
+        "k-hat {:.2f}, but q's draws may not reach the heavy tail: do not rely on importance weights (is_mean)",
+        f.q.k_hat);
+  return detail::format("k-hat {:.2f}: importance-weighted expectations are reported too (is_mean)", f.q.k_hat);
+}
+
+std::vector<std::string> notes_on(const Findings& f, Verdict verdict) {
   std::vector<std::string> notes;
   notes.push_back(detail::format("all of this holds in the region that {} starts reached", f.starts));
   if (f.left_out > 0)
@@ -146,14 +177,7 @@ std::vector<std::string> notes_on(const Findings& f) {
         detail::format("{} of them gave approximations far worse than q: chains started at draws of q, half as "
                        "wide again, instead",
                        f.left_out));
-  if (f.q.k_hat == -infinity)
-    notes.emplace_back(
-        "the importance weights of q's draws are nearly constant: as far as these tell, q is the posterior");
-  else if (f.q.k_hat < 0.7)
-    notes.push_back(
-        detail::format("k-hat {:.2f}: importance-weighted expectations are reported too (is_mean)", f.q.k_hat));
-  else
-    notes.push_back(detail::format("k-hat {:.2f}: importance weights of q's draws are of no use", f.q.k_hat));
+  notes.push_back(note_on_weights(f, verdict));
   if (f.q.tail_growth > 3 || f.q.k_hat > 0.7)
     notes.push_back(f.q.tail_growth > 3 ? "the VCD still grows with t: the posterior may have a heavier tail than q"
                                         : "the weights' tail is heavy: the posterior may have a heavier tail than q");
@@ -182,7 +206,7 @@ std::vector<std::string> notes_on_draws(const Findings& f) {
   if (f.q.p_value < 0.01)
     notes.push_back(detail::format("the draws differ from the posterior beyond chance (p = {:.3g})", f.q.p_value));
   if (f.q.k_hat == -infinity)
-    notes.emplace_back("there is no k-hat: the importance weights of the draws are nearly constant");
+    notes.emplace_back("the importance weights of the draws are nearly constant");
   else if (!std::isnan(f.q.k_hat))
     notes.push_back(detail::format("k-hat {:.2f}: importance weights of the draws are {}", f.q.k_hat,
                                    f.q.k_hat < 0.7 ? "of use" : "of no use"));
@@ -199,6 +223,21 @@ void add_limits(const Findings& f, std::vector<std::string>& notes) {
   if (f.dimension > most_tail_dimensions)
     notes.push_back(detail::format("whether chains reach a heavy tail was not examined: {} dimensions are more than {}",
                                    f.dimension, most_tail_dimensions));
+}
+
+// What to try where the chains did not arrive. Step sizes shrink where trajectories diverge, so a funnel shows in what
+// is left of it: energies that vary a lot, or steps that are nearly always accepted.
+void add_advice(const Findings& f, bool of_q, std::vector<std::string>& notes) {
+  constexpr double nearly_always = 0.97;
+  const ChainChecks& c = f.chains;
+  const bool slow = c.bfmi > 0 && c.bfmi<least_bfmi, tiny = c.acceptance> nearly_always;
+  if (diverges(c) || !(slow || tiny)) return;
+  notes.push_back(detail::format(
+      "{}{}{}: there may be places too narrow for the rest, as in a funnel. Try a non-centred form of hierarchical "
+      "parameters, or tighter priors{}",
+      slow ? detail::format("BFMI {:.2f}", c.bfmi) : "", slow && tiny ? ", " : "",
+      tiny ? detail::format("steps so small that {:.2g} % are accepted", 100 * c.acceptance) : "",
+      of_q && !tiny ? ", or --target-accept 0.95" : ""));
 }
 
 // The reason given where no fault was found.
@@ -224,15 +263,19 @@ std::string name_of(Verdict verdict) {
 
 Judgement judge(const Findings& f, const Tolerances& tolerances, Subject subject) {
   const bool of_q = subject == Subject::q;
-  Judgement result{Verdict::trust_neither, faults_of_chains(f), of_q ? notes_on(f) : notes_on_draws(f)};
+  Judgement result{Verdict::trust_neither, faults_of_chains(f), {}};
+  const bool arrived = result.reasons.empty();
+  if (arrived) {
+    result.reasons = faults_of_q(f, tolerances, of_q);
+    result.verdict = result.reasons.empty() ? Verdict::use_q : Verdict::use_refined;
+    if (result.verdict == Verdict::use_q) result.reasons.push_back(agreement(f, of_q));
+  }
+  result.notes = of_q ? notes_on(f, result.verdict) : notes_on_draws(f);
+  if (!arrived) add_advice(f, of_q, result.notes);
   if (f.capped)
     result.notes.emplace_back(
         "the refinement stopped at its limit of steps or gradients; a larger budget lets it go on");
   add_limits(f, result.notes);
-  if (!result.reasons.empty()) return result;
-  result.reasons = faults_of_q(f, tolerances, of_q ? "q's" : "the draws'");
-  result.verdict = result.reasons.empty() ? Verdict::use_q : Verdict::use_refined;
-  if (result.verdict == Verdict::use_q) result.reasons.push_back(agreement(f, of_q));
   return result;
 }
 

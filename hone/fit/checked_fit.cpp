@@ -385,7 +385,8 @@ CheckedFit CheckedFitter::run() {
   for (std::size_t k = 0; k < rhats.size(); ++k) result_.parameters[k].rhat = modes ? std::nan("") : rhats[k];
   result_.findings.natural = natural_checks(result_, natural_of_q_);
   result_.judgement = judge(result_.findings, config_.tolerances);
-  if (std::string note = not_finite(result_); !note.empty()) result_.judgement.notes.push_back(std::move(note));
+  if (std::string note = not_finite(result_.natural_refined, posterior_.names()); !note.empty())
+    result_.judgement.notes.push_back(std::move(note));
   if (result_.interrupted) judge_interrupted();
   result_.gradients = target_.count();
   result_.seconds = seconds();

@@ -108,19 +108,17 @@ NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natura
   return worst;
 }
 
-std::string not_finite(const CheckedFit& fit) {
+std::string not_finite(const Matrix<double>& values, const std::vector<std::string>& names, const std::string& whose) {
   constexpr int most_named = 3;
   std::string named;
   int count = 0;
-  const Matrix<double>& values = fit.natural_refined;
   for (int k = 0; k < values.rows(); ++k) {
     int draws = 0;
     for (int i = 0; i < values.cols(); ++i) draws += !std::isfinite(values(k, i));
     if (draws == 0 || ++count > most_named) continue;
     const std::string where =
-        draws == values.cols() ? "every draw" : detail::format("{:.2g} % of the draws", 100.0 * draws / values.cols());
-    named += detail::format("{}{} (at {})", named.empty() ? "" : ", ", fit.parameters[static_cast<std::size_t>(k)].name,
-                            where);
+        draws == values.cols() ? "every draw" : detail::format("{:.2g} % of {}", 100.0 * draws / values.cols(), whose);
+    named += detail::format("{}{} (at {})", named.empty() ? "" : ", ", names[static_cast<std::size_t>(k)], where);
   }
   if (count > most_named) named += detail::format(", and {} more", count - most_named);
   if (count == 0) return {};

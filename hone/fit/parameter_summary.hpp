@@ -15,7 +15,9 @@ void summarize(const Posterior& posterior, const Matrix<double>& natural_of_q, c
 // tail.
 NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natural_of_q);
 
-// A sentence that names the values that are not finite at some refined draws, which the table omits; empty if none.
-std::string not_finite(const CheckedFit& fit);
+// A sentence that names the values (names, n) that are not finite at some of the draws, `whose`, which the table omits;
+// empty if none.
+std::string not_finite(const Matrix<double>& values, const std::vector<std::string>& names,
+                       const std::string& whose = "the draws");
 
 }  // namespace hone

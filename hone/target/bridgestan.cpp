@@ -215,6 +215,7 @@ class BridgeStanPosterior final : public Posterior {
     if (f_.param_unconstrain(model_, natural.data(), z.data(), message.slot()) != 0) throw InputError(message.text());
   }
 
+  const std::string& version() const { return stan_version_; }
   std::string complaint() const override {
     const std::lock_guard lock(complaint_mutex_);
     return complaint_;
@@ -258,7 +259,13 @@ class BridgeStanPosterior final : public Posterior {
   }
 
   void read_shape(const fs::path& name) {
-    threads_ = std::string_view(f_.model_info(model_)).find("STAN_THREADS=true") != std::string_view::npos;
+    const std::string_view info = f_.model_info(model_);
+    threads_ = info.find("STAN_THREADS=true") != std::string_view::npos;
+    constexpr std::string_view mark = "\nStan version: ";
+    if (const std::size_t at = info.find(mark); at != std::string_view::npos) {
+      const std::string_view rest = info.substr(at + mark.size());
+      stan_version_ = rest.substr(0, rest.find_first_not_of("0123456789."));
+    }
     names_ = split(f_.param_names(model_, true, true));
     coordinates_ = split(f_.param_unc_names(model_));
     parameters_ = static_cast<std::size_t>(f_.param_num(model_, false, false));
@@ -309,6 +316,7 @@ class BridgeStanPosterior final : public Posterior {
   Model* model_ = nullptr;
   std::uint64_t serial_ = 0;  // tells models apart for prepare_thread
   bool threads_ = false;      // the library was built with STAN_THREADS
+  std::string stan_version_;
   std::vector<std::string> names_, coordinates_;
   std::size_t parameters_ = 0, transformed_ = 0;  // counts of names without transformed parameters, and with them
   mutable std::atomic<bool> complained_{false};
@@ -320,6 +328,11 @@ class BridgeStanPosterior final : public Posterior {
 
 std::unique_ptr<Posterior> load_bridgestan(const fs::path& library, const fs::path& data, const fs::path& name) {
   return std::make_unique<BridgeStanPosterior>(library, data, name.empty() ? library : name);
+}
+
+std::string stan_version(const Posterior& posterior) {
+  const auto* const model = dynamic_cast<const BridgeStanPosterior*>(&posterior);
+  return model ? model->version() : "";
 }
 
 }  // namespace hone

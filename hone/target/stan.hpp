@@ -59,4 +59,8 @@ std::string stan_in_use(const StanOptions& options = {});
 std::unique_ptr<Posterior> load_bridgestan(const std::filesystem::path& library, const std::filesystem::path& data = {},
                                            const std::filesystem::path& name = {});
 
+/// The version of Stan that a model was compiled with, "2.39.0"; empty if its library does not say, or if it is not one
+/// of load_bridgestan.
+std::string stan_version(const Posterior& posterior);
+
 }  // namespace hone

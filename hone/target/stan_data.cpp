@@ -1,6 +1,7 @@
 #include "hone/target/stan_data.hpp"
 
 #include <cctype>
+#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -14,10 +15,22 @@ namespace {
 using hone_data::Variable;
 using hone_data::Variables;
 
+enum class Side { lower, upper };
+
+// What a bound's check is called in generated code.
+std::string check_of(Side side) {
+  return detail::format("stan::math::check_{}_or_equal(function__, \"", side == Side::lower ? "greater" : "less");
+}
+
 // A variable that the program declares as data.
 struct Declared {
+  struct Bound {
+    Side side;
+    std::string value;  // a C++ expression
+  };
   std::string name, type;          // "int", or "double"
   std::vector<std::string> sizes;  // C++ expressions
+  std::vector<Bound> bounds = {};
 };
 
 // Reads forward through generated code.
@@ -80,6 +93,44 @@ std::vector<Declared> declared_in(const std::string& code) {
   return all;
 }
 
+// stanc writes for each bound: stan::math::check_greater_or_equal(function__, "x", x, -(1.5));
+std::vector<Declared> bounded_in(const std::string& code) {
+  std::vector<Declared> all = declared_in(code);
+  for (const Side side : {Side::lower, Side::upper}) {
+    const std::string call = check_of(side);
+    for (std::size_t at = 0; (at = code.find(call, at)) != std::string::npos;) {
+      at += call.size();
+      Cursor cursor(code, at);
+      const std::string name = cursor.until("\""), rest = cursor.inside();
+      int depth = 0;
+      std::size_t comma = 0;  // the last one outside of parentheses
+      for (std::size_t i = 0; i < rest.size(); ++i) {
+        depth += rest[i] == '(' ? 1 : rest[i] == ')' ? -1 : 0;
+        if (depth == 0 && rest[i] == ',') comma = i;
+      }
+      const std::size_t begin = rest.find_first_not_of(" \t\n", comma + 1);
+      for (Declared& one : all)
+        if (one.name == name && begin != std::string::npos) one.bounds.push_back({side, rest.substr(begin)});
+    }
+  }
+  return all;
+}
+
+// A bound that is a number or a single number of the data, perhaps with a minus sign: "0", "-(1.5)", "N"; nothing
+// otherwise.
+std::optional<double> bound_of(std::string_view expression, const Variables& data) {
+  if (expression.starts_with("-(") && expression.ends_with(")")) {
+    const auto opposite = bound_of(expression.substr(2, expression.size() - 3), data);
+    return opposite ? std::optional(-*opposite) : std::nullopt;
+  }
+  double number = 0;
+  const char* const end = expression.data() + expression.size();
+  if (const auto [read, error] = std::from_chars(expression.data(), end, number); error == std::errc() && read == end)
+    return number;
+  const Variable* const known = hone_data::find(data, std::string(expression));
+  return known && known->dims.empty() && known->values.size() == 1 ? std::optional(known->values[0]) : std::nullopt;
+}
+
 // A size that is a number or a whole number of the data; nothing otherwise.
 std::optional<std::size_t> size_of(const std::string& expression, const Variables& data) {
   if (!expression.empty() && expression.find_first_not_of("0123456789") == std::string::npos && expression.size() < 10)
@@ -121,6 +172,33 @@ void check(const Declared& declared, const Variables& data, const std::filesyste
   refuse(detail::format("is declared as {}, but the data hold {}", words(declared.sizes), words(found->dims)));
 }
 
+// Where a value is, from 1: " at [2, 1]"; nothing for a single number.
+std::string place_of(std::size_t index, const std::vector<std::size_t>& dims) {
+  std::string text;
+  for (std::size_t i = dims.size(); i-- > 0; index /= dims[i])
+    text = std::to_string(index % dims[i] + 1) + (text.empty() ? "" : ", ") + text;
+  return text.empty() ? "" : " at [" + text + "]";
+}
+
+// As Stan does, a NaN is within no bounds.
+void check_bounds(const Declared& declared, const Variables& data, const std::filesystem::path& file) {
+  const Variable* const found = hone_data::find(data, declared.name);
+  for (const auto& [side, expression] : declared.bounds) {
+    const auto bound = bound_of(expression, data);
+    if (!bound || !found) continue;
+    for (std::size_t i = 0; i < found->values.size(); ++i) {
+      const double value = found->values[i];
+      if (side == Side::lower ? value >= *bound : value <= *bound) continue;
+      const std::string number = detail::format("{}", *bound);
+      const bool named = expression.find_first_of("0123456789") != (expression.starts_with("-(") ? 2u : 0u);
+      throw InputError(detail::format("{}: variable '{}' of the data block is {}{}; expected at {} {}", file.string(),
+                                      declared.name, value, place_of(i, found->dims),
+                                      side == Side::lower ? "least" : "most",
+                                      named ? detail::format("{}, which is {}", expression, number) : number));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<Variables> read_stan_data(const std::filesystem::path& data) {
@@ -140,18 +218,23 @@ Variables stan_data_in(const std::string& text, const std::string& name) {
 
 std::string declarations_in(const std::string& code) {
   std::string text;
-  for (const Declared& declared : declared_in(code)) {
+  for (const Declared& declared : bounded_in(code)) {
     text += "context__.validate_dims(\"data initialization\", \"" + declared.name + "\", \"" + declared.type +
             "\", std::vector<size_t>{";
     for (std::size_t i = 0; i < declared.sizes.size(); ++i)
       text += (i > 0 ? ", " : "") + ("static_cast<size_t>(" + declared.sizes[i] + ")");
     text += "});\n";
+    for (const Declared::Bound& bound : declared.bounds)
+      text += check_of(bound.side) + declared.name + "\", " + declared.name + ", " + bound.value + ");\n";
   }
   return text;
 }
 
 void check_stan_data(const std::string& code, const Variables& data, const std::filesystem::path& file) {
-  for (const Declared& declared : declared_in(code)) check(declared, data, file);
+  for (const Declared& declared : bounded_in(code)) {
+    check(declared, data, file);
+    check_bounds(declared, data, file);
+  }
 }
 
 void check_needs_no_data(const std::string& code, const std::filesystem::path& program) {

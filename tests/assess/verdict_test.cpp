@@ -367,6 +367,52 @@ TEST(Verdict, NamesTheSdThatIsNotKnownAndCountsTheChains) {
   EXPECT_FALSE(Assessed({judge(f, {}), f}).says("chains go on"));
 }
 
+// Step sizes shrink until nothing diverges; what a funnel leaves then is a low BFMI, or steps that are always accepted.
+TEST(Verdict, AFunnelGetsAdviceThoughNothingDivergesAnyMore) {
+  Findings f;
+  f.dimension = 1;
+  f.chains = {.nested_rhat = 1.02, .drift_limit = 4, .acceptance = 0.99, .proposals = 8192, .bfmi = 0.06};
+  const auto judged = [&f](Subject subject = Subject::q) { return Assessed{judge(f, {}, subject), f}; };
+  EXPECT_TRUE(judged().says("BFMI 0.06, steps so small that 99 % are accepted: there may be places too narrow"));
+  EXPECT_TRUE(judged().says("Try a non-centred form"));
+  EXPECT_FALSE(judged().says("--target-accept"));  // more of it cannot be had
+  f.chains.acceptance = 0.85;
+  EXPECT_TRUE(judged().says("BFMI 0.06: there may be places too narrow"));
+  EXPECT_TRUE(judged().says("or --target-accept 0.95"));
+  EXPECT_TRUE(judged(Subject::draws).says("Try a non-centred form"));
+  EXPECT_FALSE(judged(Subject::draws).says("--target-accept"));  // hone check has no such flag
+  f.chains.bfmi = 0.9;
+  EXPECT_FALSE(judged().says("non-centred"));
+  f.chains.divergences = 4000;
+  EXPECT_TRUE(judged().says("diverged: there are places too narrow"));
+  f.chains.bfmi = 0.06;
+  EXPECT_FALSE(judged().says("as in a funnel"));  // once is enough
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .acceptance = 0.99, .proposals = 8192, .bfmi = 0.06};
+  EXPECT_NE(judged().judgement.verdict, Verdict::trust_neither);
+  EXPECT_FALSE(judged().says("non-centred"));
+}
+
+TEST(Verdict, SaysWhatImportanceWeightsAreWorth) {
+  Findings f;
+  f.dimension = 1;
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .acceptance = 0.8, .proposals = 100, .bfmi = 1};
+  f.coordinate_names = {"a"};
+  const auto says = [&f](const std::string& part) { return Assessed{judge(f, {}), f}.says(part); };
+  f.q.k_hat = -infinity;
+  EXPECT_TRUE(says("weights of q's draws are nearly constant"));
+  EXPECT_FALSE(says("inf"));
+  f.q.k_hat = 0.27;
+  EXPECT_TRUE(says("k-hat 0.27: importance-weighted expectations are reported too"));
+  f.natural.tail_index = 1.1;  // as a Cauchy's
+  f.natural.tail_name = "a";
+  EXPECT_TRUE(says("k-hat 0.27: importance-weighted expectations are reported too")) << "q has the tail";
+  f.q.sd_ratio = {0.5};
+  EXPECT_TRUE(says("k-hat 0.27, but q's draws may not reach the heavy tail"));
+  EXPECT_FALSE(says("are reported too"));
+  f.q.k_hat = 0.8;
+  EXPECT_TRUE(says("k-hat 0.80: importance weights of q's draws are of no use"));
+}
+
 // The verdict speaks of directions and tails only where these were examined.
 TEST(Verdict, SaysWhatWasExamined) {
   Findings f;

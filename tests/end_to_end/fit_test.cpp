@@ -132,6 +132,20 @@ TEST_F(FitProgram, ComparesRunsByTheirLogLikelihoods) {
   EXPECT_NE(hone("compare worse other").err.find("only models of the same data can be compared"), std::string::npos);
   EXPECT_NE(hone("compare worse --log-lik ll").err.find("worse: the model has no variable 'll'"), std::string::npos);
   EXPECT_EQ(hone("compare nowhere").code, 2);
+  const Outcome one = hone("compare worse better --log-lik mu");
+  EXPECT_EQ(one.code, 2);
+  EXPECT_NE(one.err.find("worse: 'mu' has one value; expected the log-likelihoods of at least two data"),
+            std::string::npos)
+      << one.err;
+  EXPECT_EQ(outcome.out.find("trust-neither"), std::string::npos) << outcome.out;
+  write_file(folder.path() / "worse" / "summary.json", R"({"verdict": "trust-neither"})");
+  write_file(folder.path() / "better" / "summary.json", R"({"verdict": "use-q"})");
+  const std::string warned = hone("compare worse better").out;
+  EXPECT_NE(warned.find("\nwarning: worse: the verdict is trust-neither, so its elpd is not reliable"),
+            std::string::npos)
+      << warned;
+  EXPECT_EQ(warned.find("warning: better"), std::string::npos) << warned;
+  EXPECT_EQ(Json::parse(hone("compare worse better --json").out)[1]["verdict"], "trust-neither");
 }
 
 // Ctrl-C: before the searches end there is nothing, after them q and a verdict, with a first table on the way.
@@ -258,6 +272,7 @@ TEST_F(FitProgram, WhatCannotBeWrittenIsRefusedBeforeTheFit) {
   refused("--out used", "used: the folder is not empty");
   refused("--out used/file", "file is a file");
   refused("--out used/file/deep", "used/file/deep");
+  refused("--out /proc/x", "/proc/x: cannot write in the folder /proc");  // also as root
   refused("--out run --warm-start-out used/file", "used/file");
   refused("--out run --warm-start-out used/file/deep", "used/file/deep");
   refused("--data used", "used: is a folder");

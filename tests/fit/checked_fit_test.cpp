@@ -200,10 +200,32 @@ TEST(Judge, ReasonsNameTheirScale) {
   f.q.shift = {0.31, 0};
   f.q.sd_ratio = {1, 0.82};
   const Judgement of_q = judge(f, {});
-  EXPECT_EQ(of_q.reasons, (std::vector<std::string>{"q's mean of mu is off by 0.30 sd",
-                                                    "q's sd of tau is 1.21 times what it should be",
-                                                    "q's sd of log tau is 0.82 times what it should be"}));
-  EXPECT_EQ(judge(f, {}, Subject::draws).reasons[0], "the draws' mean of mu is off by 0.30 sd");
+  EXPECT_EQ(of_q.reasons,
+            (std::vector<std::string>{"q's mean of mu is off by 0.30 sd (tolerance 0.1)",
+                                      "q's sd of tau is 1.21 times what it should be (tolerance 7 %)",
+                                      "q's sd of log tau is 0.82 times what it should be (tolerance 7 %)"}));
+  EXPECT_EQ(judge(f, {}, Subject::draws).reasons[0],
+            "the draws' mean of mu is off by 0.30 sd (tolerance with chance 0.1)");
+}
+
+// A number that rounds to its limit gets the digits that tell the two apart.
+TEST(Judge, ReasonsShowThatANumberIsBeyondItsLimit) {
+  Findings f;
+  f.dimension = 2;
+  f.coordinate_names = {"a", "b"};
+  f.chains = {.nested_rhat = 1, .drift_limit = 4, .acceptance = 0.8, .proposals = 100, .bfmi = 1};
+  f.q.shift = {0.1004, 0};
+  f.q.sd_ratio = {1.0702, 1};
+  f.q.narrowest = {{{1.0, 0.0}, 0.93}};
+  f.q.widest = {{{1.0, 0.0}, 1.0700003}};
+  f.vcd = {0.03, 0.001};
+  EXPECT_EQ(
+      judge(f, {}).reasons,
+      (std::vector<std::string>{"q's mean of a is off by 0.1004 sd (tolerance 0.1)",
+                                "q's sd of a is 1.0702 times what it should be (tolerance 7 %)",
+                                "along its worst direction q's sd is 0.93 times what it should be (tolerance 7 %)",
+                                "along its worst direction q's sd is 1.070000 times what it should be (tolerance 7 %)",
+                                "the VCD is 0.03 ± 0.001, 0.015 per dimension (tolerance 0.01)"}));
 }
 
 // A target that wants large batches gets them, and the bits stay the same.
@@ -301,18 +323,34 @@ TEST(CheckedFit, ModesGetTheirMassFromImportanceWeights) {
   EXPECT_EQ(own.judgement.verdict, Verdict::trust_neither);
 }
 
-TEST(CheckedFit, SameBitsForOneAndTwoThreads) {
-  const auto posterior = make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"});
+// A fit by one, two and three threads.
+void expect_same_bits(const Posterior& posterior, QKind kind, CheckedFitConfig config) {
+  const CheckedFit one = fit_and_check(posterior, config);
+  EXPECT_EQ(one.fit.q.kind == QKind::mixture, kind == QKind::mixture);
+  for (const int threads : {2, 3}) {
+    config.fit.threads = threads;
+    const CheckedFit more = fit_and_check(posterior, config);
+    for (std::size_t k = 0; k < one.parameters.size(); ++k) {
+      EXPECT_EQ(one.parameters[k].mean, more.parameters[k].mean) << threads;
+      EXPECT_EQ(one.parameters[k].mcse, more.parameters[k].mcse) << threads;
+    }
+    EXPECT_TRUE(std::ranges::equal(one.refined.states.z.view().flat(), more.refined.states.z.view().flat())) << threads;
+    EXPECT_TRUE(std::ranges::equal(one.refined.z0.view().flat(), more.refined.z0.view().flat())) << threads;
+    EXPECT_EQ(one.log_q, more.log_q) << threads;
+    EXPECT_EQ(one.findings.vcd.mean, more.findings.vcd.mean) << threads;
+    EXPECT_EQ(one.findings.q.mode_mass, more.findings.q.mode_mass) << threads;
+    EXPECT_EQ(one.findings.q.p_value, more.findings.q.p_value) << threads;
+    EXPECT_EQ(one.judgement.reasons, more.judgement.reasons) << threads;
+    EXPECT_EQ(one.gradients, more.gradients) << threads;
+  }
+}
+
+TEST(CheckedFit, SameBitsForOneTwoAndThreeThreads) {
   CheckedFitConfig config;
   config.fit.budget.gradients = 400000;
   config.draws = 200;
-  const CheckedFit one = fit_and_check(*posterior, config);
-  config.fit.threads = 2;
-  const CheckedFit two = fit_and_check(*posterior, config);
-  EXPECT_EQ(one.parameters[1].mean, two.parameters[1].mean);
-  EXPECT_EQ(one.log_q, two.log_q);
-  EXPECT_EQ(one.findings.q.p_value, two.findings.q.p_value);
-  EXPECT_EQ(one.gradients, two.gradients);
+  expect_same_bits(*make_posterior(scaled_gaussian(3, 0.5), {"a", "b", "c"}), QKind::gaussian_full, config);
+  expect_same_bits(*two_modes(), QKind::mixture, config);
 }
 
 // log q of the files is that of q over z, normalised.

@@ -105,6 +105,7 @@ TEST(BridgeStan, NaturalValuesComeBackToTheirCoordinates) {
 TEST(BridgeStan, LibrariesWithAndWithoutThreadsAreCalledSafely) {
   for (const std::string kind : {"threads", "no_threads"}) {
     const auto posterior = load_bridgestan(fake(kind));
+    EXPECT_EQ(stan_version(*posterior), std::string(kind) == "threads" ? "2.34.1" : "");
     const int points = 400;
     Matrix<double> z(2, points);
     for (int c = 0; c < points; ++c) z(0, c) = std::sin(c), z(1, c) = std::cos(c);

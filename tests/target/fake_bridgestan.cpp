@@ -83,7 +83,7 @@ PUBLIC const char* bs_name(const bs_model*) { return "fake"; }
 #if !defined(FAKE_PARTLY)
 PUBLIC const char* bs_model_info(const bs_model*) {
 #if defined(FAKE_THREADS)
-  return "Stan C++ Defines:\n\tSTAN_THREADS=true\n";
+  return "BridgeStan version: 2.5.0\nStan version: 2.34.1\nStan C++ Defines:\n\tSTAN_THREADS=true\n";
 #else
   return "Stan C++ Defines:\n\tSTAN_THREADS=false\n";
 #endif

@@ -202,5 +202,51 @@ TEST(StanData, AreComparedWithATranslation) {
                    "'w' of the data block is declared as an array of size ((N + 1))"));
 }
 
+// As stanc 2.39 writes them, also of tuples. A variable of transformed data is not in the data, whatever else is.
+TEST(StanData, AreHeldAgainstTheirBounds) {
+  const std::string code = R"(
+      context__.validate_dims("data initialization", "N", "int", std::vector<size_t>{});
+      stan::math::check_greater_or_equal(function__, "N", N, 1);
+      context__.validate_dims("data initialization", "s0", "double", std::vector<size_t>{});
+      stan::math::check_greater_or_equal(function__, "s0", s0, 0);
+      context__.validate_dims("data initialization", "a", "double", std::vector<size_t>{static_cast<size_t>(N),
+        static_cast<size_t>(2)});
+      stan::math::check_greater_or_equal(function__, "a", a, -(1.5));
+      stan::math::check_less_or_equal(function__, "a", a, s0);
+      context__.validate_dims("data initialization", "t.2", "double", std::vector<size_t>{});
+      stan::math::check_greater_or_equal(function__, "t.2",
+        std::get<1>(t), 1e3);
+      context__.validate_dims("data initialization", "b", "double", std::vector<size_t>{});
+      stan::math::check_greater_or_equal(function__, "b", b, -(s0));
+      stan::math::check_less_or_equal(function__, "b", b, (2 * s0));
+      stan::math::check_greater_or_equal(function__, "transformed", transformed, 5);
+)";
+  for (const std::string& text : {code, declarations_in(code)}) {  // as translated, and as kept beside a library
+    const auto check = [&](const std::string& n, const std::string& s0, const std::string& a, const std::string& t,
+                           const std::string& b) {
+      const std::string json = "{\"N\": " + n + ", \"s0\": " + s0 + ", \"a\": " + a +
+                               ", \"t\": {\"1\": 0, \"2\": " + t + "}, \"b\": " + b + ", \"transformed\": 0}";
+      return refusal([&] { check_stan_data(text, hone_data::JsonReader(json).read(), "data.json"); });
+    };
+    const std::string good = "[[-1.5, 3], [0, 1]]";
+    EXPECT_EQ(check("2", "3", good, "1000", "-3"), "nothing was refused");
+    EXPECT_EQ(check("2", "3", good, "1000", "99"), "nothing was refused") << "the model will refuse it";
+    EXPECT_EQ(check("0", "3", "[]", "1000", "0"),
+              "data.json: variable 'N' of the data block is 0; expected at least 1");
+    EXPECT_EQ(check("2", "-1", good, "1000", "0"),
+              "data.json: variable 's0' of the data block is -1; expected at least 0");
+    EXPECT_EQ(check("2", "3", "[[-1.5, 3], [-1.6, 4]]", "1000", "0"),
+              "data.json: variable 'a' of the data block is -1.6 at [2, 1]; expected at least -1.5");
+    EXPECT_EQ(check("2", "3", "[[-1.5, 3.25], [0, 1]]", "1000", "0"),
+              "data.json: variable 'a' of the data block is 3.25 at [1, 2]; expected at most s0, which is 3");
+    EXPECT_EQ(check("2", "3", good, "1", "0"),
+              "data.json: variable 't.2' of the data block is 1; expected at least 1000");
+    EXPECT_EQ(check("2", "3", good, "1000", "-4"),
+              "data.json: variable 'b' of the data block is -4; expected at least -(s0), which is -3");
+    EXPECT_EQ(check("2", "NaN", good, "1000", "0"),
+              "data.json: variable 's0' of the data block is nan; expected at least 0");
+  }
+}
+
 }  // namespace
 }  // namespace hone

@@ -484,6 +484,17 @@ TEST(TodaysStan, DataAreCheckedBeforeTheCompilerRuns) {
   EXPECT_TRUE(says(refused("\"y\": [1, 2], ", prior), "an array of size (N), but the data hold an array of size (2)"));
   EXPECT_TRUE(says(refused(y, ""), "'prior.1' of the data block is not in the data"));
   EXPECT_TRUE(says(refused(y, "\"prior\": {\"1\": 0, \"3\": 1}, "), "key 'prior': expected the tuple's key \"2\""));
+  write_file(folder.path() / "bounded.stan",
+             "data { real<lower=0> s0; int N; vector<lower=-1.5, upper=s0>[N] x; } parameters { real mu; } "
+             "model { mu ~ normal(0, s0); }");
+  const auto bounded = [&](const std::string& data) {
+    write_file(options.data, data);
+    return refusal([&] { compile_stan(folder.path() / "bounded.stan", options); });
+  };
+  EXPECT_TRUE(says(bounded(R"({"s0": -1, "N": 0, "x": []})"), "'s0' of the data block is -1; expected at least 0"));
+  EXPECT_TRUE(says(bounded(R"({"s0": 2, "N": 2, "x": [0, 2.5]})"),
+                   "'x' of the data block is 2.5 at [2]; expected at most s0, which is 2"));
+  EXPECT_TRUE(says(bounded(R"({"s0": 2, "N": 2, "x": [-2, 0]})"), "is -2 at [1]; expected at least -1.5"));
 }
 
 TEST(TodaysStan, ATranslatorsMessageHasFileAndLine) {

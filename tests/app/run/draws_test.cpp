@@ -64,12 +64,17 @@ TEST(StanCsv, IsReadBackToTheLastBit) {
   DrawTable draws = some_draws(2);
   draws.values(0, 3) = std::nan("");
   draws.log_q[5] = -INFINITY;
-  write_stan_csv(folder.path() / "draws.csv", draws, {"seed = 3"});
+  write_stan_csv(folder.path() / "draws.csv", draws, {"seed = 3"}, "2.39.1");
   std::ifstream file(folder.path() / "draws.csv");
   std::string line, comments;
   while (std::getline(file, line) && line.starts_with("#")) comments += line + "\n";
   EXPECT_NE(comments.find("#     num_samples = 12\n"), std::string::npos);
   EXPECT_NE(comments.find("# seed = 3\n"), std::string::npos);
+  EXPECT_TRUE(comments.starts_with("# stan_version_major = 2\n# stan_version_minor = 39\n# stan_version_patch = 1\n"))
+      << comments;
+  write_stan_csv(folder.path() / "unknown.csv", draws);
+  EXPECT_TRUE(read_file(folder.path() / "unknown.csv")
+                  .starts_with("# stan_version_major = 0\n# stan_version_minor = 0\n# stan_version_patch = 0\n"));
   EXPECT_EQ(line, "lp__,log_p__,log_q__,mu,K.1.1,K.2.1,K.1.2,K.2.2,K.1.3,K.2.3,theta.1,theta.2");
   int row = 0;
   for (; std::getline(file, line) && !line.starts_with("#"); ++row) {

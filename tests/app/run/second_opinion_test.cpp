@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/run/drawn_law.hpp"
@@ -145,6 +146,71 @@ TEST(SecondOpinion, FewExactDrawsAreOfUse) {
     for (int i = 0; i < n; ++i)
       for (int k = 0; k < d; ++k) z(k, i) *= 0.5;
     EXPECT_NE(second_opinion(*posterior, z, {}, {}, {}).judgement.verdict, Verdict::use_q) << n;
+  }
+}
+
+// Two coordinates, normal and correlated, and a generated quantity that is not finite beyond a limit of the first.
+auto with_a_gap(double limit) {
+  return make_posterior(
+      [](std::span<const double> z, std::span<double> gradient) {
+        const double off = z[1] - 0.8 * z[0];
+        gradient[0] = -z[0] + 0.8 * off / 0.36;
+        gradient[1] = -off / 0.36;
+        return -0.5 * (square(z[0]) + square(off) / 0.36);
+      },
+      std::vector<std::string>{"a", "b"}, std::vector<std::string>{"a", "b", "gap"},
+      [limit](std::span<const double> z, std::span<double> x) {
+        x[0] = z[0];
+        x[1] = z[1];
+        x[2] = z[0] > limit ? std::nan("") : 1 / (1 + square(z[1]));
+      },
+      2);
+}
+
+// Draws of it, b shifted.
+Matrix<double> draws_of_it(double shift) {
+  Matrix<double> z(2, 500);
+  const PhiloxSource random(12);
+  for (int i = 0; i < z.cols(); ++i) {
+    random.normals({Purpose::draw, 1, static_cast<std::uint32_t>(i)}, z.column(i));
+    z(1, i) = 0.8 * z(0, i) + 0.6 * z(1, i) + shift;
+  }
+  return z;
+}
+
+bool notes_say(const SecondOpinion& opinion, const std::string& part) {
+  return std::ranges::any_of(opinion.judgement.notes,
+                             [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+TEST(SecondOpinion, ValuesThatAreNotFiniteAreNamed) {
+  const SecondOpinion some = second_opinion(*with_a_gap(1.5), draws_of_it(0), {}, {}, {});
+  EXPECT_TRUE(std::isnan(some.rows[2].mean));
+  EXPECT_EQ(some.judgement.verdict, Verdict::use_q) << some.judgement.reasons[0];
+  EXPECT_TRUE(notes_say(some, "values that are not finite: gap (at ")) << some.judgement.notes.back();
+  EXPECT_TRUE(notes_say(some, " % of the refined draws). The table has no figures for them"));
+  const SecondOpinion none = second_opinion(*with_a_gap(100), draws_of_it(0), {}, {}, {});
+  EXPECT_TRUE(std::isfinite(none.rows[2].mean));
+  EXPECT_FALSE(notes_say(none, "not finite"));
+  Matrix<double> far = draws_of_it(0);
+  far(0, 17) = 8;  // which no chain reaches
+  const SecondOpinion given = second_opinion(*with_a_gap(7.9), far, {}, {}, {});
+  EXPECT_TRUE(std::isfinite(given.rows[2].mean));
+  EXPECT_TRUE(std::isnan(given.rows[2].given_mean));
+  EXPECT_TRUE(notes_say(given, "values that are not finite: gap (at 0.2 % of the given draws)"));
+}
+
+TEST(SecondOpinion, SameBitsForOneTwoAndThreeThreads) {
+  const auto posterior = with_a_gap(1.5);
+  CheckedFitConfig config;
+  const SecondOpinion one = second_opinion(*posterior, draws_of_it(0.5), {}, config, {});
+  for (const int threads : {2, 3}) {
+    config.fit.threads = threads;
+    const SecondOpinion more = second_opinion(*posterior, draws_of_it(0.5), {}, config, {});
+    EXPECT_EQ(opinion_json(one, config.tolerances), opinion_json(more, config.tolerances)) << threads;
+    EXPECT_TRUE(std::ranges::equal(one.z.view().flat(), more.z.view().flat())) << threads;
+    EXPECT_EQ(one.log_p, more.log_p) << threads;
+    EXPECT_EQ(one.gradients, more.gradients) << threads;
   }
 }
 
