@@ -218,8 +218,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool quiet = std::ranges::count(std::span(argv, argv + argc), std::string("--quiet")) > 0;
-  const hone::Speech asked = quiet ? hone::Speech::errors : hone::Speech::usual;
+  const bool silent = std::ranges::count(std::span(argv, argv + argc), std::string("--quiet")) > 0;
+  const hone::Speech asked = silent ? hone::Speech::errors : hone::Speech::usual;
   try {
     return hone::run_on_ranks(argc > 1 ? argv[1] : "--help", asked, [&](hone::Speech speech) {
       std::vector<char*> words(argv, argv + argc);

@@ -48,7 +48,7 @@ double evaluate_together(const Target& target, Ranks& ranks, Team& team, MatrixV
 
 // A thread's columns follow each other, and all threads are about as fast.
 void PaceMeter::Sums::add(const Batch& batch) {
-  const auto in_turn = [&](int columns) { return (columns + batch.threads - 1) / batch.threads; };
+  const auto in_turn = [&](int count) { return (count + batch.threads - 1) / batch.threads; };
   const double one = batch.computing / in_turn(batch.own);
   ++batches;
   columns += batch.columns;
