@@ -77,8 +77,11 @@ std::map<double, CurveLine> test_likelihoods(const RunRecord& run) {
   std::map<double, CurveLine> lines = likelihoods_in(run.evaluations);
   const auto last = [&](std::string_view key) { return run.number({"test_log_likelihood", key}); };
   if (lines.empty() && std::isfinite(last("iteration")) && std::isfinite(last("mixture")))
-    lines[last("points")] = {
-        "", "", {last("iteration")}, {last("mixture")}, {last("mixture_se")}};  // an early version's
+    lines[last("points")] = {.label = "",  // an early version's
+                             .colour = "",
+                             .x = {last("iteration")},
+                             .y = {last("mixture")},
+                             .se = {last("mixture_se")}};
   return lines;
 }
 
@@ -89,19 +92,22 @@ void add_spots(CurveFigure& figure, const RunRecord& run, const CurveLine& line)
   auto at = std::ranges::find(line.x, best);
   if (std::isnan(best)) at = line.x.begin() + (std::ranges::max_element(line.y) - line.y.begin());  // no summary yet
   if (at == line.x.end()) return;
-  figure.spots.push_back(
-      {*at, line.y[static_cast<std::size_t>(at - line.x.begin())], "the best model", line.colour, ring});
+  const auto add = [&](double x, double y, const char* label, int sign) {
+    figure.spots.push_back({.x = x, .y = y, .label = label, .colour = line.colour, .sign = sign});
+  };
+  add(*at, line.y[static_cast<std::size_t>(at - line.x.begin())], "the best model", ring);
   if (run.stopped_early() && line.x.back() == run.iterations_made())
-    figure.spots.push_back({line.x.back(), line.y.back(), "stopped early", line.colour, cross});
+    add(line.x.back(), line.y.back(), "stopped early", cross);
 }
 
 // `part`: "test" or "validation".
 LearningCurve likelihood_curve(const Section& section, const std::string& part) {
   const bool validation = part == "validation";
-  CurveFigure figure{part + "_log_likelihood",
-                     part + (validation ? " log-likelihood (mixture)" : " log-likelihood (mixture of proposals)"),
-                     {},
-                     CurveStyle::marks};
+  CurveFigure figure{
+      .name = part + "_log_likelihood",
+      .title = part + (validation ? " log-likelihood (mixture)" : " log-likelihood (mixture of proposals)"),
+      .lines = {},
+      .style = CurveStyle::marks};
   std::vector<double> numbers;  // of data, one per line
   for (const RunGroup& group : section.groups)
     for (const RunRecord* run : group.runs)
