@@ -7,6 +7,7 @@
 
 #include "app/cli/check_draws.hpp"
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/judgement.hpp"
 #include "app/run/posterior_run.hpp"
@@ -25,7 +26,7 @@ struct CheckCommand {
         ->option_text("FILE...");
     command.add_option("--scale", scale, "the scale of the draws [natural]")
         ->option_text("natural|unconstrained")
-        ->check(CLI::IsMember({"natural", "unconstrained"}));
+        ->check(one_of({"natural", "unconstrained"}));
     command.add_option("--out", request.out, "write the refined draws into this folder")->option_text("DIR");
     show.add_to(command);
     command.add_flag("--json", request.json, "print the verdict and all numbers behind it as JSON");

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/data/check.hpp"
 #include "app/data/fetch.hpp"
 #include "app/data/load.hpp"
 #include "app/data/picture.hpp"
+#include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
 
@@ -43,8 +45,9 @@ std::vector<std::string> names_or_all(const DataOptions& options) {
 void list(const DataOptions& options) {
   const std::vector<Place> places = search_places(options.data_dir);
   for (const DataSetInfo& info : known_data_sets()) {
-    fmt::print("{}\n  {}\n  {} × {} pixels; {} train, {} validation, {} test\n", info.name, info.description,
-               info.shape.rows, info.shape.cols, info.train, info.validation, info.test);
+    fmt::print("{}\n{}  {} × {} pixels; {} train, {} validation, {} test\n", info.name,
+               wrapped("  ", info.description, terminal_width(stdout)), info.shape.rows, info.shape.cols, info.train,
+               info.validation, info.test);
     if (info.files.empty()) {
       fmt::print("  always there\n\n");
     } else if (const auto found = find_data(info, places)) {
@@ -188,7 +191,7 @@ void add_show(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
   add_data_dir(command, *options);
   command.add_option("--split", options->split, "train, validation or test [train]")->option_text("NAME");
   command.add_option("--count", options->count, "how many images [two rows in the terminal, 100 in a file]")
-      ->check(CLI::Range(1, 10'000))
+      ->check(integer(1, 10'000))
       ->option_text("n");
   command.add_option("--out", options->out, "write a PNG file instead")->option_text("FILE");
   command.add_option("--binarization", options->binarization, "auto, none, threshold or stochastic [auto]")

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/use_flags.hpp"
 #include "hone/base/error.hpp"
 
@@ -14,7 +15,7 @@ struct Command : UseFlags {
 
   void add_draws(CLI::App& command) {
     command.add_option("--draws", encode.draws, "refined draws per datum: z is (data, draws, latent) [1]")
-        ->check(CLI::Range(1, 100'000))
+        ->check(integer(1, 100'000))
         ->option_text("n");
     add_seed(command);
   }
@@ -31,7 +32,7 @@ void add_encode_command(CLI::App& program) {
   command
       ->add_option("--refine", state->encode.refine,
                    "a draw of q per datum, refined by this many steps of the run's kernel, instead of q's mean")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(integer(1, 1'000'000))
       ->option_text("steps");
   state->add_draws(*command);
   command->get_option("--seed")->needs("--refine");
@@ -51,7 +52,7 @@ void add_refine_command(CLI::App& program) {
   state->encode.refine = 8;
   state->add(*command, DataArgument::required, "z (data, latent) as .npy or .csv");
   command->add_option("--steps", state->encode.refine, "steps of the run's kernel [8]")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(integer(1, 1'000'000))
       ->option_text("t");
   state->add_draws(*command);
   command->callback([state] {

@@ -4,9 +4,11 @@
 #include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/ranks.hpp"
 #include "app/run/evaluate.hpp"
 #include "app/run/run_folder.hpp"
+#include "app/run/terminal.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/statistics.hpp"
@@ -29,9 +31,15 @@ struct EvalCommand {
   void run_group(const std::vector<std::filesystem::path>& folders) const;
 };
 
+// A line, or as many as the terminal's width takes.
+void print_line(const std::string& indent, const std::string& text) {
+  fmt::print("{}", wrapped(indent, text, terminal_width(stdout)));
+}
+
 void print_row(const std::string& name, const Estimate& value, const std::string& rest) {
   const std::string error = std::isnan(value.se) ? "" : fmt::format("± {:.3f}", value.se);
-  fmt::print("  {:<34}{:>11.3f} {:<10}{}\n", name, value.mean, error, rest);
+  fmt::print("{}",
+             wrapped(fmt::format("  {:<34}{:>11.3f} {:<10}", name, value.mean, error), rest, terminal_width(stdout)));
 }
 
 void print_importance(const EvaluationSummary& s, const EvaluationConfig& config) {
@@ -49,32 +57,35 @@ void print_importance(const EvaluationSummary& s, const EvaluationConfig& config
             "a lower bound in expectation; " + effective(s.mixture_effective_samples));
   if (s.exact) print_row("exact", *s.exact, "");
   if (s.points_without_weight > 0)
-    fmt::print("  at {} data no draw has any weight: their log-likelihood counts as −∞\n", s.points_without_weight);
+    print_line("  ", fmt::format("at {} data no draw has any weight: their log-likelihood counts as −∞",
+                                 s.points_without_weight));
 }
 
 void print_annealing(const RunAnnealing& a) {
   const AnnealingSummary& s = a.summary;
   const std::string error = std::isnan(s.chain_se) ? "" : fmt::format("; ± {:.3f} from the chains", s.chain_se);
   print_row("annealed, from the prior", s.log_likelihood, "a lower bound in expectation" + error);
-  fmt::print("    {} temperatures, {} chains per datum ({:.1f} effective), {:.0f} % accepted; {}\n", a.config.steps,
-             a.config.chains, s.effective_chains, 100 * s.acceptance, duration_text(a.seconds));
+  print_line("    ", fmt::format("{} temperatures, {} chains per datum ({:.1f} effective), {:.0f} % accepted; {}",
+                                 a.config.steps, a.config.chains, s.effective_chains, 100 * s.acceptance,
+                                 duration_text(a.seconds)));
   if (s.points_without_weight > 0)
-    fmt::print("    at {} data no chain has any weight: their log-likelihood counts as −∞\n", s.points_without_weight);
+    print_line("    ", fmt::format("at {} data no chain has any weight: their log-likelihood counts as −∞",
+                                   s.points_without_weight));
   if (s.rejected_nonfinite > 0)
-    fmt::print("    {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
+    print_line("    ", fmt::format("{} proposals were not finite and were rejected", s.rejected_nonfinite));
   if (!a.check) return;
   const auto range = [](const Estimate& e) {
     return std::isnan(e.se) ? fmt::format("{:.3f}", e.mean) : fmt::format("{:.3f} ± {:.3f}", e.mean, e.se);
   };
-  fmt::print("    on {} data simulated from the model: at least {:.3f}, at most {:.3f}; gap {}\n", a.check->points,
-             a.check->lower.mean, a.check->upper.mean, range(a.check->gap));
+  print_line("    ", fmt::format("on {} data simulated from the model: at least {:.3f}, at most {:.3f}; gap {}",
+                                 a.check->points, a.check->lower.mean, a.check->upper.mean, range(a.check->gap)));
 }
 
 void EvalCommand::print_table(const RunEvaluation& e) const {
-  fmt::print("{} on {}, {} objective, after {} iterations\n", e.model, e.data, e.objective, e.iteration);
-  fmt::print("{} log-likelihood per datum: {} data{}; {}\n", e.split, e.points,
-             e.config ? fmt::format(", {} draws per proposal", e.config->samples) : "",
-             e.points > 1 ? "± standard error over data" : "no standard error from one point");
+  print_line("", fmt::format("{} on {}, {} objective, after {} iterations", e.model, e.data, e.objective, e.iteration));
+  print_line("", fmt::format("{} log-likelihood per datum: {} data{}; {}", e.split, e.points,
+                             e.config ? fmt::format(", {} draws per proposal", e.config->samples) : "",
+                             e.points > 1 ? "± standard error over data" : "no standard error from one point"));
   if (e.summary) print_importance(*e.summary, *e.config);
   if (e.annealing) print_annealing(*e.annealing);
 }
@@ -90,7 +101,7 @@ void EvalCommand::run_group(const std::vector<std::filesystem::path>& folders) c
     list += (list.empty() ? "[" : ",") + e.json;
     if (!e.not_written.empty()) not_written = e.not_written;
     if (json) continue;
-    fmt::print("{}: ", run.string());
+    fmt::print("{}:\n", run.string());
     print_table(e);
   }
   if (json) fmt::print("{}]\n", list);
@@ -129,7 +140,7 @@ void EvalCommand::run() {
   options.data_dir = data_dir;
   options.lead = lead;
   if (points > 0) options.points = points;
-  options.warn = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  options.warn = say_over_progress;
   if (!quiet) {
     options.progress = Progress::style_for(stderr, false);
     options.say = options.warn;
@@ -158,10 +169,10 @@ void add_eval_command(CLI::App& program) {
       ->required()
       ->option_text("RUN");
   command->add_option("--samples", state->importance.samples, "draws S per proposal [20000]")
-      ->check(CLI::Range(10, 10'000'000))
+      ->check(integer(10, 10'000'000))
       ->option_text("S");
   command->add_option("--points", state->points, "evaluate only the first n data [all]")
-      ->check(CLI::Range(1, 1'000'000'000))
+      ->check(integer(1, 1'000'000'000))
       ->option_text("n");
   command->add_option("--proposals", state->proposals, "which of the three proposals to use [all]")
       ->delimiter(',')
@@ -175,24 +186,24 @@ void add_eval_command(CLI::App& program) {
   command
       ->add_option("--ais-steps", state->annealing.config.steps,
                    fmt::format("temperatures K from the prior to the posterior [{}]", annealed.steps))
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(integer(1, 1'000'000))
       ->option_text("K");
   command
       ->add_option("--ais-chains", state->annealing.config.chains,
                    fmt::format("chains per datum [{}]", annealed.chains))
-      ->check(CLI::Range(1, 10'000))
+      ->check(integer(1, 10'000))
       ->option_text("C");
   command
       ->add_option("--ais-check", state->annealing.check,
                    "bound what annealing misses: lower and upper bounds on n data simulated from the model")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(integer(1, 1'000'000))
       ->option_text("n");
   command->add_option("--split", options.split, "train, validation or test [test]")->option_text("NAME");
   command->add_flag_callback(
       "--best", [state] { state->options.which = WhichModel::best; },
       "the best model by validation data instead of the last (best.safetensors)");
   command->add_option("--threads", options.threads, "threads; results do not depend on them [all cores]")
-      ->check(CLI::Range(1, 1024))
+      ->check(integer(1, 1024))
       ->option_text("n");
   command->add_option("--data-dir", state->data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 
 namespace hone {
 namespace {
@@ -37,7 +38,7 @@ void add_export_command(CLI::App& program) {
                    "onnx (encoder.onnx, decoder.onnx), torch (model.safetensors, hone_model.py that loads it) or npz "
                    "(model.npz)")
       ->required()
-      ->check(CLI::IsMember({"onnx", "torch", "npz"}))
+      ->check(one_of({"onnx", "torch", "npz"}))
       ->option_text("NAME");
   command->add_option("--out", state->out, "folder for the files [RUN/export]")->option_text("DIR");
   command->add_flag("--best", state->best, "the best model by validation data instead of the last (best.safetensors)");

@@ -123,8 +123,7 @@ void FitCommand::write(const Posterior& posterior, const CheckedFit& fit, const 
   try {
     write_posterior_run(run_folder, files);
   } catch (const std::exception& error) {
-    for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // it was empty
-      std::filesystem::remove_all(entry.path(), ignored);
+    run_folder.clear();
     if (is_new) std::filesystem::remove(path, ignored);
     throw Error(fmt::format("{}; the run folder was {} again", error.what(), is_new ? "removed" : "emptied"));
   }

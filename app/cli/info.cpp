@@ -5,6 +5,7 @@
 #include "app/cli/commands.hpp"
 #include "app/cli/ranks.hpp"
 #include "app/run/json.hpp"
+#include "app/run/terminal.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/engine/engines.hpp"
@@ -45,19 +46,23 @@ Json json_of(const StanSupport& stan) {
 }
 
 void print(const CudaSupport& cuda) {
-  fmt::print("hone {}\n\nengine cpu\n  matrix products: {}{}\n", HONE_VERSION, name_of(simd_level()),
-             supports_bf16() ? "; also in bf16, for precision = \"bf16-trajectory\"" : "");
-  fmt::print(
-      "  threads: {} by default; the environment variable HONE_PIN=all, or CPUs such as HONE_PIN=0-7, pins them\n",
-      default_threads());
+  fmt::print("hone {}\n\nengine cpu\n", HONE_VERSION);
+  const auto line = [](const std::string& text) { fmt::print("{}", wrapped("  ", text, terminal_width(stdout))); };
+  line(fmt::format("matrix products: {}{}", name_of(simd_level()),
+                   supports_bf16() ? "; also in bf16, for precision = \"bf16-trajectory\"" : ""));
+  line(
+      fmt::format("threads: {} by default; the environment variable HONE_PIN=all, or CPUs such as HONE_PIN=0-7, pins "
+                  "them",
+                  default_threads()));
   fmt::print("\nengine cuda\n");
-  if (!cuda.missing.empty()) fmt::print("  not available: {}\n", cuda.missing);
+  if (!cuda.missing.empty()) line("not available: " + cuda.missing);
   int index = 0;
   for (const CudaDevice& d : cuda.devices)
-    fmt::print("  device {}: {}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB\n", index++, d.name, d.major,
-               d.minor, d.multiprocessors, static_cast<double>(d.memory) / (1 << 30));
+    line(fmt::format("device {}: {}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB", index++, d.name,
+                     d.major, d.minor, d.multiprocessors, static_cast<double>(d.memory) / (1 << 30)));
   const StanSupport stan = stan_support();
-  fmt::print("\nStan models\n  {}\n", stan.missing.empty() ? stan.used : stan.missing);
+  fmt::print("\nStan models\n");
+  line(stan.missing.empty() ? stan.used : stan.missing);
 }
 
 // One line per rank, if there are several.

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/formatter.hpp"
 #include "app/cli/ranks.hpp"
 #include "hone/base/error.hpp"
@@ -136,17 +137,6 @@ int missing_subcommand(const CLI::App& app) {
   return bad_input;
 }
 
-// The parser's complaint in our words, for the two mistakes that users make most.
-std::string message_of(const CLI::ParseError& error) {
-  const std::string text = error.what();
-  const std::string required = " is required", missing = " missing";
-  if (error.get_name() == "RequiredError" && text.ends_with(required))
-    return "missing argument: " + text.substr(0, text.size() - required.size());
-  if (error.get_name() == "ArgumentMismatch" && text.ends_with(missing))  // "--steps: 1 required N missing"
-    return text.substr(0, text.find(':')) + " needs a value";
-  return text;
-}
-
 void add_commands(CLI::App& program) {
   hone::add_fit_command(program);
   hone::add_check_command(program);
@@ -194,7 +184,7 @@ int run(int argc, char** argv) {
     // Report an unknown argument first, even if the parser complains about a missing one.
     const std::vector<std::string> unexpected = program.remaining(true);
     if (unexpected.empty() && wants_subcommand(innermost(program))) return missing_subcommand(innermost(program));
-    if (unexpected.empty()) return usage_error(innermost(program), message_of(error));
+    if (unexpected.empty()) return usage_error(innermost(program), hone::complaint(innermost(program), error));
     return usage_error(innermost(program), fmt::format("unknown argument '{}'{}", unexpected.front(),
                                                        suggestion(innermost(program), unexpected.front())));
   } catch (const hone::Ended& ended) {

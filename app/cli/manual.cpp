@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include "app/cli/commands.hpp"
 #include "hone/base/error.hpp"
@@ -56,6 +57,19 @@ std::string roff(const std::string& text) {
   return out;
 }
 
+// What follows a page's options: paragraphs, and keys with their explanations, which are indented deeper.
+std::string notes(const std::string& footer) {
+  std::string text;
+  std::istringstream lines(footer);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string words = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+    const std::size_t indent = line.size() - words.size();
+    text += words.empty() ? "" : indent == 0 ? ".PP\n" : indent < 6 ? ".TP\n.B " : "";
+    if (!words.empty()) text += roff(words) + "\n";
+  }
+  return text;
+}
+
 std::string man_page(const CLI::App& app, const std::string& version) {
   std::string name = full_name(app, '-');
   std::string text = fmt::format(".TH \"{}\" 1 \"\" \"hone {}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n", name,
@@ -83,7 +97,7 @@ std::string man_page(const CLI::App& app, const std::string& version) {
   for (const CLI::App* command : commands)
     text += fmt::format(".TP\n.BR {} (1)\n{}\n", roff(full_name(*command, '-')), roff(command->get_description()));
   text += ".SH OPTIONS\n" + options;
-  if (!app.get_footer().empty()) text += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(app.get_footer()));
+  if (!app.get_footer().empty()) text += ".SH NOTES\n" + notes(app.get_footer());
   return text +
          ".SH EXIT STATUS\n0: done. 1: failed. 2: bad input; nothing was written. 130, 138, 143: "
          "stopped by Ctrl-C, SIGUSR1 or SIGTERM." +

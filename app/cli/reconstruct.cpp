@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/use_flags.hpp"
 
 namespace hone {
@@ -16,7 +17,7 @@ void add_reconstruct_command(CLI::App& program) {
   state->add(*command, DataArgument::required, ".npy, .csv or, for images, .png");
   command
       ->add_option("--refine", state->refine, "at a draw of q refined by this many steps of the run's kernel instead")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(integer(1, 1'000'000))
       ->option_text("steps");
   state->add_seed(*command);
   command->get_option("--seed")->needs("--refine");

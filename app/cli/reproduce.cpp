@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/experiments.hpp"
 #include "app/cli/flags.hpp"
 #include "app/cli/ranks.hpp"
@@ -93,14 +94,14 @@ ReproduceCommand::ReproduceCommand(CLI::App& command, std::string name) : what(s
         .add_option("--threads", threads,
                     "threads for training and evaluation, and number of toys run at once; results do not depend on it "
                     "[all cores]")
-        ->check(CLI::Range(1, 1024))
+        ->check(integer(1, 1024))
         ->option_text("n");
   command.add_option("--cells", pattern, "only the cells whose names match, such as 'vae-mnist-*'")
       ->option_text("PATTERN");
   command
       .add_option("--stop-after", stop_after,
                   "stop at a checkpoint after this many seconds; the same command continues later")
-      ->check(CLI::Range(1u, 100'000'000u))
+      ->check(integer(1, 100'000'000))
       ->option_text("SECONDS");
   command.add_flag("--dry-run", dry_run, "list the cells, what is done and how long the rest will take; run nothing");
   command.add_flag("--quiet", quiet, "print only the result");

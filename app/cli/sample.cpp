@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/use_flags.hpp"
 #include "hone/base/error.hpp"
 
@@ -18,7 +19,7 @@ void add_sample_command(CLI::App& program) {
   const auto state = std::make_shared<Command>();
   state->add(*command, DataArgument::optional, ".npy, .csv or, for images, .png");
   CLI::Option* count = command->add_option("-n,--count", state->sample.count, "how many [64]")
-                           ->check(CLI::Range(1, 100'000'000))
+                           ->check(integer(1, 100'000'000))
                            ->option_text("n");
   command->add_flag("--mean", state->mean, "E[x | z] instead of draws x ~ p(x | z)");
   CLI::Option* z = command->add_option("--z", state->sample.z, "points (n, latent) in a file, instead of z ~ N(0, I)")

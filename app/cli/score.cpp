@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/use_flags.hpp"
 #include "app/run/unfinished_scores.hpp"
 #include "hone/base/error.hpp"
@@ -59,22 +60,22 @@ void add_score_command(CLI::App& program) {
       ->needs("--out");
   command
       ->add_option("--method", state->method, "importance (sampling) or ais, annealed importance sampling [importance]")
-      ->check(CLI::IsMember({"importance", "ais"}))
+      ->check(one_of({"importance", "ais"}))
       ->option_text("NAME");
   command
       ->add_option("--samples", state->score.importance.samples,
                    fmt::format("draws for each of the three proposals [{}]", state->score.importance.samples))
-      ->check(CLI::Range(10, 10'000'000))
+      ->check(integer(10, 10'000'000))
       ->option_text("S");
   command
       ->add_option("--ais-steps", state->score.annealing.steps,
                    fmt::format("temperatures from the prior to the posterior [{}]", state->score.annealing.steps))
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(integer(1, 1'000'000))
       ->option_text("K");
   command
       ->add_option("--ais-chains", state->score.annealing.chains,
                    fmt::format("chains per datum; their spread gives the error [{}]", state->score.annealing.chains))
-      ->check(CLI::Range(2, 10'000))
+      ->check(integer(2, 10'000))
       ->option_text("C");
   command->callback([state, command] {
     state->choose(*command);

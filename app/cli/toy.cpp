@@ -23,6 +23,7 @@ struct ToyCommand {
   }
 
   void run();
+  ToyResult fitted(const RunFolder& folder) const;
   void print_table(const ToyResult& result) const;
   void print_places(const RunFolder& folder, bool drawn) const;
 
@@ -31,6 +32,7 @@ struct ToyCommand {
   SettingFlags flags;
   std::string out;
   bool no_figure = false, json = false, quiet = false;
+  bool is_new = true;  // the folder
 };
 
 // Numbers of a fit that diverged have powers of ten, so that columns stay apart.
@@ -60,6 +62,19 @@ void ToyCommand::print_table(const ToyResult& r) const {
              pace_text(r.iterations_per_second));
 }
 
+// If the fit fails, as on a full disk, nothing is left of the folder.
+ToyResult ToyCommand::fitted(const RunFolder& folder) const {
+  try {
+    Progress progress(stderr, Progress::style_for(stderr, quiet), "fit", "iterations", *config.iterations);
+    return run_toy(config, &folder, &progress);
+  } catch (const std::exception&) {
+    folder.clear();
+    std::error_code ignored;
+    if (is_new) std::filesystem::remove(folder.path(), ignored);
+    throw;
+  }
+}
+
 void ToyCommand::run() {
   flags.apply();
   try {
@@ -68,18 +83,23 @@ void ToyCommand::run() {
     throw settings.located(error);
   }
   const std::string name = toy_run_name(config);
-  const RunFolder folder(out.empty() ? free_folder("runs", name) : std::filesystem::path(out));
-  ToyResult result;
-  {
-    Progress progress(stderr, Progress::style_for(stderr, quiet), "fit", "iterations", *config.iterations);
-    result = run_toy(config, &folder, &progress);
-  }
+  const std::filesystem::path path = out.empty() ? free_folder("runs", name) : std::filesystem::path(out);
+  std::error_code ignored;
+  is_new = !std::filesystem::exists(path, ignored);
+  const RunFolder folder(path);
+  const ToyResult result = fitted(folder);
   bool drawn = false;
-  if (!no_figure) drawn = draw_contours("contours", {{"contours", name, {folder.path()}}}, folder.figures());
+  std::string failure;  // that must not hide the table
+  try {
+    if (!no_figure) drawn = draw_contours("contours", {{"contours", name, {folder.path()}}}, folder.figures());
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
   if (json)
     fmt::print("{}", result.to_json());
   else
     print_table(result);
+  if (!failure.empty()) throw Error("the picture is missing: " + failure);
   if (!quiet) print_places(folder, drawn);
   if (!result.trouble.empty()) throw Error(result.trouble);
 }

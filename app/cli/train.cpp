@@ -106,7 +106,8 @@ void print_trouble(const std::string& what, const TrainSummary& s) {
 }
 
 void print_table(const TrainSummary& s) {
-  fmt::print("{} on {}, {} objective, {} engine, seed {}\n", s.model, s.data, s.objective, s.engine, s.seed);
+  fmt::print("{} on {}, {} objective, {} engine, seed {}\n", model_in_words(s.model, s.likelihood), s.data, s.objective,
+             s.engine, s.seed);
   fmt::print("  {:<14}{}\n", "binarization", s.binarization);
   if (!s.note.empty()) fmt::print("{}", wrapped("  note: ", s.note, terminal_width(stdout)));
   const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
@@ -119,8 +120,10 @@ void print_table(const TrainSummary& s) {
     fmt::print("  {:<14}{:>10.3f} at step size {:.4g}\n", "acceptance", s.acceptance, s.step_size);
   }
   if (s.best)
-    fmt::print("  {:<14}{:>10.3f}  log-likelihood at iteration {}; --best uses that model{}\n", "validation",
-               s.best->value, s.best->iteration, s.stopped_early ? "; stopped early" : "");
+    fmt::print("{}", wrapped(fmt::format("  {:<14}{:>10.3f}  ", "validation", s.best->value),
+                             fmt::format("log-likelihood at iteration {}; --best uses that model{}", s.best->iteration,
+                                         s.stopped_early ? "; stopped early" : ""),
+                             terminal_width(stdout)));
   if (s.trouble) print_trouble("THIS TRAINING WENT WRONG", s);
   if (s.rejected_nonfinite > 0) fmt::print("  {} proposals were not finite and were rejected\n", s.rejected_nonfinite);
   if (s.dropped_draws > 0) fmt::print("  {} draws of q were outside the support and were left out\n", s.dropped_draws);
@@ -134,8 +137,8 @@ void print_table(const TrainSummary& s) {
 void print_group_table(const std::vector<TrainOutcome>& outcomes) {
   const TrainSummary& first = outcomes.front().summary;
   const bool refined = refines(first.objective);
-  fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", first.model, first.data, first.objective, first.engine,
-             outcomes.size());
+  fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", model_in_words(first.model, first.likelihood), first.data,
+             first.objective, first.engine, outcomes.size());
   fmt::print("  {:<14}{}\n", "binarization", first.binarization);
   if (!first.note.empty()) fmt::print("{}", wrapped("  note: ", first.note, terminal_width(stdout)));
   fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}\n", "seed", "ELBO",

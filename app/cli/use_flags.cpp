@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/commands.hpp"
+#include "app/cli/expected.hpp"
 #include "app/cli/signals.hpp"
 #include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
@@ -19,17 +20,17 @@ void UseFlags::add(CLI::App& command, DataArgument data, const std::string& form
   command.add_option("--out", out, fmt::format("write {}; without it, CSV goes to standard output", formats))
       ->option_text("FILE");
   command.add_option("--points", points, "use only the first n data [all]")
-      ->check(CLI::Range(1, 1'000'000'000))
+      ->check(integer(1, 1'000'000'000))
       ->option_text("n");
   command
       .add_option("--binarization", options.binarization,
                   "how the values of a file become bits: none, threshold or stochastic [as in training]")
-      ->check(CLI::IsMember({"none", "threshold", "stochastic"}))
+      ->check(one_of({"none", "threshold", "stochastic"}))
       ->option_text("NAME");
   command
       .add_option("--header", options.header,
                   "whether a .csv file begins with a line of names: auto, yes or no [as in training]")
-      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->check(one_of({"auto", "yes", "no"}))
       ->option_text("NAME");
   command.add_option("--data-dir", options.data_dir, "folder with one folder per data set; searched first")
       ->option_text("DIR");
@@ -37,14 +38,14 @@ void UseFlags::add(CLI::App& command, DataArgument data, const std::string& form
       "--best", [this] { options.which = WhichModel::best; },
       "the best model by validation data instead of the last (best.safetensors)");
   command.add_option("--threads", options.threads, "threads; results do not depend on them [all cores]")
-      ->check(CLI::Range(1, 1024))
+      ->check(integer(1, 1024))
       ->option_text("n");
   command.add_flag("--quiet", quiet, "print no progress");
 }
 
 void UseFlags::add_seed(CLI::App& command) {
   command.add_option("--seed", options.seed, "seed of the random numbers [1]")
-      ->check(CLI::Range(0.0, 1e18, "a whole number from 0 to 1e18"))
+      ->check(integer(0, 1'000'000'000'000'000'000))
       ->option_text("n");
 }
 
@@ -52,7 +53,7 @@ void UseFlags::run(const std::function<std::string(const UseOptions&)>& work) {
   options.out = out;
   if (points > 0) options.points = points;
   options.stop = &stop_signal;
-  options.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  options.say = say_over_progress;
   if (!quiet) options.progress = Progress::style_for(stderr, false);
   const SignalNote note;
   try {

@@ -15,11 +15,22 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Rows and columns, and with a third size, 1 or 3, channels; none if the sizes are those of no image.
+// Rows and columns, and with a third size, 1 or 3, channels; one plane of grey levels may also come first. None if the
+// sizes are those of no image.
 std::optional<ImageShape> image_shape(std::span<const int> sizes) {
   if (sizes.size() == 2) return ImageShape{sizes[0], sizes[1]};
   if (sizes.size() == 3 && (sizes[2] == 1 || sizes[2] == 3)) return ImageShape{sizes[0], sizes[1], sizes[2]};
+  if (sizes.size() == 3 && sizes[0] == 1) return ImageShape{sizes[1], sizes[2]};
   return {};
+}
+
+// Throws KeyError for data with one plane per colour, as PyTorch has them.
+void refuse_planes(const std::vector<int>& sizes, const std::string& otherwise) {
+  if (sizes.size() != 3 || sizes[0] != 3) return;
+  throw KeyError("shape",
+                 fmt::format("the file's data are ({}, {}, {}), one plane per colour; expected the three values of a "
+                             "pixel beside each other, ({}, {}, 3): numpy.transpose(x, (0, 2, 3, 1)){}",
+                             sizes[0], sizes[1], sizes[2], sizes[1], sizes[2], otherwise));
 }
 
 DataSet as_they_are(Numbers numbers, ImageShape shape, double scale) {
@@ -38,14 +49,14 @@ int DataReader::dimension() const {
 }
 
 ImageShape shape_of(const DataReader& reader, const std::vector<int>& wanted) {
-  if (wanted.empty()) return image_shape(reader.sizes()).value_or(ImageShape{1, reader.dimension()});
-  const auto shape = image_shape(wanted);
   const std::vector<int> sizes = reader.sizes();
-  if (sizes.size() == 3 && shape && shape->channels == 3 && sizes[0] == 3 && sizes != wanted)
-    throw KeyError("shape",
-                   fmt::format("the file's data are ({}, {}, {}), one plane per colour; expected the three values of a "
-                               "pixel beside each other, ({}, {}, 3): numpy.transpose(x, (0, 2, 3, 1))",
-                               sizes[0], sizes[1], sizes[2], sizes[1], sizes[2]));
+  if (wanted.empty()) {
+    const auto shape = image_shape(sizes);
+    if (!shape) refuse_planes(sizes, fmt::format("; if they are no images: shape = [1, {}]", reader.dimension()));
+    return shape.value_or(ImageShape{1, reader.dimension()});
+  }
+  const auto shape = image_shape(wanted);
+  if (shape && shape->channels == 3 && sizes != wanted) refuse_planes(sizes, "");
   if (!shape || std::int64_t{shape->rows} * shape->cols * shape->channels != reader.dimension())
     throw KeyError("shape", fmt::format("expected [rows, columns], or [rows, columns, 3] for colour images, that make "
                                         "up the {} values of a datum",

@@ -240,12 +240,12 @@ bool is_data_path(const std::string& name) {
          fs::is_directory(name, ignored);
 }
 
-const DataSet& split_of(const DataSplits& data, const std::string& name) {
+const DataSet& split_of(const DataSplits& data, const std::string& name, const std::string& advice) {
   const DataSet* split = name == "train" ? &data.train : name == "validation" ? &data.validation : nullptr;
   if (name == "test") split = &data.test;
   if (!split) throw InputError(fmt::format("--split '{}': expected train, validation or test", name));
   if (split->size() == 0)
-    throw InputError(fmt::format("{} has no split '{}': there are no such data", data.name, name));
+    throw InputError(fmt::format("{} has no split '{}': there are no such data{}", data.name, name, advice));
   return *split;
 }
 

@@ -53,8 +53,9 @@ struct DataSplits {
 // folder of that name.
 bool is_data_path(const std::string& name);
 
-// The part called train, validation or test. Throws InputError for another name, and if there are no such data.
-const DataSet& split_of(const DataSplits& data, const std::string& name);
+// The part called train, validation or test. Throws InputError for another name, and, with advice, if there are no such
+// data.
+const DataSet& split_of(const DataSplits& data, const std::string& name, const std::string& advice = "");
 
 // What `automatic` means for data of this name (a known data set or a file).
 Binarization usual_binarization(const std::string& name);

@@ -47,8 +47,17 @@ class Reader {
     const auto words = words_of(line_);
     if (words.size() != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix" || words[2] != "coordinate" ||
         words[4] != "general" || (words[3] != "real" && words[3] != "integer" && words[3] != "pattern"))
-      lines_.fail(fmt::format("{}; found '{}'", wanted, shown(line_)));
+      lines_.fail(fmt::format("{}; found '{}'{}", wanted, shown(line_, 60), recipe(words)));
     return words[3] == "pattern";
+  }
+
+  // How SciPy turns a file of another kind into one that hone reads.
+  static std::string recipe(const std::vector<std::string_view>& words) {
+    if (words.size() != 5 || words[0] != "%%matrixmarket") return "";
+    if (words[2] == "array") return "; numpy.save('x.npy', scipy.io.mmread('x.mtx')) makes a .npy file of a dense one";
+    if (words[4] == "symmetric" || words[4] == "skew-symmetric")
+      return "; scipy.io.mmwrite('y.mtx', scipy.io.mmread('x.mtx'), symmetry='general') writes all entries";
+    return "";
   }
 
   // The next line that is neither empty nor a comment.

@@ -25,7 +25,22 @@ std::string csv_of(const CurveFigure& figure) {
     }
     text += "\n\n";
   }
+  for (const CurveSpot& spot : figure.spots)
+    text += fmt::format("# {}\n{:.10g},{:.8g}\n\n\n", gnuplot_text(spot.label), spot.x, spot.y);
   return text;
+}
+
+// The different labels of the key, in their order.
+std::vector<std::string> labels_of(const CurveFigure& figure) {
+  std::vector<std::string> labels;
+  const auto add = [&](const std::string& label) {
+    if (std::ranges::find(labels, label) == labels.end()) labels.push_back(label);
+  };
+  if (figure.lines.size() > 1)
+    for (const CurveLine& line : figure.lines) add(line.label);
+  for (const CurveSpot& spot : figure.spots) add(spot.label);
+  if (figure.reference) add(figure.reference_label);
+  return labels;
 }
 
 double last_iteration(const CurveFigure& figure) {
@@ -97,6 +112,14 @@ std::string plot_commands(const CurveFigure& figure, const std::string& x, doubl
     part(fmt::format("{} using {}:2 with lines lw 0.8 lc rgb '{}' notitle", data, x, faint(line.colour, "70")));
     part(fmt::format("{} using {}:5 with lines lw 2.2{} lc rgb '{}' {}", data, x, dashes, line.colour, title));
   }
+  for (std::size_t i = 0; i < figure.spots.size(); ++i) {
+    const CurveSpot& spot = figure.spots[i];
+    const bool again = std::ranges::find(titled, spot.label) != titled.end();
+    titled.push_back(spot.label);
+    part(fmt::format("'{}.csv' index {} using {}:2 with points pt {} ps 1.9 lw 2 lc rgb '{}' {}", figure.name,
+                     figure.lines.size() + i, x, spot.sign, spot.colour,
+                     again ? "notitle" : "title " + gnuplot_text(spot.label)));
+  }
   if (figure.reference)
     part(fmt::format("{:.10g} with lines dt 2 lw 1.5 lc rgb '#808080' title {}", *figure.reference,
                      gnuplot_text(figure.reference_label)));
@@ -163,13 +186,7 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
   const bool thousands = last >= 10000;
   const AxisInterval y = visible_interval(figure);
   const AxisScale scale = axis_scale(y, figure.style);
-  std::size_t keys = figure.reference ? 1 : 0;
-  if (figure.lines.size() > 1) {
-    std::vector<std::string> labels;
-    for (const CurveLine& line : figure.lines) labels.push_back(line.label);
-    std::ranges::sort(labels);
-    keys += static_cast<std::size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
-  }
+  const std::size_t keys = labels_of(figure).size();
   const std::string script = fmt::format(
       "set encoding utf8\nset datafile separator ','\nset lmargin 9\nset rmargin 2\nset tmargin 2.2\nset border 3\n"
       "set tics out nomirror scale 0.5\nset grid ytics lt 1 lw 0.5 lc rgb '#c0808080'\n"
@@ -177,7 +194,8 @@ bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder)
       "reset\n",
       gnuplot_text(figure.title + (scale == AxisScale::linear ? "" : ", logarithmic")),
       thousands ? "thousands of iterations" : "iterations", std::max(1.0, last) / (thousands ? 1000 : 1) * 1.02,
-      axis_commands(y, scale), keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2",
+      axis_commands(y, scale),
+      keys == 0 ? "off" : "below vertical maxcols 1 left Left reverse noenhanced samplen 2 height 0.7",
       plot_commands(figure, thousands ? "($1/1000)" : "1", y.low));
   return draw({.name = figure.name, .width = 440, .height = 304 + 20 * static_cast<int>(keys), .script = script},
               folder);

@@ -15,6 +15,13 @@ struct CurveLine {
   int mark = 7;  // gnuplot's point type if values are marks: a disc
 };
 
+// A point of a line that means something: a sign around or over it. Spots of one label share an entry of the key.
+struct CurveSpot {
+  double x, y;
+  std::string label, colour;
+  int sign;  // gnuplot's point type
+};
+
 enum class CurveStyle {
   curve,  // thin: raw values, with a band of ± one standard error if known; thick: their moving average
   marks,  // few values: points with error bars, joined
@@ -27,6 +34,7 @@ struct CurveFigure {
   CurveStyle style = CurveStyle::curve;
   std::optional<double> reference = {};  // a dashed level …
   std::string reference_label = {};      // … and what it is
+  std::vector<CurveSpot> spots = {};
 };
 bool draw_curves(const CurveFigure& figure, const std::filesystem::path& folder);
 

@@ -25,7 +25,7 @@ std::string problem_of(const RunRecord& run) {
     return text.empty() ? run.setting(key) : text;
   };
   if (run.kind == RunKind::toy) return said("target") + " target";
-  if (run.kind == RunKind::train) return said("model") + " on " + said("data");
+  if (run.kind == RunKind::train) return model_in_words(said("model"), said("likelihood")) + " on " + said("data");
   const std::string data = said("data");
   return said("model") + (data.empty() ? "" : " with " + data);
 }
@@ -183,9 +183,18 @@ std::string evaluation_text(const RunRecord& run) {
                          : fmt::format(", at iteration {}", count_text(iteration)));
 }
 
+Fact best_validation() {
+  const auto value = [](const RunRecord& run) { return run.number({"best", "validation_log_likelihood"}); };
+  const auto text = [value](const RunRecord& run) {
+    if (std::isnan(value(run))) return std::string();
+    return fmt::format("{} at iteration {}", number_text(value(run)), count_text(run.number({"best", "iteration"})));
+  };
+  return {"best validation log-likelihood", text, [value](const RunRecord& run) { return std::vector{value(run)}; }};
+}
+
 std::vector<Fact> train_facts() {
   std::vector<Fact> facts = {
-      entry("model", "model"),
+      {"model", [](const RunRecord& run) { return model_in_words(run.text({"model"}), run.text({"likelihood"})); }},
       {"data", data_text},
       entry("objective", "objective"),
       {"kernel", kernel_text},
@@ -194,6 +203,7 @@ std::vector<Fact> train_facts() {
       {"iterations", iterations_text},
       estimate("ELBO, last report interval", "elbo", "mean", "se"),
       estimate("VCD, last report interval", "vcd", "mean", "se"),
+      best_validation(),
       estimate("test log-likelihood, mixture of proposals", "test_log_likelihood", "mixture", "mixture_se"),
       estimate("… chosen on a pilot", "test_log_likelihood", "pilot", "pilot_se"),
       estimate("… best of three, the paper's measure", "test_log_likelihood", "value", "se"),

@@ -53,42 +53,68 @@ CurveFigure curves_of(const Section& section, const std::string& column, const s
   return figure;
 }
 
-// Every evaluation of a run, with one line per number of data, because levels of other data cannot be compared. If
-// there are several at one iteration, the last one.
-std::map<double, CurveLine> likelihoods_of(const RunRecord& run) {
+// Every evaluation of a run on one part of the data, with one line per number of data, because levels of other data
+// cannot be compared. If there are several at one iteration, the last one.
+std::map<double, CurveLine> likelihoods_in(const CsvTable& rows) {
   std::map<double, CurveLine> lines;
-  const auto add = [&](double iteration, double points, double mean, double se) {
-    if (!std::isfinite(mean) || !std::isfinite(iteration) || !std::isfinite(points)) return;
-    CurveLine& line = lines[points];
-    if (line.x.empty() || line.x.back() != iteration) {
-      line.x.push_back(iteration);
+  const auto *x = rows.column("iteration"), *points = rows.column("points"), *y = rows.column("mixture"),
+             *se = rows.column("mixture_se");
+  for (std::size_t i = 0; x && points && y && se && i < x->size(); ++i) {
+    if (!std::isfinite((*y)[i]) || !std::isfinite((*x)[i]) || !std::isfinite((*points)[i])) continue;
+    CurveLine& line = lines[(*points)[i]];
+    if (line.x.empty() || line.x.back() != (*x)[i]) {
+      line.x.push_back((*x)[i]);
       line.y.emplace_back();
       line.se.emplace_back();
     }
-    line.y.back() = mean;
-    line.se.back() = se;
-  };
-  const CsvTable& rows = run.evaluations;
-  const auto *x = rows.column("iteration"), *points = rows.column("points"), *y = rows.column("mixture"),
-             *se = rows.column("mixture_se");
-  for (std::size_t i = 0; x && points && y && se && i < x->size(); ++i) add((*x)[i], (*points)[i], (*y)[i], (*se)[i]);
-  const auto last = [&](std::string_view key) { return run.number({"test_log_likelihood", key}); };
-  if (lines.empty())  // a run from before the file of evaluations existed
-    add(last("iteration"), last("points"), last("mixture"), last("mixture_se"));
+    line.y.back() = (*y)[i];
+    line.se.back() = (*se)[i];
+  }
   return lines;
 }
 
-LearningCurve likelihood_curve(const Section& section) {
-  CurveFigure figure{.name = "test_log_likelihood",
-                     .title = "test log-likelihood (mixture of proposals)",
-                     .lines = {},
-                     .style = CurveStyle::marks};
+std::map<double, CurveLine> test_likelihoods(const RunRecord& run) {
+  std::map<double, CurveLine> lines = likelihoods_in(run.evaluations);
+  const auto last = [&](std::string_view key) { return run.number({"test_log_likelihood", key}); };
+  if (lines.empty() && std::isfinite(last("iteration")) && std::isfinite(last("mixture")))
+    lines[last("points")] = {.label = "",  // an early version's
+                             .colour = "",
+                             .x = {last("iteration")},
+                             .y = {last("mixture")},
+                             .se = {last("mixture_se")}};
+  return lines;
+}
+
+// The best model by validation data, and the last one if they ended the training.
+void add_spots(CurveFigure& figure, const RunRecord& run, const CurveLine& line) {
+  constexpr int ring = 6, cross = 2;
+  const double best = run.number({"best", "iteration"});
+  auto at = std::ranges::find(line.x, best);
+  if (std::isnan(best)) at = line.x.begin() + (std::ranges::max_element(line.y) - line.y.begin());  // no summary yet
+  if (at == line.x.end()) return;
+  const auto add = [&](double x, double y, const char* label, int sign) {
+    figure.spots.push_back({.x = x, .y = y, .label = label, .colour = line.colour, .sign = sign});
+  };
+  add(*at, line.y[static_cast<std::size_t>(at - line.x.begin())], "the best model", ring);
+  if (run.stopped_early() && line.x.back() == run.iterations_made())
+    add(line.x.back(), line.y.back(), "stopped early", cross);
+}
+
+// `part`: "test" or "validation".
+LearningCurve likelihood_curve(const Section& section, const std::string& part) {
+  const bool validation = part == "validation";
+  CurveFigure figure{
+      .name = part + "_log_likelihood",
+      .title = part + (validation ? " log-likelihood (mixture)" : " log-likelihood (mixture of proposals)"),
+      .lines = {},
+      .style = CurveStyle::marks};
   std::vector<double> numbers;  // of data, one per line
   for (const RunGroup& group : section.groups)
     for (const RunRecord* run : group.runs)
-      for (auto& [points, line] : likelihoods_of(*run)) {
+      for (auto& [points, line] : validation ? likelihoods_in(run->validations) : test_likelihoods(*run)) {
         line.label = group.label;
         line.colour = group.colour;
+        if (validation) add_spots(figure, *run, line);
         figure.lines.push_back(std::move(line));
         numbers.push_back(points);
       }
@@ -96,15 +122,18 @@ LearningCurve likelihood_curve(const Section& section) {
   const bool mixed = different.size() > 1;
   for (std::size_t i = 0; mixed && i < numbers.size(); ++i) {
     static constexpr int marks[] = {7, 9, 5, 13};  // disc, triangle, square, diamond
-    figure.lines[i].label += fmt::format(", {} test data", count_text(numbers[i]));
+    figure.lines[i].label += fmt::format(", {} {} data", count_text(numbers[i]), part);
     figure.lines[i].mark = marks[std::distance(different.begin(), different.find(numbers[i])) % 4];
   }
-  const std::string data =
-      numbers.empty() || mixed ? "test data" : fmt::format("the first {} test data", count_text(numbers.front()));
+  const std::string data = numbers.empty() || mixed
+                               ? part + " data"
+                               : fmt::format("the first {} {} data", count_text(numbers.front()), part);
   return {figure, "",
           fmt::format("The log-likelihood of {}, in nats per datum, ± standard error over data: one mark per "
-                      "evaluation, during training or by hone eval.",
-                      data)};
+                      "evaluation{}",
+                      data,
+                      validation ? " during training. --best uses the best model (ring)."
+                                 : ", during training or by hone eval.")};
 }
 
 // Where the lines of a figure begin and end, for readers who cannot see it.
@@ -119,6 +148,9 @@ std::string alternative_of(const CurveFigure& figure) {
                         at(line.x.front()), number_text(smooth.back()), at(line.x.back()));
   }
   if (figure.lines.size() > most) text += fmt::format(" And {} more.", figure.lines.size() - most);
+  for (std::size_t i = 0; i < std::min(most, figure.spots.size()); ++i)
+    text += fmt::format(" Marked, {}: {} at iteration {}.", figure.spots[i].label, number_text(figure.spots[i].y),
+                        count_text(figure.spots[i].x));
   return text;
 }
 
@@ -152,8 +184,10 @@ std::vector<LearningCurve> learning_curves(const Section& section, const std::st
   CurveFigure vcd = curves_of(section, "vcd", "VCD");
   const bool band = std::ranges::any_of(vcd.lines, [](const CurveLine& line) { return !line.se.empty(); });
   add(std::move(vcd), band ? "The VCD ± one standard error of each row." : "The VCD.");
-  LearningCurve likelihood = likelihood_curve(section);
-  add(std::move(likelihood.figure), likelihood.caption);
+  for (const char* part : {"validation", "test"}) {
+    LearningCurve likelihood = likelihood_curve(section, part);
+    add(std::move(likelihood.figure), likelihood.caption);
+  }
   CurveFigure acceptance = curves_of(section, "acceptance", "acceptance");
   const std::string aim = section.groups.front().first().setting("acceptance");
   if (const double level = std::strtod(aim.c_str(), nullptr); level > 0) {

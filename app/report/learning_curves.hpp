@@ -14,7 +14,8 @@ struct LearningCurve {
   std::string alternative, caption;
 };
 
-// ELBO, VCD, test log-likelihood, acceptance and step size, as far as the runs have them. File names end in `suffix`.
+// ELBO, VCD, validation and test log-likelihood, acceptance and step size, as far as the runs have them. File names end
+// in `suffix`.
 std::vector<LearningCurve> learning_curves(const Section& section, const std::string& suffix);
 
 }  // namespace hone

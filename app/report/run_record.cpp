@@ -173,6 +173,11 @@ double RunRecord::iterations_asked() const {
   return asked.empty() ? std::nan("") : std::strtod(asked.c_str(), nullptr);
 }
 
+bool RunRecord::stopped_early() const {
+  const Json* said = find({"stopped_early"});
+  return said && said->is_boolean() && said->get<bool>();
+}
+
 double RunRecord::number(std::initializer_list<std::string_view> path) const {
   const Json* found = find(path);
   return found && found->is_number() ? found->get<double>() : std::nan("");
@@ -200,6 +205,7 @@ RunRecord read_run(const fs::path& folder) {
   read_summary(run);
   run.metrics = read_rows(run, "metrics.csv");
   run.evaluations = read_rows(run, "test_log_likelihood.csv");
+  run.validations = read_rows(run, "validation_log_likelihood.csv");
   run.kind = kind_of(run);
   if (run.kind != RunKind::fit && run.metrics.rows() == 0)
     run.faults.push_back("metrics.csv: missing, or without rows");

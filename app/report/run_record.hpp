@@ -23,6 +23,7 @@ struct RunRecord {
   Json summary = Json::object();
   CsvTable metrics;      // empty if there is none, as for a fit
   CsvTable evaluations;  // test_log_likelihood.csv
+  CsvTable validations;  // validation_log_likelihood.csv
   std::vector<std::string> faults;
 
   std::string name() const;
@@ -37,6 +38,7 @@ struct RunRecord {
   // From summary.json, or else from the last row of metrics.csv, and from config.toml; NaN if neither has it.
   double iterations_made() const;
   double iterations_asked() const;
+  bool stopped_early() const;  // because validation data said so
 };
 
 // A number in a JSON object; NaN if it is missing, or if this is not an object.

@@ -45,12 +45,24 @@ std::string how_far(const RunRecord& run) {
   const double made = run.iterations_made(), asked = run.iterations_asked();
   if (std::isnan(made)) return "After an unknown number of iterations";
   const std::string text = count_text(made);
+  if (run.stopped_early())
+    return fmt::format(
+        "Stopped early after {} of {} iterations, because the validation data were best at iteration {},", text,
+        count_text(asked), count_text(run.number({"best", "iteration"})));
   if (made < asked) return fmt::format("After {} of {} iterations (unfinished),", text, count_text(asked));
   return fmt::format("After all of its {} iterations", text);
 }
 
 Estimate mixture_of(const RunRecord& run) {
   return {run.number({"test_log_likelihood", "mixture"}), run.number({"test_log_likelihood", "mixture_se"})};
+}
+
+// What to do for a test log-likelihood.
+std::string how_to_test(const RunRecord& run) {
+  return run.number({"test_data"}) == 0
+             ? " no data were held out for it (a training with split = 0.1 does that, and hone score takes data from a "
+               "file)."
+             : " hone eval estimates it from all test data.";
 }
 
 // What the last evaluation during training found, of a few of the test data.
@@ -68,7 +80,7 @@ std::string early_likelihood(const RunRecord& run) {
 std::string likelihood_sentence(const RunRecord& run) {
   const Estimate mixture = mixture_of(run);
   std::string text = how_far(run);
-  if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + " hone eval estimates it from all test data.";
+  if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + how_to_test(run);
   text += fmt::format(
       " the test log-likelihood is {} nats per datum over {} data (by the mixture of the proposals, a lower bound in "
       "expectation)",
@@ -207,8 +219,7 @@ Standing standing_of(const RunRecord& run) {
   if (run.find({"trouble"})) return {Page::Badge::bad, "this training went wrong"};
   if (run.summary.empty()) return {Page::Badge::open, "no summary: still running, or killed"};
   if (run.iterations_made() < run.iterations_asked()) {
-    const Json* early = run.find({"stopped_early"});
-    if (early && early->is_boolean() && early->get<bool>()) return {Page::Badge::good, "stopped early"};
+    if (run.stopped_early()) return {Page::Badge::good, "stopped early"};
     return {Page::Badge::open, "not finished"};
   }
   return {Page::Badge::good, "finished"};
@@ -228,9 +239,9 @@ std::string verdict_of(const std::vector<const RunRecord*>& seeds) {
   const std::string elbo = spread(seeds, [](auto& run) { return run.number({"elbo", "mean"}); });
   if (std::ranges::none_of(seeds, [](const RunRecord* run) { return std::isfinite(mixture_of(*run).mean); }))
     return fmt::format(
-        "Over {} seeds the test log-likelihood is not known yet: hone eval estimates it. The ELBO is {} (mean ± "
-        "standard deviation over seeds), acceptance {}, non-finite proposals are {}.",
-        seeds.size(), elbo, acceptance, nonfinite);
+        "Over {} seeds the test log-likelihood is not known yet:{} The ELBO is {} (mean ± standard deviation over "
+        "seeds), acceptance {}, non-finite proposals are {}.",
+        seeds.size(), how_to_test(*seeds.front()), elbo, acceptance, nonfinite);
   return fmt::format(
       "Over {} seeds the test log-likelihood is {} (mean ± standard deviation over seeds; by the mixture of "
       "the proposals). The ELBO is {}, acceptance {}, non-finite proposals are {}.",

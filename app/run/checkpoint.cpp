@@ -108,7 +108,8 @@ void check_identity(const fs::path& origin, const std::map<std::string, std::str
     for (const auto& entry : *map) {
       const std::string& key = entry.first;
       const std::string before = value_of(whole, key), now = value_of(wanted, key);
-      if (before != now)
+      // Earlier versions stored paths with . and .. in them.
+      if (fs::path(before).lexically_normal() != fs::path(now).lexically_normal())
         throw KeyError(key, fmt::format("{} has {} = {}, which is now {}; this defines the model and cannot change",
                                         origin.string(), key, before, now));
     }

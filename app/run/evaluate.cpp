@@ -118,16 +118,21 @@ RunAnnealing anneal(Engine& engine, const DataSet& data, const EvaluateOptions& 
 RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& options) {
   const std::function<void(const std::string&)> nobody = [](const std::string&) {};
   const auto& say = options.say ? options.say : nobody;
-  if (fs::exists(folder / "config.toml")) RunFolder::check(folder, Reuse::run);  // before the work, whose results go there
+  if (fs::exists(folder / "config.toml"))
+    RunFolder::check(folder, Reuse::run);  // before the work, whose results go there
   const auto model = load_model(folder, options.data_dir, options.threads, options.warn ? options.warn : say,
                                 options.lead, options.which);
-  const DataSet& data = split_of(model->data, options.split);
+  const DataSet& data =
+      split_of(model->data, options.split,
+               fmt::format("; 'hone score {0} FILE' takes data from a file, '--split train' those of the training, and "
+                           "'hone train --set split=0.1' holds some out for tests",
+                           folder.string()));
   Json summary = summary_of(folder / "summary.json");
   const int points = std::min(data.size(), options.points.value_or(data.size()));
   say(fmt::format("data: {} (the first {} of {} {} data)", model->data.origin, points, data.size(), options.split));
 
   const Settings settings = train_settings(model->config);
-  RunEvaluation result{.model = settings.text("model"),
+  RunEvaluation result{.model = model_in_words(settings.text("model"), settings.text("likelihood")),
                        .data = model->data.name,
                        .binarization = model->data.binarization,
                        .objective = settings.text("objective"),

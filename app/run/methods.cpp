@@ -93,4 +93,9 @@ std::shared_ptr<const Kernel> make_kernel(const KernelConfig& config) {
   throw Error("unknown kernel");
 }
 
+std::string model_in_words(const std::string& model, const std::string& likelihood) {
+  const bool said = likelihood.empty() || likelihood == "auto" || likelihood == "bernoulli" || model.ends_with("-mf");
+  return said ? model : fmt::format("{} ({})", model, likelihood);
+}
+
 }  // namespace hone

@@ -52,6 +52,9 @@ const Choices<KernelKind>& kernel_names();
 
 const Choices<Activation>& activation_names();  // of hidden layers
 
+// A model for a reader: "vae", "vae (poisson)"; without the likelihood where it is bernoulli or the name says it.
+std::string model_in_words(const std::string& model, const std::string& likelihood);
+
 template <class E>
 std::string name_of(const Choices<E>& choices, E value) {
   const auto found = std::ranges::find(choices, value, &std::pair<std::string, E>::second);

@@ -88,6 +88,16 @@ void Progress::finish(std::int64_t done) {
   update(total_, "");
 }
 
+void Progress::next(std::string label, std::string unit, std::int64_t total) {
+  if (line_open_) std::fputs("\n", out_);
+  line_open_ = false;
+  label_ = std::move(label);
+  unit_ = std::move(unit);
+  total_ = std::max<std::int64_t>(1, total);
+  shown_fifth_ = 0;
+  start_at(0);
+}
+
 void Progress::remark(const std::string& text) {
   if (style_ == ProgressStyle::quiet) return;
   if (line_open_) fmt::print(out_, "\n");

@@ -39,6 +39,9 @@ class Progress {
   // The work has ended before its limit: shows `done` as the total.
   void finish(std::int64_t done);
 
+  // Another piece of work follows; what is shown is only that from now on.
+  void next(std::string label, std::string unit, std::int64_t total);
+
   // A line of its own, for instance on what follows the last unit.
   void remark(const std::string& text);
 

@@ -95,6 +95,11 @@ fs::path RunFolder::figures() const {
   return path_ / "figures";
 }
 
+void RunFolder::clear() const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path_, ignored)) fs::remove_all(entry.path(), ignored);
+}
+
 void RunFolder::remove_unfinished() const {
   for (const auto& entry : fs::directory_iterator(path_))
     if (is_unfinished(entry.path())) fs::remove(entry.path());

@@ -29,6 +29,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path figures() const;  // created on first use
 
+  void clear() const;              // removes all that is in it, as far as possible
   void remove_unfinished() const;  // files that a killed process had not finished writing
   void write(const std::string& name, const std::string& content) const { write_file(path_ / name, content); }
 

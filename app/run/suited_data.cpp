@@ -56,8 +56,9 @@ void check_parts(const TrainRunConfig& config, const DataSplits& data) {
 }
 
 KeyError unsuited_training_data(const TrainRunConfig& config, const DataSplits& data, const std::string& what) {
+  const bool said = data.origin.starts_with(data.name + ",");  // a file of one's own, with how it was binarized
   return KeyError(config.binarization == Binarization::none ? "binarization" : "data",
-                  fmt::format("{} ({}): {}", data.name, data.origin,
+                  fmt::format("{}: {}", said ? data.origin : fmt::format("{} ({})", data.name, data.origin),
                               fault_in_file(config.train.model, data.train, data.rows.train, what)));
 }
 

@@ -83,6 +83,29 @@ std::string trouble_of(double elbo_at_start, const Divergence& value) {
                      value.elbo.mean, elbo_at_start);
 }
 
+// From fresh draws, at a step size of its own: the last one of the fit is a matter of chance, and the VCD depends on
+// it.
+Divergence final_values(const ToyConfig& config, const FitConfig& settings, const Target& target, const Family& family,
+                        DivergenceConfig& values, Progress* progress) {
+  constexpr double soon = 2;  // seconds; what takes less needs no progress
+  const PhiloxSource random(config.seed);
+  const std::int64_t draws = static_cast<std::int64_t>(family.components()) * values.draws;
+  if (progress) {
+    progress->remark(
+        fmt::format("now a step size, and final values from {} draws: {} per component of q", draws, values.draws));
+    progress->next("values", "draws", draws);
+  }
+  values.step_size = config.adapt == Adapt::off
+                         ? *config.step_size
+                         : tuned_step_size(target, family, *settings.kernel, settings.refine, random);
+  const Stopwatch watch;
+  if (progress)
+    values.watch = [&](double share) {
+      if (watch.seconds() > soon) progress->update(std::llround(share * static_cast<double>(draws)), "");
+    };
+  return estimate_divergence(target, family, values, random);
+}
+
 void describe_family(const Family& family, bool mixture, ToyResult& result) {
   result.mean.resize(family.dimension());
   result.sd.resize(family.dimension());
@@ -224,14 +247,7 @@ ToyResult run_toy(const ToyConfig& given, const RunFolder* folder, Progress* pro
   result.iterations_per_second = *config.iterations / std::max(result.seconds, 1e-9);
 
   values.draws = config.value_draws;
-  if (progress)
-    progress->remark(fmt::format("now a step size, and final values from {} draws: {} per component of q",
-                                 static_cast<std::int64_t>(family->components()) * values.draws, values.draws));
-  // A step size of its own: the last one of the fit is a matter of chance, and the VCD depends on it.
-  values.step_size = config.adapt == Adapt::off
-                         ? *config.step_size
-                         : tuned_step_size(*target, *family, *settings.kernel, settings.refine, random);
-  const Divergence value = estimate_divergence(*target, *family, values, random);
+  const Divergence value = final_values(config, settings, *target, *family, values, progress);
   if (!std::isfinite(value.elbo.mean))
     throw Error("q has left all places where the target is finite; try smaller learning rates");
   result.target = name_of(targets, config.target);

@@ -55,7 +55,8 @@ struct TrainSummary {
   Estimate elbo, vcd;             // over the last report interval; vcd is NaN if nothing is refined
   double acceptance = 0, step_size = 0;
   std::int64_t rejected_nonfinite = 0, dropped_draws = 0;
-  int training_data = 0;           // their number
+  int training_data = 0;           // their number …
+  int test_data = 0;               // … and that of the test data
   std::string device;              // of the engine, in words; empty on the cpu
   std::optional<Trouble> trouble;  // over the last report interval
   std::string advice;              // what may help, where there is trouble

@@ -151,14 +151,17 @@ void check_used(const TestConfig& config) {
     throw KeyError(points ? "test.points" : "test.samples", "does nothing where test.every is 0");
 }
 
-// The path of a file or a folder that exists, FILE.npz:KEY too, made absolute; none if there is no such thing.
+// The path of a file or a folder that exists, FILE.npz:KEY too, made absolute and without . and .. (unless a link makes
+// that another file); none if there is no such thing.
 std::optional<std::string> absolute_data_path(const std::string& name) {
   namespace fs = std::filesystem;
   const std::size_t npz = name.find(".npz:");
   const fs::path file = npz == std::string::npos ? name : name.substr(0, npz + 4);
   std::error_code error;
   if (!fs::is_regular_file(file, error) && !fs::is_directory(file, error)) return {};
-  return fs::absolute(file).string() + (npz == std::string::npos ? "" : name.substr(npz + 4));
+  const fs::path whole = fs::absolute(file), normal = whole.lexically_normal();
+  return (fs::equivalent(whole, normal, error) ? normal : whole).string() +
+         (npz == std::string::npos ? "" : name.substr(npz + 4));
 }
 
 // Makes the paths of files and folders that are there absolute. `own` and known data sets are no paths; a name without
@@ -168,8 +171,9 @@ void make_absolute(TrainRunConfig& config, const std::filesystem::path& folder) 
   std::error_code ignored;
   for (std::string* name : {&config.data, &config.test.data, &config.validation.data, &config.labels}) {
     const fs::path path = *name;
-    if (*name == "own" || is_known_data_set(*name) || path.is_absolute()) continue;
-    const bool plain = !path.has_parent_path() && !path.has_extension() && !name->ends_with("-ubyte");
+    if (*name == "own" || is_known_data_set(*name)) continue;
+    const bool plain =
+        path.is_relative() && !path.has_parent_path() && !path.has_extension() && !name->ends_with("-ubyte");
     const bool is_folder = fs::is_directory(folder / path, ignored);
     if (name == &config.labels ? plain || is_folder : plain && !is_folder) continue;
     if (const auto there = absolute_data_path((folder / path).string())) *name = *there;

@@ -243,6 +243,7 @@ TrainSummary TrainRecord::summary() const {
   s.rejected_nonfinite = c.rejected_nonfinite + c.interval.rejected_nonfinite;
   s.dropped_draws = c.dropped_draws + c.interval.dropped_draws;
   s.training_data = data_.train.size();
+  s.test_data = data_.test.size();
   s.device = device_;
   TrainHealth health = health_;
   watch(health);

@@ -31,7 +31,8 @@ std::string TrainSummary::to_json() const {
                {"step_size", step_size},
                {"rejected_nonfinite", rejected_nonfinite},
                {"dropped_draws", dropped_draws},
-               {"training_data", training_data}};
+               {"training_data", training_data},
+               {"test_data", test_data}};
   if (best) {
     json["best"] = {{"iteration", best->iteration}, {"validation_log_likelihood", best->value}};
     json["stopped_early"] = stopped_early;

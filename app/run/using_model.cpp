@@ -29,7 +29,7 @@ void UsingModel::load_data(const DataStream::Work& watch) {
       throw InputError("--binarization is for files; the run's own data are binarized as in training");
     if (!options_.header.empty()) throw InputError("--header is for files; the run's own data are read as in training");
     const DataSplits splits = load_run_data(networks_->config(), options_.data_dir);
-    DataSet data = split_of(splits, name);
+    DataSet data = split_of(splits, name, "; name a file of data, or train: those that the model was trained on");
     work(data, 0);
     data_.emplace(std::move(data), block);
   } else {

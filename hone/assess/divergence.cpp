@@ -32,6 +32,18 @@ class Stratified {
   std::vector<Moments> moments_;
 };
 
+// log q of all draws, in pieces between which `watch` hears of the share that is done, from `from` on to one half more.
+void log_density(const Family& family, MatrixView<const double> z, std::span<double> log_q,
+                 const std::function<void(double)>& watch, double from) {
+  constexpr int piece = 1000;
+  for (int begin = 0; begin < z.cols(); begin += piece) {
+    const int end = std::min(z.cols(), begin + piece);
+    family.log_density(z.columns(begin, end), Want::value,
+                       log_q.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), {});
+    if (watch) watch(from + 0.5 * end / z.cols());
+  }
+}
+
 }  // namespace
 
 Divergence estimate_divergence(const Target& target, const Family& family, const DivergenceConfig& config,
@@ -48,12 +60,12 @@ Divergence estimate_divergence(const Target& target, const Family& family, const
                   {.steps = config.steps, .adapt = Adapt::off, .step_size = config.step_size}, team);
   target.evaluate(chains.z, refiner.wants(), chains.value, chains.gradient);
   std::vector<double> log_q(count);
-  family.log_density(chains.z, Want::value, log_q, {});
+  log_density(family, chains.z.view(), log_q, config.watch, 0);
   std::vector<double> f0(count);
   for (int i = 0; i < count; ++i) f0[i] = chains.value[i] - log_q[i];
 
   const Refinement refinement = refiner.refine(target, chains.view(), config.draws, assessment_iteration, random);
-  family.log_density(chains.z, Want::value, log_q, {});
+  log_density(family, chains.z.view(), log_q, config.watch, 0.5);
 
   // If draws lie outside the support, the values are those of q restricted to it: the weights become w_k · (fraction
   // inside), and the ELBO gains log q(support).

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "hone/base/random.hpp"
@@ -19,6 +20,7 @@ struct DivergenceConfig {
   double step_size = 0.25;                                         ///< frozen
   int draws = 10000;                                               ///< per component of q; at least 2
   int threads = 1;                                                 ///< results do not depend on it
+  std::function<void(double)> watch = {};                          ///< told the share of the work that is done
 };
 
 /// Values of the ELBO and the VCD.

@@ -15,6 +15,7 @@
 #include "hone/base/cpus.hpp"
 #include "hone/base/pins.hpp"
 #include "hone/base/shares.hpp"
+#include "hone/base/solo.hpp"
 
 namespace hone {
 namespace {
@@ -70,6 +71,8 @@ class Waiting {
 
 thread_local bool works_for_team = false;  // while it works on a share
 
+double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
 struct alignas(64) Seconds {  // each in a cache line of its own
   double value = 0;
 };
@@ -86,6 +89,7 @@ struct Team::State {
   Shares shares;
   std::vector<Seconds> seconds;  // taken by the threads' last shares
   Waiting waiting{threads};      // of the calling thread
+  Solo solo;
   std::atomic<int> running = 0;
   std::atomic<std::uint64_t> round = 0;
   std::atomic<bool> stop = false;
@@ -110,7 +114,28 @@ struct Team::State {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
     }
-    seconds[static_cast<std::size_t>(thread)].value = std::chrono::duration<double>(Clock::now() - start).count();
+    seconds[static_cast<std::size_t>(thread)].value = seconds_of(Clock::now() - start);
+  }
+
+  // The shares of all threads, each as its own thread would get it.
+  void execute_alone() {
+    for (int thread = 0; thread < threads; ++thread) execute(thread);
+  }
+
+  // The same by all threads; the caller is the first.
+  void execute_together() {
+    {
+      const std::lock_guard lock(mutex);
+      running = threads - 1;
+      ++round;
+    }
+    wake.notify_all();
+    execute(0);
+    const auto finished = [&] { return running == 0; };
+    waiting.wait(finished, [&] {
+      std::unique_lock lock(mutex);
+      done.wait(lock, finished);
+    });
   }
 
   void work(int thread) {
@@ -146,25 +171,25 @@ int Team::threads() const { return state_->threads; }
 
 void Team::run(int items, const std::function<void(int, int, int)>& share) {
   State& state = *state_;
-  {
-    const std::lock_guard lock(state.mutex);
-    state.share = &share;
-    state.shares.cut(items);
-    state.running = state.threads - 1;
-    state.failure = nullptr;
-    ++state.round;
-  }
-  state.wake.notify_all();
+  state.share = &share;  // that the threads see once `round` says so
+  state.shares.cut(items);
+  state.failure = nullptr;
+  const auto start = Clock::now();
+  const bool alone = state.solo.works_alone(seconds_of(start.time_since_epoch()));
   const bool inside_another = std::exchange(works_for_team, true);
-  state.execute(0);
+  if (alone)
+    state.execute_alone();
+  else
+    state.execute_together();
   works_for_team = inside_another;
-  const auto finished = [&] { return state.running == 0; };
-  state.waiting.wait(finished, [&] {
-    std::unique_lock lock(state.mutex);
-    state.done.wait(lock, finished);
-  });
+  if (!alone) {
+    double work = 0;
+    for (const Seconds& seconds : state.seconds) work += seconds.value;
+    const auto end = Clock::now();
+    state.solo.learn(seconds_of(end.time_since_epoch()), seconds_of(end - start), work);
+  }
   if (state.failure) std::rethrow_exception(state.failure);
-  state.shares.learn([&](std::size_t i) { return state.seconds[i].value; });
+  if (!alone) state.shares.learn([&](std::size_t i) { return state.seconds[i].value; });
 }
 
 }  // namespace hone

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
+#include "hone/family/mixture.hpp"
 #include "hone/target/density.hpp"
 
 namespace hone {
@@ -40,6 +42,26 @@ TEST(EstimateDivergence, NothingInsideTheSupportIsNotAPerfectFit) {
   EXPECT_EQ(value.elbo.mean, -infinity);
   EXPECT_TRUE(std::isnan(value.vcd.mean));
   EXPECT_EQ(value.dropped_draws, 10000);
+}
+
+// The pieces in which the work is watched do not change the result.
+TEST(EstimateDivergence, TellsTheShareThatIsDone) {
+  const DensityTarget target(2, [](std::span<const double> z, std::span<double> gradient) {
+    for (int i = 0; i < 2; ++i) gradient[i] = -z[i];
+    return -0.5 * (square(z[0]) + square(z[1]));
+  });
+  MixtureFamily q(2, 3, Covariance::full);
+  for (int k = 0; k < 3; ++k) q.mean(k)[0] = k;
+  std::vector<double> shares;
+  const Divergence watched = estimate_divergence(
+      target, q, {.draws = 850, .watch = [&](double share) { shares.push_back(share); }}, PhiloxSource(1));
+  ASSERT_EQ(shares.size(), 6u);  // 2550 draws in three pieces, before and after refinement
+  EXPECT_TRUE(std::ranges::is_sorted(shares));
+  EXPECT_EQ(shares[2], 0.5);
+  EXPECT_EQ(shares.back(), 1);
+  const Divergence plain = estimate_divergence(target, q, {.draws = 850}, PhiloxSource(1));
+  EXPECT_EQ(watched.elbo.mean, plain.elbo.mean);
+  EXPECT_EQ(watched.vcd.mean, plain.vcd.mean);
 }
 
 TEST(TunedStepSize, ReachesTheAcceptanceItAimsAt) {

@@ -12,8 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "hone/base/cpus.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/shares.hpp"
+#include "hone/base/solo.hpp"
 
 namespace hone {
 namespace {
@@ -98,6 +100,55 @@ TEST(Shares, FollowTheSpeedOfThreads) {
   EXPECT_EQ(cut(shares, 3, 69), (std::vector<int>{23, 23, 23}));
   for (int round = 0; round < 100; ++round) learn({1e-3, 1e-3, 1e3});  // one that is stuck keeps some
   EXPECT_GE(cut(shares, 3, 70)[2], 3);
+}
+
+// Rounds that take longer than their work let the caller work alone for 0.1 s, then longer; quiet rounds end that.
+TEST(Solo, FollowsTheTimeThatRoundsLose) {
+  Solo solo;
+  double now = 5;
+  const auto rounds = [&](int count, double wall, double work) {
+    for (int i = 0; i < count; ++i) solo.learn(now += wall, wall, work);
+  };
+  const auto busy = [&] {  // one of the threads has no core
+    for (int i = 0; i < 10 && !solo.works_alone(now); ++i) rounds(1, 4e-3, 20e-6);
+  };
+  const auto alone_for = [&](double seconds) {
+    return solo.works_alone(now + 0.99 * seconds) && !solo.works_alone(now + 1.01 * seconds);
+  };
+  rounds(1000, 60e-6, 20e-6);  // waking up, on a quiet machine
+  rounds(100, 9e-3, 17e-3);    // long shares
+  rounds(100, 3e-3, 2.8e-3);   // one thread has nearly all of the work
+  EXPECT_FALSE(solo.works_alone(now));
+  busy();
+  EXPECT_TRUE(alone_for(0.1));
+  now += 1;
+  busy();
+  EXPECT_TRUE(alone_for(0.2));
+  now += 1;
+  rounds(10, 4e-3, 7e-3);
+  EXPECT_FALSE(solo.works_alone(now));
+  busy();
+  EXPECT_TRUE(alone_for(0.1));
+  for (int i = 0; i < 10; ++i) now += 10, busy();
+  EXPECT_TRUE(alone_for(3));
+}
+
+// With several threads for every CPU, whoever works.
+TEST(Team, EveryItemIsDoneOnceOnABusyMachine) {
+  std::atomic<bool> end = false;
+  std::vector<std::jthread> others;
+  for (int i = 0; i < 4 * default_threads(); ++i)
+    others.emplace_back([&] {
+      while (!end) continue;
+    });
+  Team team(std::max(2, default_threads()));
+  std::vector<int> count(50);
+  for (int round = 0; round < 2000; ++round)
+    team.for_shares(50, [&](int begin, int end, int) {
+      for (int i = begin; i < end; ++i) ++count[i];
+    });
+  end = true;
+  EXPECT_EQ(count, std::vector<int>(50, 2000));
 }
 
 TEST(Team, AsManyItemsAsThreadsAreOneEach) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -140,6 +141,50 @@ TEST_F(Program, BadFlagsAreRefusedByName) {
                  "--acceptance: only a step size that adapts uses it; leave it out");
   expect_refused("toy --out x --objective VCD", "did you mean 'vcd'?");
   expect_refused("toy --out x --config missing.toml", "missing.toml");
+}
+
+// Options that the parser checks itself answer as those of a configuration do.
+TEST_F(Program, TheParserSpeaksAsWeDo) {
+  expect_refused(
+      "export x --format onxx",
+      "hone: --format: 'onxx' is not allowed; expected onnx, torch or npz; did you mean 'onnx'?\nSee 'hone ");
+  expect_refused("sample x -n 0", "hone: --count: '0' is not allowed; expected an integer from 1 to 100000000\n");
+  expect_refused("encode x y --threads 9999999999999999999", "expected an integer from 1 to 1024\n");
+  expect_refused("encode x y --refine 1 --seed 1.5",
+                 "hone: --seed: '1.5' is not allowed; expected an integer from 0 to 1000000000000000000\n");
+  expect_refused("sample x --z f --between 1,2",
+                 "hone: --z and --between exclude each other; leave one of the two out\n");
+  expect_refused("encode x y --seed 1", "hone: --seed needs --refine\n");
+  expect_refused("sample x --between a,b", "hone: --between: 'a,b' is not allowed; expected i,j\n");
+  expect_refused("eval x --proposals 1,x", "hone: --proposals: '1,x' is not allowed; expected 1,2,3\n");
+  expect_refused("toy --seed 1 --seed 2", "hone: --seed is given 2 times; expected once\n");
+  expect_refused("data get", "hone: missing argument: name\n");
+}
+
+TEST_F(Program, LinesFitTheTerminal) {
+  const auto width_of = [](const std::string& line) {
+    return std::ranges::count_if(line, [](unsigned char c) { return (c & 0xC0) != 0x80; });
+  };
+  for (const std::string command : {"info", "data list"}) {
+    std::istringstream lines(shell("COLUMNS=70 \"$HONE\" " + command).out);
+    for (std::string line; std::getline(lines, line);)
+      if (line.find('/') == line.npos) EXPECT_LE(width_of(line), 70) << line;  // paths are not broken
+  }
+}
+
+TEST_F(Program, TheManualNamesKeysInParagraphs) {
+  ASSERT_EQ(hone("manual man").code, 0);
+  const std::string page = read_file(folder.path() / "man/man1/hone-train.1");
+  EXPECT_NE(page.find(".TP\n.B rate_decay\nfactor on all learning rates"), std::string::npos);
+  EXPECT_EQ(page.find(".nf"), std::string::npos);
+}
+
+// A limit on the size of files stands for a full disk.
+TEST_F(Program, AToyOnAFullDiskLeavesNothing) {
+  const Outcome full = shell("(trap '' XFSZ; ulimit -f 4; \"$HONE\" toy --iterations 1000 --no-figure --out run)");
+  EXPECT_EQ(full.code, 1) << full.err;
+  EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_F(Program, AnUnwritableFolderIsRefusedByName) {

@@ -103,6 +103,26 @@ TEST_F(Use, AHeaderOfNumbersIsSaidToBeOne) {
   expect_error("encode years x.csv --header no", "datum 0 has the value 2019");
 }
 
+TEST_F(Use, WithoutTestDataTheMessagesSayWhatToDo) {
+  shell("mkdir d; for i in 1 2 3 4 5; do echo $i,1,2; done > d/x.csv");
+  write_file(
+      folder.path() / "c.toml",
+      "model = \"mf\"\nlikelihood = \"poisson\"\ndata = \"d/../d/x.csv\"\nlatent = 1\nbatch = 2\niterations = 2\n");
+  ASSERT_EQ(hone("train c.toml --out own --quiet").code, 0);
+  EXPECT_NE(read("own/config.toml").find("/d/x.csv"), std::string::npos);
+  EXPECT_EQ(read("own/config.toml").find("/../"), std::string::npos) << read("own/config.toml");
+  expect_error("eval own", "'hone score own FILE' takes data from a file, '--split train' those of the training");
+  expect_error("sample own --between 0,1", "name a file of data, or train: those that the model was trained on");
+  EXPECT_EQ(hone("sample own train --between 0,1 -n 2").code, 0);
+  const Outcome table = hone("eval own --split train --samples 20");
+  EXPECT_TRUE(table.out.starts_with("mf (poisson) on ")) << table.out;
+  hone("report own");
+  EXPECT_NE(read("own/report.html").find("no data were held out for it"), std::string::npos);
+  shell("echo 1,2,1e38 >> d/x.csv");
+  expect_error("train c.toml --out other",
+               "/d/x.csv, not binarized: a Poisson likelihood needs counts up to 16777216; count in");
+}
+
 TEST_F(Use, NumbersBeyondTheScaleOfALikelihoodAreRefused) {
   shell("printf '1,2\\n3,4\\n' > x.csv; printf '1,2\\n3,1e20\\n' > big.csv");
   write_file(folder.path() / "c.toml",

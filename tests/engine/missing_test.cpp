@@ -9,6 +9,7 @@
 
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/latent/likelihoods.hpp"
 #include "hone/latent/model.hpp"
 #include "hone/tensor/triangular.hpp"
 #include "tests/engine/support.hpp"
@@ -18,14 +19,23 @@
 namespace hone::test {
 namespace {
 
-constexpr int pixels = 21, latent = 2, points = 30;
+constexpr int pixels = 21, latent = 2, points = 30, categories = 3;
 constexpr double missing_value = std::numeric_limits<double>::quiet_NaN();
 
 bool is_missing(int n, int p) { return p == 4 || (3 * n + 5 * p) % 7 == 0; }  // pixel 4 always is
 
+// Whether a value takes part: of a categorical likelihood a whole group does, if all of it was observed.
+bool is_seen(Density density, int n, int p) {
+  if (density != Density::categorical) return !is_missing(n, p);
+  const int first = p / categories * categories;
+  return !is_missing(n, first) && !is_missing(n, first + 1) && !is_missing(n, first + 2);
+}
+
 double value_at(Density density, int n, int p) {
   const int word = (p * 7 + n * 13) % 11;
-  return density == Density::bernoulli ? word < 4 : density == Density::poisson ? word : 0.1 * word - 0.5;
+  if (density == Density::categorical) return p % categories == (n + p / categories) % categories;
+  if (density == Density::bernoulli) return word < 4;
+  return density == Density::poisson || density == Density::negative_binomial ? word : 0.1 * word - 0.5;
 }
 
 DataSet holed_data(Density density) {
@@ -35,28 +45,56 @@ DataSet holed_data(Density density) {
   return DataSet(values, ImageShape{1, pixels});
 }
 
-ModelConfig config_of(ModelKind kind) {
-  ModelConfig config{.kind = kind, .latent = latent, .hidden = {}, .encoder_hidden = {6}, .missing = Missing::ignored};
-  if (kind == ModelKind::vae) config.hidden = {9};
+struct Case {
+  const char* name;
+  ModelKind kind;
+  Density likelihood = Density::bernoulli;  // of vae and mf
+};
+
+ModelConfig config_of(const Case& c) {
+  ModelConfig config{
+      .kind = c.kind, .latent = latent, .hidden = {}, .encoder_hidden = {6}, .missing = Missing::ignored};
+  config.likelihood = c.likelihood;
+  if (c.likelihood == Density::categorical) config.categories = categories;
+  if (c.kind == ModelKind::vae) config.hidden = {9};
   return config;
 }
 
-double log_p(Density density, double x, double a) {
-  if (density == Density::bernoulli) return x * a - std::log1p(std::exp(a));
-  if (density == Density::gaussian) return -0.5 * (log_two_pi + std::log(0.01) + square(x - a) / 0.01);
-  const double rate = modified_softplus(a);
-  return x * std::log(rate) - rate - std::lgamma(x + 1);
+// Of value p, from all outputs a of the decoder; for a group of a categorical likelihood at its 1.
+double log_p(Density density, double x, std::span<const double> a, int p) {
+  const double at = a[p], rate = modified_softplus(at);
+  const auto normal = [&](double sd) { return -0.5 * (log_two_pi + square((x - at) / sd)) - std::log(sd); };
+  switch (density) {
+    case Density::bernoulli:
+      return x * at - std::log1p(std::exp(at));
+    case Density::gaussian:
+      return normal(0.1);
+    case Density::gaussian_learned:
+      return normal(0.01 + std::log1p(std::exp(a[pixels + p])));
+    case Density::poisson:
+      return x * std::log(rate) - rate - std::lgamma(x + 1);
+    case Density::negative_binomial: {
+      const double r = modified_softplus(a[pixels + p]);
+      return std::lgamma(x + r) - std::lgamma(r) - std::lgamma(x + 1) + r * std::log(r / (r + rate)) +
+             x * std::log(rate / (r + rate));
+    }
+    case Density::categorical:
+      break;
+  }
+  double sum = 0;
+  for (int i = p / categories * categories, k = 0; k < categories; ++k) sum += std::exp(a[i + k]);
+  return x == 1 ? at - std::log(sum) : 0;
 }
 
 struct World {
-  explicit World(ModelKind kind)
-      : config(config_of(kind)),
+  explicit World(const Case& c)
+      : config(config_of(c)),
         data(holed_data(config.density())),
         model(config, data),
         batch(model.minibatch(points)),
         z(latent, points) {
     model.initialize(PhiloxSource(3));
-    for (double& x : model.parameters().values()) x *= kind == ModelKind::vae ? 1 : 30;
+    for (double& x : model.parameters().values()) x *= c.kind == ModelKind::vae ? 1 : 30;
     model.pack(0, 1);
     std::vector<int> all(points);
     for (int n = 0; n < points; ++n) all[static_cast<std::size_t>(n)] = n, columns.push_back(n);
@@ -81,22 +119,22 @@ struct World {
   std::vector<std::uint32_t> columns;
 };
 
-class MissingValues : public testing::TestWithParam<ModelKind> {};
+class MissingValues : public testing::TestWithParam<Case> {};
 
 TEST_P(MissingValues, ValueIsTheSumOverObservedEntries) {
   World w(GetParam());
   const Density density = w.config.density();
   std::vector<double> value(points);
   w.model.decoder().log_joint({w.z, w.batch, w.columns}, Want::value, value, {});
-  Matrix<double> a(pixels, points);
+  Matrix<double> a(w.model.decoder().outputs(), points);
   w.model.decoder().outputs(w.z, a);
   std::vector<double> centre(pixels);
-  if (density == Density::gaussian) centre = mean_of(w.data);
+  if (density == Density::gaussian || density == Density::gaussian_learned) centre = mean_of(w.data);
   EXPECT_EQ(centre[4], 0);  // where nothing was observed
   for (int n = 0; n < points; ++n) {
     double expected = 0;
     for (int p = 0; p < pixels; ++p)
-      if (!is_missing(n, p)) expected += log_p(density, value_at(density, n, p) - centre[p], a(p, n));
+      if (is_seen(density, n, p)) expected += log_p(density, value_at(density, n, p) - centre[p], a.column(n), p);
     for (const double z : w.z.column(n)) expected += log_standard_normal(z);
     EXPECT_NEAR(value[n], expected, 1e-9 * std::abs(expected)) << n;
   }
@@ -139,31 +177,40 @@ TEST_P(MissingValues, TrainAndLeaveWhatWasNeverSeenAlone) {
   config.refine.steps = 2;
   const DataSet data = holed_data(config.model.density());
   const auto engine = make_cpu_engine(config, data, {});
-  const std::string name = GetParam() == ModelKind::vae ? "decoder.weight[1]" : "decoder.weight[0]";
+  const auto never_seen = [&](std::size_t output) {
+    const int p = static_cast<int>(output) % pixels;
+    return config.model.density() == Density::categorical ? p / categories == 4 / categories : p == 4;
+  };
+  const std::string name = GetParam().kind == ModelKind::vae ? "decoder.weight[1]" : "decoder.weight[0]";
+  const std::size_t outputs = outputs_of(config.model.density(), {pixels, config.model.categories});
   TrainState before = engine->save();
   TrainMetrics metrics;
   engine->train(5, metrics);
   TrainState after = engine->save();
   const auto &first = array_of<float>(before, name), &last = array_of<float>(after, name);
   for (std::size_t i = 0; i < first.size(); ++i)
-    if (i % pixels == 4)
+    if (never_seen(i % outputs))
       EXPECT_EQ(first[i], last[i]);
     else
       EXPECT_NE(first[i], last[i]) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MissingValues,
-                         testing::Values(ModelKind::vae, ModelKind::logistic_mf, ModelKind::gaussian_mf,
-                                         ModelKind::poisson_mf),
-                         [](const auto& model) {
-                           if (model.param == ModelKind::vae) return "vae";
-                           if (model.param == ModelKind::logistic_mf) return "logistic_mf";
-                           return model.param == ModelKind::gaussian_mf ? "gaussian_mf" : "poisson_mf";
-                         });
+                         testing::Values(Case{"vae", ModelKind::vae}, Case{"logistic_mf", ModelKind::logistic_mf},
+                                         Case{"gaussian_mf", ModelKind::gaussian_mf},
+                                         Case{"poisson_mf", ModelKind::poisson_mf},
+                                         Case{"vae_gaussian", ModelKind::vae, Density::gaussian},
+                                         Case{"vae_gaussian_learned", ModelKind::vae, Density::gaussian_learned},
+                                         Case{"vae_categorical", ModelKind::vae, Density::categorical},
+                                         Case{"vae_negative_binomial", ModelKind::vae, Density::negative_binomial},
+                                         Case{"mf_gaussian_learned", ModelKind::mf, Density::gaussian_learned},
+                                         Case{"mf_categorical", ModelKind::mf, Density::categorical},
+                                         Case{"mf_negative_binomial", ModelKind::mf, Density::negative_binomial}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 // x_o ~ N(0, W_oᵀ W_o + s² I), by the Cholesky factor of that matrix
 TEST(MissingEvidence, IsTheNormalDensityOfWhatWasObserved) {
-  World w(ModelKind::gaussian_mf);
+  World w({"", ModelKind::gaussian_mf});
   const auto weight = w.model.parameters().of(0);  // (D, P)
   const std::vector<double> centre = mean_of(w.data);
   for (int n = 0; n < points; ++n) {
@@ -190,7 +237,7 @@ TEST(MissingEvidence, IsTheNormalDensityOfWhatWasObserved) {
 }
 
 TEST(MissingValuesAreRefused, UnlessTheConfigurationIgnoresThem) {
-  ModelConfig config = config_of(ModelKind::gaussian_mf);
+  ModelConfig config = config_of(Case{"", ModelKind::gaussian_mf});
   config.missing = Missing::refused;
   const DataSet data = holed_data(Density::gaussian);
   try {

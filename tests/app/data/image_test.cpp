@@ -90,7 +90,21 @@ TEST(Images, PlanesOfColourAreRefused) {
               }),
               HasSubstr("shape: the file's data are (3, 2, 2), one plane per colour; expected the three values of a "
                         "pixel beside each other, (2, 2, 3): numpy.transpose(x, (0, 2, 3, 1))"));
+  EXPECT_THAT(input_error([&] { read_data_file(planes); }),
+              HasSubstr("numpy.transpose(x, (0, 2, 3, 1)); if they are no images: shape = [1, 12]"));
   EXPECT_EQ(read_data_file(planes, {.shape = {3, 4}}).shape().rows, 3);
+  EXPECT_EQ(read_data_file(planes, {.shape = {1, 12}}).shape().cols, 12);
+}
+
+TEST(Images, OnePlaneOfGreyLevelsIsAnImage) {
+  const TemporaryFolder folder;
+  const std::string plane = (folder.path() / "x.npy").string();
+  const Bytes bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 3, 4)}", Bytes(12, 7));
+  write_file(plane, std::string(bytes.begin(), bytes.end()));
+  const ImageShape shape = read_data_file(plane).shape();
+  EXPECT_EQ(shape.rows, 3);
+  EXPECT_EQ(shape.cols, 4);
+  EXPECT_EQ(shape.channels, 1);
 }
 
 // Finder adds such files to folders and archives.

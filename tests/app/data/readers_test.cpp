@@ -385,7 +385,10 @@ TEST(MatrixMarket, ReadsEntriesAndRefusesOthers) {
     return input_error([&] { market_from("%%MatrixMarket matrix coordinate integer general\n" + rest); });
   };
   EXPECT_THAT(input_error([&] { market_from("%%MatrixMarket matrix array real general\n"); }),
-              HasSubstr("line 1: expected '%%MatrixMarket matrix coordinate'"));
+              AllOf(HasSubstr("line 1: expected '%%MatrixMarket matrix coordinate'"),
+                    HasSubstr("numpy.save('x.npy', scipy.io.mmread('x.mtx'))")));
+  EXPECT_THAT(input_error([&] { market_from("%%MatrixMarket matrix coordinate real symmetric\n"); }),
+              HasSubstr("symmetry='general'"));
   EXPECT_THAT(message("2 3\n"), HasSubstr("line 2: expected rows, columns and entries"));
   EXPECT_THAT(message("2 3 1\n3 1 1\n"), HasSubstr("line 3: expected a whole number from 1 to 2, found '3'"));
   EXPECT_THAT(message("2 3 2\n1 1 1\n"), HasSubstr("expected 2 entries, found 1"));

@@ -122,6 +122,32 @@ TEST_F(Report, TestDataThatWereEvaluatedOnTheWayAreACurve) {
   EXPECT_EQ(count(csv(), "# '"), 2u) << csv();
 }
 
+// One curve, the best model on it, and where it ended the training.
+TEST_F(Report, ValidationIsACurveThatShowsTheBestModel) {
+  TrainRunConfig config = test::tiny_training(400);
+  config.objective.kind = ObjectiveKind::kl;
+  config.train.rate_mean = config.train.rate_scale = config.train.rate_model =
+      0;  // the first evaluation stays the best
+  config.validation.every = 10;
+  config.validation.points = 6;
+  config.validation.samples = 20;
+  config.validation.patience = 3;
+  train(config, at("run"), {});
+  const std::string page = page_of({at("run")}, at_page());
+  EXPECT_TRUE(last.faults.empty());
+  EXPECT_HAS(page, "The log-likelihood of the first 6 validation data");
+  EXPECT_HAS(page, "Marked, the best model: ");
+  EXPECT_HAS(page, " at iteration 10. Marked, stopped early: ");
+  EXPECT_HAS(page, "Stopped early after 40 of 400 iterations, because the validation data were best at iteration 10,");
+  EXPECT_HAS(page, "best validation log-likelihood");
+  const std::string csv = read_file(at("run") / "figures" / "validation_log_likelihood.csv");
+  EXPECT_HAS(csv, "# 'the best model'\n10,");
+  EXPECT_HAS(csv, "# 'stopped early'\n40,");
+  const std::string script = read_file(at("run") / "figures" / "validation_log_likelihood_body.gp");
+  EXPECT_HAS(script, "index 1 using 1:2 with points pt 6");
+  EXPECT_HAS(script, "index 2 using 1:2 with points pt 2");
+}
+
 TEST_F(Report, ComparesRunsOfSeveralKinds) {
   const std::string page =
       page_of({toy("kl", ObjectiveKind::kl), toy("vcd", ObjectiveKind::vcd), training("train", ObjectiveKind::kl)},

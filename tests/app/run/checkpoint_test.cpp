@@ -134,6 +134,8 @@ TEST(Checkpoint, AnotherModelIsRefusedByKeyAndBothValues) {
     EXPECT_EQ(error.message(), "c has latent = 3, which is now 4; this defines the model and cannot change");
   }
   EXPECT_THROW(check_identity("c", stored, {{"latent", "3"}}), InputError);
+  check_identity("c", {{"data", "\"/a/b/../c.csv\""}}, {{"data", "\"/a/c.csv\""}});
+  EXPECT_THROW(check_identity("c", {{"data", "\"/a/b.csv\""}}, {{"data", "\"/a/c.csv\""}}), InputError);
 }
 
 }  // namespace
