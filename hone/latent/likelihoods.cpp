@@ -111,11 +111,12 @@ void check_scale(Density density, const DataSet& data, int first) {
     for (int i = 0; i < data.dimension(); ++i)
       if (std::abs(column(i, 0)) > most)
         throw DataError(
-            detail::format("{} {}: {}", words_of(facts),
-                           facts.counts ? "counts up to 16777216; count in larger units, or divide the data and choose "
-                                          "a likelihood for numbers (gaussian-learned)"
-                                        : "numbers up to 1000000 in size, divide them",
-                           place_of(first + n, column(i, 0), i)));
+            detail::format("{} {}: {}{}", words_of(facts),
+                           facts.counts ? "counts up to 16777216" : "numbers up to 1000000 in size, divide them",
+                           place_of(first + n, column(i, 0), i),
+                           facts.counts ? "; count in larger units, or divide the data and choose a likelihood for "
+                                          "numbers (gaussian-learned)"
+                                        : ""));
   }
 }
 

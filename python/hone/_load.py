@@ -43,6 +43,14 @@ def _table(path: Path) -> tuple[list[str], np.ndarray]:
     return names, values
 
 
+def _stan_version(path: Path) -> str:
+    """The version of Stan that a Stan CSV file begins with; empty if it is not known."""
+    with path.open() as file:
+        head = [file.readline().partition(" = ") for _ in range(3)]
+    numbers = [number.strip() for name, _, number in head if name.startswith("# stan_version_")]
+    return ".".join(numbers) if numbers != ["0"] * 3 else ""
+
+
 def _groups(path: Path) -> dict[str, dict[str, np.ndarray]]:
     """What a PyMC model adds for ArviZ."""
     groups: dict[str, dict[str, np.ndarray]] = {}
@@ -65,6 +73,7 @@ def _fit(folder: Path) -> Any:
 
     parts: dict[str, Any] = {name.split(".")[0]: _text(folder / name) for name in ("config.toml", "q.json", "summary.json")}
     names, refined = _table(folder / "draws.csv")
+    parts["stan_version"] = _stan_version(folder / "draws.csv")
     _, q = _table(folder / "draws_q.csv")
     coordinates, over_z = _table(folder / "draws_unconstrained.csv")
     own = 3  # lp__, log_p__, log_q__ come first, then what the steps of the chains were, and which chains

@@ -26,6 +26,7 @@ nb::dict dict_of(PosteriorRunFiles files) {
   result["config"] = files.config;
   result["q"] = files.q;
   result["summary"] = files.summary;
+  result["stan_version"] = files.stan_version;
   result["names"] = files.draws.names;
   result["coordinates"] = files.draws_unconstrained.names;
   result["draws_unconstrained"] = array_of(std::move(files.draws_unconstrained.values));
@@ -169,6 +170,7 @@ void save_fit(const std::string& path, const nb::dict& parts, const std::string&
       .draws_unconstrained = {nb::cast<std::vector<std::string>>(parts["coordinates"]),
                               matrix(parts["draws_unconstrained"]), numbers(parts["log_p"]), numbers(parts["log_q"])},
       .verdict = verdict,
+      .stan_version = parts.contains("stan_version") ? nb::cast<std::string>(parts["stan_version"]) : "",
       .steps = steps,
       .chains = parse_json(nb::cast<std::string>(parts["summary"])).value("chains", 1)};
   write_posterior_run(RunFolder(path), files);

@@ -119,8 +119,9 @@ TEST_F(Use, WithoutTestDataTheMessagesSayWhatToDo) {
   hone("report own");
   EXPECT_NE(read("own/report.html").find("no data were held out for it"), std::string::npos);
   shell("echo 1,2,1e38 >> d/x.csv");
-  expect_error("train c.toml --out other",
-               "/d/x.csv, not binarized: a Poisson likelihood needs counts up to 16777216; count in");
+  expect_error(
+      "train c.toml --out other",
+      "/d/x.csv, not binarized: a Poisson likelihood needs counts up to 16777216: datum 2 has the value 1e+38");
 }
 
 TEST_F(Use, NumbersBeyondTheScaleOfALikelihoodAreRefused) {

@@ -174,8 +174,9 @@ TEST(Likelihood, BadDataAreNamed) {
             "a Gaussian-learned likelihood needs finite numbers: datum 1 has the value inf at position 3 (both count "
             "from 0)");
   EXPECT_EQ(fault_of(Density::poisson, 0, {1, 0, 1e38, 1}),
-            "a Poisson likelihood needs counts up to 16777216; count in larger units, or divide the data and choose a "
-            "likelihood for numbers (gaussian-learned): datum 0 has the value 1e+38 at position 2 (both count from 0)");
+            "a Poisson likelihood needs counts up to 16777216: datum 0 has the value 1e+38 at position 2 (both count "
+            "from 0); count in larger units, or divide the data and choose a likelihood for numbers "
+            "(gaussian-learned)");
   EXPECT_EQ(fault_of(Density::gaussian, 0, {1, 0, 1e6, 1}), "");
   EXPECT_EQ(fault_of(Density::negative_binomial, 0, {1, 0, 0, 1, 0, 7, 3, 2}), "");
 }

@@ -48,10 +48,12 @@ def test_arguments_of_tables_are_named(result):
 def test_the_program_gives_the_same_bits(tmp_path, schools):
     r, model, data = schools
     run("fit", model, "--data", data, "--seed", 3, "--out", tmp_path / "program", "--quiet")
-    same(r, hone.load(tmp_path / "program"))
-    r.save(tmp_path / "python")
-    for name in ("draws.csv", "draws_q.csv", "draws_unconstrained.csv", "q.json"):
-        assert (tmp_path / "program" / name).read_bytes() == (tmp_path / "python" / name).read_bytes(), name
+    loaded = hone.load(tmp_path / "program")
+    same(r, loaded)
+    for result, folder in ((r, "python"), (loaded, "loaded")):
+        result.save(tmp_path / folder)
+        for name in ("draws.csv", "draws_q.csv", "draws_unconstrained.csv", "q.json"):
+            assert (tmp_path / "program" / name).read_bytes() == (tmp_path / folder / name).read_bytes(), name
     r.warm_start(folder=tmp_path / "warm")
     run("fit", model, "--data", data, "--seed", 3, "--out", tmp_path / "again", "--quiet", "--warm-start-out",
         tmp_path / "program-warm")
@@ -62,7 +64,7 @@ def test_the_program_gives_the_same_bits(tmp_path, schools):
 def test_wrong_data_in_memory_are_called_data(schools):
     _, model, data = schools
     given = {**json.loads(data.read_text()), "sigma": [-1.0] * 8}
-    with pytest.raises(hone.InputError, match=r"^data: the model says: .*sigma\[1\] is -1"):
+    with pytest.raises(hone.InputError, match=r"^data: variable 'sigma' of the data block is -1 at \[1\]; expected at least 0"):
         hone.fit(model, data=given, progress=False)
 
 
