@@ -9,7 +9,7 @@
 #include "hone/base/error.hpp"
 #include "hone/base/scalar.hpp"
 #include "hone/base/statistics.hpp"
-#include "hone/engine/engines.hpp"
+#include "hone/engine/engine_internals.hpp"
 #include "hone/engine/frozen.hpp"
 #include "hone/engine/step_scales.hpp"
 #include "tests/engine/support.hpp"
@@ -119,8 +119,8 @@ struct NarrowAndWide {
   }
 
   // In q's first dimension the mean is near the posterior's and the deviation 0.02; in the second 1.5 and 0.6.
-  std::unique_ptr<Engine> engine(EngineOptions options = {}) const {
-    auto made = make_engine(EngineKind::cpu, config, data, std::move(options));
+  std::unique_ptr<Engine> engine(EngineOptions options = {}, EngineInternals internals = {}) const {
+    auto made = make_engine(EngineKind::cpu, config, data, std::move(options), std::move(internals));
     TrainState state = made->save();
     array_of<double>(state, "decoder.weight[0]") = std::vector<double>(w.begin(), w.end());
     for (const char* name : {"mean.weight[0]", "sd.weight[0]"}) std::ranges::fill(array_of<double>(state, name), 0.0);
@@ -139,7 +139,7 @@ struct NarrowAndWide {
     const std::vector<double> x = values();
     EngineOptions options;
     options.minibatches = std::make_unique<InOrder>();
-    options.observe = [&](const IterationView& view) {
+    const auto observe = [&](const IterationView& view) {
       for (int c = 0; c < points; ++c) {
         double b[2] = {};
         for (int i = 0; i < 2; ++i)
@@ -153,7 +153,7 @@ struct NarrowAndWide {
       }
     };
     TrainMetrics metrics;
-    engine(std::move(options))->train(static_cast<std::uint32_t>(iterations), metrics);
+    engine(std::move(options), {.observe = observe})->train(static_cast<std::uint32_t>(iterations), metrics);
     return result;
   }
 
