@@ -145,9 +145,9 @@ std::unique_ptr<Posterior> make_posterior(F density, std::vector<std::string> co
 
 /// A coordinate in which a gradient is not the derivative of the value, by far.
 struct WrongGradient {
-  int coordinate = 0;
-  double given = 0;       // by the target
-  double difference = 0;  // the value's central difference
+  int coordinate = 0;     ///< which one, from 0
+  double given = 0;       ///< the target's gradient there
+  double difference = 0;  ///< the central difference of the value
 };
 
 /// Compares the gradient of `target` at a point with differences of its value, in at most 20 coordinates, and returns

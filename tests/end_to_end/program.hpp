@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "hone/base/file.hpp"
@@ -16,6 +17,14 @@ struct Outcome {
   int code = 0;
   std::string out, err;
 };
+
+// A text without the line breaks and margins that fit it to the terminal.
+inline std::string unwrapped(const std::string& text) {
+  std::istringstream words(text);
+  std::string result;
+  for (std::string word; words >> word;) result += (result.empty() ? "" : " ") + word;
+  return result;
+}
 
 class Program : public testing::Test {
  protected:
