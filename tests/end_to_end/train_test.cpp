@@ -240,9 +240,9 @@ TEST_F(Train, TrainsEvaluatesAndPrintsJson) {
   const Outcome table = hone("eval " + run + " --samples 50 --points 20 --proposals 1,3");
   EXPECT_NE(table.out.find("not a lower bound"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("equal mixture"), std::string::npos);
-  EXPECT_NE(unwrapped(table.out).find("± standard error over data"), std::string::npos);
+  EXPECT_NE(test::unwrapped(table.out).find("± standard error over data"), std::string::npos);
   const Outcome one = hone("eval " + run + " --samples 50 --points 1");
-  EXPECT_NE(unwrapped(one.out).find("no standard error from one point"), std::string::npos) << one.out;
+  EXPECT_NE(test::unwrapped(one.out).find("no standard error from one point"), std::string::npos) << one.out;
   EXPECT_EQ(one.out.find("nan"), std::string::npos) << one.out;
   EXPECT_TRUE(nlohmann::json::parse(read(run + "/summary.json"))["test_log_likelihood"]["se"].is_null());
   EXPECT_EQ(table.out.find("2  chain's mean, q's sd"), std::string::npos);
