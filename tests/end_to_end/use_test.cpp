@@ -121,7 +121,7 @@ TEST_F(Use, WithoutTestDataTheMessagesSayWhatToDo) {
   shell("echo 1,2,1e38 >> d/x.csv");
   expect_error(
       "train c.toml --out other",
-      "/d/x.csv, not binarized: a Poisson likelihood needs counts up to 16777216: datum 2 has the value 1e+38");
+      "/d/x.csv, not binarized: a Poisson likelihood needs counts up to 16777216: datum 5 has the value 1e+38");
 }
 
 TEST_F(Use, NumbersBeyondTheScaleOfALikelihoodAreRefused) {
