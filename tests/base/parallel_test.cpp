@@ -135,11 +135,11 @@ TEST(Solo, FollowsTheTimeThatRoundsLose) {
 
 // With several threads for every CPU, whoever works.
 TEST(Team, EveryItemIsDoneOnceOnABusyMachine) {
-  std::atomic<bool> end = false;
+  std::atomic<bool> finished = false;
   std::vector<std::jthread> others;
   for (int i = 0; i < 4 * default_threads(); ++i)
     others.emplace_back([&] {
-      while (!end) continue;
+      while (!finished) continue;
     });
   Team team(std::max(2, default_threads()));
   std::vector<int> count(50);
@@ -147,7 +147,7 @@ TEST(Team, EveryItemIsDoneOnceOnABusyMachine) {
     team.for_shares(50, [&](int begin, int end, int) {
       for (int i = begin; i < end; ++i) ++count[i];
     });
-  end = true;
+  finished = true;
   EXPECT_EQ(count, std::vector<int>(50, 2000));
 }
 
