@@ -132,7 +132,8 @@ void print_judgement(const Judgement& judgement, const Findings& f) {
     fmt::print("{}\n", narrow ? "" : fmt::format("{:>13.2f}{:>22.2f}", at.jump, at.correlation));
   }
   fmt::print("  {:>5}{:>11.4f}{:>9.4f}\n", "limit", f.vcd.mean, f.vcd.se);
-  fmt::print("  k-hat {:.2f}, p-value of q = p {:.3f}\n", f.q.k_hat, f.q.p_value);
+  fmt::print("  {}, p-value of q = p {:.3f}\n",
+             std::isinf(f.q.k_hat) ? "weights nearly constant" : fmt::format("k-hat {:.2f}", f.q.k_hat), f.q.p_value);
   const std::string worst = worst_direction(f);
   if (!worst.empty()) say("  ", "worst direction: q's sd is " + worst);
   for (std::size_t k = 0; k < f.q.mode_mass.size(); ++k)

@@ -48,11 +48,12 @@ int DataReader::dimension() const {
   return product;
 }
 
-ImageShape shape_of(const DataReader& reader, const std::vector<int>& wanted) {
+ImageShape shape_of(const DataReader& reader, const std::vector<int>& wanted, ColourPlanes planes) {
   const std::vector<int> sizes = reader.sizes();
   if (wanted.empty()) {
     const auto shape = image_shape(sizes);
-    if (!shape) refuse_planes(sizes, fmt::format("; if they are no images: shape = [1, {}]", reader.dimension()));
+    if (!shape && planes == ColourPlanes::refused)
+      refuse_planes(sizes, fmt::format("; if they are no images: shape = [1, {}]", reader.dimension()));
     return shape.value_or(ImageShape{1, reader.dimension()});
   }
   const auto shape = image_shape(wanted);
@@ -100,7 +101,7 @@ DataSet read_data_file(const std::string& name, const FileRequest& request, std:
   if (count_of(reader->next(1), reader->dimension()) > 0)
     throw InputError(fmt::format("{}: expected at most {} data", name, std::numeric_limits<int>::max()));
   const StoredAs form = form_of(numbers, reader->scale());
-  return data_of(std::move(numbers), shape_of(*reader, request.shape), reader->scale(), form);
+  return data_of(std::move(numbers), shape_of(*reader, request.shape, request.planes), reader->scale(), form);
 }
 
 }  // namespace hone

@@ -30,7 +30,7 @@ class DataReader {
 std::unique_ptr<DataReader> open_data_file(const std::string& name, const FileRequest& request);
 
 // The shape that is asked for, or that of the file's data: one row unless they are images.
-ImageShape shape_of(const DataReader& reader, const std::vector<int>& wanted);
+ImageShape shape_of(const DataReader& reader, const std::vector<int>& wanted, ColourPlanes planes);
 
 // The form in which data are kept, one for all of a file: bits if all values are 0 or 1, bytes if all are whole and
 // from 0 to 255. Each form holds the values of those before it, so a file has the last form that one of its pieces

@@ -28,7 +28,7 @@ DataStream::DataStream(DataRequest request, int block, const Work& check)
 // One pass over the file; false if the form of the data changed on the way.
 bool DataStream::scan(const Work& check) {
   const auto reader = open_data_file(request_.name, file_request(request_));
-  shape_ = shape_of(*reader, request_.shape);
+  shape_ = shape_of(*reader, request_.shape, request_.planes);
   scale_ = reader->scale();
   size_ = 0;
   const int dimension = reader->dimension(), most = at_once(block_, dimension);

@@ -251,7 +251,11 @@ const DataSet& split_of(const DataSplits& data, const std::string& name, const s
 
 FileRequest file_request(const DataRequest& request) {
   const bool path = request.labels.find('/') != std::string::npos;
-  return {request.shape, request.missing, path ? "" : request.labels, request.header};
+  return {.shape = request.shape,
+          .missing = request.missing,
+          .label = path ? "" : request.labels,
+          .header = request.header,
+          .planes = request.planes};
 }
 
 DataSplits load_data(const DataRequest& request) {

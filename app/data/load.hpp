@@ -14,6 +14,10 @@
 
 namespace hone {
 
+// Data with one plane per colour, (3, rows, columns), whose shape is not given: mostly images in the wrong order. New
+// trainings refuse them; elsewhere they are plain values.
+enum class ColourPlanes { taken, refused };
+
 struct DataRequest {
   std::string name;  // a known data set, or the path of a file or a folder (data_file.cpp)
   Binarization binarization = Binarization::automatic;
@@ -27,6 +31,7 @@ struct DataRequest {
   Missing missing = Missing::refused;   // whether files may have missing values
   std::string labels = {};  // a column of a .csv file, or the path of a file of labels; empty: the set's own
   CsvHeader header = CsvHeader::automatic;  // whether .csv files begin with a line of names
+  ColourPlanes planes = ColourPlanes::taken;
 };
 
 // A label per datum of each part; empty if there are none.
@@ -81,6 +86,7 @@ struct FileRequest {
   Missing missing = Missing::refused;
   std::string label = {};  // the name of a column of a .csv file that holds labels, if it is there
   CsvHeader header = CsvHeader::automatic;
+  ColourPlanes planes = ColourPlanes::taken;
 };
 DataSet read_data_file(const std::string& name, const FileRequest& request = {},
                        std::vector<std::string>* labels = nullptr);

@@ -76,7 +76,8 @@ std::map<double, CurveLine> likelihoods_in(const CsvTable& rows) {
 std::map<double, CurveLine> test_likelihoods(const RunRecord& run) {
   std::map<double, CurveLine> lines = likelihoods_in(run.evaluations);
   const auto last = [&](std::string_view key) { return run.number({"test_log_likelihood", key}); };
-  if (lines.empty() && std::isfinite(last("iteration")) && std::isfinite(last("mixture")))
+  if (lines.empty() && std::isfinite(last("iteration")) && std::isfinite(last("mixture")) &&
+      std::isfinite(last("points")))
     lines[last("points")] = {.label = "",  // an early version's
                              .colour = "",
                              .x = {last("iteration")},

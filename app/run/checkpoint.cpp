@@ -108,10 +108,11 @@ void check_identity(const fs::path& origin, const std::map<std::string, std::str
     for (const auto& entry : *map) {
       const std::string& key = entry.first;
       const std::string before = value_of(whole, key), now = value_of(wanted, key);
+      const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
       // Earlier versions stored paths with . and .. in them.
       if (fs::path(before).lexically_normal() != fs::path(now).lexically_normal())
         throw KeyError(key, fmt::format("{} has {} = {}, which is now {}; this defines the model and cannot change",
-                                        origin.string(), key, before, now));
+                                        origin.string(), key, shown(before), shown(now)));
     }
 }
 

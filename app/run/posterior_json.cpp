@@ -138,6 +138,7 @@ Json json_of(const Findings& f) {
           {"modes", f.modes},
           {"fit_converged", f.fit_converged},
           {"steps", f.steps},
+          {"acceptance_aim", f.acceptance_aim},
           {"capped", f.capped},
           {"coordinates", f.coordinate_names},
           {"chain_coordinates", f.chain_names},
@@ -176,6 +177,7 @@ Findings findings_of(const Json& j) {
   f.modes = j.at("modes");
   f.fit_converged = j.at("fit_converged");
   f.steps = j.at("steps");
+  f.acceptance_aim = j.value("acceptance_aim", f.acceptance_aim);
   f.capped = j.at("capped");
   f.coordinate_names = j.at("coordinates").get<std::vector<std::string>>();
   f.chain_names = j.at("chain_coordinates").get<std::vector<std::string>>();

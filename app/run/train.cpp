@@ -41,7 +41,8 @@ class Training {
       say("on the cpu engine, although there is a device: " + why);
     check_folders();
     data_ = options.data;
-    if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir));
+    const auto planes = options.resume == Resume::no ? ColourPlanes::refused : ColourPlanes::taken;
+    if (!data_) data_ = std::make_shared<DataSplits>(load_run_data(config_, options.data_dir, planes));
     if (!config_.batch) config_.batch = config_.train.batch = std::min(config_.train.batch, data_->train.size());
     say(fmt::format("data: {} ({} to train on)", data_->origin, data_->train.size()));
     const bool cuda = config_.engine == EngineKind::cuda;

@@ -15,9 +15,11 @@ namespace hone {
 
 namespace fs = std::filesystem;
 
-DataSplits load_run_data(const TrainRunConfig& config, const fs::path& data_dir) {
+DataSplits load_run_data(const TrainRunConfig& config, const fs::path& data_dir, ColourPlanes planes) {
   try {
-    return load_data(data_request(config, data_dir));
+    DataRequest request = data_request(config, data_dir);
+    request.planes = planes;
+    return load_data(request);
   } catch (const KeyError&) {
     throw;
   } catch (const InputError& error) {

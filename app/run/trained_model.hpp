@@ -17,7 +17,8 @@ namespace hone {
 class Lead;  // hone/engine/lead.hpp
 
 // The data of a run. Anything wrong with them is a KeyError of the key that names them.
-DataSplits load_run_data(const TrainRunConfig& config, const std::filesystem::path& data_dir);
+DataSplits load_run_data(const TrainRunConfig& config, const std::filesystem::path& data_dir,
+                         ColourPlanes planes = ColourPlanes::taken);
 
 // An engine with one run per seed; with a lead, its ranks share the work. Errors name the key that asks for the
 // impossible.

@@ -85,7 +85,7 @@ void faults_of_sampling(const Findings& f, std::vector<std::string>& faults) {
         detail::format("{} of {} trajectories diverged: there are places too narrow for the step size. Try "
                        "--target-accept 0.95, a non-centred form of hierarchical parameters, or tighter priors",
                        c.divergences, c.proposals));
-  if (c.stuck > most_stuck) faults.push_back(detail::format("{:.2g} % of the chains never moved", 100 * c.stuck));
+  if (c.stuck > most_stuck) faults.push_back(detail::format("{:.3g} % of the chains never moved", 100 * c.stuck));
 }
 
 // The draws may not have the modes' masses.
@@ -226,17 +226,20 @@ void add_limits(const Findings& f, std::vector<std::string>& notes) {
 }
 
 // What to try where the chains did not arrive. Step sizes shrink where trajectories diverge, so a funnel shows in what
-// is left of it: energies that vary a lot, or steps that are nearly always accepted.
+// is left of it: energies that vary a lot, or steps that are nearly always accepted, far above what they aimed at. In
+// few steps neither is a sign of anything.
 void add_advice(const Findings& f, bool of_q, std::vector<std::string>& notes) {
   constexpr double nearly_always = 0.97;
+  constexpr int few_steps = 64;
   const ChainChecks& c = f.chains;
-  const bool slow = c.bfmi > 0 && c.bfmi<least_bfmi, tiny = c.acceptance> nearly_always;
-  if (diverges(c) || !(slow || tiny)) return;
+  const bool slow = c.bfmi > 0 && c.bfmi < least_bfmi;
+  const bool tiny = c.acceptance > std::max(nearly_always, (3 + f.acceptance_aim) / 4);
+  if (f.steps < few_steps || diverges(c) || !(slow || tiny)) return;
   notes.push_back(detail::format(
       "{}{}{}: there may be places too narrow for the rest, as in a funnel. Try a non-centred form of hierarchical "
       "parameters, or tighter priors{}",
       slow ? detail::format("BFMI {:.2f}", c.bfmi) : "", slow && tiny ? ", " : "",
-      tiny ? detail::format("steps so small that {:.2g} % are accepted", 100 * c.acceptance) : "",
+      tiny ? detail::format("steps so small that {:.1f} % are accepted", 100 * c.acceptance) : "",
       of_q && !tiny ? ", or --target-accept 0.95" : ""));
 }
 

@@ -73,6 +73,7 @@ struct Findings {
   std::string sd_error_name;                  ///< the parameter that chains.sd_error belongs to
   bool capped = false;                        ///< the chains would have needed more steps than allowed
   int steps = 0;                              ///< t
+  double acceptance_aim = 0.8;                ///< that the chains' step size aimed at
   std::vector<PairsAt> at;                    ///< t = 1, 2, 4, …
   std::vector<DriftAt> drifts;                ///< after each round of the chains
   Estimate vcd;                               ///< the limit of many steps, from all draws

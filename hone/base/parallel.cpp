@@ -119,7 +119,7 @@ struct Team::State {
 
   // The shares of all threads, each as its own thread would get it.
   void execute_alone() {
-    for (int thread = 0; thread < threads; ++thread) execute(thread);
+    for (int thread = 0; thread < threads && !failure; ++thread) execute(thread);
   }
 
   // The same by all threads; the caller is the first.

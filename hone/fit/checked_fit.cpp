@@ -351,6 +351,7 @@ void CheckedFitter::compare() {
     f.sd_error_name = posterior_.names()[static_cast<std::size_t>(r.checks.sd_error_value)];
   f.capped = r.capped && !result_.interrupted;
   f.steps = r.steps;
+  f.acceptance_aim = config_.fit.acceptance;
   f.at = r.at;
   f.drifts = r.drifts;
   f.vcd = r.vcd;

@@ -117,7 +117,7 @@ std::string not_finite(const Matrix<double>& values, const std::vector<std::stri
     for (int i = 0; i < values.cols(); ++i) draws += !std::isfinite(values(k, i));
     if (draws == 0 || ++count > most_named) continue;
     const std::string where =
-        draws == values.cols() ? "every draw" : detail::format("{:.2g} % of {}", 100.0 * draws / values.cols(), whose);
+        draws == values.cols() ? "every draw" : detail::format("{:.3g} % of {}", 100.0 * draws / values.cols(), whose);
     named += detail::format("{}{} (at {})", named.empty() ? "" : ", ", names[static_cast<std::size_t>(k)], where);
   }
   if (count > most_named) named += detail::format(", and {} more", count - most_named);

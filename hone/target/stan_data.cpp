@@ -116,6 +116,12 @@ std::vector<Declared> bounded_in(const std::string& code) {
   return all;
 }
 
+// Whether a bound is the name of a variable, perhaps with a minus sign.
+bool names_data(std::string_view bound) {
+  const std::size_t first = bound.find_first_not_of("-(");
+  return first != std::string_view::npos && std::isalpha(static_cast<unsigned char>(bound[first]));
+}
+
 // A bound that is a number or a single number of the data, perhaps with a minus sign: "0", "-(1.5)", "N"; nothing
 // otherwise.
 std::optional<double> bound_of(std::string_view expression, const Variables& data) {
@@ -125,7 +131,9 @@ std::optional<double> bound_of(std::string_view expression, const Variables& dat
   }
   double number = 0;
   const char* const end = expression.data() + expression.size();
-  if (const auto [read, error] = std::from_chars(expression.data(), end, number); error == std::errc() && read == end)
+  const bool is_name = names_data(expression);  // `inf` too
+  if (const auto [read, error] = std::from_chars(expression.data(), end, number);
+      !is_name && error == std::errc() && read == end)
     return number;
   const Variable* const known = hone_data::find(data, std::string(expression));
   return known && known->dims.empty() && known->values.size() == 1 ? std::optional(known->values[0]) : std::nullopt;
@@ -190,11 +198,10 @@ void check_bounds(const Declared& declared, const Variables& data, const std::fi
       const double value = found->values[i];
       if (side == Side::lower ? value >= *bound : value <= *bound) continue;
       const std::string number = detail::format("{}", *bound);
-      const bool named = expression.find_first_of("0123456789") != (expression.starts_with("-(") ? 2u : 0u);
-      throw InputError(detail::format("{}: variable '{}' of the data block is {}{}; expected at {} {}", file.string(),
-                                      declared.name, value, place_of(i, found->dims),
-                                      side == Side::lower ? "least" : "most",
-                                      named ? detail::format("{}, which is {}", expression, number) : number));
+      throw InputError(
+          detail::format("{}: variable '{}' of the data block is {}{}; expected at {} {}", file.string(), declared.name,
+                         value, place_of(i, found->dims), side == Side::lower ? "least" : "most",
+                         names_data(expression) ? detail::format("{}, which is {}", expression, number) : number));
     }
   }
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -125,7 +125,15 @@ def checked_names(names: Sequence[str], argument: str) -> None:
             raise ValueError(f"{argument}: {name!r} is not allowed; a name has no blanks around it")
         if name in COLUMNS:
             raise ValueError(f"{argument}: {name!r} is not allowed: draws.csv has a column of that name; choose another one")
-    if taken := next((name for name in grouped(names) if name in DIMENSIONS), None):
+    checked_beside_draws(grouped(names), argument)
+
+
+def checked_beside_draws(names: Collection[str], argument: str) -> None:
+    """Refuses names that ArviZ has for itself, or that no group of its files may have."""
+    for name in names:
+        if "/" in name:
+            raise ValueError(f"{argument}: {name!r} is not allowed; a name has no slash")
+    if taken := next((name for name in names if name in DIMENSIONS), None):
         raise ValueError(f"{argument}: {taken!r} is not allowed: ArviZ has a dimension of that name; choose another one")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _hone
-from ._density import Names, array_of, checked_names, convert, flat_names, takes_batches
+from ._density import Names, array_of, checked_beside_draws, convert, flat_names, takes_batches
 from ._data import count_of, path_of
 from ._draws import are_named, given
 from ._progress import Total, Work
@@ -211,7 +211,7 @@ def _pymc(model: Any, init: np.ndarray | None) -> _Model:
         shown = ", ".join(f"{name} {shape}" if shape else name for name, shape in own.shapes.items())
         raise ValueError(f"init: points of {init.shape[1]} coordinates; the PyMC model has {size} unconstrained ones: {shown}")
     made = _density(own.density, None, init, own.shapes, own.natural, False, "model")
-    checked_names(own.others, "model")
+    checked_beside_draws(own.others, "model")
     made.dims, made.coords, made.pymc, made.own_gradient = own.dims, own.coords, own, False
     return made
 

@@ -371,9 +371,16 @@ TEST(Verdict, NamesTheSdThatIsNotKnownAndCountsTheChains) {
 TEST(Verdict, AFunnelGetsAdviceThoughNothingDivergesAnyMore) {
   Findings f;
   f.dimension = 1;
+  f.steps = 256;
   f.chains = {.nested_rhat = 1.02, .drift_limit = 4, .acceptance = 0.99, .proposals = 8192, .bfmi = 0.06};
   const auto judged = [&f](Subject subject = Subject::q) { return Assessed{judge(f, {}, subject), f}; };
-  EXPECT_TRUE(judged().says("BFMI 0.06, steps so small that 99 % are accepted: there may be places too narrow"));
+  EXPECT_TRUE(judged().says("BFMI 0.06, steps so small that 99.0 % are accepted: there may be places too narrow"));
+  f.acceptance_aim = 0.98;  // as the user wanted
+  EXPECT_TRUE(judged().says("BFMI 0.06: there may be places too narrow"));
+  f.acceptance_aim = 0.8;
+  f.steps = 8;
+  EXPECT_FALSE(judged().says("non-centred"));
+  f.steps = 256;
   EXPECT_TRUE(judged().says("Try a non-centred form"));
   EXPECT_FALSE(judged().says("--target-accept"));  // more of it cannot be had
   f.chains.acceptance = 0.85;
