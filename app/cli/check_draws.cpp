@@ -25,7 +25,8 @@ std::string listed(const std::vector<std::string>& files) {
 }
 
 GivenDraws read_draws(const std::vector<std::string>& files) {
-  const bool netcdf = std::filesystem::path(files.front()).extension() == ".nc";
+  const bool netcdf = std::ranges::any_of(
+      files, [](const std::string& file) { return std::filesystem::path(file).extension() == ".nc"; });
   if (netcdf && files.size() > 1) throw InputError("--draws: expected one NetCDF file; it holds all chains");
   for (const std::string& file : files)
     if (!std::filesystem::is_regular_file(file)) throw InputError(fmt::format("{}: there is no such file", file));
@@ -58,12 +59,11 @@ void print_opinion(const SecondOpinion& opinion, const DrawsRequest& request) {
   const int width = terminal_width(stdout);
   const Findings& f = opinion.findings;
   fmt::print("{}\n", text_of(fit_table(table_of(opinion, request.config.model), shown(request)), width));
-  fmt::print("{}",
-             wrapped("",
-                     fmt::format("right of the bar: the second half of {} chains of {} HMC steps, {} of them from "
-                                 "the draws; {} gradients",
-                                 f.chains.chains, f.steps, opinion.started, opinion.gradients),
-                     width));
+  fmt::print("{}", wrapped("",
+                           fmt::format("right of the bar: {} chains of {} HMC steps, without their burn-in, {} of them "
+                                       "from the draws; {} gradients",
+                                       f.chains.chains, f.steps, opinion.started, opinion.gradients),
+                           width));
   if (opinion.outside > 0) fmt::print("{} draws lie where the model has no density\n", opinion.outside);
   fmt::print("\nverdict: {}\n", verdict_name(opinion.judgement.verdict));
   for (const std::string& reason : opinion.judgement.reasons) fmt::print("{}", wrapped("  - ", reason, width));

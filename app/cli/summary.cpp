@@ -42,11 +42,12 @@ void print_fit(const Json& summary, const ShownValues& show) {
   const int width = terminal_width(stdout);
   fmt::print("{}\n", text_of(fit_table(summary, show), width));
   const auto word = [&](const char* key) { return summary.value(key, std::string("?")); };
-  fmt::print("{}", wrapped("",
-                           fmt::format("q: {}, by {}; right of the bar: the second half of {} chains of {} HMC steps",
-                                       word("family"), word("objective"), summary.value("chains_run", 0),
-                                       summary.value("steps", 0)),
-                           width));
+  fmt::print(
+      "{}",
+      wrapped("",
+              fmt::format("q: {}, by {}; right of the bar: {} chains of {} HMC steps, without their burn-in",
+                          word("family"), word("objective"), summary.value("chains_run", 0), summary.value("steps", 0)),
+              width));
   fmt::print("{} gradients in {}\n\n", summary.value("gradient_evaluations", std::int64_t{0}),
              duration_text(summary.value("seconds", 0.0)));
 }

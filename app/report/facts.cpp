@@ -159,7 +159,8 @@ std::vector<Fact> toy_facts() {
                              list("means of q", [](auto& run) { return run.find({"mean"}); }),
                              list("standard deviations of q", [](auto& run) { return run.find({"sd"}); }),
                              list("weights of q", [](auto& run) { return run.find({"weights"}); }),
-                             number("acceptance", "acceptance"),
+                             estimate("test log-likelihood of the best model", "best_test_log_likelihood", "mixture", "mixture_se"),
+      number("acceptance", "acceptance"),
                              number("step size", "step_size")};
   add_ending(facts);
   return facts;

@@ -80,17 +80,24 @@ std::string early_likelihood(const RunRecord& run) {
 std::string likelihood_sentence(const RunRecord& run) {
   const Estimate mixture = mixture_of(run);
   std::string text = how_far(run);
-  if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + how_to_test(run);
+  const Estimate best{run.number({"best_test_log_likelihood", "mixture"}),
+                      run.number({"best_test_log_likelihood", "mixture_se"})};
+  const std::string of_best =
+      std::isfinite(best.mean)
+          ? fmt::format(" The best model by the validation data has {} nats per datum over {} test data.",
+                        estimate_text(best), count_text(run.number({"best_test_log_likelihood", "points"})))
+          : "";
+  if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + how_to_test(run) + of_best;
   text += fmt::format(
       " the test log-likelihood is {} nats per datum over {} data (by the mixture of the proposals, a lower bound in "
       "expectation)",
       estimate_text(mixture), count_text(run.number({"test_log_likelihood", "points"})));
   const auto match = match_paper(run);
-  if (!match) return text + ".";
+  if (!match) return text + "." + of_best;
   text += fmt::format("; by the paper's best of three it is {}, where the paper has {} after {} iterations",
                       number_text(run.number({"test_log_likelihood", "value"})),
                       fixed_text(match->cell->log_likelihood, 2), count_text(paper_iterations));
-  return text + (match->differences.empty() ? "." : " with other settings.");
+  return text + (match->differences.empty() ? "." : " with other settings.") + of_best;
 }
 
 std::string training_sentence(const RunRecord& run) {

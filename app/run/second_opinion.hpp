@@ -66,7 +66,7 @@ struct OpinionWatch {
 };
 
 // Starts as many chains as a fit does, from draws spread evenly over z (D, n) and from a few half as far out again,
-// runs them until they have forgotten their starts, and compares all draws with all states of the second half of the
+// runs them until they have forgotten their starts, and compares all draws with all states after the burn-in of the
 // chains, on the natural scale and on the unconstrained one. If the draws are from the posterior, both have the same
 // moments, so the verdict allows for the tolerances and twice the standard errors that these numbers of draws leave.
 // `log_q` is as in GivenDraws: with it there is a k-hat, and the VCD where it is the log density of a Gaussian. Bits

@@ -175,8 +175,8 @@ class Result:
 
     def _told(self) -> str:
         s = self.summary
-        return (f"q: {s['family']}, by {s['objective']}; right of the bar: the second half of "
-                f"{s['chains_run']} chains of {s['steps']} HMC steps; {s['gradient_evaluations']} gradients in {s['seconds']:.1f} s")
+        return (f"q: {s['family']}, by {s['objective']}; right of the bar: "
+                f"{s['chains_run']} chains of {s['steps']} HMC steps, without their burn-in; {s['gradient_evaluations']} gradients in {s['seconds']:.1f} s")
 
     def __repr__(self) -> str:
         width = shutil.get_terminal_size((80, 24)).columns
