@@ -159,8 +159,7 @@ std::vector<Fact> toy_facts() {
                              list("means of q", [](auto& run) { return run.find({"mean"}); }),
                              list("standard deviations of q", [](auto& run) { return run.find({"sd"}); }),
                              list("weights of q", [](auto& run) { return run.find({"weights"}); }),
-                             estimate("test log-likelihood of the best model", "best_test_log_likelihood", "mixture", "mixture_se"),
-      number("acceptance", "acceptance"),
+                             number("acceptance", "acceptance"),
                              number("step size", "step_size")};
   add_ending(facts);
   return facts;
@@ -222,6 +221,7 @@ std::vector<Fact> train_facts() {
              return run.find({"test_log_likelihood", "effective_samples"});
            }),
       {"evaluated on", evaluation_text},
+      estimate("test log-likelihood of the best model", "best_test_log_likelihood", "mixture", "mixture_se"),
       number("acceptance", "acceptance"),
       number("step size", "step_size"),
       number("µs per iteration", "us_per_iteration"),
