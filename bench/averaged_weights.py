@@ -4,7 +4,7 @@
     bench/averaged_weights.py HONE CONFIG OUT --iterations 20000 --from 14000 --every 100 --horizons 500 2000
     HONE eval OUT; HONE eval OUT-averaged-500; HONE eval OUT-averaged-2000
 
-The averages begin at iteration --from, take in the parameters every --every iterations, and forget over a horizon of so many iterations.
+The averages begin at iteration --from, take in the parameters every --every iterations, and forget over as many iterations as --horizons says.
 Training goes on by --resume, so each piece pays for reading the data. float32 checkpoints only.
 """
 import argparse

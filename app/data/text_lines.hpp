@@ -29,7 +29,7 @@ class TextLines {
 // The whole text as a number, with a sign or without; false if it is none.
 bool parse_number(std::string_view text, double& value);
 
-// Text from a file for a message: cut to so many characters, without control characters and bytes that are not
+// Text from a file for a message: cut to a number of characters, without control characters and bytes that are not
 // UTF-8.
 std::string shown(std::string_view text, std::size_t longest = 40);
 

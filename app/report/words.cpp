@@ -53,8 +53,18 @@ std::string how_far(const RunRecord& run) {
   return fmt::format("After all of its {} iterations", text);
 }
 
-Estimate mixture_of(const RunRecord& run) {
-  return {run.number({"test_log_likelihood", "mixture"}), run.number({"test_log_likelihood", "mixture_se"})};
+// `entry`: of summary.json.
+Estimate mixture_of(const RunRecord& run, std::string_view entry = "test_log_likelihood") {
+  return {run.number({entry, "mixture"}), run.number({entry, "mixture_se"})};
+}
+
+// What hone eval --best found, if it ran.
+std::string sentence_on_best(const RunRecord& run) {
+  constexpr std::string_view entry = "best_test_log_likelihood";
+  const Estimate best = mixture_of(run, entry);
+  if (!std::isfinite(best.mean)) return {};
+  return fmt::format(" The best model by the validation data has {} nats per datum over {} test data.",
+                     estimate_text(best), count_text(run.number({entry, "points"})));
 }
 
 // What to do for a test log-likelihood.
@@ -80,13 +90,7 @@ std::string early_likelihood(const RunRecord& run) {
 std::string likelihood_sentence(const RunRecord& run) {
   const Estimate mixture = mixture_of(run);
   std::string text = how_far(run);
-  const Estimate best{run.number({"best_test_log_likelihood", "mixture"}),
-                      run.number({"best_test_log_likelihood", "mixture_se"})};
-  const std::string of_best =
-      std::isfinite(best.mean)
-          ? fmt::format(" The best model by the validation data has {} nats per datum over {} test data.",
-                        estimate_text(best), count_text(run.number({"best_test_log_likelihood", "points"})))
-          : "";
+  const std::string of_best = sentence_on_best(run);
   if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + how_to_test(run) + of_best;
   text += fmt::format(
       " the test log-likelihood is {} nats per datum over {} data (by the mixture of the proposals, a lower bound in "

@@ -56,7 +56,7 @@ class LimitedTarget final : public Target {
   mutable std::atomic<bool> stop_ = false;
 };
 
-// Coordinates in which the draws have mean 0 and covariance I, as far as so many draws can tell.
+// Coordinates in which the draws have mean 0 and covariance I, up to the error of the draws.
 Whitening whitening_of(MatrixView<const double> z, const std::vector<std::string>& names) {
   const int d = z.rows(), n = z.cols();
   std::vector<double> mean(d), sd(d);

@@ -24,7 +24,7 @@ def same(a, b):
 
 
 def test_a_variable_that_is_called_as_a_dimension_of_arviz(tmp_path):
-    """Stan's names are checked by nobody before the fit: their draws come back, and what does not is said."""
+    """No check refuses names of a Stan program before the fit: their draws come back, and a message says what does not."""
     pytest.importorskip("xarray")
     r = hone.fit(FAKES / "libfake_threads.so", progress=False, budget=1, draws=100)
     named = hone.Result({**r._parts, "names": ["chain", *r.names[1:]]})

@@ -3,7 +3,7 @@
 // transformed parameter, noise a generated quantity. It throws where mu > 5 and has no density where mu < −5;
 // twice_tau throws where tau > e³, noise where mu > 4. Data, where given, must be a text that begins with '{'.
 // FAKE_NOWHERE: it throws everywhere. FAKE_IMPROPER: mu has no prior. FAKE_SLOW: a gradient
-// takes 2 ms, and by the environment variable FAKE_PAUSE so many microseconds longer. Messages are worded as
+// takes 2 ms, and by the environment variable FAKE_PAUSE that number of microseconds longer. Messages are worded as
 // BridgeStan's; FAKE_THREADS stands for an older version too, whose message repeats all data and whose param_constrain
 // returns 1 where it fails.
 #include <unistd.h>
