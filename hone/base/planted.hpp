@@ -14,6 +14,7 @@ enum class Fault {
   score_term_sign,        // eq. gradient_term2 with the score at z0 added, not subtracted
   refined_score_sign,     // eq. gradient_term2 with the score at z_t subtracted, not added
   baseline_after_update,  // the control variate has seen the values that it centres
+  missing_log_det,        // chains in adapted coordinates move without the determinant of their map
 };
 
 #ifdef HONE_PLANTED_FAULTS

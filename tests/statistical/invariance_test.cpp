@@ -50,6 +50,20 @@ INSTANTIATE_TEST_SUITE_P(All, InvarianceOf,
                                           testing::Values(Toy::gaussian, Toy::mixture, Toy::banana)),
                          name_of);
 
+TEST(AdaptedCoordinates, LeaveTheTargetInvariant) {
+  const TransportMap map = some_map();
+  for (const Toy toy : {Toy::gaussian, Toy::mixture, Toy::banana}) {
+    InvarianceCheck check;
+    check.step_size = toy == Toy::mixture ? 0.5 : 0.25;
+    check.batches = 12000;
+    check.map = &map;
+    const Invariance result = check_invariance(toy, check);
+    EXPECT_LT(worst(result.deviations), 4) << describe(result.deviations);
+    EXPECT_LT(largest_relative_se(result.deviations), 0.01) << describe(result.deviations);
+    EXPECT_GT(result.acceptance, 0.5);
+  }
+}
+
 // Adapting inside a refinement makes the kernel depend on the chains that it moves. The error is small:
 // docs/math.md gives the numbers that this test prints.
 TEST(AdaptInside, HasASmallError) {

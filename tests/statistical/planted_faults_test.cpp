@@ -19,6 +19,16 @@ double invariance(Fault fault) {
   return result;
 }
 
+double invariance_of_map(Fault fault) {
+  const TransportMap map = some_map();
+  InvarianceCheck check;
+  check.map = &map;
+  planted_fault = fault;
+  const double result = worst(check_invariance(Toy::gaussian, check).deviations);
+  planted_fault = Fault::none;
+  return result;
+}
+
 double gradient(Fault fault, Shape shape = Shape::gaussian) {
   const World world = bimodal_world();
   const KernelOracle oracle(world.density, Move1d::hmc, 0.3, 5);
@@ -37,12 +47,14 @@ constexpr double seen = 6;  // a fault must deviate more than the limit for a co
 
 TEST(PlantedFaults, NoneIsSeenWhereThereIsNone) {
   EXPECT_LT(invariance(Fault::none), 4);
+  EXPECT_LT(invariance_of_map(Fault::none), 4);
   EXPECT_LT(gradient(Fault::none), 4);
 }
 
 TEST(PlantedFaults, NoMetropolisStep) { EXPECT_GT(invariance(Fault::no_metropolis), seen); }
 TEST(PlantedFaults, MissingHalfKick) { EXPECT_GT(invariance(Fault::missing_half_kick), seen); }
 TEST(PlantedFaults, MomentumNotRefreshed) { EXPECT_GT(invariance(Fault::stale_momentum), seen); }
+TEST(PlantedFaults, MissingDeterminantOfAMap) { EXPECT_GT(invariance_of_map(Fault::missing_log_det), seen); }
 TEST(PlantedFaults, ScoreTermDropped) { EXPECT_GT(gradient(Fault::score_term_dropped), seen); }
 TEST(PlantedFaults, ScoreTermOfTheWrongSign) { EXPECT_GT(gradient(Fault::score_term_sign), seen); }
 TEST(PlantedFaults, RefinedScoreOfTheWrongSign) { EXPECT_GT(gradient(Fault::refined_score_sign), seen); }

@@ -172,6 +172,19 @@ std::vector<Deviation> gradient_deviations(const World& world, const Approximati
   return deviations;
 }
 
+TransportMap some_map() {
+  using Shape = TransportMap::Shape;
+  const auto of_0 = [](Shape shape, double knot, double factor) {
+    return TransportMap::Term{
+        .from = 0, .shape = shape, .low = -1.5, .high = 1.2, .width = 0.8, .knot = knot, .bend = 0.3, .factor = factor};
+  };
+  return TransportMap({{.coordinate = 1,
+                        .shift = 0.2,
+                        .log_scale = -0.1,
+                        .location = {of_0(Shape::linear, 0, 0.4), of_0(Shape::square, 0, -0.3)},
+                        .scale = {of_0(Shape::level, 0, 0.35), of_0(Shape::hinge, 0.1, -0.5)}}});
+}
+
 Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   const auto target = make_toy(toy);
   const PhiloxSource random(check.seed);
@@ -192,19 +205,26 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
       {"z1 z2", [](auto z) { return z[0] * z[1]; }, {}, {}},
       {"P(|z1| > 2)", [](auto z) { return std::abs(z[0]) > 2 ? 1.0 : 0.0; }, {}, {}},
   };
-  Matrix<double> start(2, check.batch);
+  std::unique_ptr<const Target> transported;
+  if (check.map) transported = std::make_unique<const TransportedTarget>(*target, *check.map);
+  const Target& moving = transported ? *transported : *target;
+  Matrix<double> start(2, check.batch), end(2, check.batch);
   Chains chains(2, check.batch);
+  std::vector<double> scale(check.map ? check.map->rows().size() : 0);
   Moments acceptance;
   for (int b = 0; b < check.batches; ++b) {
     const auto iteration = static_cast<std::uint32_t>(b + 1);
     sampler.draw(random, iteration, start);
     chains.z = start;
-    target->evaluate(chains.z, Want::both, chains.value, chains.gradient);
-    acceptance.add(refiner.refine(*target, chains.view(), check.batch, iteration, random).acceptance);
+    for (int i = 0; check.map && i < check.batch; ++i) check.map->to_u(start.column(i), chains.z.column(i), scale);
+    moving.evaluate(chains.z, Want::both, chains.value, chains.gradient);
+    acceptance.add(refiner.refine(moving, chains.view(), check.batch, iteration, random).acceptance);
+    end = chains.z;
+    for (int i = 0; check.map && i < check.batch; ++i) check.map->to_e(chains.z.column(i), end.column(i), scale);
     for (Statistic& s : statistics) {  // chains in a batch may be coupled, so a batch is one observation
       double shift = 0;
       for (int i = 0; i < check.batch; ++i) {
-        shift += (s.of(chains.z.column(i)) - s.of(start.column(i))) / check.batch;
+        shift += (s.of(end.column(i)) - s.of(start.column(i))) / check.batch;
         s.size.add(s.of(start.column(i)));
       }
       s.shift.add(shift);

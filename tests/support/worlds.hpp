@@ -6,6 +6,7 @@
 #include "hone/family/family.hpp"
 #include "hone/fit/fit.hpp"
 #include "hone/target/toys.hpp"
+#include "hone/target/transport_map.hpp"
 #include "tests/support/methods.hpp"
 #include "tests/support/oracle.hpp"
 
@@ -67,7 +68,10 @@ struct InvarianceCheck {
   int batch = 64;
   int batches = 4000;
   std::uint64_t seed = 2;
+  const TransportMap* map = nullptr;  // chains move in its coordinates
 };
+// A map of two coordinates with every shape of feature. It suits no target; every target must stay invariant.
+TransportMap some_map();
 struct Invariance {
   std::vector<Deviation> deviations;
   double acceptance = 0;  // a chain that never moves is invariant too
