@@ -28,8 +28,48 @@ ChainRounds::ChainRounds(const Target& target, const RefinedConfig& config, cons
       random_(random),
       team_(team),
       on_power_(std::move(on_power)),
-      place_{.chains = std::move(chains), .pairs = pairs, .per_super = per_super, .moved = {}, .course = {}} {
+      place_{.chains = std::move(chains),
+             .map = nullptr,
+             .pairs = pairs,
+             .per_super = per_super,
+             .moved = {},
+             .course = {}} {
   place_.moved.resize(static_cast<std::size_t>(place_.chains.z.cols()));
+}
+
+void ChainRounds::set_map(std::shared_ptr<const TransportMap> map) {
+  transported_ = map ? std::make_unique<const TransportedTarget>(target_, *map) : nullptr;
+  place_.map = std::move(map);
+  shown_ = -1;
+}
+
+// Values and gradients follow from those that there are.
+void ChainRounds::move_by(std::shared_ptr<const TransportMap> map) {
+  Chains moved = chains();
+  set_map(std::move(map));
+  if (place_.map) {
+    std::vector<double> e(static_cast<std::size_t>(moved.z.rows())), scale(place_.map->rows().size());
+    for (int c = 0; c < moved.z.cols(); ++c) {
+      copy(moved.z.column(c), e);
+      moved.value[c] += place_.map->to_u(e, moved.z.column(c), scale);
+      place_.map->pull_back(moved.z.column(c), e, scale, moved.gradient.column(c));
+    }
+  }
+  place_.chains = std::move(moved);
+}
+
+const Chains& ChainRounds::chains() const {
+  const Chains& chains = place_.chains;
+  if (!place_.map) return chains;
+  if (shown_ == place_.taken) return over_e_;
+  over_e_ = chains;
+  std::vector<double> scale(place_.map->rows().size());
+  for (int c = 0; c < chains.z.cols(); ++c) {
+    over_e_.value[c] -= place_.map->to_e(chains.z.column(c), over_e_.z.column(c), scale);
+    place_.map->push_forward(chains.z.column(c), over_e_.z.column(c), scale, over_e_.gradient.column(c));
+  }
+  shown_ = place_.taken;
+  return over_e_;
 }
 
 // Memory for the states of `steps` steps, every stride-th of them.
@@ -46,7 +86,7 @@ ChainStates ChainRounds::room_for(int steps, int& stride) const {
 void ChainRounds::record(ChainStates& block, int state) const {
   const int each = block.per_chain();
   if (state >= each) return;
-  const Chains& chains = place_.chains;
+  const Chains& chains = this->chains();
   for (int c = 0; c < chains.z.cols(); ++c) {
     const int column = c * each + state;
     copy(chains.z.column(c), block.z.column(column));
@@ -113,7 +153,7 @@ void ChainRounds::walk(int until, const KernelTuning& tuning, ChainStates* block
   while (place_.taken < until) {
     const bool due = block && (place_.taken + 1 - first) % place_.stride == 0;
     if (final && due) value_before_ = chains.value;
-    const Refinement step = refiner.refine(target_, chains.view(), chains.z.cols(),
+    const Refinement step = refiner.refine(target(), chains.view(), chains.z.cols(),
                                            walk_part + static_cast<std::uint32_t>(place_.taken++), random_);
     spent_ += kernel.evaluations_per_step() * chains.z.cols();
     for (std::size_t c = 0; c < place_.moved.size(); ++c) place_.moved[c] += chains.outcome[c] == Outcome::accepted;
@@ -141,6 +181,7 @@ ChainRounds::Mark ChainRounds::mark(int part) const {
 
 void ChainRounds::go_back(Mark mark) {
   place_ = std::move(mark.place);
+  set_map(place_.map);
   if (older_.count() > 0) {
     now_ = std::move(before_);
     before_ = std::move(older_);
@@ -174,6 +215,7 @@ void ChainRounds::leave_out(int part) {
   }
   place_.pairs /= part;
   place_.per_super /= part;
+  shown_ = -1;
 }
 
 }  // namespace hone

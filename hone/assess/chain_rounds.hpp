@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "hone/assess/kernel_tuning.hpp"
@@ -10,6 +11,7 @@
 #include "hone/mcmc/kernel.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "hone/target/target.hpp"
+#include "hone/target/transport_map.hpp"
 
 namespace hone {
 
@@ -36,6 +38,8 @@ class ChainRounds {
   void extend(int longer, const KernelTuning& tuning);
   // Goes on with every `part`-th chain, of the pairs and of every super-chain.
   void leave_out(int part);
+  // From here on chains move in the coordinates u = T⁻¹(e) of this map. States are kept over e all the same.
+  void move_by(std::shared_ptr<const TransportMap> map);
 
   // Remembers the start of a round that may be given up, and returns to it. `part` is that of leave_out.
   struct Mark;
@@ -44,7 +48,10 @@ class ChainRounds {
   // The round is complete, and can no longer be given up.
   void complete() { older_ = {}; }
 
-  const Chains& chains() const { return place_.chains; }
+  const Chains& chains() const;                           // over e
+  const Chains& moving() const { return place_.chains; }  // where they move: over u, if there is a map
+  const Target& target() const { return transported_ ? *transported_ : target_; }  // of these
+  const std::shared_ptr<const TransportMap>& map() const { return place_.map; }
   ChainStates& now() { return now_; }        // states of the last round
   ChainStates& before() { return before_; }  // of the quarter before it
   int pairs() const { return place_.pairs; }
@@ -61,10 +68,12 @@ class ChainRounds {
   ChainStates room_for(int steps, int& stride) const;
   void record(ChainStates& block, int state) const;
   void record_moves(int state, const Kernel& kernel);
+  void set_map(std::shared_ptr<const TransportMap> map);
 
   // Where the chains stand.
   struct Place {
     Chains chains;
+    std::shared_ptr<const TransportMap> map;  // none: they move over e
     int pairs, per_super;
     std::vector<int> moved;  // accepted proposals per chain
     int taken = 0, first_kept = 0, stride = 1;
@@ -77,10 +86,13 @@ class ChainRounds {
   Team& team_;
   std::function<void(double)> on_power_;
   Place place_;
-  ChainStates now_, before_, older_;  // older_: the previous `before_`, until a round is complete
-  std::vector<double> value_before_;  // log p where the trajectories of a step begin
-  int since_ = 0;                     // steps since the last call of on_power
-  double accepted_ = 0;               // of the pairs, summed over these steps
+  std::unique_ptr<const Target> transported_;  // of place_.map
+  mutable Chains over_e_{0, 0};                // place_.chains, as chains() shows them
+  mutable int shown_ = -1;                     // the steps after which over_e_ was made
+  ChainStates now_, before_, older_;           // older_: the previous `before_`, until a round is complete
+  std::vector<double> value_before_;           // log p where the trajectories of a step begin
+  int since_ = 0;                              // steps since the last call of on_power
+  double accepted_ = 0;                        // of the pairs, summed over these steps
   double spent_ = 0;
 };
 

@@ -63,10 +63,22 @@ KernelTuning::KernelTuning(const RefinedConfig& config)
 
 void KernelTuning::begin(const Target& target, const Chains& chains, Team& team) {
   if (config_->step_size) return;
+  step_size_ = config_->first_step_size;
+  if (!(step_size_ > 0)) search(target, chains, team);
+}
+
+void KernelTuning::begin_anew(const Target& target, const Chains& chains, Team& team) {
+  if (config_->step_size) return;
+  kernel_ = config_->kernel;
+  most_step_size_ = 1e300;
+  last_cost_ = 0;
+  length_settled_ = false;
+  search(target, chains, team);
+}
+
+void KernelTuning::search(const Target& target, const Chains& chains, Team& team) {
   const HmcConfig* const hmc = config_->kernel->as_hmc();
   const PhiloxSource random(config_->seed ^ 0x9e3779b97f4a7c15u);
-  step_size_ = config_->first_step_size;
-  if (step_size_ > 0) return;
   const Chains some = some_of(chains);
   const std::shared_ptr<const Kernel> trial =
       hmc ? std::make_shared<Hmc>(HmcConfig{2, 1, hmc->step_sizes}) : config_->kernel;

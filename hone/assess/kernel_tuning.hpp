@@ -25,6 +25,8 @@ class KernelTuning {
 
   // Tries short trajectories of some of the chains (evaluated), and chooses step size and length.
   void begin(const Target& target, const Chains& chains, Team& team);
+  // The same in other coordinates: nothing that was found so far counts.
+  void begin_anew(const Target& target, const Chains& chains, Team& team);
 
   // What a round was like.
   struct Round {
@@ -43,6 +45,7 @@ class KernelTuning {
   double most_step_size() const { return most_step_size_; }
 
  private:
+  void search(const Target& target, const Chains& chains, Team& team);
   void begin_long(const Target& target, const Chains& pilots, const Pilots& how, const RandomSource& random,
                   Team& team);
   void set_length(int length);

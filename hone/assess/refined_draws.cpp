@@ -8,6 +8,7 @@
 #include "hone/assess/chain_rounds.hpp"
 #include "hone/assess/importance.hpp"
 #include "hone/assess/kernel_tuning.hpp"
+#include "hone/assess/map_fit.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/given.hpp"
@@ -37,7 +38,8 @@ class DrawRefiner {
   Pairs pairs() const;
   bool judge_across_modes();
   bool masses_are_known() const;
-  KernelTuning adapted();
+  KernelTuning adapted(bool moved);
+  bool adapt_coordinates(const ChainStates& states);
   void finish();
   int used() const { return several_modes_ ? rounds_->pairs() : chains(); }  // chains whose states are refined draws
   int chains() const { return rounds_->chains().z.cols(); }
@@ -100,12 +102,26 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
   Chains chains = place_chains(pairs);
   result_.log_qt.resize(static_cast<std::size_t>(pairs));
   result_.checks.chains_begun = chains.z.cols();
-  tuning_.begin(target, chains, team_);
   std::vector<double> mean(family.dimension()), sd(family.dimension());
   family.moments(mean, sd);
   for (const double x : sd) spread_ += square(x);
   rounds_.emplace(target, config, random_, team_, std::move(chains), pairs, config.chains_per_start,
                   [this](double acceptance) { record_pairs(acceptance); });
+  if (config.earlier) adapt_coordinates(*config.earlier);
+  if (rounds_->map())
+    tuning_.begin_anew(rounds_->target(), rounds_->moving(), team_);
+  else
+    tuning_.begin(target, rounds_->moving(), team_);
+}
+
+// Chains move in nonlinear coordinates if their states look more like draws of a standard normal there.
+bool DrawRefiner::adapt_coordinates(const ChainStates& states) {
+  if (config_.coordinates == ChainCoordinates::affine || config_.step_size || several_modes_) return false;
+  const double effective = std::max<double>(states.chains, result_.checks.effective);
+  std::shared_ptr<const TransportMap> map = better_map(states, effective, rounds_->map().get());
+  if (!map) return false;
+  rounds_->move_by(std::move(map));
+  return true;
 }
 
 // Draws outside the support are left out. Returns how many chains start at them.
@@ -231,8 +247,8 @@ LargestErrors DrawRefiner::errors_of(const ChainStates& states) const {
   return largest_errors(values, states.chains, config_.parameters.value_or(values.rows()));
 }
 
-// The kernel and step size for the next round.
-KernelTuning DrawRefiner::adapted() {
+// The kernel and step size for the next round. In new coordinates those count that suit them, if they are much better.
+KernelTuning DrawRefiner::adapted(bool moved) {
   const ChainStates& now = rounds_->now();
   const int stride = rounds_->stride();
   const double states = now.count(), draws = std::max(1.0, result_.checks.effective);
@@ -242,7 +258,15 @@ KernelTuning DrawRefiner::adapted() {
                               .steps_per_draw = stride * states / draws,
                               .draws_per_chain = draws / now.chains,
                               .draws_per_state = draws / states});
-  return next;
+  if (!moved) return next;
+  KernelTuning anew = tuning_;
+  constexpr double much_larger = 1.4;
+  try {
+    anew.begin_anew(rounds_->target(), rounds_->moving(), team_);
+  } catch (const Stopped&) {  // the next round will end the refinement
+    return next;
+  }
+  return anew.step_size() > much_larger * next.step_size() ? anew : next;
 }
 
 // Whether the chains have arrived, with some margin for how long they must be.
@@ -292,6 +316,7 @@ void DrawRefiner::finish() {
   r.step_size = tuning_.step_size();
   r.most_step_size = tuning_.most_step_size();
   r.chains_per_start = rounds_->per_super();
+  r.adapted_coordinates = rounds_->map() != nullptr;
   r.states = several_modes_ ? some_chains(rounds_->now(), 0, used()) : std::move(rounds_->now());
   r.before = several_modes_ ? some_chains(rounds_->before(), 0, used()) : std::move(rounds_->before());
   const int d = family_.dimension(), n = r.states.count();
@@ -355,7 +380,8 @@ RefinedDraws DrawRefiner::run() {
     const int each = rounds_->now().per_chain(), taken = rounds_->taken();
     const int longer = good() ? static_cast<int>(std::ceil(each * std::min(1.0, 1.1 * shortage() - 1))) : 0;
     until = good() ? taken + rounds_->stride() * longer : 2 * taken;
-    KernelTuning next = good() ? tuning_ : adapted();
+    const bool moved = !good() && adapt_coordinates(rounds_->now());
+    KernelTuning next = good() ? tuning_ : adapted(moved);
     int part = affordable_part(until, *next.kernel());
     if (part == 0 && !good()) {  // longer trajectories cost too much: one more round with the present ones
       next = tuning_;
@@ -366,7 +392,7 @@ RefinedDraws DrawRefiner::run() {
       break;
     }
   }
-  if (result_.capped && rounds_->pairs() == 0) tuning_ = adapted();  // for a caller that goes on
+  if (result_.capped && rounds_->pairs() == 0) tuning_ = adapted(false);  // for a caller that goes on
   finish();
   return std::move(result_);
 }

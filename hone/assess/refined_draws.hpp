@@ -78,6 +78,12 @@ enum class Keep {
   gradients,  ///< z, log p and its gradient
 };
 
+/// The coordinates in which chains move.
+enum class ChainCoordinates {
+  affine,   ///< those of target and family: an affine map of the posterior's
+  adapted,  ///< nonlinear ones, learned from the states between rounds where they help: a funnel is straight in them
+};
+
 /// How refine_draws refines and when it stops.
 struct RefinedConfig {
   /// the MCMC kernel; of HMC the number of leapfrog steps adapts with the step size
@@ -89,7 +95,10 @@ struct RefinedConfig {
   /// 0: HMC's trajectories begin with the length that suits a standard normal. Otherwise pilots of at most this many
   /// leapfrog steps choose it, for a posterior whose correlations are left in the coordinates.
   int pilot_steps = 0;
-  double first_time = 0;                    ///< with pilots: the least value of step size times length to begin with
+  double first_time = 0;  ///< with pilots: the least value of step size times length to begin with
+  /// in which chains move; states are over those of the target all the same
+  ChainCoordinates coordinates = ChainCoordinates::adapted;
+  const ChainStates* earlier = nullptr;     ///< of other chains: the first adapted coordinates are learned from them
   int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
   int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run
   int chains_per_start = 16;                ///< chains per super-chain
@@ -193,6 +202,7 @@ struct RefinedDraws {
   std::vector<DriftAt> drifts;           ///< after each round of the chains
   Estimate vcd;                          ///< from all z0 and all states: the limit of many steps
   ChainChecks checks;                    ///< whether the chains have arrived, and more
+  bool adapted_coordinates = false;      ///< the chains moved in adapted coordinates in the end
   bool capped = false;                   ///< the checks asked for more steps than were allowed
 };
 

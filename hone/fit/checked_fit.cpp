@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "hone/assess/chain_checks.hpp"
-#include "hone/assess/q_checks.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/scalar.hpp"
+#include "hone/fit/compare.hpp"
 #include "hone/fit/moment_match.hpp"
 #include "hone/fit/natural_values.hpp"
 #include "hone/fit/parameter_summary.hpp"
@@ -54,7 +54,6 @@ class CheckedFitter {
   RefinedConfig refined_config(std::uint64_t seed) const;
   int pilot_steps(const RefinedConfig& config) const;
   void refine();
-  void compare();
   void constrain();
   Matrix<double> over_z(MatrixView<const double> e) const;
   template <class Work>
@@ -75,7 +74,8 @@ class CheckedFitter {
   const SharedPosterior* shared_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   CheckedFit result_;
-  SuperStarts supers_;  // over e
+  SuperStarts supers_;   // over e
+  ChainStates earlier_;  // of the last pass of the super-chains, over e
   std::shared_ptr<const Kernel> kernel_;
   double step_size_ = 0, most_step_size_ = 1e300;
   double time_ = 0;         // of trajectories, over e
@@ -142,6 +142,8 @@ RefinedConfig CheckedFitter::refined_config(std::uint64_t seed) const {
   config.draws = config_.draws;
   config.steps = config_.fit.steps;
   config.error = 0.5 * config_.error;
+  config.coordinates = config_.coordinates;
+  if (earlier_.count() > 0) config.earlier = &earlier_;
   config.seed = seed;
   config.threads = config_.fit.threads;
   const Budget& budget = config_.fit.budget;
@@ -174,10 +176,13 @@ double CheckedFitter::follow(const RefinedDraws& seen) {
   BestQ best = best_q(target_, q, seen, seed(part_elbo), team);
   supers_.z = Matrix<double>(target_.dimension(), seen.super_ends.cols());
   std::vector<double> z(target_.dimension());
-  for (int c = 0; c < supers_.z.cols(); ++c) {
-    q.whitening.to_z(seen.super_ends.column(c), z);
-    best.whitening.to_e(z, supers_.z.column(c));
-  }
+  const auto moved = [&](std::span<const double> from, std::span<double> to) {
+    q.whitening.to_z(from, z);
+    best.whitening.to_e(z, to);
+  };
+  for (int c = 0; c < supers_.z.cols(); ++c) moved(seen.super_ends.column(c), supers_.z.column(c));
+  earlier_ = ChainStates(target_.dimension(), seen.states.chains, seen.states.per_chain());
+  for (int c = 0; c < earlier_.count(); ++c) moved(seen.states.z.column(c), earlier_.z.column(c));
   result_.fit.stages.push_back({.objective = config_.fit.objective->name(),
                                 .iterations = static_cast<std::uint32_t>(seen.steps),
                                 .change = best.gain,
@@ -321,46 +326,6 @@ void CheckedFitter::constrain() {
   }
 }
 
-void CheckedFitter::compare() {
-  const RefinedDraws& r = result_.refined;
-  const FittedQ& q = result_.fit.q;
-  const double log_det = q.whitening.log_det();
-  std::vector<double> ratio(r.log_p0.size());
-  for (std::size_t i = 0; i < ratio.size(); ++i) ratio[i] = r.log_p0[i] - r.log_q0[i];
-  result_.weights = smooth_weights(ratio);
-  const auto over_z = [log_det](std::vector<double> log_q) {
-    for (double& x : log_q) x -= log_det;
-    return log_q;
-  };
-  result_.log_p0 = r.log_p0;
-  result_.log_p = r.states.log_p;
-  result_.log_q0 = over_z(r.log_q0);
-  result_.log_q = over_z(r.log_q);
-
-  Findings& f = result_.findings;
-  f.dimension = target_.dimension();
-  f.starts = static_cast<int>(result_.fit.starts.size());
-  f.modes = result_.fit.modes;
-  f.component_per_mode = q.kind == QKind::mixture;
-  f.fit_converged = result_.fit.converged;
-  Matrix<double> some(target_.dimension(), std::min(3, r.z0.cols()));
-  q.whitening.to_z(r.z0.view().columns(0, some.cols()), some);
-  f.coordinate_names = coordinate_words(posterior_, some);
-  f.chains = r.checks;
-  if (r.checks.sd_error_value >= 0)
-    f.sd_error_name = posterior_.names()[static_cast<std::size_t>(r.checks.sd_error_value)];
-  f.capped = r.capped && !result_.interrupted;
-  f.steps = r.steps;
-  f.acceptance_aim = config_.fit.acceptance;
-  f.at = r.at;
-  f.drifts = r.drifts;
-  f.vcd = r.vcd;
-  f.q = check_q(r, *q.family, q.whitening, result_.weights, {seed(part_checks), config_.fit.threads});
-  // Chains move in e: with a triangular L, e_i is the part of z_i that the coordinates before it do not explain.
-  for (const std::string& name : f.coordinate_names)
-    f.chain_names.push_back(q.whitening.is_diagonal() ? name : name + " (whitened)");
-}
-
 void CheckedFitter::judge_interrupted() {
   Judgement& judgement = result_.judgement;
   if (!chains_ran_) {
@@ -377,7 +342,7 @@ CheckedFit CheckedFitter::run() {
   refine();
   say("comparing q with the refined draws");
   constrain();
-  compare();
+  compare_with_q(posterior_, config_, seed(part_checks), result_);
   result_.parameter_count = posterior_.parameter_count();
   summarize(posterior_, natural_of_q_, natural_before_, result_);
   const bool modes = result_.fit.q.kind == QKind::mixture && result_.fit.modes > 1;  // then no super-chain's are used

@@ -25,7 +25,8 @@ struct CheckedFitConfig {
   int draws = 4000;           ///< refined draws beyond twice this number are thinned
   double error = 0.05;        ///< chains go on until twice the standard error of every mean, in sds, is below it
   int chains_per_start = 16;  ///< of the eight or more super-chains; as many chains in all start at draws of q
-  Tolerances tolerances;      ///< how far q may be from the refined draws
+  ChainCoordinates coordinates = ChainCoordinates::adapted;  ///< in which the chains move
+  Tolerances tolerances;                                     ///< how far q may be from the refined draws
   /// told of the fit when the searches from the first starts have ended: q is preliminary then
   std::function<void(const PosteriorFit&)> on_starts;
 };

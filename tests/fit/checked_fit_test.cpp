@@ -282,10 +282,13 @@ TEST(CheckedFit, KeepsItsBudgetOfGradients) {
     for (const std::uint64_t seed : {1, 2, 3}) {
       config.fit.seed = seed;
       config.fit.budget.gradients = budget;
+      config.coordinates = ChainCoordinates::affine;
       const CheckedFit fit = fit_and_check(*posterior, config);
       EXPECT_TRUE(fit.refined.capped) << budget << ' ' << seed;  // more would have been spent
       EXPECT_LT(fit.gradients, 1.04 * static_cast<double>(budget)) << seed;
       EXPECT_GT(fit.gradients, 0.3 * static_cast<double>(budget)) << seed;
+      config.coordinates = ChainCoordinates::adapted;
+      EXPECT_LT(fit_and_check(*posterior, config).gradients, 1.04 * static_cast<double>(budget)) << seed;
     }
 }
 

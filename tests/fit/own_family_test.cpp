@@ -153,6 +153,7 @@ CheckedFit fit_correlated(std::shared_ptr<const Objective> objective) {
     return 0.5 * (z[0] * g[0] + z[1] * g[1]);
   };
   CheckedFitConfig config;
+  config.coordinates = ChainCoordinates::affine;  // the same chains for every objective
   config.fit.family = QKind::gaussian;
   config.fit.objective = std::move(objective);
   config.fit.budget.gradients = 1'000'000;
