@@ -278,6 +278,7 @@ std::string fit_summary_json(const CheckedFit& fit, const PosteriorRunConfig& co
   json["chains_run"] = fit.refined.states.chains;
   json["steps"] = fit.refined.steps;
   json["step_size"] = fit.refined.step_size;
+  json["adapted_coordinates"] = fit.refined.adapted_coordinates;
   json["gradient_evaluations"] = fit.gradients;
   json["fit_gradient_evaluations"] = fit.fit.gradients;
   json["seconds"] = fit.seconds;

@@ -25,6 +25,8 @@ const Choices<QKind> families = {{"auto", QKind::automatic},
                                  {"gaussian-low-rank", QKind::gaussian_low_rank},
                                  {"mixture", QKind::mixture}};
 
+const Choices<ChainCoordinates> chain_coordinates = {{"adapted", ChainCoordinates::adapted},
+                                                     {"affine", ChainCoordinates::affine}};
 const Choices<Effort> efforts = {{"quick", Effort::quick}, {"default", Effort::usual}, {"thorough", Effort::thorough}};
 
 Json rows_of(std::span<const double> packed_rows, int d) {
@@ -134,6 +136,8 @@ Settings posterior_run_settings(PosteriorRunConfig& config) {
         "by effort");
   s.add("target_accept", fit.acceptance, Bounds::between(0.5, 0.999),
         "acceptance that step sizes aim at; higher where trajectories diverge");
+  s.add("chain_coordinates", check.coordinates, chain_coordinates,
+        "coordinates in which the chains move: adapted to funnels and curves where that helps, or q's own");
   s.add("starts", fit.starts, Bounds::between(1, 1000), "searches for modes from random starts");
   s.add("budget", config.budget, "gradients, or seconds as 30s",
         "limit on the work, not counting the first searches and a short first round of chains", "N|Ns");

@@ -272,6 +272,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
         family: str | None = None, objective: str | None = None, steps: int | None = None,
         draws_per_iteration: int | None = None, draws: int | None = None, starts: int | None = None,
         effort: str | None = None, error: float | None = None, target_accept: float | None = None,
+        chain_coordinates: str | None = None,
         budget: int | float | str | None = None, tolerance_mean: float | None = None, tolerance_sd: float | None = None,
         tolerance_vcd: float | None = None, seed: int | None = None, threads: int | None = None,
         dims: Mapping[str, Sequence[str]] | None = None, coords: Mapping[str, Any] | None = None,
@@ -296,7 +297,7 @@ def fit(model: Any, data: Data = None, *, init: Any = None, dim: int | None = No
     settings = _texts({
         "family": family, "objective": objective, "steps": steps, "draws_per_iteration": draws_per_iteration,
         "draws": draws, "effort": effort, "error": error, "target_accept": target_accept,
-        "starts": starts, "budget": budget, "tolerance_mean": tolerance_mean,
+        "chain_coordinates": chain_coordinates, "starts": starts, "budget": budget, "tolerance_mean": tolerance_mean,
         "tolerance_sd": tolerance_sd, "tolerance_vcd": tolerance_vcd, "seed": seed, "threads": threads})
     points = None if init is None else _points(init, "init")
     made = _model(model, data, dim, points, names, constrain, batched)
