@@ -322,6 +322,7 @@ SecondOpinion second_opinion(const Posterior& posterior, const Matrix<double>& g
   const DrawnFamily family(e, whitening, known);
   RefinedConfig refine = refinement(config, z.cols());
   refine.stop = limited.stop();
+  refine.whitening = &whitening;
   refine.printed = [&](MatrixView<const double> states) {
     return natural_values(posterior, over_z(whitening, states));
   };

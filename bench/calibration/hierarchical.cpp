@@ -83,6 +83,23 @@ std::unique_ptr<Posterior> hierarchical_logistic(std::size_t many) {
                         constrain, coordinates.size());
 }
 
+// The same posterior over theta itself, which comes before its mean and scale: a funnel.
+std::unique_ptr<Posterior> centred_logistic(std::size_t many) {
+  const Values y = successes(many);
+  const auto scales = positive_at(many + 2, {many + 1});
+  const auto natural = [=](At x, Slope slope) {
+    const double mu = x[many], tau = x[many + 1];
+    double value = normal_prior(mu, 2, slope[many]) + normal_prior(tau, 1, slope[many + 1]);
+    for (std::size_t j = 0; j < many; ++j)
+      value +=
+          binomial_logit(y[j], trials, x[j], slope[j]) + normal3(x[j], mu, tau, slope[j], slope[many], slope[many + 1]);
+    return value;
+  };
+  const auto names = list(numbered("theta", many), std::vector<std::string>{"mu", "tau"});
+  return make_posterior(
+      on_unconstrained(scales, natural), names, names, [=](At z, Slope x) { to_natural(scales, z, x); }, many + 2);
+}
+
 // What z integrates to, given mu, tau and y successes: 1, theta, theta².
 std::array<double, 3> integrals(double mu, double tau, double y) {
   constexpr int points = 80;
@@ -97,7 +114,10 @@ std::array<double, 3> integrals(double mu, double tau, double y) {
 }
 
 // Sums over a grid of mu and tau; the theta_j of equal y share their moments.
-Truth hierarchical_logistic_truth(std::size_t many) {
+struct Grid {
+  double mu, mu_width, tau, tau_width;
+};
+Truth hierarchical_logistic_truth(std::size_t many, const Grid& grid) {
   const Values y = successes(many);
   Values count(static_cast<std::size_t>(trials) + 1);
   for (const double value : y) ++count[static_cast<std::size_t>(value)];
@@ -106,7 +126,7 @@ Truth hierarchical_logistic_truth(std::size_t many) {
   Values theta1(count.size()), theta2(count.size());
   for (int i = 0; i < points; ++i)
     for (int k = 0; k < points; ++k) {
-      const double mu = 0.1 + 0.8 * i / points, tau = 0.6 + 0.8 * k / points;
+      const double mu = grid.mu + grid.mu_width * i / points, tau = grid.tau + grid.tau_width * k / points;
       double log_p = -0.5 * square(mu / 2) - 0.5 * tau * tau;
       std::vector<std::array<double, 3>> given;
       for (std::size_t s = 0; s < count.size(); ++s) {
@@ -135,7 +155,21 @@ Case hierarchical_logistic_case(std::size_t many) {
           .kind = "hierarchical",
           .make = [=] { return hierarchical_logistic(many); },
           .how = "quadrature",
-          .truth = [=] { return hierarchical_logistic_truth(many); }};
+          .truth =
+              [=] {
+                return hierarchical_logistic_truth(many, {0.1, 0.8, 0.6, 0.8});
+              }};
+}
+
+Case centred_logistic_case(std::size_t many) {
+  return {.name = "centred_logistic_" + std::to_string(many + 2),
+          .kind = "hierarchical",
+          .make = [=] { return centred_logistic(many); },
+          .how = "quadrature",
+          .truth =
+              [=] {
+                return hierarchical_logistic_truth(many, {-1.5, 4, 0.005, 3});
+              }};
 }
 
 }  // namespace
@@ -147,6 +181,8 @@ std::vector<Case> hierarchical() {
            "long NUTS run, non-centred", [=] { return by_nuts(noncentred, run); }, Kept::yes},
           {"random_intercepts_noncentred", "hierarchical", noncentred, "long NUTS run",
            [=] { return by_nuts(noncentred, run); }, Kept::yes},
+          centred_logistic_case(12),
+          centred_logistic_case(60),
           hierarchical_logistic_case(500),
           hierarchical_logistic_case(1000),
           hierarchical_logistic_case(5000)};

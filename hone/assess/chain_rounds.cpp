@@ -48,11 +48,11 @@ void ChainRounds::move_by(std::shared_ptr<const TransportMap> map) {
   Chains moved = chains();
   set_map(std::move(map));
   if (place_.map) {
-    std::vector<double> e(static_cast<std::size_t>(moved.z.rows())), scale(place_.map->rows().size());
+    std::vector<double> e(static_cast<std::size_t>(moved.z.rows())), trace(place_.map->trace_size());
     for (int c = 0; c < moved.z.cols(); ++c) {
       copy(moved.z.column(c), e);
-      moved.value[c] += place_.map->to_u(e, moved.z.column(c), scale);
-      place_.map->pull_back(moved.z.column(c), e, scale, moved.gradient.column(c));
+      moved.value[c] += place_.map->to_u(e, moved.z.column(c), trace);
+      place_.map->pull_back(moved.z.column(c), trace, moved.gradient.column(c));
     }
   }
   place_.chains = std::move(moved);
@@ -63,10 +63,10 @@ const Chains& ChainRounds::chains() const {
   if (!place_.map) return chains;
   if (shown_ == place_.taken) return over_e_;
   over_e_ = chains;
-  std::vector<double> scale(place_.map->rows().size());
+  std::vector<double> trace(place_.map->trace_size());
   for (int c = 0; c < chains.z.cols(); ++c) {
-    over_e_.value[c] -= place_.map->to_e(chains.z.column(c), over_e_.z.column(c), scale);
-    place_.map->push_forward(chains.z.column(c), over_e_.z.column(c), scale, over_e_.gradient.column(c));
+    over_e_.value[c] -= place_.map->to_e(chains.z.column(c), over_e_.z.column(c), trace);
+    place_.map->push_forward(chains.z.column(c), trace, over_e_.gradient.column(c));
   }
   shown_ = place_.taken;
   return over_e_;

@@ -36,11 +36,11 @@ Values standardised(Values x) {
   return x;
 }
 
-Coordinate coordinate_of(const ChainStates& states, int k, int stride) {
+Coordinate coordinate_of(MatrixView<const double> points, int k) {
   Coordinate result;
   Moments moments;
-  for (int c = 0; c < states.count(); c += stride) {
-    result.x.push_back(states.z(k, c));
+  for (int c = 0; c < points.cols(); ++c) {
+    result.x.push_back(points(k, c));
     moments.add(result.x.back());
   }
   const double sd = std::max(moments.sd(), 1e-300);
@@ -286,26 +286,33 @@ std::vector<int> order_of(const std::vector<Coordinate>& coordinates, std::span<
   return order;
 }
 
-std::vector<Coordinate> coordinates_of(const ChainStates& states, int most) {
-  const int stride = (states.count() + most - 1) / most;
+// Of at most `most` of the states.
+std::vector<Coordinate> coordinates_of(const ChainStates& states, int most, const Rotation& rotation) {
+  const int d = states.z.rows(), stride = (states.count() + most - 1) / most;
+  Matrix<double> points(d, (states.count() + stride - 1) / stride);
+  for (int c = 0; c < points.cols(); ++c) {
+    const std::span<const double> e = states.z.column(c * stride);
+    if (!rotation) copy(e, points.column(c));
+    for (int i = 0; rotation && i < d; ++i) add_scaled(e[i], rotation->column(i), points.column(c));
+  }
   std::vector<Coordinate> result;
-  for (int k = 0; k < states.z.rows(); ++k) result.push_back(coordinate_of(states, k, stride));
+  for (int k = 0; k < d; ++k) result.push_back(coordinate_of(points, k));
   return result;
 }
 
 }  // namespace
 
-std::optional<TransportMap> fitted_map(const ChainStates& states, double effective) {
+std::optional<TransportMap> fitted_map(const ChainStates& states, double effective, const Rotation& rotation) {
   const int d = states.z.rows();
   constexpr int most_states = 2048, least_states = 64, few = 512;  // few: for pairs
   constexpr int most_dimensions = 300;                             // each coordinate is compared with every other
   if (d < 2 || d > most_dimensions || states.count() < least_states) return std::nullopt;
-  const std::vector<Coordinate> coordinates = coordinates_of(states, most_states);
+  const std::vector<Coordinate> coordinates = coordinates_of(states, most_states, rotation);
   std::vector<Related> pairs = related(coordinates, effective);
   if (pairs.empty()) return std::nullopt;
   const auto most_pairs = static_cast<std::size_t>(2 * d);
   if (pairs.size() > most_pairs) pairs.resize(most_pairs);
-  const std::vector<int> order = order_of(coordinates_of(states, few), pairs, effective);
+  const std::vector<int> order = order_of(coordinates_of(states, few, rotation), pairs, effective);
   std::vector<TransportMap::Row> rows;
   for (std::size_t at = 1; at < order.size(); ++at) {
     TransportMap::Row row;
@@ -317,18 +324,18 @@ std::optional<TransportMap> fitted_map(const ChainStates& states, double effecti
     if (!row.location.empty() || !row.scale.empty()) rows.push_back(std::move(row));
   }
   if (rows.empty()) return std::nullopt;
-  return TransportMap(std::move(rows));
+  return TransportMap(d, std::move(rows), rotation);
 }
 
 double gain_of_map(const TransportMap& map, const ChainStates& states) {
-  std::vector<double> u(states.z.rows()), scale(map.rows().size());
+  std::vector<double> u(states.z.rows()), trace(map.trace_size());
   std::vector<Moments> own(map.rows().size());
   double sum = 0;
   for (int c = 0; c < states.count(); ++c) {
-    sum -= map.to_u(states.z.column(c), u, scale);
+    sum -= map.to_u(states.z.column(c), u, trace);
     for (std::size_t r = 0; r < own.size(); ++r) {
       const int j = map.rows()[r].coordinate;
-      own[r].add(states.z(j, c));
+      own[r].add(trace[j]);
       sum -= 0.5 * square(u[j]);
     }
   }
@@ -337,10 +344,10 @@ double gain_of_map(const TransportMap& map, const ChainStates& states) {
   return gain;
 }
 
-std::shared_ptr<const TransportMap> better_map(const ChainStates& states, double effective,
-                                               const TransportMap* present) {
+std::shared_ptr<const TransportMap> better_map(const ChainStates& states, double effective, const TransportMap* present,
+                                               const Rotation& rotation) {
   constexpr double much = 0.2, part = 0.1;  // nats, and of what there is
-  std::optional<TransportMap> map = fitted_map(states, effective);
+  std::optional<TransportMap> map = fitted_map(states, effective, rotation);
   if (!map) return nullptr;
   const double now = present ? gain_of_map(*present, states) : 0;
   if (!(gain_of_map(*map, states) > (1 + part) * now + much)) return nullptr;

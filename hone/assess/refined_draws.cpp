@@ -61,6 +61,7 @@ class DrawRefiner {
   bool masses_known_ = true;  // of the modes
   double spread_ = 0;         // Σ Var_q
   KernelTuning tuning_;
+  Rotation rotation_;                  // of adapted coordinates
   std::optional<ChainRounds> rounds_;  // from the constructor on
 };
 
@@ -107,6 +108,7 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
   for (const double x : sd) spread_ += square(x);
   rounds_.emplace(target, config, random_, team_, std::move(chains), pairs, config.chains_per_start,
                   [this](double acceptance) { record_pairs(acceptance); });
+  if (config.whitening && config.coordinates == ChainCoordinates::adapted) rotation_ = hubs_first(*config.whitening);
   if (config.earlier) adapt_coordinates(*config.earlier);
   if (rounds_->map())
     tuning_.begin_anew(rounds_->target(), rounds_->moving(), team_);
@@ -118,7 +120,7 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
 bool DrawRefiner::adapt_coordinates(const ChainStates& states) {
   if (config_.coordinates == ChainCoordinates::affine || config_.step_size || several_modes_) return false;
   const double effective = std::max<double>(states.chains, result_.checks.effective);
-  std::shared_ptr<const TransportMap> map = better_map(states, effective, rounds_->map().get());
+  std::shared_ptr<const TransportMap> map = better_map(states, effective, rounds_->map().get(), rotation_);
   if (!map) return false;
   rounds_->move_by(std::move(map));
   return true;

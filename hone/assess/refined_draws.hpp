@@ -12,6 +12,7 @@
 #include "hone/family/family.hpp"
 #include "hone/mcmc/hmc.hpp"
 #include "hone/target/target.hpp"
+#include "hone/target/whitening.hpp"
 #include "hone/tensor/matrix.hpp"
 
 namespace hone {
@@ -98,6 +99,7 @@ struct RefinedConfig {
   double first_time = 0;  ///< with pilots: the least value of step size times length to begin with
   /// in which chains move; states are over those of the target all the same
   ChainCoordinates coordinates = ChainCoordinates::adapted;
+  const Whitening* whitening = nullptr;     ///< with which the target's coordinates were made, for adapted ones
   const ChainStates* earlier = nullptr;     ///< of other chains: the first adapted coordinates are learned from them
   int q_draws = 1000;                       ///< draws of q; at least 100 must lie in the support
   int pairs = 128;                          ///< the first of them start a chain each; 0: only super-chains run

@@ -143,6 +143,7 @@ RefinedConfig CheckedFitter::refined_config(std::uint64_t seed) const {
   config.steps = config_.fit.steps;
   config.error = 0.5 * config_.error;
   config.coordinates = config_.coordinates;
+  config.whitening = &result_.fit.q.whitening;
   if (earlier_.count() > 0) config.earlier = &earlier_;
   config.seed = seed;
   config.threads = config_.fit.threads;

@@ -54,53 +54,77 @@ double TransportMap::Term::slope(double x) const {
   return of_level;
 }
 
-double TransportMap::to_e(std::span<const double> u, std::span<double> e, std::span<double> scale) const {
-  copy(u, e);
+void TransportMap::rotate(Way way, std::span<double> x) const {
+  if (!rotation_) return;
+  thread_local std::vector<double> turned;
+  turned.assign(x.size(), 0.0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::span<const double> column = rotation_->column(static_cast<int>(i));
+    if (way == Way::there)
+      add_scaled(x[i], column, turned);
+    else
+      turned[i] = dot(column, x);
+  }
+  copy(turned, x);
+}
+
+double TransportMap::to_e(std::span<const double> u, std::span<double> e, std::span<double> trace) const {
+  const std::span<double> x = trace.first(u.size()), scale = trace.subspan(u.size());
+  copy(u, x);
   double log_det = 0;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const Row& row = rows_[r];
-    const double s = row.log_scale + sum(row.scale, e);
+    const double s = row.log_scale + sum(row.scale, x);
     scale[r] = std::exp(s);
-    e[row.coordinate] = row.shift + sum(row.location, e) + scale[r] * u[row.coordinate];
+    x[row.coordinate] = row.shift + sum(row.location, x) + scale[r] * u[row.coordinate];
+    log_det += s;
+  }
+  copy(x, e);
+  rotate(Way::back, e);
+  return planted(Fault::missing_log_det) ? 0 : log_det;
+}
+
+double TransportMap::to_u(std::span<const double> e, std::span<double> u, std::span<double> trace) const {
+  const std::span<double> x = trace.first(e.size()), scale = trace.subspan(e.size());
+  copy(e, x);
+  rotate(Way::there, x);
+  copy(x, u);
+  double log_det = 0;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const Row& row = rows_[r];
+    const double s = row.log_scale + sum(row.scale, x);
+    scale[r] = std::exp(s);
+    u[row.coordinate] = (x[row.coordinate] - row.shift - sum(row.location, x)) / scale[r];
     log_det += s;
   }
   return planted(Fault::missing_log_det) ? 0 : log_det;
 }
 
-double TransportMap::to_u(std::span<const double> e, std::span<double> u, std::span<double> scale) const {
-  copy(e, u);
-  double log_det = 0;
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    const Row& row = rows_[r];
-    const double s = row.log_scale + sum(row.scale, e);
-    scale[r] = std::exp(s);
-    u[row.coordinate] = (e[row.coordinate] - row.shift - sum(row.location, e)) / scale[r];
-    log_det += s;
-  }
-  return planted(Fault::missing_log_det) ? 0 : log_det;
-}
-
-// From the last row to the first: then gradient[j] is the derivative by e_j with all that depends on it.
-void TransportMap::pull_back(std::span<const double> u, std::span<const double> e, std::span<const double> scale,
+// From the last row to the first: then gradient[j] is the derivative by x_j with all that depends on it.
+void TransportMap::pull_back(std::span<const double> u, std::span<const double> trace,
                              std::span<double> gradient) const {
+  const std::span<const double> x = trace.first(u.size()), scale = trace.subspan(u.size());
+  rotate(Way::there, gradient);
   for (std::size_t r = rows_.size(); r-- > 0;) {
     const int j = rows_[r].coordinate;
-    const double by_e = gradient[j];
-    gradient[j] = by_e * scale[r];
-    add_slopes(rows_[r].location, e, by_e, gradient);
-    add_slopes(rows_[r].scale, e, 1 + gradient[j] * u[j], gradient);
+    const double by_x = gradient[j];
+    gradient[j] = by_x * scale[r];
+    add_slopes(rows_[r].location, x, by_x, gradient);
+    add_slopes(rows_[r].scale, x, 1 + gradient[j] * u[j], gradient);
   }
 }
 
-void TransportMap::push_forward(std::span<const double> u, std::span<const double> e, std::span<const double> scale,
+void TransportMap::push_forward(std::span<const double> u, std::span<const double> trace,
                                 std::span<double> gradient) const {
+  const std::span<const double> x = trace.first(u.size()), scale = trace.subspan(u.size());
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const int j = rows_[r].coordinate;
-    const double by_u = gradient[j], by_e = by_u / scale[r];
-    add_slopes(rows_[r].location, e, -by_e, gradient);
-    add_slopes(rows_[r].scale, e, -(1 + by_u * u[j]), gradient);
-    gradient[j] = by_e;
+    const double by_u = gradient[j], by_x = by_u / scale[r];
+    add_slopes(rows_[r].location, x, -by_x, gradient);
+    add_slopes(rows_[r].scale, x, -(1 + by_u * u[j]), gradient);
+    gradient[j] = by_x;
   }
+  rotate(Way::back, gradient);
 }
 
 void TransportedTarget::compute(MatrixView<const double> u, Want want, std::span<double> value,
@@ -108,16 +132,16 @@ void TransportedTarget::compute(MatrixView<const double> u, Want want, std::span
   // The memory is moved out while in use: the target may itself be one of these.
   thread_local std::vector<double> spare;
   std::vector<double> storage = std::exchange(spare, {});
-  const int d = u.rows(), n = u.cols(), rows = static_cast<int>(map_.rows().size());
-  storage.resize(static_cast<std::size_t>(d + rows + 1) * static_cast<std::size_t>(n));
-  const MatrixView<double> e(storage.data(), d, n), scale(e.flat().data() + e.flat().size(), rows, n);
-  const std::span<double> log_det(scale.flat().data() + scale.flat().size(), static_cast<std::size_t>(n));
-  for (int c = 0; c < n; ++c) log_det[c] = map_.to_e(u.column(c), e.column(c), scale.column(c));
+  const int d = u.rows(), n = u.cols();
+  storage.resize(static_cast<std::size_t>(d + map_.trace_size() + 1) * static_cast<std::size_t>(n));
+  const MatrixView<double> e(storage.data(), d, n), trace(e.flat().data() + e.flat().size(), map_.trace_size(), n);
+  const std::span<double> log_det(trace.flat().data() + trace.flat().size(), static_cast<std::size_t>(n));
+  for (int c = 0; c < n; ++c) log_det[c] = map_.to_e(u.column(c), e.column(c), trace.column(c));
   target_.evaluate(e, want, value, gradient);
   if (wants_value(want))
     for (int c = 0; c < n; ++c) value[c] += log_det[c];
   if (wants_gradient(want))
-    for (int c = 0; c < n; ++c) map_.pull_back(u.column(c), e.column(c), scale.column(c), gradient.column(c));
+    for (int c = 0; c < n; ++c) map_.pull_back(u.column(c), trace.column(c), gradient.column(c));
   spare = std::move(storage);
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "hone/target/target.hpp"
+#include "hone/tensor/matrix.hpp"
 
 namespace hone {
 
@@ -15,7 +17,8 @@ namespace hone {
 //   e_j = shift + Σ_k a_k f_k(e) + exp(log_scale + Σ_k b_k g_k(e)) u_j
 //
 // The features f and g of one coordinate each are those of Shape. All but the linear one level off where no states were
-// seen, so T is about affine far out: tails stay as they are.
+// seen, so T is about affine far out: tails stay as they are. With a rotation R the coordinates of these formulas are R
+// e instead of e.
 class TransportMap {
  public:
   enum class Shape {
@@ -42,24 +45,30 @@ class TransportMap {
   };
 
   // Rows in the order of T: a row's terms come from coordinates whose rows precede it, or that have none. Coordinates
-  // without a row stay as they are.
-  explicit TransportMap(std::vector<Row> rows) : rows_(std::move(rows)) {}
+  // without a row stay as they are. The rotation is orthogonal; none: the identity.
+  TransportMap(int dimension, std::vector<Row> rows, std::shared_ptr<const Matrix<double>> rotation = nullptr)
+      : dimension_(dimension), rows_(std::move(rows)), rotation_(std::move(rotation)) {}
 
   std::span<const Row> rows() const { return rows_; }
+  // Numbers in what to_e and to_u leave for pull_back and push_forward: R e, and every row's exp(log_scale + …).
+  int trace_size() const { return dimension_ + static_cast<int>(rows_.size()); }
 
-  // e = T(u); returns log |det ∂e/∂u|. `scale` gets every row's exp(log_scale + …).
-  double to_e(std::span<const double> u, std::span<double> e, std::span<double> scale) const;
+  // e = T(u); returns log |det ∂e/∂u|
+  double to_e(std::span<const double> u, std::span<double> e, std::span<double> trace) const;
   // u = T⁻¹(e); returns log |det ∂e/∂u|
-  double to_u(std::span<const double> e, std::span<double> u, std::span<double> scale) const;
-  // ∇_e log p(e) → ∇_u [log p(T(u)) + log |det ∂e/∂u|], in place; `scale` is that of to_e or to_u
-  void pull_back(std::span<const double> u, std::span<const double> e, std::span<const double> scale,
-                 std::span<double> gradient) const;
+  double to_u(std::span<const double> e, std::span<double> u, std::span<double> trace) const;
+  // ∇_e log p(e) → ∇_u [log p(T(u)) + log |det ∂e/∂u|], in place
+  void pull_back(std::span<const double> u, std::span<const double> trace, std::span<double> gradient) const;
   // The inverse of pull_back, in place.
-  void push_forward(std::span<const double> u, std::span<const double> e, std::span<const double> scale,
-                    std::span<double> gradient) const;
+  void push_forward(std::span<const double> u, std::span<const double> trace, std::span<double> gradient) const;
 
  private:
+  enum class Way { there, back };                   // R x, Rᵀ x
+  void rotate(Way way, std::span<double> x) const;  // in place
+
+  int dimension_;
   std::vector<Row> rows_;
+  std::shared_ptr<const Matrix<double>> rotation_;
 };
 
 // The density of u = T⁻¹(e), where the target is one of e.

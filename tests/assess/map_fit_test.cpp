@@ -8,6 +8,8 @@
 #include "hone/base/scalar.hpp"
 #include "hone/family/gaussian.hpp"
 #include "hone/target/density.hpp"
+#include "hone/tensor/triangular.hpp"
+#include "hone/tensor/vectors.hpp"
 #include "tests/support/methods.hpp"
 
 namespace hone::test {
@@ -59,10 +61,10 @@ TEST(MapFit, FindsAFunnelWhoseScaleComesLast) {
   }
   EXPECT_NEAR(gain_of_map(*map, states), expected, 0.05);
   // Its u are standard normal where the draws were not.
-  std::vector<double> u(5), scale(map->rows().size());
+  std::vector<double> u(5), trace(map->trace_size());
   Moments squares, fourth;
   for (int c = 0; c < states.count(); ++c) {
-    map->to_u(states.z.column(c), u, scale);
+    map->to_u(states.z.column(c), u, trace);
     squares.add(square(u[0]));
     fourth.add(square(square(u[0])));
   }
@@ -80,6 +82,29 @@ TEST(MapFit, FindsABanana) {
   EXPECT_EQ(map->rows()[0].coordinate, 0);
   // sd of z_0 is √(1 + 0.09), given z_1 it is 0.3
   EXPECT_NEAR(gain_of_map(*map, states), std::log(std::sqrt(1.09) / 0.3), 0.15);
+}
+
+// L P = Λ R with Λ lower triangular and R orthogonal. The mean of a group, which comes last, comes first.
+TEST(MapFit, HubsComeFirst) {
+  constexpr int d = 5;
+  Matrix<double> covariance(d, d);  // z_i = z_4 + noise
+  for (int i = 0; i < d; ++i)
+    for (int j = 0; j < d; ++j) covariance(i, j) = 1 + (i == j && i < 4 ? 0.5 + 0.1 * i : 0);
+  covariance(4, 4) += 1e-3;
+  const Whitening whitening = Whitening::dense(std::vector<double>(d), cholesky(covariance));
+  const Rotation rotation = hubs_first(whitening);
+  ASSERT_TRUE(rotation);
+  for (int i = 0; i < d; ++i)
+    for (int j = 0; j < d; ++j) EXPECT_NEAR(dot(rotation->column(i), rotation->column(j)), i == j ? 1 : 0, 1e-10);
+  const Matrix<double> factor = whitening.factor();  // L Rᵀ: row 4 first, then 0, 1, …
+  const int order[] = {4, 0, 1, 2, 3};
+  for (int i = 0; i < d; ++i)
+    for (int j = i + 1; j < d; ++j) {
+      double element = 0;
+      for (int k = 0; k < d; ++k) element += factor(order[i], k) * (*rotation)(j, k);
+      EXPECT_NEAR(element, 0, 1e-10) << i << ' ' << j;
+    }
+  EXPECT_FALSE(hubs_first(Whitening::diagonal(std::vector<double>(d), std::vector<double>(d, 1.0))));
 }
 
 TEST(MapFit, KeepsTheMapThatThereIs) {

@@ -178,11 +178,11 @@ TransportMap some_map() {
     return TransportMap::Term{
         .from = 0, .shape = shape, .low = -1.5, .high = 1.2, .width = 0.8, .knot = knot, .bend = 0.3, .factor = factor};
   };
-  return TransportMap({{.coordinate = 1,
-                        .shift = 0.2,
-                        .log_scale = -0.1,
-                        .location = {of_0(Shape::linear, 0, 0.4), of_0(Shape::square, 0, -0.3)},
-                        .scale = {of_0(Shape::level, 0, 0.35), of_0(Shape::hinge, 0.1, -0.5)}}});
+  return TransportMap(2, {{.coordinate = 1,
+                           .shift = 0.2,
+                           .log_scale = -0.1,
+                           .location = {of_0(Shape::linear, 0, 0.4), of_0(Shape::square, 0, -0.3)},
+                           .scale = {of_0(Shape::level, 0, 0.35), of_0(Shape::hinge, 0.1, -0.5)}}});
 }
 
 Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
@@ -210,17 +210,17 @@ Invariance check_invariance(Toy toy, const InvarianceCheck& check) {
   const Target& moving = transported ? *transported : *target;
   Matrix<double> start(2, check.batch), end(2, check.batch);
   Chains chains(2, check.batch);
-  std::vector<double> scale(check.map ? check.map->rows().size() : 0);
+  std::vector<double> trace(check.map ? check.map->trace_size() : 0);
   Moments acceptance;
   for (int b = 0; b < check.batches; ++b) {
     const auto iteration = static_cast<std::uint32_t>(b + 1);
     sampler.draw(random, iteration, start);
     chains.z = start;
-    for (int i = 0; check.map && i < check.batch; ++i) check.map->to_u(start.column(i), chains.z.column(i), scale);
+    for (int i = 0; check.map && i < check.batch; ++i) check.map->to_u(start.column(i), chains.z.column(i), trace);
     moving.evaluate(chains.z, Want::both, chains.value, chains.gradient);
     acceptance.add(refiner.refine(moving, chains.view(), check.batch, iteration, random).acceptance);
     end = chains.z;
-    for (int i = 0; check.map && i < check.batch; ++i) check.map->to_e(chains.z.column(i), end.column(i), scale);
+    for (int i = 0; check.map && i < check.batch; ++i) check.map->to_e(chains.z.column(i), end.column(i), trace);
     for (Statistic& s : statistics) {  // chains in a batch may be coupled, so a batch is one observation
       double shift = 0;
       for (int i = 0; i < check.batch; ++i) {
