@@ -300,6 +300,12 @@ std::vector<Coordinate> coordinates_of(const ChainStates& states, int most, cons
   return result;
 }
 
+// Scales go on shrinking where no states were, as towards the neck of a funnel: if that is wrong, chains are slow
+// there, but if it is right and left out, they cannot enter. Where scales grow, they level off: too large ones diverge.
+void shrink_further(TransportMap::Row& row) {
+  for (Term& term : row.scale) (term.factor > 0 ? term.low : term.high) = term.factor > 0 ? -infinity : infinity;
+}
+
 }  // namespace
 
 std::optional<TransportMap> fitted_map(const ChainStates& states, double effective, const Rotation& rotation) {
@@ -321,7 +327,9 @@ std::optional<TransportMap> fitted_map(const ChainStates& states, double effecti
     } catch (const InputError&) {  // features that depend on each other: this coordinate stays as it is
       continue;
     }
-    if (!row.location.empty() || !row.scale.empty()) rows.push_back(std::move(row));
+    if (row.location.empty() && row.scale.empty()) continue;
+    shrink_further(row);
+    rows.push_back(std::move(row));
   }
   if (rows.empty()) return std::nullopt;
   return TransportMap(d, std::move(rows), rotation);

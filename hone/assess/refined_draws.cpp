@@ -274,7 +274,11 @@ KernelTuning DrawRefiner::adapted(bool moved) {
 // Whether the chains have arrived, with some margin for how long they must be.
 bool DrawRefiner::good() const {
   const ChainChecks& checks = result_.checks;
-  constexpr int least_burn_in = 8;
+  // Where trajectories diverge there is a region, such as the neck of a funnel, that chains seldom enter: they take
+  // longer to forget that they began outside.
+  constexpr double seldom = 0.001;
+  const bool diverges = static_cast<double>(checks.divergences) > seldom * static_cast<double>(checks.proposals);
+  const int least_burn_in = diverges ? 32 : 8;
   return rounds_->first_kept() >= least_burn_in && (masses_known_ || checks.crosses_modes) && arrived(checks) &&
          checks.acceptance >= least_chain_acceptance && checks.per_chain >= enough_per_chain;
 }
