@@ -131,7 +131,7 @@ void encode(benchmark::State& state) {
   const int chains = static_cast<int>(state.range(0));
   Model model(vae(), chains, Gradients::exact);
   Parameters<float> parameters;
-  AmortizedGaussian<float> encoder({784, {200, 200}, 10}, parameters);
+  Encoder<float> encoder({784, {200, 200}, DiagonalGaussian().shape(10), DiagonalGaussian().name()}, parameters);
   encoder.initialize(PhiloxSource(2), InitialWeights::paper, 1);
   encoder.pack();
   Matrix<double> mean(10, chains), sd(10, chains);
@@ -141,7 +141,7 @@ void encode(benchmark::State& state) {
   peak();
   for (auto _ : state) {
     encoder.forward(tape, 0, chains, mean, sd);
-    encoder.backward(tape, 0, chains, mean, sd);
+    encoder.backward(tape, 0, chains, {mean, sd});
     encoder.sum_gradient(tape, {.part = 0, .parts = 1, .begin = 0, .end = chains}, gradient);
     benchmark::ClobberMemory();
   }

@@ -9,7 +9,8 @@
 /// - One posterior, without tuning: hone::fit_and_check fits q to a hone::Posterior, refines its draws and gives a
 ///   verdict. hone::make_posterior makes a posterior from a callable, hone::load_bridgestan from a Stan model.
 /// - Full control over one fit: hone::Fit runs the paper's Algorithm 1 on a hone::Target and a hone::Family.
-/// - Latent-variable models: hone::make_engine trains and evaluates them on a hone::DataSet.
+/// - Latent-variable models: hone::make_engine trains and evaluates them on a hone::DataSet, with a
+///   hone::AmortizedFamily and a hone::ModelOptimizer of your own if you like.
 /// - What a fit is worth: hone::estimate_divergence, hone::refine_draws, hone::smooth_weights, hone::judge,
 ///   hone::Annealer.
 ///
@@ -38,7 +39,7 @@
 #include "hone/fit/checked_fit.hpp"
 #include "hone/fit/fit.hpp"
 #include "hone/fit/posterior_fit.hpp"
-#include "hone/latent/bit_rows.hpp"
+#include "hone/latent/amortized_family.hpp"
 #include "hone/latent/data_set.hpp"
 #include "hone/latent/model_config.hpp"
 #include "hone/mcmc/hmc.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/data/byte_source.hpp"
-#include "hone/latent/bit_rows.hpp"
+#include "hone/latent/data_set.hpp"
 
 namespace hone {
 

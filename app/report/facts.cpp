@@ -198,6 +198,7 @@ std::vector<Fact> train_facts() {
       {"data", data_text},
       entry("objective", "objective"),
       {"kernel", kernel_text},
+      {"q(z | x)", [](const RunRecord& run) { return run.text({"family"}) == "diagonal" ? "" : run.text({"family"}); }},
       number("latent dimension", "latent"),
       seed(),
       {"iterations", iterations_text},

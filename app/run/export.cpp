@@ -282,10 +282,15 @@ std::vector<std::uint8_t> torch_file(const RunToUse& run, const ExportedModel& m
 }  // namespace
 
 bool is_parameter(const NamedArray& array) {
-  return array.name.starts_with("decoder.") || array.name.starts_with("mean.") || array.name.starts_with("sd.");
+  return array.name.ends_with(']') && !array.name.starts_with("optimizer.");
 }
 
 ExportedModel exported(const RunToUse& run) {
+  if (run.config.family.kind != AmortizedKind::diagonal)
+    throw InputError(
+        fmt::format("the run's q is {}, and an export has no form for it: it holds means and standard "
+                    "deviations; the weights are in the run's checkpoint.safetensors",
+                    name_of(amortized_names(), run.config.family.kind)));
   const TrainState& state = run.checkpoint.state;
   const ModelConfig& config = run.config.train.model;
   const std::vector<double>& mean = run.checkpoint.data->mean;

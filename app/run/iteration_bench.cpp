@@ -107,7 +107,7 @@ Settings iteration_bench_settings(IterationBenchConfig& config) {
   for (const Settings::Entry& entry : all.entries())
     for (const char* key :
          {"model", "objective", "likelihood", "categories", "steps", "leapfrog", "latent", "hidden", "encoder_hidden",
-          "channels", "shape", "batch", "optimizer", "precision", "engine", "threads"})
+          "family", "rank", "channels", "shape", "batch", "optimizer", "precision", "engine", "threads"})
       if (entry.key == key) s.add(entry.key == "shape" ? shape_of_random_bits(entry) : entry);
   s.add("iterations", config.iterations, Bounds::between(repeats, 1e9), "iterations to time, in nine repeats",
         "as many as take two seconds");
@@ -122,10 +122,14 @@ IterationFlops iteration_flops(const TrainConfig& config, ImageShape image) {
                                         .hidden = model.hidden,
                                         .outputs = outputs_of(model.density(), {image.pixels(), model.categories}),
                                         .up = up});
-  const PassFlops encoder =
-      pass_flops({.inputs = image.pixels(), .hidden = model.encoder_hidden, .outputs = model.latent, .down = down});
+  const AmortizedShape q = config.family->shape(model.latent);
+  const auto encoder = [&](int outputs) {
+    const PassFlops pass =
+        pass_flops({.inputs = image.pixels(), .hidden = model.encoder_hidden, .outputs = outputs, .down = down});
+    return 3 * pass.all - pass.first;
+  };
   const IterationFlops passes = refinement_passes(config);
-  const double learning = 3 * decoder.all - decoder.first + 2 * (3 * encoder.all - encoder.first);
+  const double learning = 3 * decoder.all - decoder.first + encoder(q.location) + encoder(q.scale);
   return {config.batch * (decoder.all * (2 + passes.exact) + learning), config.batch * decoder.all * passes.bf16};
 }
 
@@ -161,6 +165,7 @@ IterationBench bench_iteration(IterationBenchConfig config) {
   result.level = on_cpu ? name_of(simd_level()) : cuda_support().own_device().name;
   if (!on_cpu) result.device = engine->device();
   result.likelihood = facts_of(train.model.density()).name;
+  result.family = in_words(config.run.family);
   result.latent = train.model.latent;
   result.shape = {data.shape().rows, data.shape().cols, data.shape().channels};
   result.channels = train.model.channels;
@@ -189,6 +194,7 @@ std::string IterationBench::to_json() const {
   Json json = {{"model", model},
                {"objective", objective},
                {"likelihood", likelihood},
+               {"family", family},
                {"shape", shape},
                {"latent", latent},
                {"hidden", hidden},

@@ -19,12 +19,12 @@ struct IterationBenchConfig {
   int runs = 1;                             // that differ by their seeds: side by side on a device, else in turn
 };
 
-// model, objective, likelihood, categories, steps, leapfrog, latent, hidden, encoder_hidden, channels, shape, batch,
-// optimizer, precision, engine, threads, iterations, runs
+// model, objective, likelihood, categories, steps, leapfrog, latent, hidden, encoder_hidden, family, rank, channels,
+// shape, batch, optimizer, precision, engine, threads, iterations, runs
 Settings iteration_bench_settings(IterationBenchConfig& config);
 
 struct IterationBench {
-  std::string model, objective, likelihood, precision, engine;
+  std::string model, objective, likelihood, family, precision, engine;
   std::string level;   // instruction level of the cpu engine, or the device's name
   std::string device;  // how the cuda engine executes an iteration, in words; empty on the cpu
   int latent = 0, batch = 0;

@@ -40,6 +40,12 @@ const Choices<KernelKind>& kernel_names() {
   return names;
 }
 
+const Choices<AmortizedKind>& amortized_names() {
+  static const Choices<AmortizedKind> names = {{"diagonal", AmortizedKind::diagonal},
+                                               {"low-rank", AmortizedKind::low_rank}};
+  return names;
+}
+
 const Choices<Activation>& activation_names() {
   static const Choices<Activation> names = {
       {"relu", Activation::relu}, {"tanh", Activation::tanh}, {"softplus", Activation::softplus}};
@@ -91,6 +97,16 @@ std::shared_ptr<const Kernel> make_kernel(const KernelConfig& config) {
       return std::make_shared<RandomWalk>();
   }
   throw Error("unknown kernel");
+}
+
+std::shared_ptr<const AmortizedFamily> make_family(const AmortizedConfig& config) {
+  if (config.kind == AmortizedKind::low_rank) return std::make_shared<LowRankGaussian>(config.rank.value_or(2));
+  if (config.rank) throw KeyError("rank", "only family low-rank uses it; leave it out");
+  return std::make_shared<DiagonalGaussian>();
+}
+
+std::string in_words(const AmortizedConfig& config) {
+  return name_of(amortized_names(), config.kind) + (config.rank ? fmt::format(", rank {}", *config.rank) : "");
 }
 
 std::string model_in_words(const std::string& model, const std::string& likelihood) {

@@ -3,18 +3,20 @@
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/run/settings.hpp"
 #include "hone/base/error.hpp"
+#include "hone/latent/amortized_family.hpp"
 #include "hone/mcmc/hmc.hpp"
 #include "hone/objective/objective.hpp"
 #include "hone/tensor/layer_kinds.hpp"
 
 namespace hone {
 
-// Kernels, objectives and activations as a configuration file names them: one table of names for each, and what makes
-// the object.
+// Kernels, objectives, families of q(z | x) and activations as a configuration file names them: one table of names for
+// each, and what makes the object.
 
 enum class ObjectiveKind { kl, hoffman, vcd, li2017 };
 
@@ -49,6 +51,17 @@ struct KernelConfig {
 
 std::shared_ptr<const Kernel> make_kernel(const KernelConfig& config);  // KeyError where the jitter is too large
 const Choices<KernelKind>& kernel_names();
+
+enum class AmortizedKind { diagonal, low_rank };
+
+struct AmortizedConfig {
+  AmortizedKind kind = AmortizedKind::diagonal;
+  std::optional<int> rank;  // low_rank: factors
+};
+
+std::shared_ptr<const AmortizedFamily> make_family(const AmortizedConfig& config);  // KeyError where the rank is idle
+const Choices<AmortizedKind>& amortized_names();
+std::string in_words(const AmortizedConfig& config);  // "diagonal", "low-rank, rank 2"
 
 const Choices<Activation>& activation_names();  // of hidden layers
 

@@ -71,9 +71,7 @@ double TrainedNetworks::refine(const DataSet& data, Range range, const Refinemen
     const int whole = (refinement.first + range.begin) / block + k;  // the block's place in all data
     const PhiloxSource random(derived_seed(refinement.seed, static_cast<std::uint64_t>(whole)));
     const MatrixView<double> moved = z.columns(part.begin, part.end);
-    Matrix<double> mean(latent(), part.size()), sd(latent(), part.size());
-    model_->encode(data, indices, mean, sd);
-    draw_normals(random, Purpose::draw, mean, sd, moved);
+    model_->draw_q(data, indices, random, moved);
     accepted[k] = part.size() * model_->refine(data, indices, refinement.steps, random, moved, beat);
     finished += part.size();
     beat();

@@ -41,7 +41,7 @@ struct TrainOptions {
 
 // The contents of a training run's summary.json.
 struct TrainSummary {
-  std::string model, likelihood, data, binarization, objective, kernel, precision, engine;
+  std::string model, likelihood, family, data, binarization, objective, kernel, precision, engine;
   double alpha = 1;
   int latent = 0, steps = 0, leapfrog = 0, batch = 0, threads = 1;
   std::uint64_t seed = 0;

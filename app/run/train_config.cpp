@@ -58,6 +58,10 @@ void add_model_settings(Settings& s, TrainRunConfig& config) {
         "[200, 200] for vae, else []");
   s.add("encoder_hidden", config.train.model.encoder_hidden, Bounds::between(1, 1e5),
         "hidden layers of q's two networks");
+  s.add("family", config.family.kind, amortized_names(),
+        "q(z | x), a Gaussian per datum: diagonal, or low-rank (cpu), whose rank factors carry correlations");
+  s.add("rank", config.family.rank, Bounds::between(1, 1e4), "low-rank: number of factors, at most latent",
+        "2 for low-rank");
   s.add(
       "channels", config.channels, Bounds::between(1, 1e4),
       "convolutions for images, before encoder_hidden and mirrored after hidden: windows of 4 x 4 pixels, each halves "
@@ -271,6 +275,9 @@ void resolve(TrainRunConfig& config) {
   if (!config.validation.every) config.validation.every = config.validation.patience > 0 ? config.test.every : 0;
   check_used(config.test);
   check_used(config.validation);
+  if (config.family.kind == AmortizedKind::low_rank && !config.family.rank)
+    config.family.rank = std::min(2, *config.latent);
+  train.family = make_family(config.family);
   train.objective = make_objective(config.objective);
   train.baseline_decay = config.objective.baseline_decay;
   train.kernel = make_kernel(config.kernel);
@@ -344,9 +351,9 @@ std::map<std::string, std::string> identity_of_earlier_versions(const std::map<s
   config.likelihood = config.train.model.density();
   const auto paper = identity_of(config);
   std::map<std::string, std::string> identity;
-  for (const char* key :
-       {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup", "shape", "split",
-        "header", "missing", "validation.split", "likelihood", "categories", "channels", "step_scale"})
+  for (const char* key : {"init", "score_bound", "schedule.alpha_from", "schedule.alpha_until", "schedule.warmup",
+                          "shape", "split", "header", "missing", "validation.split", "likelihood", "categories",
+                          "channels", "step_scale", "family", "rank"})
     identity.emplace(key, paper.at(key));
   return identity;
 }

@@ -43,6 +43,7 @@ struct TrainRunConfig {
   // `resolve` derives these where they are not set, and writes them into `train`: set them here, not there.
   ObjectiveConfig objective{.ramp = default_training_vcd.ramp, .score_bound = default_training_vcd.score_bound};
   KernelConfig kernel;
+  AmortizedConfig family;
   std::optional<Density> likelihood;
   std::optional<int> categories, latent, batch;  // a batch that is not set has all data if there are fewer
   std::optional<std::vector<int>> hidden, channels;

@@ -216,6 +216,7 @@ TrainSummary TrainRecord::summary() const {
   TrainSummary s;
   s.model = settings.text("model");
   s.likelihood = settings.text("likelihood");
+  s.family = in_words(config_.family);
   s.data = data_.name;
   s.binarization = data_.binarization;
   s.objective = settings.text("objective");

@@ -7,6 +7,7 @@ namespace hone {
 std::string TrainSummary::to_json() const {
   Json json = {{"model", model},
                {"likelihood", likelihood},
+               {"family", family},
                {"data", data},
                {"binarization", binarization},
                {"objective", objective},

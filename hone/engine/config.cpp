@@ -1,5 +1,8 @@
 #include "hone/engine/config.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 #include "hone/base/error.hpp"
 #include "hone/base/format.hpp"
 #include "hone/base/given.hpp"
@@ -19,6 +22,20 @@ void check_draws(const Objective& given_objective) {
                                                objective->least_draws()));
 }
 
+void check_family(const AmortizedFamily& family, int latent) {
+  const std::string name = family.name();
+  const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
+  if (name.empty() || !std::ranges::all_of(name, fits) || name == "mean" || name == "decoder")
+    throw KeyError("family", detail::format("'{}' cannot name a network in checkpoints; expected letters, digits and "
+                                            "hyphens, and not mean or decoder",
+                                            name));
+  const AmortizedShape shape = family.shape(latent);
+  if (shape.location < 1 || shape.scale < 1 || shape.noise < 1)
+    throw KeyError("family", "needs at least one location, one scale and one number of noise per datum");
+  if (shape.positive < 0 || shape.positive > shape.scale)
+    throw KeyError("family", detail::format("{} of its {} scales cannot be positive", shape.positive, shape.scale));
+}
+
 }  // namespace
 
 TrainConfig TrainConfig::paper() {
@@ -36,6 +53,7 @@ void check(const TrainConfig& config) {
   const Kernel& kernel = given(config.kernel, "kernel");
   check_draws(given(config.objective, "objective"));
   check(config.model);
+  check_family(given(config.family, "family"), config.model.latent);
   if (config.batch < 1) throw KeyError("batch", "must be at least 1");
   if (config.precision != Precision::bf16_trajectory) return;
   if (!facts_of(config.model.density()).fused)
@@ -56,6 +74,11 @@ void check(const TrainConfig& config, EngineKind engine) {
     throw KeyError("precision",
                    "tf32 is for the cuda engine; the cpu engine takes float32, float64 or bf16-trajectory");
   if (engine != EngineKind::cuda) return;
+  if (!dynamic_cast<const DiagonalGaussian*>(config.family.get()))
+    throw KeyError("family", "the cuda engine has the diagonal Gaussian alone; other families are for the cpu engine");
+  if (config.own_optimizer)
+    throw KeyError("own_optimizer",
+                   "the cuda engine has rmsprop and adam; an optimizer of your own is for the cpu engine");
   const HmcConfig* hmc = config.kernel->as_hmc();
   if (!hmc || hmc->step_sizes != StepSizes::fixed)
     throw KeyError("kernel", "the cuda engine runs hmc with one step size; other kernels are for the cpu engine");

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "hone/latent/amortized_family.hpp"
 #include "hone/latent/model_config.hpp"
 #include "hone/mcmc/hmc.hpp"
 #include "hone/mcmc/refine.hpp"
@@ -42,6 +43,8 @@ struct TrainConfig {
   static TrainConfig paper();
 
   ModelConfig model;  ///< the model
+  /// The family of q(z | x). The cuda engine has the diagonal Gaussian alone.
+  std::shared_ptr<const AmortizedFamily> family = std::make_shared<DiagonalGaussian>();
   /// The objective. `baseline` below replaces the baseline of its own.
   std::shared_ptr<const Objective> objective = std::make_shared<Vcd>(default_training_vcd);
   LatentBaseline baseline = LatentBaseline::local;  ///< the control variate
@@ -50,17 +53,18 @@ struct TrainConfig {
   std::shared_ptr<const Kernel> kernel = std::make_shared<Hmc>();  ///< the MCMC kernel
   /// The authors start with a step size of 0.5 / latent.
   RefineConfig refine{.steps = 8, .adapt = Adapt::inside, .step_size = 0.05, .acceptance = 0.9};
-  StepScale step_scale = StepScale::same;         ///< the kernel's steps in the dimensions of z
-  int batch = 100;                                ///< data per minibatch
-  OptimizerKind optimizer = OptimizerKind::adam;  ///< RMSProp or Adam
-  double rate_mean = 1e-3;                        ///< learning rate of q's mean network
-  double rate_scale = 1e-3;                       ///< of q's standard-deviation network
-  double rate_model = 1e-3;                       ///< of the decoder
-  double rate_decay = 0.9;                        ///< factor on all rates …
-  std::uint32_t decay_every = 15000;              ///< … once per this many iterations
-  Ramp warmup = {};                               ///< of all rates, at the start
-  Precision precision = Precision::automatic;     ///< numbers of the networks
-  std::uint64_t seed = 1;                         ///< of the random numbers
+  StepScale step_scale = StepScale::same;               ///< the kernel's steps in the dimensions of z
+  int batch = 100;                                      ///< data per minibatch
+  OptimizerKind optimizer = OptimizerKind::adam;        ///< RMSProp or Adam …
+  std::shared_ptr<const ModelOptimizer> own_optimizer;  ///< … or one of your own, where this is not null (cpu)
+  double rate_mean = 1e-3;                              ///< learning rate of q's mean network
+  double rate_scale = 1e-3;                             ///< of q's standard-deviation network
+  double rate_model = 1e-3;                             ///< of the decoder
+  double rate_decay = 0.9;                              ///< factor on all rates …
+  std::uint32_t decay_every = 15000;                    ///< … once per this many iterations
+  Ramp warmup = {};                                     ///< of all rates, at the start
+  Precision precision = Precision::automatic;           ///< numbers of the networks
+  std::uint64_t seed = 1;                               ///< of the random numbers
 };
 
 /// The engines.

@@ -1,5 +1,6 @@
 #include "hone/engine/frozen.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "hone/base/parallel.hpp"
@@ -20,13 +21,10 @@ class Frozen final : public FrozenModel {
   Frozen(const TrainConfig& config, const TrainState& state, const DataSet& train)
       : config_(config),
         step_size_(state.step_size),
-        model_(config.model, train, trajectory_gradients(config.precision)) {
-    std::vector<Real> first(config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0);
-    std::vector<Real> second(model_.parameters().size());
-    take_parameters<Real>(state, {.tensors = model_.parameters().tensors(),
-                                  .values = model_.parameters().values(),
-                                  .first = first,
-                                  .second = second});
+        model_(config.model, train, trajectory_gradients(config.precision), config.family) {
+    take_parameters<Real>(
+        state,
+        {.tensors = model_.parameters().tensors(), .values = model_.parameters().values(), .first = {}, .second = {}});
     model_.pack(0, 1);
   }
 
@@ -37,10 +35,14 @@ class Frozen final : public FrozenModel {
 
   void encode(const DataSet& data, std::span<const int> indices, MatrixView<double> mean,
               MatrixView<double> sd) const override {
-    const Minibatch<Real> minibatch = expanded(data, indices);
-    EncoderTape<Real> tape;
-    model_.encoder().prepare(tape, minibatch.view());
-    model_.encoder().forward(tape, 0, count_of(indices), mean, sd);
+    model_.q(expanded(data, indices)).moments_per_datum(mean, sd);
+  }
+
+  void draw_q(const DataSet& data, std::span<const int> indices, const RandomSource& random,
+              MatrixView<double> z) const override {
+    Draws draws(latent(), count_of(indices), 1);
+    model_.q(expanded(data, indices)).draw(random, assessment_iteration, draws);
+    std::ranges::copy(draws.z.view().flat(), z.flat().begin());
   }
 
   double refine(const DataSet& data, std::span<const int> indices, int steps, const RandomSource& random,
@@ -99,14 +101,6 @@ std::unique_ptr<FrozenModel> freeze(const TrainConfig& config, const TrainState&
   check(config);
   if (config.precision == Precision::float64) return std::make_unique<Frozen<double>>(config, state, train);
   return std::make_unique<Frozen<float>>(config, state, train);
-}
-
-void draw_normals(const RandomSource& random, Purpose purpose, MatrixView<const double> mean,
-                  MatrixView<const double> sd, MatrixView<double> z) {
-  for (int c = 0; c < z.cols(); ++c) {
-    random.normals({purpose, assessment_iteration, static_cast<std::uint32_t>(c)}, z.column(c));
-    for (int d = 0; d < z.rows(); ++d) z(d, c) = mean(d, c) + sd(d, c) * z(d, c);
-  }
 }
 
 }  // namespace hone

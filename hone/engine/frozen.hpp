@@ -24,9 +24,12 @@ class FrozenModel {
   // Throws DataError if the data do not suit the model; it counts them from `first`.
   virtual void check(const DataSet& data, int first = 0) const = 0;
 
-  // q(z | x): μ and σ (D, n) of the data at `indices`.
+  // q(z | x): means and standard deviations (D, n) of the data at `indices`, and a draw of each (D, n), whose column c
+  // has the random numbers of datum c.
   virtual void encode(const DataSet& data, std::span<const int> indices, MatrixView<double> mean,
                       MatrixView<double> sd) const = 0;
+  virtual void draw_q(const DataSet& data, std::span<const int> indices, const RandomSource& random,
+                      MatrixView<double> z) const = 0;
 
   // Moves z (D, n), points of the posteriors of the data at `indices`, by `steps` steps of the configuration's kernel;
   // returns the mean acceptance. The step size is the state's; under kl, which adapts none, one is found that has the
@@ -43,9 +46,5 @@ class FrozenModel {
 
 // Throws InputError if the state belongs to another model. Of `train` only shape, kind and mean are used.
 std::unique_ptr<FrozenModel> freeze(const TrainConfig& config, const TrainState& state, const DataSet& train);
-
-// z ~ N(mean, sd²), with one stream of random numbers per column.
-void draw_normals(const RandomSource& random, Purpose purpose, MatrixView<const double> mean,
-                  MatrixView<const double> sd, MatrixView<double> z);
 
 }  // namespace hone

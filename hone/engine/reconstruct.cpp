@@ -1,6 +1,5 @@
 #include "hone/engine/reconstruct.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include "hone/engine/frozen.hpp"
@@ -14,22 +13,19 @@ Reconstructions reconstruct(const TrainConfig& config, const TrainState& state, 
   const int latent = config.model.latent, pixels = data.dimension();
   std::vector<int> indices(count);
   std::iota(indices.begin(), indices.end(), 0);
-  Matrix<double> mean(latent, count), sd(latent, count), z(latent, count);
-  model->encode(data, indices, mean, sd);
-
+  Matrix<double> z(latent, count);
   const PhiloxSource random(config.seed);
   Reconstructions result{.data = Matrix<double>(pixels, count),
                          .from_q = Matrix<double>(pixels, count),
                          .refined = Matrix<double>(pixels, count),
                          .samples = Matrix<double>(pixels, count)};
   data.expand(indices, result.data.view());
-  draw_normals(random, Purpose::draw, mean, sd, z);
+  model->draw_q(data, indices, random, z);
   model->mean(z, result.from_q);
   result.acceptance = model->refine(data, indices, config.refine.steps, random, z, {});
   model->mean(z, result.refined);
-  Matrix<double> zero(latent, count), one(latent, count);
-  std::ranges::fill(one.view().flat(), 1.0);
-  draw_normals(random, Purpose::proposal, zero, one, z);
+  for (int c = 0; c < count; ++c)
+    random.normals({Purpose::proposal, assessment_iteration, static_cast<std::uint32_t>(c)}, z.column(c));
   model->mean(z, result.samples);
   return result;
 }

@@ -5,11 +5,15 @@
 namespace hone {
 namespace {
 
-template <class T>
-void take(const TrainState& state, const std::string& name, std::span<T> out) {
+const NamedArray& find(const TrainState& state, const std::string& name) {
   const auto found = std::ranges::find(state.arrays, name, &NamedArray::name);
   if (found == state.arrays.end()) throw InputError("the checkpoint has no array '" + name + "'");
-  const auto* values = std::get_if<std::vector<T>>(&found->values);
+  return *found;
+}
+
+template <class T>
+void take(const TrainState& state, const std::string& name, std::span<T> out) {
+  const auto* values = std::get_if<std::vector<T>>(&find(state, name).values);
   if (!values || values->size() != out.size())
     throw InputError("the checkpoint's array '" + name + "' has another size or type than the model's");
   std::ranges::copy(*values, out.begin());
@@ -19,7 +23,8 @@ void take(const TrainState& state, const std::string& name, std::span<T> out) {
 template <class Real, class Do>
 void for_arrays(const Tensor& tensor, const TrainedParameters<Real>& parameters, Do use) {
   use(tensor.name, parameters.values.subspan(tensor.offset, tensor.size()));
-  use("optimizer.second." + tensor.name, parameters.second.subspan(tensor.offset, tensor.size()));
+  if (!parameters.second.empty())
+    use("optimizer.second." + tensor.name, parameters.second.subspan(tensor.offset, tensor.size()));
   if (!parameters.first.empty())
     use("optimizer.first." + tensor.name, parameters.first.subspan(tensor.offset, tensor.size()));
 }
@@ -49,6 +54,12 @@ void add_array(TrainState& state, const std::string& name, std::span<const doubl
 
 void take_array(const TrainState& state, const std::string& name, std::span<double> values) {
   take(state, name, values);
+}
+
+void take_array(const TrainState& state, const std::string& name, std::vector<double>& values) {
+  const auto* found = std::get_if<std::vector<double>>(&find(state, name).values);
+  if (!found) throw InputError("the checkpoint's array '" + name + "' has another type than expected");
+  values = *found;
 }
 
 Error not_finite(const std::string& what, std::uint32_t iteration) {

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "hone/base/error.hpp"
 #include "hone/engine/train_state.hpp"
@@ -11,7 +12,8 @@
 // How engines write and read the arrays of a TrainState.
 namespace hone {
 
-// Parameters and the optimizer's moments, all in the same order. RMSProp has no first moments.
+// Parameters and the optimizer's moments, all in the same order. RMSProp has no first moments; where there is no
+// optimizer, or it is not the library's, there are none.
 template <class Real>
 struct TrainedParameters {
   std::span<const Tensor> tensors;
@@ -27,6 +29,7 @@ void take_parameters(const TrainState& state, const TrainedParameters<Real>& par
 std::string baseline_name(Term term);  // the array of a term's control variates
 void add_array(TrainState& state, const std::string& name, std::span<const double> values);
 void take_array(const TrainState& state, const std::string& name, std::span<double> values);
+void take_array(const TrainState& state, const std::string& name, std::vector<double>& values);  // of any size
 
 // The error that ends a run whose parameters, or whose log p(x, z), are no longer finite.
 Error not_finite(const std::string& what, std::uint32_t iteration);

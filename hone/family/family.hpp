@@ -37,8 +37,10 @@ struct Draws {
   /// The component that a draw is from.
   int component_of(int draw) const { return draw / per_component; }
 
-  Matrix<double> z;            ///< (D, K n)
-  Matrix<double> noise;        ///< (D, K n), does not depend on θ: z = h_θ(noise); of a Gaussian standard normal
+  Matrix<double> z;  ///< (D, K n)
+  /// (D, K n), does not depend on θ: z = h_θ(noise); of a Gaussian standard normal. An amortized family may have more
+  /// rows, or fewer.
+  Matrix<double> noise;
   std::vector<double> weight;  ///< (K n), sums to one
   int components;              ///< K
   int per_component;           ///< n
@@ -117,7 +119,7 @@ class Family {
   virtual void project() {}
 
   /// Which parameters are positive by their meaning: standard deviations, or diagonals of Cholesky factors. None
-  /// where the parameters are not the family's own (AmortizedFamily).
+  /// where the parameters are not the family's own, but an encoder's outputs.
   virtual std::vector<std::size_t> positive_parameters() const { return {}; }
 
   /// Means and standard deviations of the whole q, one per dimension.

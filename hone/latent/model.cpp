@@ -19,7 +19,7 @@ std::vector<Windows> reversed(std::vector<Windows> windows) {
 }
 
 // Counts the parameters before anything is allocated.
-void check_size(const ModelConfig& model, ImageShape image) {
+void check_size(const ModelConfig& model, const AmortizedShape& q, ImageShape image) {
   constexpr double most = 5e8;
   const auto count = [](double inputs, const std::vector<int>& hidden, double outputs) {
     double sum = 0;
@@ -35,7 +35,8 @@ void check_size(const ModelConfig& model, ImageShape image) {
   const double values = windows.empty() ? image.pixels() : windows.back().small();
   const double outputs = windows.empty() ? facts_of(model.density()).outputs * values : values;
   const double decoder = kernels + count(model.latent, model.hidden, outputs),
-               encoder = 2 * (kernels + count(values, model.encoder_hidden, model.latent));
+               encoder = 2 * kernels + count(values, model.encoder_hidden, q.location) +
+                         count(values, model.encoder_hidden, q.scale);
   if (decoder + encoder <= most) return;
   const std::string key = 3 * kernels > most ? "channels" : model.hidden.empty() ? "latent" : "hidden";
   throw KeyError(decoder > encoder || 3 * kernels > most ? key : "encoder_hidden",
@@ -70,14 +71,14 @@ void check_likelihood(const ModelConfig& config) {
     throw KeyError("categories", "only the categorical likelihood uses it; leave it out");
 }
 
-const DataSet& checked(const ModelConfig& config, const DataSet& data) {
+const DataSet& checked(const ModelConfig& config, const AmortizedFamily& family, const DataSet& data) {
   check(config);
   if (data.size() == 0) throw InputError("there are no data to train on");
   if (config.categories > 0 && data.dimension() % config.categories != 0)
     throw KeyError("categories",
                    detail::format("{} does not divide the {} values of a datum", config.categories, data.dimension()));
   check_data(config.density(), {data.dimension(), config.categories}, config.missing, data);
-  check_size(config, data.shape());
+  check_size(config, family.shape(config.latent), data.shape());
   return data;
 }
 
@@ -147,22 +148,25 @@ void check(const ModelConfig& config) {
 }
 
 template <class Real>
-Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gradients)
+Model<Real>::Model(const ModelConfig& config, const DataSet& train, Gradients gradients,
+                   std::shared_ptr<const AmortizedFamily> family)
     : density_(config.density()),
       initial_(config.initial),
       missing_(config.missing),
       gradients_(gradients),
       decoder_({.latent = config.latent,
                 .hidden = config.hidden,
-                .pixels = checked(config, train).dimension(),
+                .pixels = checked(config, *family, train).dimension(),
                 .activation = config.activation,
                 .density = density_,
                 .categories = config.categories,
                 .up = reversed(convolutions(config, train.shape()))},
                parameters_, gradients_),
+      family_(std::move(family)),
       encoder_({.pixels = train.dimension(),
                 .hidden = config.encoder_hidden,
-                .latent = config.latent,
+                .shape = family_->shape(config.latent),
+                .scale_name = family_->name(),
                 .activation = config.activation,
                 .down = convolutions(config, train.shape())},
                parameters_),
@@ -230,6 +234,15 @@ void Model<Real>::expand(const DataSet& data, std::span<const int> indices, int 
     for (std::size_t i = 0; i < centre_.size(); ++i) column[i] -= static_cast<Real>(centre_[i]);
     out.set(c, std::span<const Real>(column));
   }
+}
+
+template <class Real>
+MinibatchFamily Model<Real>::q(const Minibatch<Real>& minibatch) const {
+  MinibatchFamily q(family_, decoder_.latent(), minibatch.count());
+  EncoderTape<Real> tape;
+  encoder_.prepare(tape, minibatch.view());
+  encoder_.forward(tape, 0, minibatch.count(), q.location(), q.scale());
+  return q;
 }
 
 template <class Real>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "hone/latent/decoder.hpp"
 #include "hone/latent/encoder.hpp"
 #include "hone/latent/minibatch.hpp"
+#include "hone/latent/minibatch_family.hpp"
 #include "hone/latent/model_config.hpp"
 #include "hone/latent/parameters.hpp"
 
@@ -27,9 +29,10 @@ std::vector<Windows> convolutions(const ModelConfig& model, ImageShape image);
 template <class Real>
 class Model {
  public:
-  // `gradients` is how trajectories compute ∇_z log p(x, z). Throws KeyError if the configuration is impossible,
-  // InputError if there are no data, DataError if the data do not suit the likelihood.
-  Model(const ModelConfig& config, const DataSet& train, Gradients gradients = Gradients::exact);
+  // `gradients` is how trajectories compute ∇_z log p(x, z), `family` that of q. Throws KeyError if the configuration
+  // is impossible, InputError if there are no data, DataError if the data do not suit the likelihood.
+  Model(const ModelConfig& config, const DataSet& train, Gradients gradients = Gradients::exact,
+        std::shared_ptr<const AmortizedFamily> family = std::make_shared<DiagonalGaussian>());
 
   // Throws DataError if other data do not suit the model; it counts them from `first`.
   void check(const DataSet& data, int first = 0) const;
@@ -42,7 +45,8 @@ class Model {
   Parameters<Real>& parameters() { return parameters_; }
   const Parameters<Real>& parameters() const { return parameters_; }
   const Decoder<Real>& decoder() const { return decoder_; }
-  const AmortizedGaussian<Real>& encoder() const { return encoder_; }
+  const Encoder<Real>& encoder() const { return encoder_; }
+  MinibatchFamily q(const Minibatch<Real>& minibatch) const;  // q(z | x) of all data of a minibatch
   Gradients gradients() const { return gradients_; }
   // The root mean square of the encoder's inputs where it exceeds 1 (InitialWeights::scaled, otherwise 1). The first
   // layer's weights start smaller by this factor, so their learning rate has to be smaller too.
@@ -73,7 +77,8 @@ class Model {
   Gradients gradients_;
   Parameters<Real> parameters_;
   Decoder<Real> decoder_;
-  AmortizedGaussian<Real> encoder_;
+  std::shared_ptr<const AmortizedFamily> family_;
+  Encoder<Real> encoder_;
   ImageShape shape_;
   double length_ = 1;           // mean of |x|² over some of the training data, for InitialWeights::scaled
   std::vector<double> centre_;  // the mean of the training data; empty unless the likelihood is centred

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "hone/family/family.hpp"
 
@@ -45,5 +48,36 @@ class Optimizer {
 /// The optimizer that `config` names, for a family with as many parameters as this one. Throws InputError if a rate or
 /// the decay is impossible.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const Family& family);
+
+/// A weight matrix or a bias of a model's networks, in one iteration of training.
+struct TensorStep {
+  const std::string& name;           ///< as in checkpoints, "decoder.weight[0]" for example
+  int rows;                          ///< units below; 1 for a bias
+  int cols;                          ///< units
+  double rate;                       ///< its learning rate in this iteration, decayed
+  std::span<const double> gradient;  ///< the direction of ascent (rows, cols), row by row; a sum over the minibatch
+  std::span<double> theta;           ///< the parameters, which are to move
+};
+
+/// Moves the parameters of a latent-variable model and of its q: the optimizer that a caller brings to training. Every
+/// run works on a clone of it.
+class ModelOptimizer {
+ public:
+  virtual ~ModelOptimizer() = default;
+  /// The same optimizer, which has seen nothing yet.
+  virtual std::unique_ptr<ModelOptimizer> clone() const = 0;
+  /// Names what it remembers in checkpoints, so that a state continues with the optimizer that it was trained with.
+  virtual std::string name() const = 0;
+
+  /// Moves all parameters once; iterations count from 1. Called by one thread. On several ranks, each makes the same
+  /// step, so it may depend on nothing else.
+  virtual void step(std::span<const TensorStep> tensors, std::uint32_t iteration) = 0;
+
+  /// What is called for every array of a state. Restoring changes `values`, and its size.
+  using Visit = std::function<void(const std::string& name, std::vector<double>& values)>;
+  /// Calls `visit` for everything that step() remembers: always the same names, with empty arrays before the first
+  /// step.
+  virtual void visit_state(const Visit&) {}
+};
 
 }  // namespace hone

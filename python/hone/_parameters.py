@@ -21,6 +21,8 @@ class Settings(TypedDict, total=False):
     categories: int | None
     missing: str | None
     encoder_hidden: Sequence[int] | None
+    family: str | None
+    rank: int | None
     activation: str | None
     init: str | None
     objective: str | None

@@ -15,12 +15,18 @@ def state_dict(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
+def names_of(arrays: dict[str, np.ndarray]) -> str:
+    """The networks of a model: "decoder, mean or sd"."""
+    names = sorted({key.split(".")[0] for key in arrays})
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
 def module(arrays: dict[str, np.ndarray], network: str, activation: str) -> Any:
     """A torch.nn.Sequential with the weights of one network."""
     own = network + "."
     state = {key.removeprefix(own): value for key, value in state_dict(arrays).items() if key.startswith(own)}
     if not state:
-        raise ValueError(f"network: '{network}' is not known; expected decoder, mean or sd")
+        raise ValueError(f"network: '{network}' is not known; expected {names_of(arrays)}")
     weights = [value for key, value in state.items() if key.endswith("weight")]
     if any(weight.ndim != 2 for weight in weights):
         raise ValueError("this network has convolutions: 'hone export RUN --format torch' makes a module of it")

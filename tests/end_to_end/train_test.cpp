@@ -44,6 +44,8 @@ TEST_F(Train, HelpListsEveryKey) {
                            "latent",
                            "hidden",
                            "encoder_hidden",
+                           "family",
+                           "rank",
                            "activation",
                            "objective",
                            "alpha",

@@ -59,6 +59,30 @@ TEST_F(Use, FirstDataDoNotDependOnTheirNumber) {
   EXPECT_TRUE(read("a.csv").starts_with(read("b.csv")));
 }
 
+// A q with correlations: the same bits on threads and after a stop, used as any other, and no export.
+TEST_F(Use, LowRankQ) {
+  const std::string train = "train c.toml --quiet --set family=low-rank --set rank=1 ";
+  ASSERT_EQ(hone(train + "--out q").code, 0);
+  ASSERT_EQ(hone(train + "--out r --iterations 25 --set test.every=0").code, 0);
+  ASSERT_EQ(hone(train + "--out r --resume --threads 3").code, 0);
+  EXPECT_EQ(read("q/checkpoint.safetensors"), read("r/checkpoint.safetensors"));
+  EXPECT_NE(read("q/summary.json").find("\"family\": \"low-rank, rank 1\""), std::string::npos);
+  expect_error("train c.toml --out q --resume --quiet", "has family = \"low-rank\", which is now \"diagonal\"");
+  for (const std::string command : {"encode q test --out z.csv --sd s.csv", "encode q test --refine 3 --out z.csv",
+                                    "refine q test --steps 2 --out z.csv", "reconstruct q test --refine 2 --out z.csv",
+                                    "score q test --points 20 --samples 20 --out z.csv",
+                                    "eval q --samples 20 --points 20 --ais --ais-steps 5 --quiet", "report q"}) {
+    const Outcome outcome = hone(command);
+    EXPECT_EQ(outcome.code, 0) << command << outcome.err;
+  }
+  const std::string page = read("q/report.html");
+  EXPECT_NE(page.find("low-rank, rank 1"), std::string::npos);
+  for (const std::string format : {"onnx", "torch", "npz"})
+    expect_error("export q --format " + format, "the run's q is low-rank, and an export has no form for it");
+  expect_error("train c.toml --quiet --set rank=1 --out n", "--set rank: only family low-rank uses it");
+  expect_error("train c.toml --quiet --set family=low-rank --engine cuda --out n", "family: ");
+}
+
 TEST_F(Use, WithoutAFileCsvGoesToStandardOutput) {
   const Outcome z = hone("encode run test --points 2");
   EXPECT_EQ(z.code, 0);

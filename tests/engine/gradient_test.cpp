@@ -32,7 +32,7 @@ DataSet made_up_data(Density density) {
 struct Seen {
   explicit Seen(const IterationView& view) : evidence(view.evidence), q(view.q), gradient(widened(view.gradient)) {}
   Evidence evidence;
-  AmortizedFamily q;
+  MinibatchFamily q;
   std::vector<double> gradient;
 };
 
@@ -133,8 +133,8 @@ class World {
         old_sd(latent, batch);
     model_.encoder().prepare(tape_, minibatch_.view());
     model_.encoder().forward(tape_, 0, batch, mean, sd);
-    std::ranges::copy(seen_->q.mean().flat(), old_mean.view().flat().begin());
-    std::ranges::copy(seen_->q.sd().flat(), old_sd.view().flat().begin());
+    std::ranges::copy(seen_->q.location().flat(), old_mean.view().flat().begin());
+    std::ranges::copy(seen_->q.scale().flat(), old_sd.view().flat().begin());
     for (int n = 0; n < batch; ++n)
       for (int d = 0; d < latent; ++d) z(d, n) = mean(d, n) + sd(d, n) * evidence.draws.noise(d, n);
     std::vector<double> log_p(batch);

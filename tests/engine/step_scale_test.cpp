@@ -249,10 +249,9 @@ TEST(StepScale, TheStepSizeOfACheckpointSuitsItsUse) {
   EXPECT_NEAR(metrics.acceptance.mean(), 0.9, 0.02);
   const auto frozen = freeze(world.config, engine->save(), world.data);
   const std::vector<int> indices = {0, 1, 2, 3, 4, 5, 6, 7};
-  Matrix<double> mean(2, 8), sd(2, 8), z(2, 8);
-  frozen->encode(world.data, indices, mean, sd);
+  Matrix<double> z(2, 8);
   const PhiloxSource random(3);
-  draw_normals(random, Purpose::draw, mean, sd, z);
+  frozen->draw_q(world.data, indices, random, z);
   EXPECT_GT(frozen->refine(world.data, indices, 50, random, z, {}), 0.85);
 }
 

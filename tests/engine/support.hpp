@@ -43,7 +43,7 @@ inline void expect_same(const TrainState& expected, const TrainState& found) {
 }
 
 inline bool is_parameter(const NamedArray& array) {
-  return array.name.starts_with("decoder.") || array.name.starts_with("mean.") || array.name.starts_with("sd.");
+  return array.name.ends_with(']') && !array.name.starts_with("optimizer.");
 }
 
 inline std::vector<double> widened(const std::variant<std::span<const float>, std::span<const double>>& numbers) {

@@ -6,8 +6,8 @@
 
 #include "hone/base/scalar.hpp"
 #include "hone/base/statistics.hpp"
-#include "hone/latent/amortized_family.hpp"
 #include "hone/latent/encoder.hpp"
+#include "hone/latent/minibatch_family.hpp"
 #include "hone/latent/model.hpp"
 #include "hone/objective/objective.hpp"
 #include "tests/latent/support.hpp"
@@ -19,13 +19,18 @@ namespace {
 
 constexpr int count = 7;
 
+using Form = std::shared_ptr<const AmortizedFamily>;
+
+Form diagonal() { return std::make_shared<DiagonalGaussian>(); }
+Form low_rank(int rank) { return std::make_shared<LowRankGaussian>(rank); }
+
 // A model and its q, in double precision.
 struct Amortized {
-  explicit Amortized(Activation activation, const std::vector<Windows>& down = {})
+  explicit Amortized(Activation activation, const std::vector<Windows>& down = {}, const Form& form = diagonal())
       : model({latent, {64, 13}, down.empty() ? pixels : image, activation, Density::bernoulli}, Gradients::exact,
               count),
-        encoder({model.decoder.pixels(), {64, 13}, latent, activation, down}, parameters),
-        q(latent, count) {
+        encoder({model.decoder.pixels(), {64, 13}, form->shape(latent), form->name(), activation, down}, parameters),
+        q(form, latent, count) {
     encoder.initialize(PhiloxSource(9), down.empty() ? InitialWeights::paper : InitialWeights::scaled, 30);
     if (!down.empty()) roughen(parameters.values());
     encode();
@@ -34,18 +39,18 @@ struct Amortized {
   void encode() {
     encoder.pack();
     encoder.prepare(tape, model.data.view());
-    encoder.forward(tape, 0, 3, q.mean(), q.sd());
-    encoder.forward(tape, 3, count, q.mean(), q.sd());
+    encoder.forward(tape, 0, 3, q.location(), q.scale());
+    encoder.forward(tape, 3, count, q.location(), q.scale());
+    q.settle();
   }
 
   // From the gradient of q's parameters to that of the encoder's.
   std::vector<double> pull_back(std::vector<double> slope, int parts) {
-    const auto halves = q.split(slope);
-    encoder.backward(tape, 0, 3, halves.mean, halves.sd);
-    encoder.backward(tape, 3, count, halves.mean, halves.sd);
+    encoder.backward(tape, 0, 3, q.split(slope));
+    encoder.backward(tape, 3, count, q.split(slope));
     std::vector<double> gradient(parameters.size());
     for (int part = 0; part < parts; ++part)
-      encoder.sum_gradient(tape, {.part = part, .parts = parts, .begin = 0, .end = tape.mean.columns()}, gradient);
+      encoder.sum_gradient(tape, {.part = part, .parts = parts, .begin = 0, .end = tape.location.columns()}, gradient);
     return gradient;
   }
 
@@ -68,14 +73,14 @@ struct Amortized {
 
   Model<double> model;
   Parameters<double> parameters;
-  AmortizedGaussian<double> encoder;
-  AmortizedFamily q;
+  Encoder<double> encoder;
+  MinibatchFamily q;
   EncoderTape<double> tape;
 };
 
 // Against many draws of the equal mixture over the data.
-TEST(AmortizedFamily, MomentsAreThoseOfTheDraws) {
-  const Amortized world(Activation::tanh);
+void check_moments(const Form& form) {
+  const Amortized world(Activation::tanh, {}, form);
   constexpr int rounds = 20'000;
   std::vector<Moments> moments(latent);
   Draws draws(latent, count, 1);
@@ -90,6 +95,11 @@ TEST(AmortizedFamily, MomentsAreThoseOfTheDraws) {
     EXPECT_NEAR(moments[d].mean(), mean[d], 4 * moments[d].estimate().se);
     EXPECT_NEAR(moments[d].sd(), sd[d], 4 * sd[d] / std::sqrt(2.0 * rounds * count) * 1.5);
   }
+}
+
+TEST(MinibatchFamily, MomentsAreThoseOfTheDraws) {
+  check_moments(diagonal());
+  check_moments(low_rank(2));
 }
 
 TEST(Encoder, GradientAgainstDifferences) {
@@ -115,16 +125,17 @@ TEST(Encoder, StandardDeviationsAreTheModifiedSoftplus) {
   Amortized world(Activation::relu);
   for (int c = 0; c < count; ++c)
     for (int d = 0; d < latent; ++d) {
-      const double a = world.tape.sd.value.back()(d, c);
-      EXPECT_NEAR(world.q.sd()(d, c), std::log(std::exp(1e-4) + std::exp(a)), 1e-13);
-      EXPECT_GE(world.q.sd()(d, c), 1e-4);
+      const double a = world.tape.scale.value.back()(d, c);
+      EXPECT_NEAR(world.q.scale()(d, c), std::log(std::exp(1e-4) + std::exp(a)), 1e-13);
+      EXPECT_GE(world.q.scale()(d, c), 1e-4);
     }
 }
 
 TEST(Encoder, FloatAgainstDouble) {
   Amortized exact(Activation::relu);
   Parameters<float> parameters;
-  AmortizedGaussian<float> encoder({pixels, {64, 13}, latent, Activation::relu}, parameters);
+  Encoder<float> encoder({pixels, {64, 13}, diagonal()->shape(latent), diagonal()->name(), Activation::relu},
+                         parameters);
   encoder.initialize(PhiloxSource(9), InitialWeights::paper, 1);
   encoder.pack();
   const Model<float> model({latent, {64, 13}, pixels}, Gradients::exact, count);
@@ -134,17 +145,20 @@ TEST(Encoder, FloatAgainstDouble) {
   encoder.forward(tape, 0, count, mean, sd);
   for (int c = 0; c < count; ++c)
     for (int d = 0; d < latent; ++d) {
-      EXPECT_NEAR(mean(d, c), exact.q.mean()(d, c), 1e-5);
-      EXPECT_NEAR(sd(d, c), exact.q.sd()(d, c), 1e-5);
+      EXPECT_NEAR(mean(d, c), exact.q.location()(d, c), 1e-5);
+      EXPECT_NEAR(sd(d, c), exact.q.scale()(d, c), 1e-5);
     }
 }
 
 // Family functions in q's own parameters.
-class AmortizedFamilyTest : public testing::Test {
+class AmortizedFamilyTest : public testing::TestWithParam<Form> {
  protected:
-  AmortizedFamilyTest() : q(latent, count), draws(latent, 1, count), coefficient(count), slope(q.parameters().size()) {
+  AmortizedFamilyTest()
+      : q(GetParam(), latent, count), draws(latent, 1, count), coefficient(count), slope(q.parameters().size()) {
     PhiloxSource(8).normals({Purpose::start}, q.parameters());
-    for (double& x : q.sd().flat()) x = 0.5 + std::abs(x);
+    for (int c = 0; c < count; ++c)
+      for (int i = 0; i < GetParam()->shape(latent).positive; ++i) q.scale()(i, c) = 0.5 + std::abs(q.scale()(i, c));
+    q.settle();
     PhiloxSource(8).normals({Purpose::start, 1}, coefficient);
     q.draw(PhiloxSource(8), 1, draws);
   }
@@ -161,26 +175,26 @@ class AmortizedFamilyTest : public testing::Test {
     return std::inner_product(value.begin(), value.end(), coefficient.begin(), 0.0);
   }
 
-  AmortizedFamily q;
+  MinibatchFamily q;
   Draws draws;
   std::vector<double> coefficient, slope;
 };
 
-TEST_F(AmortizedFamilyTest, Score) {
+TEST_P(AmortizedFamilyTest, Score) {
   Matrix<double> z(latent, count);
   PhiloxSource(2).normals({Purpose::draw}, z.view().flat());
   q.add_score(z, coefficient, slope);
   expect_slope([&] { return weighted_log_density(z); });
 }
 
-TEST_F(AmortizedFamilyTest, DrawScoreIsTheScoreAtTheDraws) {
+TEST_P(AmortizedFamilyTest, DrawScoreIsTheScoreAtTheDraws) {
   std::vector<double> other(slope.size());
   q.add_draw_score(draws, coefficient, slope);
   q.add_score(draws.z, coefficient, other);
   for (std::size_t i = 0; i < slope.size(); ++i) EXPECT_NEAR(slope[i], other[i], 1e-10 * (1 + std::abs(slope[i])));
 }
 
-TEST_F(AmortizedFamilyTest, Pathwise) {
+TEST_P(AmortizedFamilyTest, Pathwise) {
   Matrix<double> dz(latent, count);
   PhiloxSource(2).normals({Purpose::draw}, dz.view().flat());
   q.add_pathwise(draws, dz, coefficient, slope);
@@ -194,16 +208,17 @@ TEST_F(AmortizedFamilyTest, Pathwise) {
   });
 }
 
-TEST_F(AmortizedFamilyTest, Entropy) {
+TEST_P(AmortizedFamilyTest, Entropy) {
   q.add_entropy_gradient(coefficient, slope);
   expect_slope([&] {
+    q.settle();
     double sum = 0;
     for (int c = 0; c < count; ++c) sum += coefficient[c] * q.log_normalizer(c);
     return sum;
   });
 }
 
-TEST_F(AmortizedFamilyTest, GradientInZ) {
+TEST_P(AmortizedFamilyTest, GradientInZ) {
   Matrix<double> gradient(latent, count);
   q.log_density(draws.z, Want::gradient, {}, gradient);
   for (int c = 0; c < count; ++c)
@@ -212,15 +227,20 @@ TEST_F(AmortizedFamilyTest, GradientInZ) {
                   derivative_in(draws.z(d, c), [&] { return weighted_log_density(draws.z); }), 1e-7);
 }
 
-TEST_F(AmortizedFamilyTest, EveryDrawWeighsOne) {
+TEST_P(AmortizedFamilyTest, EveryDrawWeighsOne) {
   for (const double weight : draws.weight) EXPECT_EQ(weight, 1);
 }
 
+INSTANTIATE_TEST_SUITE_P(Every, AmortizedFamilyTest,
+                         testing::Values(diagonal(), low_rank(1), low_rank(2), low_rank(latent)), [](const auto& at) {
+                           return at.index == 0 ? "Diagonal" : "LowRank" + std::to_string(at.index);
+                         });
+
 // The gradient that each objective gives to the encoder is that of its surrogate: z0 moves with θ under KL and in the
 // VCD's first term, z_t and its weight are held fixed in the second.
-void check_objective(const std::string& name, Entropy entropy) {
-  Amortized world(Activation::tanh);
-  AmortizedFamily& q = world.q;
+void check_objective(const std::string& name, Entropy entropy, const Form& form) {
+  Amortized world(Activation::tanh, {}, form);
+  MinibatchFamily& q = world.q;
   const LatentTarget<double>& target = world.model.target;
   const PhiloxSource random(6);
   Evidence evidence(latent, 1, count);
@@ -243,7 +263,7 @@ void check_objective(const std::string& name, Entropy entropy) {
   objective->add_ascent(q, evidence, slope);
 
   // sampled: the score of q at z0 has mean 0 and is left out of the gradient, so log q is constant there
-  AmortizedFamily still = q;
+  MinibatchFamily still = q;
   Draws moved = evidence.draws;
   const auto surrogate = [&] {
     std::vector<double> log_p(count), log_q(count), score0(count), score_t(count);
@@ -264,18 +284,16 @@ void check_objective(const std::string& name, Entropy entropy) {
   world.expect_gradient(gradient, surrogate, 1e-4, 2e-6);
 }
 
-TEST(AmortizedObjective, Kl) {
-  check_objective("kl", Entropy::analytic);
-  check_objective("kl", Entropy::sampled);
+TEST(AmortizedObjective, IsTheGradientOfItsSurrogate) {
+  for (const Form& form : {diagonal(), low_rank(2)}) {
+    for (const char* name : {"kl", "vcd"})
+      for (const Entropy entropy : {Entropy::analytic, Entropy::sampled}) check_objective(name, entropy, form);
+    check_objective("li2017", Entropy::analytic, form);
+  }
 }
-TEST(AmortizedObjective, Vcd) {
-  check_objective("vcd", Entropy::analytic);
-  check_objective("vcd", Entropy::sampled);
-}
-TEST(AmortizedObjective, Li2017) { check_objective("li2017", Entropy::analytic); }
 
 // Whatever the widths, the activation and the scale of the data: outputs start at a tenth, and so q near N(0, 0.7²).
-TEST(AmortizedGaussian, ScaledWeightsStartEveryModelAlike) {
+TEST(Encoder, ScaledWeightsStartEveryModelAlike) {
   constexpr int data = 500, width = 300;
   for (const double scale : {1e-3, 1.0, 1e3})
     for (const std::vector<int>& hidden : {std::vector<int>{}, std::vector<int>{8}, std::vector<int>{300, 40, 120}})

@@ -222,3 +222,17 @@ def test_bad_shapes_are_named():
     model = hone.VAE(hidden=(8,), iterations=5, **SMALL).fit(images)
     with pytest.raises(ValueError, match=r"X: images of shape \(4, 16\); the training data have \(8, 8\)"):
         model.transform(X.reshape(-1, 4, 16))
+
+
+def test_a_low_rank_q_has_the_programs_bits(tmp_path):
+    settings, small = dict(hidden=(16,), iterations=60, test_every=0, engine="cpu"), "hidden = [16]\niterations = 60\n"
+    wanted = program(tmp_path / "p", f'{small}engine = "cpu"\nfamily = "low-rank"\n', "[test]\nevery = 0\n", x=X)
+    model = hone.VAE(family="low-rank", **settings, **SMALL).fit(X)
+    same_run(wanted, model.save(tmp_path / "python"))
+    assert model.summary_["family"] == "low-rank, rank 2"
+    mean, sd = model.transform(X, sd=True)
+    assert mean.shape == sd.shape and (sd > 0).all()
+    last = [value for name, value in model.parameters_.items() if name.startswith("low-rank.bias")][-1]
+    assert last.size == 3 * mean.shape[1]  # deviations and two factors
+    with pytest.raises(ValueError, match="rank: only family low-rank uses it"):
+        hone.VAE(rank=2, **settings, **SMALL).fit(X)

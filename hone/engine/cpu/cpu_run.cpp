@@ -28,6 +28,8 @@ class KeptBaseline final : public Baseline {
   std::shared_ptr<LocalBaseline> kept_;
 };
 
+bool has_first(const TrainConfig& config) { return !config.own_optimizer && config.optimizer == OptimizerKind::adam; }
+
 template <class Real>
 std::span<Real> zeros(Batch<Real>& memory, std::size_t size) {
   memory.resize(row_count(size), 1);
@@ -49,11 +51,11 @@ CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team
       team_(team),
       ranks_(internals.ranks),
       own_(share_of(config.batch, ranks_)),
-      model_(config.model, train, trajectory_gradients(config.precision)),
+      model_(config.model, train, trajectory_gradients(config.precision), config.family),
       minibatch_(model_.minibatch(config.batch)),
       target_(model_.decoder()),
       trajectory_(model_.decoder(), model_.gradients()),
-      family_(config.model.latent, config.batch, &team),
+      family_(config.family, config.model.latent, config.batch, &team),
       evidence_(config.model.latent, config.batch,
                 1),  // a component per datum, so that a dropped draw affects no other
       objective_(given(config.objective, "objective").clone()),
@@ -61,8 +63,9 @@ CpuRun<Real>::CpuRun(const TrainConfig& config, const DataSet& train, Team& team
       refiner_(given(config.kernel, "kernel"), config.refine, team, ranks_),
       ascent_(family_.parameters().size()),
       gradient_(zeros(arrays_[0], model_.parameters().size())),
-      first_(zeros(arrays_[1], config.optimizer == OptimizerKind::adam ? model_.parameters().size() : 0)),
-      second_(zeros(arrays_[2], model_.parameters().size())),
+      first_(zeros(arrays_[1], has_first(config) ? model_.parameters().size() : 0)),
+      second_(zeros(arrays_[2], config.own_optimizer ? 0 : model_.parameters().size())),
+      own_optimizer_(config.own_optimizer ? std::make_unique<OwnOptimizer<Real>>(*config.own_optimizer) : nullptr),
       indices_(config.batch),
       columns_(config.batch) {
   std::iota(columns_.begin(), columns_.end(), 0u);
@@ -122,8 +125,10 @@ template <class Real>
 void CpuRun<Real>::encode() {
   for_columns([&](int begin, int end) { model_.expand(data_, indices_, begin, end, minibatch_); });
   model_.encoder().prepare(encoder_tape_, minibatch_.view());
-  for_columns(
-      [&](int begin, int end) { model_.encoder().forward(encoder_tape_, begin, end, family_.mean(), family_.sd()); });
+  for_columns([&](int begin, int end) {
+    model_.encoder().forward(encoder_tape_, begin, end, family_.location(), family_.scale());
+  });
+  family_.settle();
 }
 
 template <class Real>
@@ -146,7 +151,7 @@ void CpuRun<Real>::sample() {
     family_.log_density(evidence_.draws.z, Want::both, evidence_.log_q0, evidence_.grad_q0);
   gather_shares<double>(ranks_, evidence_.log_p0, config_.batch);
   gather_shares<double>(ranks_, evidence_.log_q0, config_.batch);
-  gather_shares<double>(ranks_, family_.sd().flat(), config_.batch);  // q's normalizers
+  if (analytic_) gather_shares<double>(ranks_, family_.log_normalizers(), config_.batch);
 }
 
 template <class Real>
@@ -170,7 +175,7 @@ Refinement CpuRun<Real>::refine() {
 template <class Real>
 Refinement CpuRun<Real>::refine_scaled() {
   Chains& chains = evidence_.refined;
-  const std::vector<double> scales = step_scales(family_.sd());
+  const std::vector<double> scales = step_scales(standard_deviations());
   const ScaledTarget target(trajectory_, scales);
   target.to_scaled(chains.z, chains.gradient);
   const Refinement result = refiner_.refine(target, chains.view(), config_.batch, iteration_, random_);
@@ -178,18 +183,27 @@ Refinement CpuRun<Real>::refine_scaled() {
   return result;
 }
 
+// Of all data, other ranks' too.
+template <class Real>
+Matrix<double> CpuRun<Real>::standard_deviations() {
+  Matrix<double> mean(config_.model.latent, config_.batch), sd(config_.model.latent, config_.batch);
+  family_.moments_per_datum(mean, sd);
+  gather_shares<double>(ranks_, sd.view().flat(), config_.batch);
+  return sd;
+}
+
 // The model learns at the refined draws, if there are any; q learns from the objective's gradient with respect to its
-// means and standard deviations.
+// parameters.
 template <class Real>
 void CpuRun<Real>::find_gradients() {
   Matrix<double>& z = objective_->refines() ? evidence_.refined.z : evidence_.draws.z;
   leave_out_dropped(z);
-  const AmortizedFamily::Halves ascent = family_.split(ascent_);
+  const AmortizedGradient ascent = family_.split(ascent_);
   model_.decoder().prepare(decoder_tape_, config_.batch);
   for_columns([&](int begin, int end) {
     model_.decoder().record({z, minibatch_, columns_}, begin, end, decoder_tape_);
     clear_dropped(begin, end);
-    model_.encoder().backward(encoder_tape_, begin, end, ascent.mean, ascent.sd);
+    model_.encoder().backward(encoder_tape_, begin, end, ascent);
   });
   sum_gradients();
 }
@@ -272,8 +286,22 @@ template <class Real>
 void CpuRun<Real>::update() {
   const double decayed =
       config_.warmup.at(iteration_) * decay_factor(config_.rate_decay, config_.decay_every, iteration_);
-  const AdamCorrection correction(iteration_);
   const std::span<Real> theta = model_.parameters().values();
+  const bool sound = own_optimizer_
+                         ? own_optimizer_->step({.tensors = model_.parameters().tensors(),
+                                                 .rate = [&](const Tensor& t) { return decayed * rate_of(t); },
+                                                 .gradient = gradient_,
+                                                 .theta = theta,
+                                                 .iteration = iteration_})
+                         : move(theta, decayed);
+  if (!sound) throw not_finite("a parameter", iteration_);
+  pack();
+}
+
+// One step of the library's optimizer; returns whether all parameters are finite afterwards.
+template <class Real>
+bool CpuRun<Real>::move(std::span<Real> theta, double decayed) {
+  const AdamCorrection correction(iteration_);
   std::atomic<bool> finite = true;
   team_.for_shares(static_cast<int>(theta.size()), [&](int begin, int end, int) {
     for (const Tensor& tensor : model_.parameters().tensors()) {
@@ -288,8 +316,7 @@ void CpuRun<Real>::update() {
       if (!sound) finite = false;
     }
   });
-  if (!finite) throw not_finite("a parameter", iteration_);
-  pack();
+  return finite;
 }
 
 // Every thread packs the same part each time: its memory stays near it.
@@ -324,6 +351,7 @@ template <class Real>
 TrainState CpuRun<Real>::save() const {
   TrainState state{iteration_, refiner_.step_size(), {}};
   add_parameters<Real>(state, trained());
+  if (own_optimizer_) own_optimizer_->save(state);
   for (const auto& [name, baseline] : local_) add_array(state, name, baseline->values());
   return state;
 }
@@ -331,6 +359,7 @@ TrainState CpuRun<Real>::save() const {
 template <class Real>
 void CpuRun<Real>::restore(const TrainState& state) {
   take_parameters<Real>(state, trained());
+  if (own_optimizer_) own_optimizer_->restore(state);
   for (const auto& [name, baseline] : local_) take_array(state, name, baseline->values());
   iteration_ = state.iteration;
   refiner_.set_step_size(state.step_size);

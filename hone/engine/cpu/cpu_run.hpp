@@ -12,10 +12,11 @@
 #include "hone/base/random.hpp"
 #include "hone/base/ranks.hpp"
 #include "hone/engine/cpu/iteration.hpp"
+#include "hone/engine/cpu/own_optimizer.hpp"
 #include "hone/engine/engine_internals.hpp"
 #include "hone/engine/state_arrays.hpp"
-#include "hone/latent/amortized_family.hpp"
 #include "hone/latent/latent_target.hpp"
+#include "hone/latent/minibatch_family.hpp"
 #include "hone/latent/model.hpp"
 #include "hone/mcmc/shared_refiner.hpp"
 #include "hone/objective/local_baseline.hpp"
@@ -51,12 +52,14 @@ class CpuRun {
                 MatrixView<double> gradient);
   Refinement refine();
   Refinement refine_scaled();
+  Matrix<double> standard_deviations();
   void find_gradients();
   void sum_gradients();
   void sum_block(int block, int blocks, SumsFrom from);
   void leave_out_dropped(Matrix<double>& z);
   void clear_dropped(int begin, int end);
   void update();
+  bool move(std::span<Real> theta, double decayed);
   void pack();
   double rate_of(const Tensor& tensor) const;
   TrainedParameters<Real> trained() const;
@@ -81,7 +84,7 @@ class CpuRun {
   Minibatch<Real> minibatch_;
   LatentTarget<Real> target_;      // exact
   LatentTarget<Real> trajectory_;  // what chains move by: with bf16 its gradients are not exact, but its values are
-  AmortizedFamily family_;
+  MinibatchFamily family_;
   Evidence evidence_;
   std::map<std::string, std::shared_ptr<LocalBaseline>> local_;  // by name in checkpoints
   std::unique_ptr<Objective> objective_;
@@ -89,13 +92,14 @@ class CpuRun {
   SharedRefiner refiner_;
   EncoderTape<Real> encoder_tape_;
   Tape<Real> decoder_tape_;
-  std::vector<double> ascent_;                // of the minibatch's means and standard deviations
+  std::vector<double> ascent_;                // of q's parameters
   Batch<Real> arrays_[3];                     // memory of the next three, touched first by the threads that use it
   std::span<Real> gradient_;                  // of all parameters
   std::array<std::vector<Real>, 2> message_;  // blocks of it, from rank to rank
   std::span<Real> first_, second_;            // the optimizer's moments; RMSProp's G is second_
-  std::vector<int> indices_;                  // of the minibatch's data
-  std::vector<std::uint32_t> columns_;        // 0 … batch − 1
+  std::unique_ptr<OwnOptimizer<Real>> own_optimizer_;  // none: the library's
+  std::vector<int> indices_;                           // of the minibatch's data
+  std::vector<std::uint32_t> columns_;                 // 0 … batch − 1
   std::uint32_t iteration_ = 0;
 };
 

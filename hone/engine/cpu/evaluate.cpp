@@ -58,9 +58,7 @@ class GroupEvaluator {
                 .q_sd = Matrix<double>(latent, count),
                 .chain_mean = Matrix<double>(latent, count),
                 .chain_sd = Matrix<double>(latent, count)};
-    EncoderTape<Real> tape;
-    model_.encoder().prepare(tape, minibatch.view());
-    model_.encoder().forward(tape, 0, count, p.q_mean, p.q_sd);
+    model_.q(minibatch).moments_per_datum(p.q_mean, p.q_sd);
     p.chain_mean = p.q_mean;
     p.chain_sd = p.q_sd;
     if (config_.proposals[1] || config_.proposals[2]) run_chains(minibatch, group, p);

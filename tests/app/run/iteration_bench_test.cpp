@@ -55,8 +55,11 @@ TEST(IterationBench, Measures) {
   EXPECT_EQ(result.fraction_of_peak, result.gflops / result.peak_gflops);
   EXPECT_EQ(result.iterations, 18u);
   EXPECT_EQ(result.runs, 1);
+  EXPECT_EQ(result.family, "diagonal");
   config.runs = 2;
+  config.run.family.kind = AmortizedKind::low_rank;
   EXPECT_EQ(bench_iteration(config).runs, 2);
+  EXPECT_EQ(bench_iteration(config).family, "low-rank, rank 2");
   config.run.channels = {2};
   config.run.shape = {4, 6, 3};
   config.run.likelihood = Density::categorical;

@@ -79,6 +79,42 @@ TEST(TrainConfig, TheLikelihoodIsAKeyOrPartOfTheModelsName) {
             "precision");
 }
 
+TEST(TrainConfig, TheFamilyAndItsRankReachTheTraining) {
+  const auto resolved = [](const std::string& text) {
+    TrainRunConfig config;
+    train_settings(config).read_text(text, "test");
+    config.engine = config.engine == EngineKind::automatic ? EngineKind::cpu : config.engine;
+    resolve(config);
+    return config;
+  };
+  const auto rank_of = [&](const std::string& text) {
+    return dynamic_cast<const LowRankGaussian&>(*resolved(text).train.family).rank();
+  };
+  const auto key_of = [&](const std::string& text) -> std::string {
+    try {
+      resolved(text);
+    } catch (const KeyError& error) {
+      return error.key();
+    }
+    return "none";
+  };
+  EXPECT_EQ(resolved("").train.family->name(), DiagonalGaussian().name());
+  EXPECT_EQ(rank_of("family = 'low-rank'"), 2);
+  EXPECT_EQ(rank_of("family = 'low-rank'\nrank = 4"), 4);
+  EXPECT_EQ(rank_of("family = 'low-rank'\nlatent = 1"), 1);
+  EXPECT_EQ(key_of("rank = 2"), "rank");
+  EXPECT_EQ(key_of("family = 'low-rank'\nrank = 11"), "rank");
+  EXPECT_EQ(key_of("family = 'low-rank'\nengine = 'cuda'"), "family");
+
+  // Checkpoints of earlier versions do not name their family: it is the diagonal one.
+  const auto now = identity_of(resolved("init = 'paper'"));
+  auto before = now;
+  before.erase("family");
+  before.erase("rank");
+  EXPECT_NO_THROW(check_identity("run", before, now));
+  EXPECT_THROW(check_identity("run", before, identity_of(resolved("init = 'paper'\nfamily = 'low-rank'"))), KeyError);
+}
+
 TEST(TrainConfig, CheckpointsOfEarlierVersionsHaveTheLikelihoodOfTheirModel) {
   for (const ModelKind kind : {ModelKind::vae, ModelKind::gaussian_mf, ModelKind::poisson_mf}) {
     TrainRunConfig config = paper_run_config();
