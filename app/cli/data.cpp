@@ -5,9 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/cli/commands.hpp"
@@ -16,12 +19,17 @@
 #include "app/data/fetch.hpp"
 #include "app/data/load.hpp"
 #include "app/data/picture.hpp"
+#include "app/data/text_lines.hpp"
 #include "app/run/terminal.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/scalar.hpp"
+#include "hone/base/statistics.hpp"
 
 namespace hone {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct DataOptions {
   std::string data_dir;
@@ -29,7 +37,7 @@ struct DataOptions {
   std::string url;
   bool again = false;
   DataRequest request;
-  std::string binarization = "auto", header = "auto";
+  std::string binarization = "auto", header = "auto", missing = "refuse";
   std::string split = "train";
   int count = 0;
   std::string out;
@@ -137,20 +145,100 @@ std::string in_words(const ImageShape& shape) {
   return fmt::format("{} × {} pixels{}", shape.rows, shape.cols, shape.channels == 3 ? " in colour" : "");
 }
 
+// How often each label occurs, the first ones in the order of the data.
+std::string counted(const std::vector<std::string>& labels) {
+  constexpr std::size_t most = 10;
+  std::vector<std::pair<std::string, int>> counts;
+  for (const std::string& label : labels) {
+    const auto found = std::ranges::find(counts, label, &std::pair<std::string, int>::first);
+    if (found == counts.end())
+      counts.emplace_back(label, 1);
+    else
+      ++found->second;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, counts.size()); ++i)
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", shown(counts[i].first), counts[i].second);
+  return text + (counts.size() > most ? fmt::format(" and {} more", counts.size() - most) : "");
+}
+
+struct Column {
+  Moments moments;
+  double least = infinity, largest = -infinity;
+  int missing = 0;
+
+  void add(double x) {
+    if (std::isnan(x)) {
+      ++missing;
+      return;
+    }
+    moments.add(x);
+    least = std::min(least, x);
+    largest = std::max(largest, x);
+  }
+};
+
+std::vector<Column> columns_of(const DataSet& data) {
+  std::vector<Column> columns(static_cast<std::size_t>(data.dimension()));
+  Matrix<double> datum(data.dimension(), 1);
+  for (int i = 0; i < data.size(); ++i) {
+    data.expand({&i, 1}, datum.view());
+    for (std::size_t k = 0; k < columns.size(); ++k) columns[k].add(datum(static_cast<int>(k), 0));
+  }
+  return columns;
+}
+
+// Data that are no images, as a table: one line per value of a datum.
+void print_columns(const std::vector<Column>& columns, bool missing) {
+  constexpr std::size_t most = 30;
+  fmt::print("{:>8}{:>12}{:>12}{:>12}{:>12}{}\n", "value", "mean", "sd", "smallest", "largest",
+             missing ? "  missing" : "");
+  for (std::size_t k = 0; k < std::min(most, columns.size()); ++k) {
+    const Column& c = columns[k];
+    if (c.moments.count() == 0)
+      fmt::print("{:>8}{:>12}{:>12}{:>12}{:>12}", k + 1, "-", "-", "-", "-");
+    else
+      fmt::print("{:>8}{:>12.4g}{:>12.4g}{:>12.4g}{:>12.4g}", k + 1, c.moments.mean(),
+                 c.moments.count() > 1 ? c.moments.sd() : 0.0, c.least, c.largest);
+    fmt::print("{}\n", missing ? fmt::format("{:>9}", c.missing) : "");
+  }
+  if (columns.size() > most) fmt::print("and {} more\n", columns.size() - most);
+}
+
+const std::vector<std::string>& labels_of(const DataSplits& data, const std::string& split) {
+  return split == "train" ? data.labels.train : split == "test" ? data.labels.test : data.labels.validation;
+}
+
+// Before anything is read.
+void check_picture_name(const std::string& out) {
+  if (!out.empty() && fs::path(out).extension() != ".png")
+    throw InputError(fmt::format("--out: {}: expected a name that ends in .png", out));
+  if (!fs::path(out).parent_path().empty() && !fs::is_directory(fs::path(out).parent_path()))
+    throw InputError(fmt::format("--out: {}: there is no such folder", out));
+}
+
 int terminal_columns() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
 }
 
 void show(DataOptions options) {
+  check_picture_name(options.out);
   options.request.binarization = binarization_named(options.binarization);
   options.request.header = csv_header_named(options.header);
+  options.request.missing = options.missing == "ignore" ? Missing::ignored : Missing::refused;
   options.request.data_dir = options.data_dir;
   const DataSplits splits = load_data(options.request);
   const DataSet& data = split_of(splits, options.split);
+  if (!options.out.empty() && !data.shape().drawable())
+    throw InputError(fmt::format("--out: the data of {} are no images", splits.name));
   const int fitting = std::max(1, terminal_columns() / (data.shape().cols + 1));
   fmt::print("{}: {}\n{}: {} data, {}, {:.1f} MB in memory\n", splits.name, splits.origin, options.split, data.size(),
              in_words(data.shape()), static_cast<double>(data.memory()) * 1e-6);
+  if (const auto& labels = labels_of(splits, options.split); !labels.empty())
+    fmt::print("{}", wrapped("labels: ", counted(labels), terminal_width(stdout)));
+  const bool missing = options.request.missing == Missing::ignored;
+  if (!data.shape().drawable()) return print_columns(columns_of(data), missing);
   if (!options.out.empty()) {
     const int count = std::min(options.count > 0 ? options.count : 100, data.size());
     const int across = static_cast<int>(std::ceil(std::sqrt(count)));
@@ -199,6 +287,12 @@ void add_show(CLI::App& data, const std::shared_ptr<DataOptions>& options) {
   command
       .add_option("--header", options->header,
                   "whether a .csv file begins with a line of names: auto, yes or no [auto]")
+      ->option_text("NAME");
+  command.add_option("--labels", options->request.labels, "a column of a .csv file, or a file of labels: counts them")
+      ->option_text("NAME");
+  command
+      .add_option("--missing", options->missing, "whether a file may have missing values: refuse or ignore [refuse]")
+      ->check(one_of({"refuse", "ignore"}))
       ->option_text("NAME");
   command.add_option("--seed", options->request.seed, "seed of stochastic binarization and of synthetic data [1]")
       ->option_text("n");

@@ -108,7 +108,7 @@ void print_trouble(const std::string& what, const TrainSummary& s) {
 void print_table(const TrainSummary& s) {
   fmt::print("{} on {}, {} objective, {} engine, seed {}\n", model_in_words(s.model, s.likelihood), s.data, s.objective,
              s.engine, s.seed);
-  fmt::print("  {:<14}{}\n", "binarization", s.binarization);
+  if (s.likelihood == "bernoulli") fmt::print("  {:<14}{}\n", "binarization", s.binarization);
   if (!s.note.empty()) fmt::print("{}", wrapped("  note: ", s.note, terminal_width(stdout)));
   const auto row = [](const std::string& name, const Estimate& value, const std::string& rest) {
     const std::string error = std::isnan(value.se) ? "" : fmt::format(" ± {:.3f}", value.se);
@@ -139,7 +139,7 @@ void print_group_table(const std::vector<TrainOutcome>& outcomes) {
   const bool refined = refines(first.objective);
   fmt::print("{} on {}, {} objective, {} engine, {} seeds\n", model_in_words(first.model, first.likelihood), first.data,
              first.objective, first.engine, outcomes.size());
-  fmt::print("  {:<14}{}\n", "binarization", first.binarization);
+  if (first.likelihood == "bernoulli") fmt::print("  {:<14}{}\n", "binarization", first.binarization);
   if (!first.note.empty()) fmt::print("{}", wrapped("  note: ", first.note, terminal_width(stdout)));
   fmt::print("  {:>8} {:>13}{} {:>11} {:>13}  {}\n", "seed", "ELBO",
              refined ? fmt::format(" {:>13} {:>11}", "VCD", "acceptance") : "", "iterations", "µs/iteration",

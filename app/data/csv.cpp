@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -61,6 +62,14 @@ bool has_commas(std::string_view cell) {
   return std::erase(digits, ',') > 0 && parse_number(digits, ignored);
 }
 
+// Infinity, or a number beyond the largest double.
+bool is_too_large(std::string_view cell) {
+  if (!cell.empty() && (cell.front() == '-' || cell.front() == '+')) cell.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  return end == cell.data() + cell.size() && (error == std::errc::result_out_of_range || std::isinf(value));
+}
+
 // 0, 1, 2, …: the names that pandas gives to columns without names. Two numbers, 0 and 1, may as well be a datum.
 bool counts_columns(const std::vector<std::string_view>& cells) {
   for (std::size_t i = 0; i < cells.size(); ++i)
@@ -98,6 +107,8 @@ bool CsvReader::row() {
     if (lines_.number() == 1 && line_.starts_with("\xEF\xBB\xBF")) line_.erase(0, 3);
     if (lines_.number() == 1 && (line_.starts_with("\xFF\xFE") || line_.starts_with("\xFE\xFF")))
       lines_.fail("expected UTF-8, found UTF-16; save the file as UTF-8");
+    if (line_.find('\r') != std::string::npos)
+      lines_.fail("a carriage return inside the line; expected lines that end in LF or CR LF");
     if (trimmed(line_).empty() && (separator_ != '\t' || line_.empty())) {
       if (blank == 0) blank = lines_.number();
       continue;
@@ -140,7 +151,8 @@ void CsvReader::split(std::string_view line) {
     const std::size_t end = end_of_cell(line, at, separator_);
     const std::string_view cell = trimmed(line.substr(at, end - at));
     if (cell.starts_with('"') && !in_quotes(cell))
-      lines_.fail(fmt::format("column {}: a quote that does not end in its cell", cells_.size() + 1));
+      lines_.fail(
+          fmt::format("column {}: a quote that does not end in its cell, which has no line breaks", cells_.size() + 1));
     cells_.push_back(unquoted(cell));
     if (end == line.size()) break;
     at = end + 1;
@@ -186,6 +198,7 @@ void CsvReader::add() {
 std::string CsvReader::way_out(std::size_t i) const {
   if (cols_ == 1 && cells_[i].find_first_of(" |") != std::string_view::npos)
     return "; columns are separated by commas, semicolons or tabs";
+  if (is_too_large(cells_[i])) return "";
   if (has_commas(cells_[i])) return "; expected a decimal point, and no other commas, as in 1234.5";
   if (lines_.number() == 1 && wanted_.header == CsvHeader::automatic)
     return "; a header line has no numbers, unless header = \"yes\"";

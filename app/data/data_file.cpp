@@ -69,6 +69,8 @@ Numbers numbers_of(const MatrixMarket& matrix, const std::string& name) {
 }
 
 Bytes bytes_of(const fs::path& file) {
+  std::error_code ignored;
+  if (fs::is_other(file, ignored)) throw InputError(fmt::format("{}: expected a regular file", file.string()));
   const std::string text = read_file(file);
   return {text.begin(), text.end()};
 }

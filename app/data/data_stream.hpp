@@ -29,6 +29,7 @@ class DataStream {
   int size() const { return size_; }
   ImageShape shape() const { return shape_; }
   bool in_memory() const { return all_.has_value(); }
+  bool file_of_bits() const { return form_ == StoredAs::bits; }  // the values of the file are zeros and ones
 
   // Calls work for the pieces with data of [begin, end), one after the other. The last piece ends at `end`.
   void each(int begin, int end, const Work& work) const;

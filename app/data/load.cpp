@@ -123,17 +123,26 @@ void add_labels(DataSplits& data, const DataRequest& request) {
   }
 }
 
-// The data at `indices`, in this order.
+// The data at `indices`, in this order; bits and bytes stay what they are.
 DataSet gathered(const DataSet& data, const std::vector<int>& indices) {
   if (data.bits()) {
     BitRows rows(data.dimension());
     for (const int i : indices) rows.append(*data.bits(), i, i + 1);
     return DataSet(std::move(rows), data.shape());
   }
-  Matrix<double> columns(data.dimension(), static_cast<int>(indices.size()));
-  data.expand(indices, columns.view());
-  const auto values = columns.view().flat();
-  return DataSet(std::vector<double>(values.begin(), values.end()), data.shape());
+  const auto dimension = static_cast<std::size_t>(data.dimension());
+  if (const auto bytes = data.bytes(); !bytes.empty()) {
+    std::vector<std::uint8_t> some;
+    some.reserve(dimension * indices.size());
+    for (const int i : indices) {
+      const auto datum = bytes.subspan(static_cast<std::size_t>(i) * dimension, dimension);
+      some.insert(some.end(), datum.begin(), datum.end());
+    }
+    return DataSet(std::move(some), data.shape(), data.scale());
+  }
+  std::vector<double> values(dimension * indices.size());
+  data.expand(indices, MatrixView<double>(values.data(), data.dimension(), static_cast<int>(indices.size())));
+  return DataSet(std::move(values), data.shape());
 }
 
 std::vector<std::string> gathered(const std::vector<std::string>& labels, const std::vector<int>& indices) {
@@ -260,6 +269,10 @@ FileRequest file_request(const DataRequest& request) {
 
 DataSplits load_data(const DataRequest& request) {
   const bool path = is_data_path(request.name);
+  if (std::error_code ignored; !path && !is_known_data_set(request.name) && fs::is_regular_file(request.name, ignored))
+    throw KeyError(
+        "data",
+        fmt::format("the file {0} has no ending that names a format (docs/data.md); IDX images: ./{0}", request.name));
   if (!path && !request.shape.empty())
     throw KeyError("shape", fmt::format("{} has its own; leave it out", request.name));
   DataSplits data =

@@ -66,7 +66,9 @@ Picture picture_of(const DataSet& data, int count, int across, LevelRange range)
   if (channels != 1 && channels != 3)
     throw InputError(fmt::format("images of {} channels cannot be drawn; expected 1 or 3", channels));
   const auto low = static_cast<float>(range.low), width_of_range = static_cast<float>(range.high - range.low);
-  const auto level_of = [&](float x) { return std::clamp((x - low) / width_of_range, 0.0f, 1.0f); };
+  const auto level_of = [&](float x) {
+    return std::isnan(x) ? 0.5f : std::clamp((x - low) / width_of_range, 0.0f, 1.0f);
+  };
   across = std::min(across, count);
   const int down = (count + across - 1) / across;
   Picture picture{.rows = down * (rows + 1) - 1, .cols = across * (cols + 1) - 1, .channels = channels, .levels = {}};

@@ -30,7 +30,7 @@ LevelRange range_of(std::span<const double> values, double margin = 0);
 LevelRange range_of(const DataSet& data, int count);  // of the first `count` data
 
 // The first `count` data in a grid, `across` per row, with a grey line between them. Values outside the range are
-// clipped. Data of one or three channels.
+// clipped, missing ones are grey. Data of one or three channels.
 Picture picture_of(const DataSet& data, int count, int across, LevelRange range = {});
 
 void write_png(const Picture& picture, const std::filesystem::path& file);  // throws Error

@@ -99,7 +99,7 @@ std::optional<FigurePlan> plan_memory(const RunRecord& run, const std::filesyste
   if (words.empty()) return std::nullopt;
   write_file(folder / "memory.csv", csv);
   const std::string script = fmt::format(
-      "{}set key below vertical maxcols 1 center Left reverse samplen 2\nset grid ytics lt 1 lw 0.5 lc rgb "
+      "{}set key below vertical maxcols 1 center Left reverse samplen 2 height 0.7\nset grid ytics lt 1 lw 0.5 lc rgb "
       "'#c0808080'\nset title 'What the chains have left "
       "behind'\nset xlabel 'refinement steps t' offset 0,0.5\nset logscale x 2\nset xrange [0.8:{:.6g}]\nset yrange "
       "[-0.2:*]\n"
@@ -134,7 +134,7 @@ std::optional<FigurePlan> plan_drift(const RunRecord& run, const std::filesystem
   if (words.empty()) return std::nullopt;
   write_file(folder / "drift.csv", csv);
   const std::string script = fmt::format(
-      "{}set key below vertical maxcols 1 center Left reverse samplen 2\nset grid ytics lt 1 lw 0.5 lc rgb "
+      "{}set key below vertical maxcols 1 center Left reverse samplen 2 height 0.7\nset grid ytics lt 1 lw 0.5 lc rgb "
       "'#c0808080'\nset title 'Drift of the chains'\nset xlabel 'refinement steps t' offset 0,0.5\nset logscale x "
       "2\nset xrange [{:.6g}:{:.6g}]\nset yrange [0:*]\n"
       "plot 'drift.csv' using 1:2 with linespoints lw 1.5 pt 7 ps 0.5 lc rgb '{}' title 'largest drift, in standard "

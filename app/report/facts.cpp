@@ -166,7 +166,8 @@ std::vector<Fact> toy_facts() {
 }
 
 std::string data_text(const RunRecord& run) {
-  const std::string data = run.text({"data"}), bits = run.text({"binarization"});
+  const std::string data = run.text({"data"}), likelihood = run.text({"likelihood"});
+  const std::string bits = likelihood.empty() || likelihood == "bernoulli" ? run.text({"binarization"}) : "";
   const double size = run.number({"training_data"});
   return data + (bits.empty() ? "" : ", " + bits) +
          (std::isnan(size) ? "" : fmt::format("; {} to train on", count_text(size)));

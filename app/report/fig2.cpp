@@ -19,10 +19,9 @@ struct Panel {
 std::string script_of(const std::vector<Panel>& panels) {
   std::string script = fmt::format(
       "set multiplot layout 1,{}\nset xlabel 't, HMC steps'\nset ylabel 'test log-likelihood'\n"
-      "set key right center\nset xrange [0:27]\n",
+      "set key below center horizontal height 0.7\nset xrange [0:27]\n",
       panels.size());
   for (const Panel& panel : panels) {
-    if (panel.by_steps.empty()) continue;
     script += "$points << EOD\n";
     for (const auto& [steps, results] : panel.by_steps)
       script += fmt::format("{} {:.4f} {:.4f}\n", steps, results.mean(), results.sd());
@@ -72,8 +71,8 @@ std::string report_fig2(const std::vector<Fig2Point>& points, const ReportContex
                                  context.scale, table, result_headings_text, cells_text(points.front().cell));
   for (const Panel& panel : panels) text += sentence(panel);
   text += missing_text(context);
-  const bool any = std::ranges::any_of(panels, [](const Panel& panel) { return !panel.by_steps.empty(); });
-  if (any && draw({.name = "fig2", .width = 1100, .height = 450, .script = script_of(panels)}, folder))
+  std::erase_if(panels, [](const Panel& panel) { return panel.by_steps.empty(); });
+  if (!panels.empty() && draw({.name = "fig2", .width = 1100, .height = 450, .script = script_of(panels)}, folder))
     text += "Picture: figures/fig2.svg\n";
   write_report(context, "fig2.md", text);
   return text;

@@ -108,11 +108,17 @@ std::string picture_html(std::string_view type, const std::string& bytes, const 
   return fmt::format("<img alt=\"{}\" src=\"data:{};base64,{}\">", html_text(alternative), type, base64(bytes));
 }
 
+// A cell that stands for a number that is not there.
+bool is_gap(std::string_view cell) {
+  return cell.empty() || cell == "–" || cell == "—" || cell == "-" || cell == "no data" || cell == "not done" ||
+         cell == "(picture)";
+}
+
 // Whether cells hold numbers, with standard errors or signs, and nothing else but gaps.
 bool are_numeric(const std::vector<std::string>& cells) {
   bool any = false;
   for (const std::string& cell : cells) {
-    if (cell.empty() || cell == "–" || cell == "—") continue;
+    if (is_gap(cell)) continue;
     bool digit = false;
     for (const char c : cell) digit = digit || (c >= '0' && c <= '9');
     const bool letters = std::ranges::any_of(cell, [](unsigned char c) { return std::isalpha(c) && c != 'e'; });
@@ -166,10 +172,11 @@ void Page::table(const std::vector<std::vector<std::string>>& rows, const std::s
   std::vector<bool> numeric;
   for (std::size_t c = 0; !rows.empty() && c < rows.front().size(); ++c)
     numeric.push_back(c > 0 && are_numeric(column_of(rows, c)));
+  const bool by_rows = std::ranges::count(numeric, true) == 0;  // a row of numbers per run, or columns of numbers
   // A region that the keyboard can reach, because it may scroll.
   body_ += "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"table\"><table>\n";
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const bool numbers = are_numeric(row_of(rows[r]));
+    const bool numbers = by_rows && are_numeric(row_of(rows[r]));
     body_ += r == 0 ? "<thead><tr>" : r == 1 ? "<tbody>\n<tr>" : "<tr>";
     for (std::size_t c = 0; c < rows[r].size(); ++c) {
       const std::string_view open = r == 0 ? "th scope=\"col\"" : c == 0 ? "th scope=\"row\"" : "td";

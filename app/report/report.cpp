@@ -122,6 +122,10 @@ void Report::check_page_file() const {
     throw InputError(fmt::format("{}: there is no folder {}", page_file_.string(), page_folder_.string()));
   if (fs::is_directory(page_file_, ignored))
     throw InputError(fmt::format("{}: is a folder; expected a name for the page", page_file_.string()));
+  const fs::path ending = page_file_.extension();
+  if (fs::exists(page_file_, ignored) && ending != ".html" && ending != ".htm")
+    throw InputError(
+        fmt::format("{}: is there already and no page; expected a name that ends in .html", page_file_.string()));
 }
 
 std::string Report::title() const {

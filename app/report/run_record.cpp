@@ -14,6 +14,7 @@
 #include "app/run/train_config.hpp"
 #include "hone/base/error.hpp"
 #include "hone/base/file.hpp"
+#include "hone/base/spelling.hpp"
 
 namespace hone {
 namespace {
@@ -88,6 +89,47 @@ CsvTable read_rows(RunRecord& run, const std::string& name) {
   return {};
 }
 
+std::string listed_runs(const fs::path& folder) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> runs;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (fs::exists(entry.path() / "config.toml", ignored)) runs.push_back(entry.path().string());
+  std::ranges::sort(runs);
+  const std::size_t shown = std::min(most, runs.size());
+  return join({runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(shown)}) +
+         (runs.size() > most ? fmt::format(" and {} more", runs.size() - most) : "");
+}
+
+// What a folder without the files of a run is.
+std::string what_is(const fs::path& folder) {
+  std::error_code ignored;
+  const auto has = [&](const char* name) { return fs::exists(folder / name, ignored); };
+  if (fs::is_empty(folder, ignored)) return "is empty; expected the folder of a run";
+  if (const std::string runs = listed_runs(folder); !runs.empty())
+    return "is no run, but holds runs: give these, " + runs;
+  if (has("check.json")) return "holds the result of hone check; only runs of hone toy, train and fit have a report";
+  if (has("encoder.onnx") || has("hone_model.py") || has("model.npz"))
+    return "holds an exported model; give the folder of its run";
+  return "is no run: it has neither config.toml nor summary.json";
+}
+
+// Why nothing is known of a run's kind.
+std::string why_unknown(const RunRecord& run) {
+  std::error_code ignored;
+  const bool config = fs::exists(run.folder / "config.toml", ignored);
+  const bool summary = fs::exists(run.folder / "summary.json", ignored);
+  if (!config && !summary) return what_is(run.folder);
+  if (!run.setting("tolerance_mean").empty() && !summary)
+    return "a run of hone fit that has not ended, or was killed: summary.json is missing";
+  std::string why = "not a run of hone toy, train or fit";
+  for (const std::string& fault : run.faults)
+    if (!fault.starts_with("config.toml: missing") && !fault.starts_with("summary.json is missing"))
+      why += "; " + fault;
+  if (config && run.config.empty() && run.faults.size() == (summary ? 0u : 1u)) why += "; config.toml is empty";
+  return why;
+}
+
 RunKind kind_of(const RunRecord& run) {
   const Json& s = run.summary;
   if (s.contains("verdict") && s.contains("checks")) return RunKind::fit;
@@ -96,9 +138,7 @@ RunKind kind_of(const RunRecord& run) {
   if (!run.setting("target").empty()) return RunKind::toy;
   const bool fit = !run.setting("tolerance_mean").empty();  // of which only summary.json can be shown
   if (!run.setting("model").empty() && !fit) return RunKind::train;
-  std::string why;
-  for (const std::string& fault : run.faults) why += "; " + fault;
-  throw InputError(fmt::format("{}: not a readable folder of hone toy, train or fit{}", run.folder.string(), why));
+  throw InputError(fmt::format("{}: {}", run.folder.string(), why_unknown(run)));
 }
 
 // This version's table of settings, which it reads a run's config.toml with.

@@ -27,7 +27,9 @@ void write_images(const RunRecord& run, Page& page) {
   if (!std::filesystem::exists(figures / "images.json", ignored))
     return page.paragraph(
         run.name() +
-        " has no pictures: its data are not images, or it has not ended, or an earlier version of hone trained it.");
+        (run.summary.empty()
+             ? " has no pictures: it has not ended."
+             : " has no pictures: its data are not images (shape = [rows, columns] makes images of rows of numbers)."));
   const Json json = parse_json(read_file(figures / "images.json"));
   const double count = number_in(json, "count"), steps = number_in(json, "steps"),
                iteration = number_in(json, "iteration");

@@ -91,6 +91,8 @@ std::string likelihood_sentence(const RunRecord& run) {
   const Estimate mixture = mixture_of(run);
   std::string text = how_far(run);
   const std::string of_best = sentence_on_best(run);
+  if (!std::isfinite(mixture.mean) && run.evaluations.rows() == 0 && !of_best.empty())
+    return text + " the newest model has no test log-likelihood; hone eval estimates it." + of_best;
   if (!std::isfinite(mixture.mean)) return text + early_likelihood(run) + how_to_test(run) + of_best;
   text += fmt::format(
       " the test log-likelihood is {} nats per datum over {} data (by the mixture of the proposals, a lower bound in "

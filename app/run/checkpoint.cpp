@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "app/run/train_config.hpp"
 #include "hone/base/error.hpp"
@@ -104,16 +107,21 @@ void check_identity(const fs::path& origin, const std::map<std::string, std::str
     const auto entry = map.find(key);
     return entry == map.end() ? std::string("nothing") : entry->second;
   };
+  const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
+  const std::string data = "data.sha256";  // looked at last: it follows from other keys, too
+  std::set<std::string> keys;
   for (const auto* map : {&wanted, &std::as_const(whole)})
-    for (const auto& entry : *map) {
-      const std::string& key = entry.first;
-      const std::string before = value_of(whole, key), now = value_of(wanted, key);
-      const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
-      // Earlier versions stored paths with . and .. in them.
-      if (fs::path(before).lexically_normal() != fs::path(now).lexically_normal())
-        throw KeyError(key, fmt::format("{} has {} = {}, which is now {}; this defines the model and cannot change",
-                                        origin.string(), key, shown(before), shown(now)));
-    }
+    for (const auto& entry : *map) keys.insert(entry.first);
+  for (const std::string& key : keys) {
+    const std::string before = value_of(whole, key), now = value_of(wanted, key);
+    // Earlier versions stored paths with . and .. in them.
+    if (key != data && fs::path(before).lexically_normal() != fs::path(now).lexically_normal())
+      throw KeyError(key, fmt::format("{} has {} = {}, which is now {}; this defines the model and cannot change",
+                                      origin.string(), key, shown(before), shown(now)));
+  }
+  if (value_of(whole, data) != value_of(wanted, data))
+    throw KeyError("data", fmt::format("the training data have changed: {} has data.sha256 = {}, which is now {}",
+                                       origin.string(), value_of(whole, data), value_of(wanted, data)));
 }
 
 }  // namespace hone

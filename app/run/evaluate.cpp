@@ -129,7 +129,9 @@ RunEvaluation evaluate_run(const fs::path& folder, const EvaluateOptions& option
                            folder.string()));
   Json summary = summary_of(folder / "summary.json");
   const int points = std::min(data.size(), options.points.value_or(data.size()));
-  say(fmt::format("data: {} (the first {} of {} {} data)", model->data.origin, points, data.size(), options.split));
+  const std::string which =
+      points < data.size() ? fmt::format("the first {} of {}", points, data.size()) : fmt::format("all {}", points);
+  say(fmt::format("data: {} ({} {} data)", model->data.origin, which, options.split));
 
   const Settings settings = train_settings(model->config);
   RunEvaluation result{.model = model_in_words(settings.text("model"), settings.text("likelihood")),

@@ -27,6 +27,12 @@ void refuse_folder(const fs::path& path) {
 
 }  // namespace
 
+void refuse_to_replace(const fs::path& input, const fs::path& out, const std::string& flag) {
+  std::error_code ignored;
+  if (!out.empty() && fs::equivalent(input, out, ignored))
+    throw InputError(fmt::format("{}: {} is the file of data itself; choose another name", flag, out.string()));
+}
+
 std::string npy_header(const std::string& type, std::span<const std::int64_t> shape) {
   std::string sizes;
   for (const std::int64_t size : shape) sizes += fmt::format("{}, ", size);

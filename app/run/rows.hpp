@@ -19,6 +19,9 @@ class Rows {
   virtual void close() = 0;  // after all rows; throws Error, for instance if the disk is full
 };
 
+// Throws InputError if `out`, the value of `flag`, is the file of `input`, which would be lost.
+void refuse_to_replace(const std::filesystem::path& input, const std::filesystem::path& out, const std::string& flag);
+
 enum class NumberType { float32, float64 };  // of .npy files; CSV has as many digits as the number needs
 
 // Rows of numbers on their way into a .npy or .csv file, a few at a time: they need not fit into memory. The file has

@@ -116,7 +116,7 @@ std::vector<double> log_p_at(const Target& target, MatrixView<const double> z) {
   if (finite < least_checked)
     throw InputError(
         fmt::format("draws: the model has a density at only {} of {}; expected at least {}: are they on the "
-                    "scale that was said?",
+                    "natural scale, or on the unconstrained one (--scale)?",
                     finite, z.cols(), least_checked));
   return log_p;
 }
@@ -128,8 +128,15 @@ double k_hat_of(std::vector<double> log_p, const std::vector<double>& log_q) {
   return smooth_weights(log_p).k_hat;
 }
 
-// For each of the wanted names, its column.
-std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string> wanted, const std::string& what) {
+// Whether the draws have all of these names.
+bool names_all(const GivenDraws& draws, std::span<const std::string> wanted) {
+  const auto named = [&](const std::string& name) { return std::ranges::count(draws.names, name) > 0; };
+  return std::ranges::all_of(wanted, named);
+}
+
+// For each of the wanted names, its column; `hint` ends the message on one that is missing.
+std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string> wanted, const std::string& what,
+                            const std::string& hint) {
   std::map<std::string_view, int> columns;
   for (std::size_t k = 0; k < draws.names.size(); ++k)
     if (!columns.emplace(draws.names[k], static_cast<int>(k)).second)
@@ -139,9 +146,9 @@ std::vector<int> columns_of(const GivenDraws& draws, std::span<const std::string
     const auto found = columns.find(name);
     if (found == columns.end())
       throw InputError(
-          fmt::format("{}: '{}' is missing; expected every parameter of the model, found {}{}", what, name,
+          fmt::format("{}: '{}' is missing; expected every parameter of the model, found {}{}{}", what, name,
                       fmt::join(std::span(draws.names).first(std::min<std::size_t>(8, draws.names.size())), ", "),
-                      draws.names.size() > 8 ? ", …" : ""));
+                      draws.names.size() > 8 ? ", …" : "", hint));
     result.push_back(found->second);
   }
   return result;
@@ -253,11 +260,15 @@ std::string verdict_name(Verdict verdict) { return verdict == Verdict::use_q ? "
 Matrix<double> coordinates_of(const Posterior& posterior, const GivenDraws& draws, Scale scale,
                               const std::string& what) {
   const bool natural = scale == Scale::natural;
-  const auto wanted = std::span(natural ? posterior.names() : posterior.coordinate_names())
-                          .first(natural ? posterior.parameter_count() : posterior.coordinate_names().size());
+  const auto natural_names = std::span(posterior.names()).first(posterior.parameter_count());
+  const std::span<const std::string> coordinate_names = posterior.coordinate_names();
+  const auto wanted = natural ? natural_names : coordinate_names;
   std::vector<int> columns(wanted.size());
   if (!draws.names.empty()) {
-    columns = columns_of(draws, wanted, what);
+    const std::string other = natural ? "unconstrained" : "natural";
+    const bool on_other = names_all(draws, natural ? coordinate_names : natural_names);
+    columns = columns_of(draws, wanted, what,
+                         on_other ? fmt::format("; these are the names on the {0} scale: --scale {0}", other) : "");
   } else if (static_cast<std::size_t>(draws.values.rows()) == wanted.size()) {
     std::iota(columns.begin(), columns.end(), 0);
   } else {
@@ -282,11 +293,14 @@ Matrix<double> coordinates_of(const Posterior& posterior, const GivenDraws& draw
     } catch (const InputError& error) {
       throw InputError(
           fmt::format("{}: draw {}: {} (a simplex or a matrix needs all its digits: CmdStan writes them with "
-                      "sig_figs=18)",
+                      "sig_figs=18); for draws on the unconstrained scale: --scale unconstrained",
                       what, i + 1, error.what()));
     }
     if (!std::ranges::all_of(z.column(i), [](double x) { return std::isfinite(x); }))
-      throw InputError(fmt::format("{}: draw {}: a value lies on the boundary of what the model allows", what, i + 1));
+      throw InputError(
+          fmt::format("{}: draw {}: a value lies on the boundary of what the model allows; for draws on "
+                      "the unconstrained scale: --scale unconstrained",
+                      what, i + 1));
   }
   return z;
 }

@@ -64,7 +64,7 @@ KeyError unsuited_training_data(const TrainRunConfig& config, const DataSplits& 
 
 std::string scaling_of(const TrainRunConfig& config, const DataSet& train) {
   const ModelConfig& model = config.train.model;
-  const double spread = too_wide(config, train);
+  const std::string wide = too_wide(config, train);
   const std::string who = model.kind == ModelKind::gaussian_mf
                               ? "gaussian-mf"
                               : fmt::format("the likelihood {}", facts_of(model.density()).name);
@@ -72,8 +72,7 @@ std::string scaling_of(const TrainRunConfig& config, const DataSet& train) {
          (model.density() == Density::gaussian
               ? "Its variance is 0.01 in the units of the data, which are not scaled"
               : "Data are not scaled; standard deviations begin near 0.7 and stay above 0.01") +
-         (spread > 0 ? fmt::format(". The data's standard deviation is {:.2g}: divide them by about that", spread)
-                     : "");
+         (wide.empty() ? "" : ". Divide " + wide);
 }
 
 }  // namespace hone

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <vector>
 
 #include "app/run/train_config.hpp"
 #include "hone/base/statistics.hpp"
@@ -61,28 +62,37 @@ std::string Trouble::text() const {
       since, vcd, least, elbo);
 }
 
-double too_wide(const TrainRunConfig& config, const DataSet& train) {
-  constexpr int most = 1000;      // data that are looked at
-  constexpr double allowed = 10;  // the likelihoods' standard deviations are below 1
-  if (!facts_of(config.train.model.density()).centred) return 0;
-  Moments all;
+std::string too_wide(const TrainRunConfig& config, const DataSet& train) {
+  constexpr int most = 1000;       // data that are looked at
+  constexpr double allowed = 10;   // the likelihoods' standard deviations are below 1
+  constexpr double similar = 100;  // values whose standard deviations differ by more should not share a divisor
+  if (!facts_of(config.train.model.density()).centred) return "";
+  std::vector<Moments> values(static_cast<std::size_t>(train.dimension()));
   Matrix<double> column(train.dimension(), 1);
   for (int n = 0; n < std::min(most, train.size()); ++n) {
     train.expand(std::span<const int>(&n, 1), column.view());
-    for (const double x : column.column(0))
-      if (std::isfinite(x)) all.add(x);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (const double x = column(static_cast<int>(i), 0); std::isfinite(x)) values[i].add(x);
   }
-  return all.count() > 1 && all.sd() > allowed ? all.sd() : 0;
+  std::erase_if(values, [](const Moments& m) { return m.count() < 2 || !(m.sd() > 0); });
+  if (values.empty()) return "";
+  const auto [narrow, wide] = std::ranges::minmax(values, {}, [](const Moments& m) { return m.sd(); });
+  if (wide.sd() <= allowed) return "";
+  if (wide.sd() > similar * narrow.sd())
+    return fmt::format("each column by its standard deviation (they go from {:.2g} to {:.2g})", narrow.sd(), wide.sd());
+  double sum = 0;
+  for (const Moments& m : values) sum += m.sd() * m.sd();
+  return fmt::format("the data by about {:.2g}, their standard deviation", std::sqrt(sum / std::ssize(values)));
 }
 
-std::string advice(const TrainRunConfig& config, double spread) {
+std::string advice(const TrainRunConfig& config, const std::string& too_wide) {
   const ObjectiveConfig& objective = config.objective;
   const bool vcd = objective.kind == ObjectiveKind::vcd && objective.alpha > 0;
   std::string text;
   const auto add = [&](bool helps, const std::string& what) {
     if (helps) text += (text.empty() ? "" : ", ") + what;
   };
-  add(spread > 0, fmt::format("dividing the data by about {:.2g}, their standard deviation", spread));
+  add(!too_wide.empty(), "dividing " + too_wide);
   add(make_objective(objective)->refines() && config.train.model.latent > 1 &&
           facts_of(config.train.model.density()).centred,
       "fewer latent dimensions (latent)");  // q of narrow posteriors whose dimensions are correlated: results/best

@@ -27,12 +27,12 @@ struct Trouble {
   std::string text() const;  // what happened, with numbers
 };
 
-// What may help, for this configuration. `spread`: too_wide of the training data.
-std::string advice(const TrainRunConfig& config, double spread = 0);
+// What may help, for this configuration. `too_wide`: that of the training data.
+std::string advice(const TrainRunConfig& config, const std::string& too_wide = "");
 
-// The standard deviation of training data, all values alike, if the likelihood subtracts their mean and they are much
-// wider than it expects, so that they should be divided; otherwise 0.
-double too_wide(const TrainRunConfig& config, const DataSet& train);
+// What should be divided by what, after "divide", if the likelihood subtracts the mean of every value of a datum and
+// some of these are much wider than it expects; otherwise empty.
+std::string too_wide(const TrainRunConfig& config, const DataSet& train);
 
 // Watches the rows of metrics.csv.
 class TrainHealth {

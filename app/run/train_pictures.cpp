@@ -24,12 +24,6 @@ std::pair<std::string, const DataSet*> shown_split(const DataSplits& data) {
   return {"train", &data.train};
 }
 
-// Missing values are drawn grey.
-void fill_missing(Matrix<double>& columns, LevelRange range) {
-  for (double& x : columns.view().flat())
-    if (std::isnan(x)) x = 0.5 * (range.low + range.high);
-}
-
 }  // namespace
 
 void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const DataSplits& data,
@@ -38,9 +32,8 @@ void write_pictures(const RunFolder& folder, const TrainRunConfig& config, const
   const ImageShape shape = split->shape();
   if (!shape.drawable()) return;
   const int count = std::min(images, split->size());
-  Reconstructions made = reconstruct(config.train, state, data.train, *split, count);
+  const Reconstructions made = reconstruct(config.train, state, data.train, *split, count);
   const LevelRange range = range_of(made.data.view().flat());
-  fill_missing(made.data, range);
   const std::filesystem::path figures = folder.figures();
   write_row(figures / "images_data.png", made.data, shape, range);
   write_row(figures / "images_q.png", made.from_q, shape, range);

@@ -254,16 +254,22 @@ TrainSummary TrainRecord::summary() const {
   return s;
 }
 
-// summary.json, with the results that `hone eval` found for the same state.
+// summary.json, with what `hone eval` found for the models that are still there: the newest, and the best.
 std::string TrainRecord::with_evaluation(const TrainSummary& summary) const {
   const fs::path path = path_ / "summary.json";
   const std::string text = summary.to_json();
   if (!fs::exists(path)) return text;
   const Json old = parse_json(read_file(path));
-  if (!old.is_object() || !old.contains("iterations") || old["iterations"] != summary.iterations) return text;
+  if (!old.is_object()) return text;
   Json json = parse_json(text);
-  if (old.contains("test_log_likelihood")) json["test_log_likelihood"] = old["test_log_likelihood"];
-  return json.dump(2) + "\n";
+  for (const auto& [key, value] : old.items()) {
+    if (!key.ends_with("_log_likelihood") || !value.is_object()) continue;
+    const bool of_best = key.starts_with("best_");
+    if (of_best && !summary.best) continue;
+    const std::uint32_t model = of_best ? summary.best->iteration : summary.iterations;
+    if (value.value("iteration", Json()) == model) json[key] = value;
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace hone

@@ -89,6 +89,7 @@ int encode_data(const UseOptions& options, const EncodeOptions& wanted) {
   if (wanted.refine > 0 && !wanted.sd.empty())
     throw InputError("--sd writes the standard deviations of q; with --refine, take those of several --draws");
   if (wanted.refine == 0 && wanted.draws > 1) throw InputError("--draws needs --refine");
+  refuse_to_replace(options.data, wanted.sd, "--sd");
   UsingModel use(options);
   use.load_data();
   const int count = use.count(), latent = use.latent();
@@ -137,6 +138,7 @@ int sample_model(const UseOptions& options, const SampleOptions& wanted) {
   UsingModel use(options);
   std::optional<DataStream> points;
   std::optional<Line> line;
+  refuse_to_replace(wanted.z, options.out, "--out");
   if (!wanted.z.empty()) points = points_in(wanted.z, use.latent());
   if (wanted.between) line = line_between(use, *wanted.between, wanted.count);
   const int count = points ? points->size() : wanted.count;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/data/load.hpp"
+#include "app/run/rows.hpp"
 #include "app/run/trained_model.hpp"
 #include "hone/base/error.hpp"
 
@@ -33,7 +34,11 @@ void UsingModel::load_data(const DataStream::Work& watch) {
     work(data, 0);
     data_.emplace(std::move(data), block);
   } else {
+    refuse_to_replace(options_.data, options_.out, "--out");
     data_.emplace(request(), block, work);
+    if (data_->file_of_bits() && (options_.binarization == "threshold" || options_.binarization == "stochastic"))
+      throw InputError(fmt::format("--binarization {}: the values of {} are zeros and ones already; leave it out",
+                                   options_.binarization, options_.data));
   }
   count_ = std::min(data_->size(), options_.points.value_or(data_->size()));
 }

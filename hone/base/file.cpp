@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -45,6 +44,9 @@ void sync(const fs::path& path, int flags, const fs::path& named) {
 }  // namespace
 
 void place_file(const fs::path& finished, const fs::path& destination) {
+  std::error_code ignored;
+  if (fs::exists(destination, ignored) && !fs::is_regular_file(destination, ignored))
+    throw Error(detail::format("{}: cannot be replaced: it is no regular file", destination.string()));
   sync(finished, O_RDONLY, destination);
   if (std::rename(finished.c_str(), destination.c_str()) != 0) fail(destination, "renaming to this name");
   sync(destination.has_parent_path() ? destination.parent_path() : fs::path("."), O_RDONLY | O_DIRECTORY, destination);
@@ -88,7 +90,16 @@ std::string read_file(const fs::path& path) {
     throw InputError(detail::format("{}: is a folder; expected a file", path.string()));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(detail::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
-  std::string content{std::istreambuf_iterator<char>(file), {}};
+  constexpr std::size_t longest = std::size_t{1} << 28;  // of a device or a pipe, which may have no end
+  const bool endless = !fs::is_regular_file(path, ignored);
+  std::string content;
+  std::string piece(1 << 16, '\0');
+  do {
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    content.append(piece, 0, static_cast<std::size_t>(file.gcount()));
+    if (endless && content.size() > longest)
+      throw InputError(detail::format("{}: no end after {} bytes; expected a file", path.string(), content.size()));
+  } while (file);
   if (file.bad()) throw InputError(detail::format("{}: cannot be read", path.string()));
   return content;
 }

@@ -51,6 +51,20 @@ def unmasked(X: Any, name: str, missing: str | None) -> Any:
     return X.astype(X.dtype if X.dtype == np.float32 else np.float64).filled(np.nan)
 
 
+def first_not_finite(X: Any, allow_nan: bool) -> str:
+    """Where the first value is that is not finite, as the end of a message; empty if X does not tell."""
+    sparse = X.tocoo() if hasattr(X, "tocoo") else None
+    try:
+        values = np.asarray(X if sparse is None else sparse.data, np.float64)
+    except (TypeError, ValueError):
+        return ""
+    bad = np.argwhere(np.isinf(values) if allow_nan else ~np.isfinite(values))
+    if not bad.size or (sparse is None and values.ndim != 2):
+        return ""
+    first = bad[0] if sparse is None else (sparse.row[bad[0][0]], sparse.col[bad[0][0]])
+    return f"; the first is in row {first[0]}, column {first[1]} (both count from 0)"
+
+
 def data_of(X: Any, shape: Sequence[int] = (), binarization: str | None = None) -> _hone.Data:
     """Data for the engine, without a copy where the type allows it; bits are packed. shape: of a datum.
 

@@ -14,7 +14,8 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from . import _hone, _torch
-from ._data import bits_of, count_of, data_of, image_of, own_file, path_of, rows_of, seed_of, shape_in, text_of, unmasked, write_npy
+from ._data import (bits_of, count_of, data_of, first_not_finite, image_of, own_file, path_of, rows_of, seed_of, shape_in,
+                    text_of, unmasked, write_npy)
 from ._density import array_of
 from ._parameters import KEYS, PARAMETERS, Settings, spelled_out
 from ._progress import Work
@@ -150,12 +151,16 @@ class _LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset, ensure_min_samples=1,
                               ensure_all_finite=finite)
         except ValueError as error:
+            place = ""
+            if "NaN" in str(error) or "infinity" in str(error):
+                place = first_not_finite(X, self.missing == "ignore")
             if "X contains NaN" in str(error):
                 raise ValueError(f"Input {name} contains NaN; missing=\"ignore\" leaves missing values out of the likelihood"
-                                 ) from error
-            if "X" in str(error) and name == "X":
+                                 f"{place}") from error
+            if "X" in str(error) and name == "X" and not place:
                 raise
-            raise type(error)(f"{name}: {error}") from error
+            what = str(error).rstrip(".") if "X" in str(error) and name == "X" else f"{name}: {error}"
+            raise type(error)(what + place) from error
         if reset:
             self.shape_ = self._shape_of_data(image)
         elif image is not None and image_of(image) not in (None, image_of(self.shape_)):

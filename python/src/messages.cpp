@@ -22,7 +22,7 @@ void replace_words(std::string& text) {
       {"hone stan install", "hone.install_stan()"},
       {"validation.data", "X_validation"},
       {"test.data", "X_test"},
-      {"data: <memory> (<memory>, not binarized): ", "X: "},
+      {"data: <memory>, not binarized: ", "X: "},
       {"'<memory>'", "X"},
       {"<memory>", "X"},
   };

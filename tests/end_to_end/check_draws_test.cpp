@@ -125,6 +125,7 @@ TEST_F(CheckDraws, BadInputIsRefusedByName) {
   };
   refused("mu,nu\n1,2\n", "d.csv: 'tau' is missing; expected every parameter of the model, found mu, nu");
   refused("mu,tau\n1,-2\n", "d.csv: draw 1: tau is not positive");
+  refused("mu,tau\n1,-2\n", "on the unconstrained scale: --scale unconstrained");
   refused("mu,tau\n1,2\ninf,2\n", "d.csv: draw 2: mu is inf");
   refused("mu,tau\n1,2\n", "1 are too few; expected at least 100");
   write_file(folder.path() / "d.nc", "no NetCDF");

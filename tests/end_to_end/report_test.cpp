@@ -100,8 +100,8 @@ TEST_F(ReportProgram, DamagedFoldersAreNamedAndTheRestIsReported) {
       shell("mkdir bad && echo '{\"target' > bad/summary.json && \"$HONE\" report good bad nowhere");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "report.html\n");
-  for (const char* part : {"hone: bad: not a readable folder of hone toy, train or fit",
-                           "summary.json: not a JSON object", "hone: nowhere: no such folder"})
+  for (const char* part : {"hone: bad: not a run of hone toy, train or fit; summary.json: not a JSON object",
+                           "hone: nowhere: no such folder"})
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   EXPECT_NE(page("report.html").find("nowhere: no such folder"), std::string::npos);
 }
@@ -121,6 +121,30 @@ TEST_F(ReportProgram, BadInputIsRefused) {
   expect_refused("report nowhere --out page.html", "nothing can be reported on");
   const Outcome help = hone("report --help");
   for (const char* part : {"RUN", "--out", "report.html", "Example"}) EXPECT_NE(help.out.find(part), std::string::npos);
+}
+
+// A folder that is no run is called what it is.
+TEST_F(ReportProgram, OtherFoldersAreNamed) {
+  must("toy --quiet --no-figure --iterations 20 --out runs/a");
+  fs::create_directories(folder.path() / "other/empty");
+  EXPECT_NE(hone("report runs/a --out runs/a/config.toml").err.find("config.toml: is there already and no page"),
+            std::string::npos);
+  const auto expect_said = [this](const std::string& which, const std::string& what) {
+    const Outcome outcome = hone("report " + which);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("  " + which + ": " + what), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("has not ended") == std::string::npos, what.find("has not ended") == std::string::npos);
+  };
+  expect_said("other/empty", "is empty; expected the folder of a run");
+  expect_said("other", "is no run: it has neither config.toml nor summary.json");
+  expect_said("runs", "is no run, but holds runs: give these, runs/a");
+  write_file(folder.path() / "other/config.toml", "");
+  expect_said("other", "not a run of hone toy, train or fit; config.toml is empty");
+  write_file(folder.path() / "other/config.toml", "tolerance_mean = 0.1\nmodel = \"m.stan\"\n");
+  expect_said("other", "a run of hone fit that has not ended");
+  fs::remove(folder.path() / "other/config.toml");
+  write_file(folder.path() / "other/check.json", "{}");
+  expect_said("other", "holds the result of hone check");
 }
 
 }  // namespace

@@ -179,6 +179,17 @@ TEST_F(Use, BadInputIsRefusedAndNothingIsWritten) {
   expect_error("encode run test --draws 3", "--draws needs --refine");
   expect_error("encode run test --refine 3 --sd s.npy", "--sd writes the standard deviations of q");
   expect_error("encode run test --binarization threshold", "--binarization is for files");
+  write_file(folder.path() / "z.csv", "0.5,0.5\n");
+  expect_error("sample run --z z.csv --out ./z.csv", "--out: ./z.csv is the file of data itself");
+  expect_error("encode run z.csv --out z.csv", "--out: z.csv is the file of data itself; choose another name");
+  expect_error("encode run z.csv --out a.npy --sd z.csv", "--sd: z.csv is the file of data itself");
+  std::string datum;
+  for (int i = 0; i < 784; ++i) datum += i % 3 ? "0 " : "1 ";
+  write_file(folder.path() / "bits.amat", datum + "\n");
+  for (const std::string how : {"threshold", "stochastic"})
+    expect_error("encode run bits.amat --binarization " + how,
+                 "--binarization " + how + ": the values of bits.amat are zeros and ones already; leave it out");
+  EXPECT_EQ(hone("encode run bits.amat --binarization none").code, 0);
   expect_error("sample run --z x.amat", "x.amat: expected points of 2 numbers, as many as z has, found 4");
   expect_error("sample run --between 0,100000", "100000 is no datum; expected numbers from 0 to");
   expect_error("sample run --between 3", "--between: expected two numbers of data");

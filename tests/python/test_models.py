@@ -268,11 +268,16 @@ def test_there_is_no_second_copy_in_memory(tmp_path, kind):
 
 
 def test_missing_values_are_left_out(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
     data = np.random.default_rng(2).standard_normal((60, 6))
     data[::3, 1] = data[5, 5] = np.nan
     settings = dict(latent=2, likelihood="gaussian-learned", encoder_hidden=(4,), iterations=20, batch=20, progress=False)
     with pytest.raises(ValueError, match='X contains NaN; missing="ignore" leaves missing values out of the likelihood'):
         hone.MatrixFactorization(**settings).fit(data)
+    for place, bad in [((0, 1), data), ((7, 2), np.where(np.arange(360).reshape(60, 6) == 44, np.inf, 0.0))]:
+        for given in (bad, sparse.csr_matrix(bad)):
+            with pytest.raises(ValueError, match=rf"row {place[0]}, column {place[1]} \(both count from 0\)"):
+                hone.MatrixFactorization(**settings).fit(given)
     model = hone.MatrixFactorization(missing="ignore", folder=tmp_path / "run", **settings).fit(data)
     assert np.isfinite(model.transform(data)).all() and np.isfinite(model.score_samples(data, samples=50)).all()
     alone = hone.MatrixFactorization(missing="ignore", **settings).fit(np.nan_to_num(data))  # zeros are not the same as nothing

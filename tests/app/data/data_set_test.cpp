@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "app/data/binarize.hpp"
+#include "app/data/load.hpp"
 #include "app/data/picture.hpp"
 #include "app/data/synthetic.hpp"
 #include "tests/app/data/files.hpp"
@@ -140,6 +141,25 @@ TEST(DataSet, AnEmptyOneIsHarmless) {
   EXPECT_EQ(none.size(), 0);
   EXPECT_EQ(none.dimension(), 0);
   EXPECT_EQ(none.memory(), 0u);
+}
+
+// Holding data out does not make bytes eight times as large, nor change their values.
+TEST(Split, BytesStayBytes) {
+  std::vector<std::uint8_t> bytes;
+  for (int i = 0; i < 60; ++i) bytes.push_back(static_cast<std::uint8_t>(4 * i));
+  for (const double scale : {1.0, 1 / 255.0}) {
+    const DataSplits data = splits_of({.name = "x", .binarization = Binarization::none, .split = 0.3},
+                                      DataSet(bytes, {2, 3}, scale), {}, {});
+    ASSERT_EQ(data.train.size(), 7);
+    ASSERT_EQ(data.test.size(), 3);
+    EXPECT_EQ(data.train.memory(), 42u);
+    EXPECT_EQ(data.test.memory(), 18u);
+    EXPECT_EQ(data.train.scale(), scale);
+    for (int i = 0; i < 7; ++i)
+      EXPECT_EQ(data.train.bytes()[static_cast<std::size_t>(6 * i)], 24 * data.rows.train[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(data.test.bytes()[static_cast<std::size_t>(6 * i)], 24 * data.rows.test[static_cast<std::size_t>(i)]);
+  }
 }
 
 TEST(Binarization, ThresholdIsOverOneHalf) {

@@ -1,6 +1,7 @@
 // Colour images, JPEG files and labels.
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -125,6 +126,17 @@ TEST(Images, HiddenFilesAreLeftOut) {
   EXPECT_EQ(archived("a/1.png"), "");
   for (const char* hidden : {"__MACOSX/a/1.png", "a/._1.png", ".a/1.png"})
     EXPECT_THAT(archived(hidden), HasSubstr("x.zip: no image")) << hidden;
+}
+
+// Reading a pipe would wait for somebody who writes.
+TEST(Images, PipesAreRefused) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"x.zip", "x.npz", "a.png"}) {
+    const std::filesystem::path pipe = folder.path() / name;
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const std::string data = name == "a.png" ? folder.path().string() : pipe.string();
+    EXPECT_THAT(input_error([&] { read_data_file(data); }), HasSubstr(name + ": expected a regular file"));
+  }
 }
 
 TEST(Images, AFolderThatCannotBeReadIsNamed) {

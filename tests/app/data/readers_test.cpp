@@ -19,6 +19,7 @@ namespace {
 using namespace hone::test;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 IdxArray idx_from(const Bytes& bytes) {
@@ -320,6 +321,10 @@ TEST(Csv, ErrorsSayWhatTablesOfOthersHave) {
     EXPECT_THAT(message(text), HasSubstr("line 2: column 1 (a): expected a finite number, found '1,")) << text;
   EXPECT_THAT(message("a;b\n1,5;2\n"), HasSubstr("expected a decimal point"));
   EXPECT_THAT(message("\"a\nb\",c\n1,2\n"), HasSubstr("line 1: column 1: a quote that does not end in its cell"));
+  EXPECT_THAT(message("a,b\r1,2\r3,4\r"), HasSubstr("line 1: a carriage return inside the line"));
+  for (const std::string value : {"inf", "-inf", "1e400", "-1e999"})
+    EXPECT_THAT(message("a,b\n1," + value + "\n"),
+                EndsWith("column 2 (b): expected a finite number, found '" + value + "'"));
   EXPECT_THAT(message("größe,b\nμ\x80,2\n"), HasSubstr("(größe): expected a finite number, found 'μ?'; if the column "
                                                        "holds names: labels = \"größe\""));
 }

@@ -312,7 +312,7 @@ TEST_F(Report, WhereNothingCanBeReportedNothingIsWritten) {
     write_report({{at("empty"), at("nowhere")}, at("page.html")});
     FAIL() << "no exception";
   } catch (const InputError& error) {
-    EXPECT_HAS(std::string(error.what()), "empty: not a readable folder of hone toy, train or fit");
+    EXPECT_HAS(std::string(error.what()), "empty: is empty; expected the folder of a run");
     EXPECT_HAS(std::string(error.what()), "nowhere: no such folder");
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);

@@ -134,6 +134,17 @@ TEST(Checkpoint, AnotherModelIsRefusedByKeyAndBothValues) {
     EXPECT_EQ(error.message(), "c has latent = 3, which is now 4; this defines the model and cannot change");
   }
   EXPECT_THROW(check_identity("c", stored, {{"latent", "3"}}), InputError);
+  // Other data may follow from another key, which is named first.
+  const auto key_of = [](const std::map<std::string, std::string>& now) {
+    try {
+      check_identity("c", {{"data.sha256", "12"}, {"split", "0.1"}}, now);
+    } catch (const KeyError& error) {
+      return error.key();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(key_of({{"data.sha256", "34"}, {"split", "0.1"}}), "data");
+  EXPECT_EQ(key_of({{"data.sha256", "34"}, {"split", "0.2"}}), "split");
   check_identity("c", {{"data", "\"/a/b/../c.csv\""}}, {{"data", "\"/a/c.csv\""}});
   EXPECT_THROW(check_identity("c", {{"data", "\"/a/b.csv\""}}, {{"data", "\"/a/c.csv\""}}), InputError);
 }

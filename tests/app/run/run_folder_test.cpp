@@ -1,6 +1,7 @@
 #include "app/run/run_folder.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/temporary.hpp"
@@ -30,6 +31,26 @@ TEST(WriteFile, AFullDiskIsAnErrorThatNamesTheFile) {
     EXPECT_EQ(error.what(), (folder.path() / "a.txt").string() + ": writing failed: No space left on device");
   }
   EXPECT_FALSE(fs::exists(folder.path() / "a.txt"));
+}
+
+TEST(WriteFile, OnlyRegularFilesAreReplaced) {
+  const test::TemporaryFolder folder;
+  const fs::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  try {
+    write_file(pipe, "content");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), pipe.string() + ": cannot be replaced: it is no regular file");
+  }
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(ReadFile, ADeviceWithoutAnEndIsRefused) {
+  if (!fs::exists("/dev/zero")) GTEST_SKIP() << "no /dev/zero here";
+  EXPECT_THROW(read_file("/dev/zero"), InputError);
+  EXPECT_EQ(read_file("/dev/null"), "");
 }
 
 TEST(WriteFile, AMissingFolderIsAnErrorThatNamesTheFile) {

@@ -200,6 +200,38 @@ TEST(SecondOpinion, ValuesThatAreNotFiniteAreNamed) {
   EXPECT_TRUE(notes_say(given, "values that are not finite: gap (at 0.2 % of the given draws)"));
 }
 
+TEST(SecondOpinion, NamesOfTheOtherScaleAreTakenForThat) {
+  const auto posterior = make_posterior(
+      [](std::span<const double> z, std::span<double> gradient) {
+        for (std::size_t k = 0; k < 2; ++k) gradient[k] = -z[k];
+        return -0.5 * (square(z[0]) + square(z[1]));
+      },
+      std::vector<std::string>{"log s", "b"}, std::vector<std::string>{"s", "b"},
+      [](std::span<const double> z, std::span<double> x) {
+        x[0] = std::exp(z[0]);
+        x[1] = z[1];
+      },
+      2);
+  const auto error = [&](const std::vector<std::string>& names, Scale scale) {
+    GivenDraws draws;
+    draws.names = names;
+    draws.values = Matrix<double>(2, 3);
+    try {
+      coordinates_of(*posterior, draws, scale, "d.csv");
+    } catch (const InputError& wrong) {
+      return std::string(wrong.what());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(error({"log s", "b"}, Scale::natural)
+                  .ends_with("found log s, b; these are the names on the unconstrained scale: --scale unconstrained"));
+  EXPECT_TRUE(
+      error({"s", "b"}, Scale::unconstrained).ends_with("these are the names on the natural scale: --scale natural"));
+  EXPECT_TRUE(
+      error({"c", "b"}, Scale::natural).ends_with("'s' is missing; expected every parameter of the model, found c, b"));
+  EXPECT_EQ(error({"log s", "b"}, Scale::unconstrained), "");
+}
+
 TEST(SecondOpinion, SameBitsForOneTwoAndThreeThreads) {
   const auto posterior = with_a_gap(1.5);
   CheckedFitConfig config;

@@ -112,18 +112,24 @@ TEST(TrainHealth, ReadsWhatARunSaidBefore) {
 
 TEST(TrainHealth, WideDataAreToBeDivided) {
   std::vector<double> values;
-  for (int i = 0; i < 400; ++i) values.push_back(1e5 * (i % 2 ? 1 : -1) + 7);
+  for (int i = 0; i < 400; ++i) values.push_back(1e5 * (i / 4 % 2 ? 1 : -1) + 7);
   const DataSet wide(values, ImageShape{1, 4});
   for (double& x : values) x = 1e-5 * (x - 7);
   const DataSet narrow(values, ImageShape{1, 4});
   TrainRunConfig config;
   config.train.model.likelihood = Density::gaussian;
-  EXPECT_NEAR(too_wide(config, wide), 1e5, 1e3);
-  EXPECT_EQ(too_wide(config, narrow), 0);
-  EXPECT_EQ(advice(config, 1e5).find("What may help: dividing the data by about 1e+05, their standard deviation, "),
+  EXPECT_EQ(too_wide(config, wide), "the data by about 1e+05, their standard deviation");
+  EXPECT_EQ(too_wide(config, narrow), "");
+  EXPECT_EQ(advice(config, too_wide(config, wide))
+                .find("What may help: dividing the data by about 1e+05, their standard deviation, "),
             0u);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += 2000 * static_cast<double>(i % 4);
+  EXPECT_EQ(too_wide(config, DataSet(values, ImageShape{1, 4})), "");  // only their means are far apart
+  for (std::size_t i = 1; i < values.size(); i += 4) values[i] *= 500;
+  EXPECT_EQ(too_wide(config, DataSet(values, ImageShape{1, 4})),
+            "each column by its standard deviation (they go from 1 to 5e+02)");
   config.train.model.likelihood = Density::poisson;
-  EXPECT_EQ(too_wide(config, wide), 0);
+  EXPECT_EQ(too_wide(config, wide), "");
 }
 
 TEST(TrainHealth, AdviceFitsTheConfiguration) {

@@ -183,7 +183,7 @@ TEST(Train, ARunFolderIsNeitherOverwrittenNorMistaken) {
   EXPECT_NE(other.find("latent = 3, which is now 4"), std::string::npos) << other;
   config = small();
   config.data_seed = 2;
-  EXPECT_NE(error_of(config, path, Resume::yes).find("data.sha256"), std::string::npos);
+  EXPECT_NE(error_of(config, path, Resume::yes).find("data_seed = 1, which is now 2"), std::string::npos);
   config = small();
   config.iterations = 39;
   EXPECT_NE(error_of(config, path, Resume::yes).find("already made 40 iterations"), std::string::npos);

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "app/run/evaluate.hpp"
 #include "app/run/event_file.hpp"
 #include "app/run/latent_plot.hpp"
 #include "app/run/test_curve.hpp"
@@ -93,6 +94,39 @@ TEST(Validation, ResumingHasTheSameBits) {
   expect_same_run(whole, stopped);
   for (const char* name : {"validation_log_likelihood.csv", best_checkpoint_name, "figures/latent.csv"})
     EXPECT_EQ(read_file(whole / name), read_file(stopped / name)) << name;
+}
+
+// What hone eval found is kept as long as its model is there: the best one longer than the newest.
+TEST(Validation, ResumingKeepsTheEvaluationsOfModelsThatAreStillThere) {
+  const TemporaryFolder folder;
+  const fs::path at = folder.path() / "run";
+  TrainRunConfig config = validated(20);
+  config.objective.kind = ObjectiveKind::kl;
+  config.train.rate_mean = config.train.rate_scale = config.train.rate_model = 0;  // the first evaluation stays best
+  const std::uint32_t best = run(config, at).best->iteration;
+  ASSERT_EQ(best, 5u);
+  EvaluateOptions options;
+  options.importance = EvaluationConfig{.samples = 20};
+  options.points = 6;
+  for (const std::string split : {"test", "validation"})
+    for (const WhichModel which : {WhichModel::newest, WhichModel::best}) {
+      options.split = split;
+      options.which = which;
+      evaluate_run(at, options);
+    }
+  const auto entries = [&] {
+    std::string names;
+    const auto summary = nlohmann::json::parse(read_file(at / "summary.json"));
+    for (const auto& [key, value] : summary.items())
+      if (key.ends_with("_log_likelihood")) names += key + ":" + value["iteration"].dump() + " ";
+    return names;
+  };
+  const std::string of_best = "best_test_log_likelihood:5 best_validation_log_likelihood:5 ";
+  run(config, at, Resume::yes);  // nothing is left to do
+  EXPECT_EQ(entries(), of_best + "test_log_likelihood:20 validation_log_likelihood:20 ");
+  config.iterations = 30;
+  run(config, at, Resume::yes);
+  EXPECT_EQ(entries(), of_best);
 }
 
 TEST(Validation, WhatContradictsIsRefused) {
