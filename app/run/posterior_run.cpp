@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <future>
 
 #include "app/run/draws.hpp"
 #include "app/run/json.hpp"
@@ -217,15 +218,22 @@ void write_posterior_run(const RunFolder& folder, const PosteriorRunFiles& files
   const std::string verdict = "verdict = " + files.verdict;
   folder.write("config.toml", files.config);
   folder.write("q.json", files.q);
-  write_stan_csv(folder.path() / "draws_q.csv", files.draws_q, {"independent draws of q", verdict}, files.stan_version);
-  write_stan_csv(
-      folder.path() / "draws.csv", files.draws,
-      {fmt::format("refined draws: {} chains of {}, one after another, made of the fit's short chains up to step {}",
-                   files.chains, files.draws.values.cols() / files.chains, files.steps),
-       verdict},
-      files.stan_version);
-  write_stan_csv(folder.path() / "draws_unconstrained.csv", files.draws_unconstrained,
-                 {"the refined draws over the unconstrained coordinates", verdict}, files.stan_version);
+  // At the same time: they wait for the disk.
+  std::vector<std::future<void>> tables;
+  const auto write_table = [&](const char* name, const DrawTable& draws, const std::string& about) {
+    tables.push_back(
+        std::async(std::launch::async, [&folder, &files, &draws, name, comments = std::vector{about, verdict}] {
+          write_stan_csv(folder.path() / name, draws, comments, files.stan_version);
+        }));
+  };
+  write_table("draws_q.csv", files.draws_q, "independent draws of q");
+  write_table(
+      "draws.csv", files.draws,
+      fmt::format("refined draws: {} chains of {}, one after another, made of the fit's short chains up to step {}",
+                  files.chains, files.draws.values.cols() / files.chains, files.steps));
+  write_table("draws_unconstrained.csv", files.draws_unconstrained,
+              "the refined draws over the unconstrained coordinates");
+  for (auto& table : tables) table.get();
   folder.write("summary.json", files.summary);
 }
 

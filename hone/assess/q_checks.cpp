@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "hone/assess/exchange.hpp"
 #include "hone/base/clones.hpp"
@@ -51,6 +52,95 @@ Matrix<double> covariance_of(MatrixView<const double> e) {
   return result;
 }
 
+// What q is: means and sds in z, its covariance in e (D, D).
+struct QMoments {
+  std::vector<double> mean, sd;
+  Matrix<double> covariance;  // empty beyond most_direction_dimensions
+};
+
+// From draws. They cost no gradients, so many are taken: the moments then have little noise.
+QMoments drawn_moments(const Family& family, const Whitening& whitening, const RandomSource& random) {
+  const int d = family.dimension();
+  const Matrix<double> draws = independent_draws(family, std::clamp(4'000'000 / d, 1000, 20'000), random);
+  QMoments result;
+  for (const Moments& of_draws : moments_over_z(draws, whitening)) {
+    result.mean.push_back(of_draws.mean());
+    result.sd.push_back(of_draws.sd());
+  }
+  if (d <= most_direction_dimensions) result.covariance = covariance_of(draws);
+  return result;
+}
+
+// Variances in z = m + L e of a Gaussian over e.
+std::vector<double> variances_over_z(const Normal& normal, const Whitening& whitening) {
+  if (normal.covariance == Covariance::diagonal) return whitening.then_diagonal(normal.mean, normal.scale).variances();
+  constexpr int at_once = 64;
+  const int d = whitening.dimension();
+  const std::vector<double> zero(d);
+  std::vector<double> origin(d), result(d);
+  whitening.to_z(zero, origin);
+  for (int begin = 0; begin < d; begin += at_once) {
+    Matrix<double> column(d, std::min(at_once, d - begin)), z(d, column.cols());
+    for (int j = 0; j < column.cols(); ++j) {
+      for (int i = begin + j; i < d; ++i) column(i, j) = normal.scale[packed(i, begin + j)];
+    }
+    whitening.to_z(column, z);
+    for (int j = 0; j < z.cols(); ++j)
+      for (int i = 0; i < d; ++i) result[i] += square(z(i, j) - origin[i]);
+  }
+  return result;
+}
+
+// The lower half of sum (D, D) += weight (C + x xᵀ), C the covariance of a Gaussian and x its mean's distance from
+// `mean`
+void add_covariance(double weight, const Normal& normal, std::span<const double> mean, Matrix<double>& sum) {
+  const int d = sum.rows();
+  const auto add = [&](std::span<const double> x, int first) {
+    for (int j = first; j < d; ++j)
+      for (int i = j; i < d; ++i) sum(i, j) += weight * x[i] * x[j];
+  };
+  std::vector<double> x(d);
+  for (int i = 0; i < d; ++i) x[i] = normal.mean[i] - mean[i];
+  add(x, 0);
+  if (normal.covariance == Covariance::diagonal) {
+    for (int i = 0; i < d; ++i) sum(i, i) += weight * square(normal.scale[i]);
+    return;
+  }
+  for (int k = 0; k < d; ++k) {
+    for (int i = k; i < d; ++i) x[i] = normal.scale[packed(i, k)];
+    add(x, k);
+  }
+}
+
+// Exactly, where q is a Gaussian or a mixture of Gaussians.
+std::optional<QMoments> exact_moments(const Family& family, const Whitening& whitening) {
+  const int d = family.dimension(), count = family.components();
+  std::vector<double> weight(count), mean(d), z(d), ignored(d);
+  std::vector<Normal> normals;
+  for (int k = 0; k < count; ++k) {
+    const std::optional<Normal> normal = family.component(k);
+    if (!normal) return std::nullopt;
+    normals.push_back(*normal);
+  }
+  family.log_weights(weight);
+  for (double& w : weight) w = std::exp(w);
+  family.moments(mean, ignored);
+  QMoments result{std::vector<double>(d), std::vector<double>(d), {}};
+  whitening.to_z(mean, result.mean);
+  for (int k = 0; k < count; ++k) {
+    const std::vector<double> variance = variances_over_z(normals[k], whitening);
+    whitening.to_z(normals[k].mean, z);
+    for (int i = 0; i < d; ++i) result.sd[i] += weight[k] * (variance[i] + square(z[i] - result.mean[i]));
+  }
+  for (double& x : result.sd) x = std::sqrt(x);
+  if (d > most_direction_dimensions) return result;
+  result.covariance = Matrix<double>(d, d);
+  for (int k = 0; k < count; ++k) add_covariance(weight[k], normals[k], mean, result.covariance);
+  for (int j = 0; j < d; ++j)
+    for (int i = 0; i < j; ++i) result.covariance(i, j) = result.covariance(j, i);
+  return result;
+}
+
 // Differences between z_t and z0 of the coordinates, their squares about q's mean, and log q; at most `most` pairs.
 Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& centre, int most) {
   const int d = r.z0.rows(), n = std::min(r.zt.cols(), most);
@@ -68,13 +158,13 @@ Matrix<double> differences(const RefinedDraws& r, const std::vector<double>& cen
 // Generalized eigenvectors of the refined covariance against q's. Under equal covariances the extremes of n draws in D
 // dimensions lie at (1 ± √(D/n))², against those of m other draws at about (1 ± √(D/n + D/m))²; this effect of chance,
 // the √ given as `chance`, is removed.
-void find_directions(const RefinedDraws& r, MatrixView<const double> q_draws, const Whitening& whitening,
+void find_directions(const RefinedDraws& r, const Matrix<double>& of_q, const Whitening& whitening,
                      const std::vector<Moments>& refined, double chance, QChecks& checks) {
   const int d = r.z0.rows();
   Matrix<double> ratio = covariance_of(r.states.z);
   std::vector<double> root;
   try {
-    root = cholesky(covariance_of(q_draws));
+    root = cholesky(of_q);
   } catch (const InputError&) {
     return;  // there are fewer draws than dimensions
   }
@@ -115,17 +205,17 @@ QChecks check_q(const RefinedDraws& r, const Family& family, const Whitening& wh
   checks.k_hat = weights.k_hat;
   checks.effective_draws = weights.effective_draws;
 
-  // Draws from q cost no gradients, so take many: q's own moments then have little noise.
   const PhiloxSource random(config.seed);
-  const Matrix<double> q_draws = independent_draws(family, std::clamp(4'000'000 / d, 1000, 20'000), random);
-  const std::vector<Moments> q = moments_over_z(q_draws, whitening), refined = moments_over_z(r.states.z, whitening);
+  std::optional<QMoments> q = exact_moments(family, whitening);
+  if (!q) q = drawn_moments(family, whitening, random);
+  const std::vector<Moments> refined = moments_over_z(r.states.z, whitening);
   for (int k = 0; k < d; ++k) {
-    checks.shift.push_back((q[k].mean() - refined[k].mean()) / refined[k].sd());
-    checks.sd_ratio.push_back(q[k].sd() / refined[k].sd());
+    checks.shift.push_back((q->mean[k] - refined[k].mean()) / refined[k].sd());
+    checks.sd_ratio.push_back(q->sd[k] / refined[k].sd());
   }
   const double of_q = config.given > 0 ? 1.0 / config.given : 0;
   const double chance = std::sqrt(d * (1 / r.checks.effective + of_q));
-  if (d <= most_direction_dimensions) find_directions(r, q_draws, whitening, refined, chance, checks);
+  if (d <= most_direction_dimensions) find_directions(r, q->covariance, whitening, refined, chance, checks);
 
   std::vector<double> mean(d), sd(d);
   family.moments(mean, sd);

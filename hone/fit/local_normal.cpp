@@ -57,19 +57,61 @@ Whitening shaped(const Whitening& whitening, Shape shape) {
   return Whitening::diagonal(std::move(mean), std::move(sd));
 }
 
-// N(e + H ∇log p, H): the maximum of the local quadratic model, with its curvature; `scales` are the diagonal
-// coordinates of the search.
-Whitening quadratic_model(const SearchPoint& point, const Whitening& scales) {
-  InverseHessian::Factors factors = point.inverse_hessian.factors();
-  std::vector<double> centre(point.z.size()), mean(point.z.size());
-  point.inverse_hessian.multiply(point.gradient, centre);
-  for (std::size_t i = 0; i < mean.size(); ++i) {
-    centre[i] += point.z[i];
-    factors.a[i] *= std::sqrt(scales.variance(static_cast<int>(i)));
+// A rough estimate of the ELBO of a Gaussian from `draws` draws, each by to_z(e, z) of normals e; `log_det` is that of
+// to_z. −∞ where one lies outside the support.
+template <class ToZ>
+double elbo_of(const Target& target, const RandomSource& random, int draws, double log_det, const ToZ& to_z) {
+  const int d = target.dimension();
+  Matrix<double> z(d, draws);
+  std::vector<double> e(d), value(draws);
+  double log_q = 0;
+  for (int i = 0; i < draws; ++i) {
+    random.normals({Purpose::draw, assessment_iteration, static_cast<std::uint32_t>(i)}, e);
+    log_q -= 0.5 * dot(e, e);
+    to_z(std::span(e), z.column(i));
   }
-  scales.to_z(centre, mean);
-  return Whitening::low_rank(std::move(mean), std::move(factors.a), std::move(factors.u), std::move(factors.r));
+  target.evaluate(z, Want::value, value, {});
+  double sum = 0;
+  for (const double v : value) sum += v;
+  const double result = (sum - log_q) / draws + 0.5 * d * log_two_pi + log_det;
+  return std::isfinite(result) ? result : -infinity;
 }
+
+double rough_elbo(const Target& target, const Whitening& whitening, const RandomSource& random, int draws) {
+  return elbo_of(target, random, draws, whitening.log_det(),
+                 [&](std::span<const double> e, std::span<double> z) { whitening.to_z(e, z); });
+}
+
+// N(e + H ∇log p, H) of a point of a search: the maximum of the local quadratic model, with its curvature. `scales` are
+// the diagonal coordinates of the search.
+class QuadraticModel {
+ public:
+  QuadraticModel(const SearchPoint& point, const Whitening& scales)
+      : h_(point.inverse_hessian), sd_(scales.a().begin(), scales.a().end()), mean_(sd_.size()) {
+    std::vector<double> centre(point.z.size());
+    h_.multiply(point.gradient, centre);
+    add_scaled(1, point.z, centre);
+    scales.to_z(centre, mean_);
+  }
+  Whitening whitening() const {
+    InverseHessian::Factors factors = h_.factors();
+    for (std::size_t i = 0; i < mean_.size(); ++i) factors.a[i] *= sd_[i];
+    return Whitening::low_rank(mean_, std::move(factors.a), std::move(factors.u), std::move(factors.r));
+  }
+  double rough_elbo(const Target& target, const RandomSource& random) const {
+    const InverseHessian::Root root(h_);
+    double log_det = root.log_det();
+    for (const double sd : sd_) log_det += std::log(sd);
+    return elbo_of(target, random, path_draws, log_det, [&](std::span<double> e, std::span<double> z) {
+      root.multiply(e);
+      for (std::size_t i = 0; i < e.size(); ++i) z[i] = mean_[i] + sd_[i] * e[i];
+    });
+  }
+
+ private:
+  InverseHessian h_;
+  std::vector<double> sd_, mean_;
+};
 
 // Coordinates about z in which the curvature of every coordinate alone is about one; as wide as `width` where it is not
 // positive. Costs 2 D gradients.
@@ -176,7 +218,8 @@ class Shifted final : public RandomSource {
 LocalNormal search(const Target& target, std::vector<double> start, Shape shape, const RandomSource& random) {
   constexpr int rounds = 4, every = 4, all_until = 24;
   const auto size = start.size();
-  std::optional<Whitening> best;
+  std::optional<QuadraticModel> best_model;
+  std::optional<Whitening> best;  // instead of best_model
   double best_elbo = -infinity;
   Whitening scales = Whitening::diagonal(start, std::vector<double>(size, 1.0));
   std::vector<double> e(size), z = start, width(size);
@@ -192,14 +235,20 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
       bottomless = too_narrow(z, width);
       if (bottomless) return false;
       if (++seen > all_until && seen % every != 0) return true;
-      const auto consider = [&](Whitening model) {
-        const double elbo = rough_elbo(target, model, random, path_draws);
-        if (!(elbo > best_elbo)) return;
+      const auto improves = [&](double elbo) {
+        if (!(elbo > best_elbo)) return false;
         best_elbo = elbo;
-        best = std::move(model);
+        return true;
       };
-      consider(quadratic_model(point, scales));
-      if (shape == Shape::low_rank) consider(probed_scales(target, z, width, random));  // many dimensions, few pairs
+      QuadraticModel model(point, scales);
+      if (improves(model.rough_elbo(target, random))) {
+        best_model = std::move(model);
+        best.reset();
+      }
+      if (shape == Shape::low_rank) {  // many dimensions, few pairs
+        Whitening probed = probed_scales(target, z, width, random);
+        if (improves(rough_elbo(target, probed, random, path_draws))) best = std::move(probed);
+      }
       return true;
     };
     std::ranges::fill(e, 0.0);
@@ -210,6 +259,7 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
     scales.to_z(found.z, z);
     if (!found.converged && !bottomless && round + 1 < rounds) scales = curvature_scales(target, z, width);
   }
+  if (!best && best_model) best = best_model->whitening();
   if (!best)  // every model had draws outside the support: use something narrow where the search ended
     best = Whitening::diagonal(z, std::vector<double>(size, 1e-3));
   Whitening model = shaped(*best, shape);
@@ -223,23 +273,6 @@ LocalNormal search(const Target& target, std::vector<double> start, Shape shape,
 }
 
 }  // namespace
-
-double rough_elbo(const Target& target, const Whitening& whitening, const RandomSource& random, int draws) {
-  const int d = target.dimension();
-  Matrix<double> z(d, draws);
-  std::vector<double> e(d), value(draws);
-  double log_q = 0;
-  for (int i = 0; i < draws; ++i) {
-    random.normals({Purpose::draw, assessment_iteration, static_cast<std::uint32_t>(i)}, e);
-    whitening.to_z(e, z.column(i));
-    for (const double x : e) log_q -= 0.5 * square(x);
-  }
-  target.evaluate(z, Want::value, value, {});
-  double sum = 0;
-  for (const double v : value) sum += v;
-  const double result = (sum - log_q) / draws + 0.5 * d * log_two_pi + whitening.log_det();
-  return std::isfinite(result) ? result : -infinity;
-}
 
 std::vector<std::optional<LocalNormal>> search_from(const Target& target, const StartConfig& config,
                                                     const RandomSource& random, ItemRange which, Team& team) {

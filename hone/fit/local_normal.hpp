@@ -61,7 +61,4 @@ std::optional<Quadratic> quadratic_about(const Target& target, const Whitening& 
 // coordinates about the end of the search, by the Hessian's diagonal.
 void sharpen(const Target& target, const RandomSource& random, LocalNormal& local, Team& team);
 
-// A rough estimate of the ELBO of N(m, L Lᵀ) from `draws` draws; −∞ where one lies outside the support.
-double rough_elbo(const Target& target, const Whitening& whitening, const RandomSource& random, int draws);
-
 }  // namespace hone

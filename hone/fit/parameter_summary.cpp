@@ -10,22 +10,44 @@
 namespace hone {
 namespace {
 
+// The rows of a table, several at a time: one alone would fetch every cache line of the table.
+class Rows {
+ public:
+  explicit Rows(const Matrix<double>& table) : table_(table), rows_(table.cols(), at_once) {}
+  std::span<const double> operator[](std::size_t k) {
+    const int row = static_cast<int>(k);
+    if (row < first_ || row >= first_ + at_once || first_ < 0) fetch(row);
+    return rows_.column(row - first_);
+  }
+
+ private:
+  static constexpr int at_once = 8;
+  void fetch(int first) {
+    first_ = first;
+    const int count = std::min(at_once, table_.rows() - first);
+    for (int i = 0; i < table_.cols(); ++i)
+      for (int k = 0; k < count; ++k) rows_(i, k) = table_(first + k, i);
+  }
+
+  const Matrix<double>& table_;
+  Matrix<double> rows_;  // (columns of the table, at_once)
+  int first_ = -1;
+};
+
+// The values that a summary is made of.
+struct Values {
+  Rows weighted, refined, q, before;  // draws of q with weights, refined ones, independent draws of q, earlier states
+};
+
 // The summary of value k, by the refined draws.
-ParameterSummary summary_of(const CheckedFit& fit, const std::string& name, std::size_t k,
-                            const Matrix<double>& natural_of_q, const Matrix<double>& natural_before) {
-  const int row = static_cast<int>(k), chains = fit.refined.states.chains;
-  const auto values_of = [row](const Matrix<double>& table) {
-    std::vector<double> values(static_cast<std::size_t>(table.cols()));
-    for (int i = 0; i < table.cols(); ++i) values[static_cast<std::size_t>(i)] = table(row, i);
-    return values;
-  };
+ParameterSummary summary_of(const CheckedFit& fit, const std::string& name, std::size_t k, Values& all) {
+  const int chains = fit.refined.states.chains;
   ParameterSummary s{};
   s.name = name;
   s.is_mean = s.is_sd = std::nan("");
   Moments q, refined;
-  const std::vector<double> of_q = values_of(fit.natural_q);
-  std::vector<double> values = values_of(fit.natural_refined);
-  for (const double x : values_of(natural_of_q)) q.add(x);
+  const std::span<const double> of_q = all.weighted[k], values = all.refined[k];
+  for (const double x : all.q[k]) q.add(x);
   for (const double x : values) refined.add(x);
   s.q_mean = q.mean();
   s.q_sd = q.sd();
@@ -34,17 +56,16 @@ ParameterSummary summary_of(const CheckedFit& fit, const std::string& name, std:
   if (!std::isfinite(s.mean)) {
     s.mcse = s.sd_mcse = s.effective = s.tail_effective = s.q05 = s.q50 = s.q95 = s.mean;
   } else {
-    s.effective = effective_draws(values, chains);
     s.mcse = mean_over_chains(values, chains).se;
+    s.effective = effective_draws(values.size(), refined.variance(), s.mcse);
     s.sd_mcse = sd_over_chains(values, chains).se;
     // What the mean moved since the states before, beyond two standard errors: a bias that may remain.
-    const std::vector<double> now = means_of_chains(values, chains),
-                              before = means_of_chains(values_of(natural_before), chains);
+    const std::vector<double> now = means_of_chains(values, chains), before = means_of_chains(all.before[k], chains);
     Moments change;
     for (std::size_t c = 0; c < now.size(); ++c) change.add(now[c] - before[c]);
     const Estimate moved = change.estimate();
     if (std::isfinite(moved.mean)) s.mcse = std::hypot(s.mcse, std::max(0.0, std::abs(moved.mean) - 2 * moved.se));
-    std::vector<double> sorted = values;
+    std::vector<double> sorted(values.begin(), values.end());
     s.q05 = quantile_of(sorted, 0.05);
     s.q50 = quantile_of(sorted, 0.5);
     s.q95 = quantile_of(sorted, 0.95);
@@ -63,30 +84,25 @@ ParameterSummary summary_of(const CheckedFit& fit, const std::string& name, std:
 }
 
 // The relative error of a standard deviation of n draws, from the fourth moment: heavy tails make it large.
-double sd_error(const Matrix<double>& table, std::size_t row, double mean, double sd, double n) {
+double sd_error(std::span<const double> values, double mean, double sd, double n) {
   double fourth = 0;
-  for (int i = 0; i < table.cols(); ++i)
-    fourth += square(square((table(static_cast<int>(row), i) - mean) / sd)) / table.cols();
+  for (const double x : values) fourth += square(square((x - mean) / sd)) / static_cast<double>(values.size());
   return std::sqrt((fourth - 1) / (4 * n));
-}
-
-double tail_index(const Matrix<double>& table, std::size_t row, double least) {
-  std::vector<double> values(static_cast<std::size_t>(table.cols()));
-  for (int i = 0; i < table.cols(); ++i) values[static_cast<std::size_t>(i)] = table(static_cast<int>(row), i);
-  return hone::tail_index(std::move(values), least);
 }
 
 }  // namespace
 
 void summarize(const Posterior& posterior, const Matrix<double>& natural_of_q, const Matrix<double>& natural_before,
                CheckedFit& fit) {
+  Values values{Rows(fit.natural_q), Rows(fit.natural_refined), Rows(natural_of_q), Rows(natural_before)};
   for (std::size_t k = 0; k < posterior.names().size(); ++k)
-    fit.parameters.push_back(summary_of(fit, posterior.names()[k], k, natural_of_q, natural_before));
+    fit.parameters.push_back(summary_of(fit, posterior.names()[k], k, values));
 }
 
 NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natural_of_q) {
   NaturalChecks worst;
   const double n0 = natural_of_q.cols();
+  Rows of_q(natural_of_q), refined(fit.natural_refined);
   for (std::size_t k = 0; k < fit.parameter_count; ++k) {
     const ParameterSummary& s = fit.parameters[k];
     if (!(s.sd > 0) || !(s.q_sd > 0)) continue;  // constant, or not finite
@@ -96,13 +112,14 @@ NaturalChecks natural_checks(const CheckedFit& fit, const Matrix<double>& natura
       worst.shift_se = std::hypot(s.mcse / s.sd, ratio / std::sqrt(n0));
       worst.shift_name = s.name;
     }
-    if (const double index = tail_index(fit.natural_refined, k, worst.tail_index); index > worst.tail_index) {
+    const std::span<const double> own = refined[k];
+    if (const double index = tail_index({own.begin(), own.end()}, worst.tail_index); index > worst.tail_index) {
       worst.tail_index = index;
       worst.tail_name = s.name;
     }
     if (std::abs(std::log(ratio)) <= std::abs(std::log(worst.sd_ratio))) continue;
     worst.sd_ratio = ratio;
-    worst.sd_ratio_se = std::hypot(sd_error(natural_of_q, k, s.q_mean, s.q_sd, n0), s.sd_mcse / s.sd);
+    worst.sd_ratio_se = std::hypot(sd_error(of_q[k], s.q_mean, s.q_sd, n0), s.sd_mcse / s.sd);
     worst.sd_name = s.name;
   }
   return worst;

@@ -137,6 +137,39 @@ InverseHessian::Factors InverseHessian::factors() const {
   return result;
 }
 
+// A pair turns H into (I − ρ s yᵀ) H (I − ρ y sᵀ) + ρ s sᵀ with ρ = 1 / sᵀy. With B = H⁻¹, β² = ρ / sᵀBs and
+// v = β B s − ρ y that is (I + s vᵀ) H (I + v sᵀ), since yᵀs = 1/ρ ends the mixed terms; its determinant is
+// det H · (1 + vᵀs)², and 1 + vᵀs = β sᵀBs > 0.
+InverseHessian::Root::Root(const InverseHessian& h) {
+  const int d = static_cast<int>(h.alpha_.size()), pairs = static_cast<int>(h.s_.size());
+  for (const double alpha : h.alpha_) {
+    a_.push_back(std::sqrt(alpha));
+    log_det_ += std::log(a_.back());
+  }
+  s_ = v_ = Matrix<double>(d, pairs);
+  std::vector<double> x(d), determinant(pairs);
+  for (int k = 0; k < pairs; ++k) {
+    copy(h.s_[k], s_.column(k));
+    copy(h.s_[k], x);
+    for (int j = k; j-- > 0;) add_scaled(-dot(v_.column(j), x) / determinant[j], s_.column(j), x);
+    double curvature = 0;  // sᵀBs
+    for (int i = 0; i < d; ++i) {
+      curvature += square(x[i] / a_[i]);
+      x[i] /= square(a_[i]);
+    }
+    for (int j = 0; j < k; ++j) add_scaled(-dot(s_.column(j), x) / determinant[j], v_.column(j), x);
+    const double rho = 1 / h.curvature_[k], beta = std::sqrt(rho / curvature);
+    for (int i = 0; i < d; ++i) v_(i, k) = beta * x[i] - rho * h.y_[k][i];
+    determinant[k] = beta * curvature;
+    log_det_ += std::log(determinant[k]);
+  }
+}
+
+void InverseHessian::Root::multiply(std::span<double> e) const {
+  for (std::size_t i = 0; i < a_.size(); ++i) e[i] *= a_[i];
+  for (int k = 0; k < s_.cols(); ++k) add_scaled(dot(v_.column(k), e), s_.column(k), e);
+}
+
 SearchResult maximize(const Target& target, std::span<const double> start, const LbfgsConfig& config,
                       const std::function<bool(const SearchPoint&)>& visit) {
   const auto size = static_cast<std::size_t>(target.dimension());

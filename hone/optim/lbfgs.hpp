@@ -35,6 +35,20 @@ class InverseHessian {
   };
   Factors factors() const;
 
+  // H = L Lᵀ with L = (I + s_m v_mᵀ) … (I + s_1 v_1ᵀ) A: another root of H, without orthonormal vectors. To make it
+  // costs O(D m²), to multiply with it O(D m).
+  class Root {
+   public:
+    explicit Root(const InverseHessian& h);
+    void multiply(std::span<double> e) const;  // e ← L e
+    double log_det() const { return log_det_; }
+
+   private:
+    std::vector<double> a_;
+    Matrix<double> s_, v_;  // (D, m)
+    double log_det_ = 0;
+  };
+
  private:
   void update_diagonal(std::span<const double> s, std::span<const double> y);
 

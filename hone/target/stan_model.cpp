@@ -1,4 +1,8 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <future>
+#include <optional>
 #include <vector>
 
 #include "hone/base/error.hpp"
@@ -91,6 +95,46 @@ fs::path compile_with_bridgestan(const fs::path& folder, const fs::path& program
   return library;
 }
 
+// The program that a name stands for; empty if there is none.
+fs::path program_of(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  const std::string path = environment("PATH");
+  std::error_code ignored;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const fs::path program = fs::path(path.substr(at, end - at)) / name;
+    if (::access(program.c_str(), X_OK) == 0 && !fs::is_directory(program, ignored)) return program;
+    at = end + 1;
+  }
+  return {};
+}
+
+// What a compiler says of its version; nothing if it does not run. To start clang takes 20 ms or more, so the cache
+// keeps its answer, for the file of this path, size and date.
+std::optional<std::string> version_of(const std::string& name, const StanOptions& options) {
+  std::error_code error;
+  const fs::path program = fs::canonical(program_of(name), error);
+  const std::string file = program.filename().string();
+  const auto ask = [&]() -> std::optional<std::string> {
+    const Finished asked = run_program({name, "--version"});
+    if (asked.status != 0) return std::nullopt;
+    return asked.output;
+  };
+  if (error || file.find("clang") == std::string::npos) return ask();
+  const auto date = fs::last_write_time(program, error).time_since_epoch().count();
+  const fs::path kept =
+      cache_of(options) / detail::format("version-{}.txt", key_of({program.string(), std::to_string(date),
+                                                                   std::to_string(fs::file_size(program, error))}));
+  if (fs::exists(kept)) return read_file(kept);
+  const std::optional<std::string> version = ask();
+  if (version)
+    make_once(kept, options, [&](const fs::path& work) {
+      write_file(work / "version", *version);
+      return work / "version";
+    });
+  return version;
+}
+
 // Whether clang++ is installed and finds a C++ library; remembered in the cache. `version` is what it says of itself.
 bool clang_works(const std::string& version, const StanOptions& options) {
   try {
@@ -113,8 +157,8 @@ bool clang_works(const std::string& version, const StanOptions& options) {
 std::string compiler_name(const StanTools& tools, const StanOptions& options) {
   const std::string named = environment("CXX");
   if (!named.empty() || tools.kind == StanTools::Kind::rstan) return named.empty() ? "g++" : named;
-  const Finished version = run_program({"clang++", "--version"});
-  return version.status == 0 && clang_works(version.output, options) ? "clang++" : "g++";
+  const std::optional<std::string> version = version_of("clang++", options);
+  return version && clang_works(*version, options) ? "clang++" : "g++";
 }
 
 // A compiler with its flags for an installation of Stan, and the files that it shares among models.
@@ -144,19 +188,19 @@ std::string header_text(const StanTools& tools) {
 
 Compiler::Compiler(const StanTools& stan, const StanOptions& given) : tools(stan), options(given) {
   const std::string name = compiler_name(stan, given);
-  const Finished version = run_program({name, "--version"});
-  if (version.status != 0)
+  const std::optional<std::string> version = version_of(name, given);
+  if (!version)
     throw InputError(detail::format("the compiler {} is missing; to install it:\n  {}", name, tools.install));
-  words = {name, "-w", "-O2", "-fPIC", "-fvisibility=hidden", "-DBOOST_DISABLE_ASSERTS"};
+  clang = version->find("clang") != std::string::npos;
+  words = {name, "-w", clang ? "-O1" : "-O2", "-fPIC", "-fvisibility=hidden", "-DBOOST_DISABLE_ASSERTS"};
   words.insert(words.end(), tools.compile.begin(), tools.compile.end());
   std::string flags;
   for (const std::string& word : words) flags += word + "\n";
-  clang = version.output.find("clang") != std::string::npos;
-  key = key_of({std::string(stan_wrapper()), std::string(stan_json()), header_text(tools), tools.versions,
-                version.output, flags});
+  key = key_of(
+      {std::string(stan_wrapper()), std::string(stan_json()), header_text(tools), tools.versions, *version, flags});
   const fs::path cache = cache_of(options);
   wrapper = cache / detail::format("wrapper-{}.o", key);
-  header = cache / detail::format("stan-{}.hpp", key_of({header_text(tools), tools.versions, version.output, flags}));
+  header = cache / detail::format("stan-{}.hpp", key_of({header_text(tools), tools.versions, *version, flags}));
   headers = fs::path(header) += ".gch";
 }
 

@@ -60,7 +60,7 @@ TEST(Lbfgs, RegionsWithoutDensityAreWalls) {
 }
 
 // After as many exact steps as dimensions the estimate knows the quadratic's inverse Hessian along the pairs: H y = s.
-TEST(InverseHessian, SatisfiesTheSecantEquationAndItsFactorsAreTheSame) {
+TEST(InverseHessian, SatisfiesTheSecantEquationAndItsFactorsAndRootAreTheSame) {
   constexpr int d = 7;
   InverseHessian h(d, 3);
   std::vector<double> s(d), y(d), hy(d), unit(d), column(d);
@@ -82,6 +82,26 @@ TEST(InverseHessian, SatisfiesTheSecantEquationAndItsFactorsAreTheSame) {
       double element = i == j ? 1 : 0;
       for (int k = 0; k < f.u.cols(); ++k) element += f.u(i, k) * (square(f.r[k]) - 1) * f.u(j, k);
       EXPECT_NEAR(f.a[i] * element * f.a[j], column[i], 1e-10) << i << ' ' << j;
+    }
+  }
+  const InverseHessian::Root root(h);
+  Matrix<double> l(d, d);
+  for (int j = 0; j < d; ++j) {
+    l(j, j) = 1;
+    root.multiply(l.column(j));
+  }
+  double log_det = 0;
+  for (const double a : f.a) log_det += std::log(a);
+  for (const double r : f.r) log_det += std::log(r);
+  EXPECT_NEAR(root.log_det(), log_det, 1e-10);
+  for (int j = 0; j < d; ++j) {
+    std::ranges::fill(unit, 0.0);
+    unit[j] = 1;
+    h.multiply(unit, column);
+    for (int i = 0; i < d; ++i) {
+      double element = 0;
+      for (int k = 0; k < d; ++k) element += l(i, k) * l(j, k);
+      EXPECT_NEAR(element, column[i], 1e-10) << i << ' ' << j;
     }
   }
   for (double& x : y) x = -x;  // negative curvature is refused
