@@ -155,7 +155,6 @@ void ChainRounds::walk(int until, const KernelTuning& tuning, ChainStates* block
     if (final && due) value_before_ = chains.value;
     const Refinement step = refiner.refine(target(), chains.view(), chains.z.cols(),
                                            walk_part + static_cast<std::uint32_t>(place_.taken++), random_);
-    spent_ += kernel.evaluations_per_step() * chains.z.cols();
     for (std::size_t c = 0; c < place_.moved.size(); ++c) place_.moved[c] += chains.outcome[c] == Outcome::accepted;
     for (int c = 0; c < place_.pairs; ++c) accepted_ += chains.acceptance[c] / place_.pairs;
     ++since_;

@@ -60,7 +60,6 @@ class ChainRounds {
   int taken() const { return place_.taken; }                            // steps
   int first_kept() const { return place_.first_kept; }                  // steps before the first state of now()
   int stride() const { return place_.stride; }                          // steps from state to state
-  double spent() const { return spent_; }                               // gradients
   const Course& course() const { return place_.course; }
 
  private:
@@ -93,7 +92,6 @@ class ChainRounds {
   std::vector<double> value_before_;           // log p where the trajectories of a step begin
   int since_ = 0;                              // steps since the last call of on_power
   double accepted_ = 0;                        // of the pairs, summed over these steps
-  double spent_ = 0;
 };
 
 struct ChainRounds::Mark {

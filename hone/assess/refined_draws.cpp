@@ -16,6 +16,7 @@
 #include "hone/base/scalar.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "hone/target/batches.hpp"
+#include "hone/target/whitened.hpp"
 #include "hone/tensor/vectors.hpp"
 
 namespace hone {
@@ -49,7 +50,7 @@ class DrawRefiner {
   bool affordable(int until, int part, const Kernel& kernel) const;
   int affordable_part(int until, const Kernel& kernel) const;
 
-  const Target& target_;
+  CountedTarget target_;
   const Family& family_;
   const SuperStarts& starts_;
   const RefinedConfig& config_;
@@ -106,14 +107,14 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
   std::vector<double> mean(family.dimension()), sd(family.dimension());
   family.moments(mean, sd);
   for (const double x : sd) spread_ += square(x);
-  rounds_.emplace(target, config, random_, team_, std::move(chains), pairs, config.chains_per_start,
+  rounds_.emplace(target_, config, random_, team_, std::move(chains), pairs, config.chains_per_start,
                   [this](double acceptance) { record_pairs(acceptance); });
   if (config.whitening && config.coordinates == ChainCoordinates::adapted) rotation_ = hubs_first(*config.whitening);
   if (config.earlier) adapt_coordinates(*config.earlier);
   if (rounds_->map())
     tuning_.begin_anew(rounds_->target(), rounds_->moving(), team_);
   else
-    tuning_.begin(target, rounds_->moving(), team_);
+    tuning_.begin(target_, rounds_->moving(), team_);
 }
 
 // Chains move in nonlinear coordinates if their states look more like draws of a standard normal there.
@@ -296,7 +297,8 @@ double DrawRefiner::shortage() const {
 bool DrawRefiner::within_budget(int until, int part, const Kernel& kernel) const {
   const int going_on = chains() / part;
   const double cost = going_on * kernel.evaluations_per_step() * (until - rounds_->taken());
-  return config_.gradients == 0 || rounds_->spent() + cost <= static_cast<double>(config_.gradients);
+  return config_.gradients == 0 ||
+         static_cast<double>(target_.count()) + cost <= static_cast<double>(config_.gradients);
 }
 
 bool DrawRefiner::affordable(int until, int part, const Kernel& kernel) const {

@@ -198,9 +198,9 @@ double CheckedFitter::follow(const RefinedDraws& seen) {
 void CheckedFitter::explore() {
   supers_ = super_starts(target_, result_.fit, {seed(part_starts), seed(part_elbo)}, result_.findings.left_out);
   if (!follows_chains()) return;
-  constexpr int passes = 3, most_passes = 6;
-  constexpr double settled = 0.01;  // of the VCD, per dimension
-  double fell = infinity;           // how much the VCD certainly fell in the last pass
+  constexpr int passes = 3, most_passes = 6, least_chains = 32;  // the last: of a refinement
+  constexpr double settled = 0.01;                               // of the VCD, per dimension
+  double fell = infinity;                                        // how much the VCD certainly fell in the last pass
   const Budget& budget = config_.fit.budget;
   int steps = std::max(4, config_.fit.steps);
   result_.fit.converged = false;
@@ -211,12 +211,12 @@ void CheckedFitter::explore() {
     if (pass > 0 && pass < passes) steps *= 2;
     RefinedConfig config = refined_config(derived_seed(config_.fit.seed, part_explore + pass));
     // A pass must fit into a quarter of what is left with five leapfrog steps, and into all of it with the known
-    // number.
+    // number, but for what the refinement spends at least, with trajectories twice as long.
     const double trajectories = static_cast<double>(supers_.mode.size()) * config.chains_per_start * steps;
-    const double each = std::max(5.0 / 0.25, kernel_ ? kernel_->evaluations_per_step() : 0);
-    if ((budget.stop && *budget.stop) ||
-        (config.gradients > 0 && trajectories * each > static_cast<double>(config.gradients)))
-      break;
+    const double known = kernel_ ? kernel_->evaluations_per_step() : 0;
+    const double least = 2.0 * static_cast<double>(least_chains) * std::max(4, config_.fit.steps) * known;
+    const double cost = std::max(trajectories * 5 / 0.25, trajectories * known + least);
+    if ((budget.stop && *budget.stop) || (config.gradients > 0 && cost > static_cast<double>(config.gradients))) break;
     config.pairs = 0;
     config.keep = Keep::gradients;
     config.steps = config.most_steps = steps;

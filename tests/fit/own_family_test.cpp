@@ -145,7 +145,7 @@ class CountedVcd final : public Objective {
 constexpr VcdConfig sampled_vcd{.entropy = Entropy::sampled, .baseline = BaselineKind::leave_one_out};
 
 // Independent coordinates for a Gaussian whose correlation is 0.9.
-CheckedFit fit_correlated(std::shared_ptr<const Objective> objective) {
+CheckedFit fit_correlated(std::shared_ptr<const Objective> objective, std::uint64_t seed = 1) {
   const auto density = [](std::span<const double> z, std::span<double> g) {
     const double precision = 1 / (1 - 0.9 * 0.9);
     g[0] = -precision * (z[0] - 0.9 * z[1]);
@@ -155,6 +155,7 @@ CheckedFit fit_correlated(std::shared_ptr<const Objective> objective) {
   CheckedFitConfig config;
   config.coordinates = ChainCoordinates::affine;  // the same chains for every objective
   config.fit.family = QKind::gaussian;
+  config.fit.seed = seed;
   config.fit.objective = std::move(objective);
   config.fit.budget.gradients = 1'000'000;
   return fit_and_check(*make_posterior(density, {"x", "y"}), config);
@@ -185,7 +186,10 @@ TEST(CheckedFit, AlphaHasItsEffect) {
   const auto sd = [](double alpha) {
     VcdConfig config = sampled_vcd;
     config.alpha = alpha;
-    return fit_correlated(std::make_shared<Vcd>(config)).parameters[0].q_sd;
+    Moments over_seeds;  // a single q follows few states: its sd varies by 3 %
+    for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8})
+      over_seeds.add(fit_correlated(std::make_shared<Vcd>(config), seed).parameters[0].q_sd);
+    return over_seeds.mean();
   };
   const double conditional = std::sqrt(1 - 0.9 * 0.9), small = sd(0.001), half = sd(0.5), one = sd(1);
   EXPECT_NEAR(small, conditional, 0.05);
