@@ -106,7 +106,7 @@ TEST(Validation, ResumingKeepsTheEvaluationsOfModelsThatAreStillThere) {
   const std::uint32_t best = run(config, at).best->iteration;
   ASSERT_EQ(best, 5u);
   EvaluateOptions options;
-  options.importance = EvaluationConfig{.samples = 20};
+  options.importance.emplace().samples = 20;
   options.points = 6;
   for (const std::string split : {"test", "validation"})
     for (const WhichModel which : {WhichModel::newest, WhichModel::best}) {
