@@ -167,9 +167,10 @@ TEST_F(Program, LinesFitTheTerminal) {
   };
   for (const std::string command : {"info", "data list"}) {
     std::istringstream lines(shell("COLUMNS=70 \"$HONE\" " + command).out);
-    for (std::string line; std::getline(lines, line);) {
-      if (line.find('/') == line.npos) EXPECT_LE(width_of(line), 70) << line;  // paths are not broken
-    }
+    for (std::string line; std::getline(lines, line);)
+      if (line.find('/') == line.npos) {  // paths are not broken
+        EXPECT_LE(width_of(line), 70) << line;
+      }
   }
 }
 

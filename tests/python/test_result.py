@@ -224,7 +224,7 @@ def modes(z):
 
 
 @pytest.mark.parametrize("density, settings, verdict", [
-    (banana, dict(budget=20_000), "trust-neither"),  # chains that have not arrived
+    (banana, dict(budget=20_000, chain_coordinates="affine"), "trust-neither"),  # chains that have not arrived
     (modes, dict(starts=16), "use-q")])  # chains that stay in their modes, whose masses q knows
 def test_long_chains_show_that_short_ones_disagree(density, settings, verdict):
     pytest.importorskip("xarray")
