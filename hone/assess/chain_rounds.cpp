@@ -129,6 +129,7 @@ void ChainRounds::round(int until, const KernelTuning& tuning) {
   now_ = room_for(until - place_.first_kept, place_.stride);
   place_.course.acceptance = 0;
   place_.course.proposals = place_.course.divergences = 0;
+  place_.course.log_p = {};
   walk(until, tuning, &now_);
 }
 
@@ -159,6 +160,8 @@ void ChainRounds::walk(int until, const KernelTuning& tuning, ChainStates* block
     for (int c = 0; c < place_.pairs; ++c) accepted_ += chains.acceptance[c] / place_.pairs;
     ++since_;
     if (due) record(*block, (place_.taken - first) / place_.stride - 1);
+    if (due && block == &now_)
+      for (const double value : chains.value) course.log_p.add(value);
     if (final && due) record_moves((place_.taken - first) / place_.stride - 1, kernel);
     if (block == &now_) {  // the mean over all its proposals
       const double all = static_cast<double>(course.proposals + step.proposals);

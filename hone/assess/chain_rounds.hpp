@@ -8,6 +8,7 @@
 #include "hone/assess/refined_draws.hpp"
 #include "hone/base/parallel.hpp"
 #include "hone/base/random.hpp"
+#include "hone/base/statistics.hpp"
 #include "hone/mcmc/kernel.hpp"
 #include "hone/mcmc/refine.hpp"
 #include "hone/target/target.hpp"
@@ -25,6 +26,7 @@ class ChainRounds {
     double acceptance = 0;  // mean over its proposals
     std::int64_t proposals = 0, divergences = 0;
     double stuck = 0;  // the share of chains that never moved
+    Moments log_p;     // at the kept states, of the density that the chains move in
   };
 
   // Goes on with evaluated chains; the other arguments must outlive it. `on_power` gets the mean acceptance of the

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -10,9 +11,9 @@
 namespace hone {
 namespace {
 
-// Next comes the coordinate that explains most of the variance that those before it leave to others. Once none explains
-// much, the rest stays in the given order. `covariance` is used up.
-std::vector<int> hub_order(Matrix<double> covariance) {
+// After the leading ones, next comes the coordinate that explains most of the variance that those before it leave to
+// others. Once none explains much, the rest stays in the given order. `covariance` is used up.
+std::vector<int> hub_order(Matrix<double> covariance, std::span<const int> leading) {
   constexpr double much = 0.5;  // the sum of squared correlations with the others
   const int d = covariance.rows();
   std::vector<int> order, left(static_cast<std::size_t>(d));
@@ -20,7 +21,9 @@ std::vector<int> hub_order(Matrix<double> covariance) {
   while (left.size() > 1) {
     double most = much;
     std::size_t best = left.size();
-    for (std::size_t a = 0; a < left.size(); ++a) {
+    if (order.size() < leading.size())
+      best = static_cast<std::size_t>(std::ranges::find(left, leading[order.size()]) - left.begin());
+    for (std::size_t a = 0; order.size() >= leading.size() && a < left.size(); ++a) {
       double explained = 0;
       for (const int j : left)
         if (j != left[a])
@@ -43,7 +46,7 @@ std::vector<int> hub_order(Matrix<double> covariance) {
 
 }  // namespace
 
-Rotation hubs_first(const Whitening& whitening) {
+Rotation hubs_first(const Whitening& whitening, std::span<const int> leading) {
   if (!whitening.is_dense()) return nullptr;
   const int d = whitening.dimension();
   const std::vector<double> lower = whitening.packed_lower();
@@ -57,7 +60,7 @@ Rotation hubs_first(const Whitening& whitening) {
   std::vector<int> as_given(static_cast<std::size_t>(d));
   std::iota(as_given.begin(), as_given.end(), 0);
   fill(as_given);
-  const std::vector<int> order = hub_order(covariance);
+  const std::vector<int> order = hub_order(covariance, leading);
   if (order == as_given) return nullptr;
   fill(order);
   std::vector<double> factor;
@@ -72,6 +75,10 @@ Rotation hubs_first(const Whitening& whitening) {
     for (int i = 0; i < d; ++i) column[i] = rows(j, order[i]);
     solve_lower(factor, column, rotation->column(j));
   }
+  constexpr double rounding = 1e-8;
+  for (int i = 0; i < d; ++i)
+    for (int j = 0; j <= i; ++j)
+      if (!(std::abs(dot(rotation->column(i), rotation->column(j)) - (i == j ? 1 : 0)) < rounding)) return nullptr;
   return rotation;
 }
 

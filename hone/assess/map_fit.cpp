@@ -45,7 +45,7 @@ Coordinate coordinate_of(MatrixView<const double> points, int k) {
   }
   const double sd = std::max(moments.sd(), 1e-300);
   Values sorted = result.x;
-  constexpr double seldom = 0.01, beyond = 0.5, far_beyond = 1.5, bend = 0.25;  // the last three in sds
+  constexpr double seldom = 0.01, beyond = 0.5, far_beyond = 4, bend = 0.25;  // the last three in sds
   const double low = quantile_of(sorted, seldom), high = quantile_of(sorted, 1 - seldom);
   // Scales level off soon where no states were: a wrong one there makes trajectories diverge.
   const auto offer = [&](bool of_location, Shape shape, double knot) {
@@ -270,9 +270,8 @@ std::vector<Related> related(const std::vector<Coordinate>& coordinates, double 
   return result;
 }
 
-// The coordinates in an order in which those that others depend on come first.
-std::vector<int> order_of(const std::vector<Coordinate>& coordinates, std::span<const Related> pairs,
-                          double effective) {
+// By how many nats more each coordinate explains others than they explain it.
+Values net_gains(const std::vector<Coordinate>& coordinates, std::span<const Related> pairs, double effective) {
   Values net(coordinates.size());
   const auto gain = [&](int of, int by) { return RowFit(coordinates, of).gain_by(by, effective); };
   for (const Related& pair : pairs) {
@@ -280,23 +279,70 @@ std::vector<int> order_of(const std::vector<Coordinate>& coordinates, std::span<
     net[pair.one] += difference;
     net[pair.other] -= difference;
   }
-  std::vector<int> order(coordinates.size());
+  return net;
+}
+
+// The coordinates in an order in which those that others depend on come first.
+std::vector<int> by_gain(const Values& net) {
+  std::vector<int> order(net.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int a, int b) { return net[a] > net[b]; });
   return order;
 }
 
-// Of at most `most` of the states.
-std::vector<Coordinate> coordinates_of(const ChainStates& states, int most, const Rotation& rotation) {
-  const int d = states.z.rows(), stride = (states.count() + most - 1) / most;
-  Matrix<double> points(d, (states.count() + stride - 1) / stride);
-  for (int c = 0; c < points.cols(); ++c) {
-    const std::span<const double> e = states.z.column(c * stride);
-    if (!rotation) copy(e, points.column(c));
-    for (int i = 0; rotation && i < d; ++i) add_scaled(e[i], rotation->column(i), points.column(c));
-  }
+// At most `most` of the states, evenly over all of them.
+Matrix<double> some_points(const ChainStates& states, int most) {
+  const int stride = (states.count() + most - 1) / most;
+  Matrix<double> points(states.z.rows(), (states.count() + stride - 1) / stride);
+  for (int c = 0; c < points.cols(); ++c) copy(states.z.column(c * stride), points.column(c));
+  return points;
+}
+
+std::vector<Coordinate> coordinates_of(MatrixView<const double> points) {
   std::vector<Coordinate> result;
-  for (int k = 0; k < d; ++k) result.push_back(coordinate_of(points, k));
+  for (int k = 0; k < points.rows(); ++k) result.push_back(coordinate_of(points, k));
+  return result;
+}
+
+Matrix<double> rotated(const Rotation& rotation, Matrix<double> points) {
+  if (!rotation) return points;
+  Matrix<double> result(points.rows(), points.cols());
+  for (int c = 0; c < points.cols(); ++c)
+    for (int i = 0; i < points.rows(); ++i) add_scaled(points(i, c), rotation->column(i), result.column(c));
+  return result;
+}
+
+// The closest pairs, not more than matter for an order.
+std::vector<Related> closest(const std::vector<Coordinate>& coordinates, double effective) {
+  std::vector<Related> pairs = related(coordinates, effective);
+  if (pairs.size() > 2 * coordinates.size()) pairs.resize(2 * coordinates.size());
+  return pairs;
+}
+
+// The coordinates of z itself that set location or scale of others, those that matter most first.
+std::vector<int> leading_of(const Whitening& whitening, const Matrix<double>& e, double effective) {
+  Matrix<double> z(e.rows(), e.cols());
+  whitening.to_z(e, z);
+  const std::vector<Coordinate> coordinates = coordinates_of(z);
+  const Values net = net_gains(coordinates, closest(coordinates, effective), effective);
+  constexpr double matters = 0.02;  // nats
+  std::vector<int> order = by_gain(net);
+  std::erase_if(order, [&](int k) { return !(net[k] > matters); });
+  return order;
+}
+
+// Which of the coordinates before it a row may depend on: all, or in many dimensions the first ones and those that its
+// coordinate is related to.
+std::vector<int> candidates_of(int coordinate, std::span<const int> before, std::span<const Related> pairs) {
+  constexpr std::size_t all = 40, first = 16;
+  std::vector<int> result(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(std::min(all, before.size())));
+  if (before.size() <= all) return result;
+  result.resize(first);
+  for (const int k : before.subspan(first))
+    if (std::ranges::any_of(pairs, [&](const Related& p) {
+          return (p.one == k && p.other == coordinate) || (p.other == k && p.one == coordinate);
+        }))
+      result.push_back(k);
   return result;
 }
 
@@ -306,59 +352,73 @@ void shrink_further(TransportMap::Row& row) {
   for (Term& term : row.scale) (term.factor > 0 ? term.low : term.high) = term.factor > 0 ? -infinity : infinity;
 }
 
+ChainStates half_of(const ChainStates& all, int which) {
+  const int half = all.chains / 2, first = which * half * all.per_chain();
+  ChainStates result(all.z.rows(), half, all.per_chain());
+  copy(all.z.view().columns(first, first + result.count()).flat(), result.z.view().flat());
+  return result;
+}
+
 }  // namespace
 
-std::optional<TransportMap> fitted_map(const ChainStates& states, double effective, const Rotation& rotation) {
+std::optional<TransportMap> fitted_map(const ChainStates& states, double effective, const Whitening* whitening) try {
   const int d = states.z.rows();
   constexpr int most_states = 2048, least_states = 64, few = 512;  // few: for pairs
   constexpr int most_dimensions = 300;                             // each coordinate is compared with every other
   if (d < 2 || d > most_dimensions || states.count() < least_states) return std::nullopt;
-  const std::vector<Coordinate> coordinates = coordinates_of(states, most_states, rotation);
-  std::vector<Related> pairs = related(coordinates, effective);
-  if (pairs.empty()) return std::nullopt;
-  const auto most_pairs = static_cast<std::size_t>(2 * d);
-  if (pairs.size() > most_pairs) pairs.resize(most_pairs);
-  const std::vector<int> order = order_of(coordinates_of(states, few, rotation), pairs, effective);
+  Rotation rotation;
+  const Matrix<double> some = some_points(states, few);
+  if (whitening && whitening->is_dense()) rotation = hubs_first(*whitening, leading_of(*whitening, some, effective));
+  const std::vector<Coordinate> coordinates = coordinates_of(rotated(rotation, some_points(states, most_states)));
+  const std::vector<Related> all = related(coordinates, effective);
+  if (all.empty()) return std::nullopt;
+  const std::vector<Coordinate> fewer = coordinates_of(rotated(rotation, some));
+  const auto pairs = std::span(all).first(std::min(all.size(), 2 * coordinates.size()));
+  const std::vector<int> order = by_gain(net_gains(fewer, pairs, effective));
   std::vector<TransportMap::Row> rows;
   for (std::size_t at = 1; at < order.size(); ++at) {
-    TransportMap::Row row;
-    try {
-      row = RowFit(coordinates, order[at]).grown(std::span(order).first(at), effective);
-    } catch (const InputError&) {  // features that depend on each other: this coordinate stays as it is
-      continue;
-    }
+    const std::vector<int> candidates = candidates_of(order[at], std::span(order).first(at), all);
+    TransportMap::Row row = RowFit(coordinates, order[at]).grown(candidates, effective);
     if (row.location.empty() && row.scale.empty()) continue;
     shrink_further(row);
     rows.push_back(std::move(row));
   }
   if (rows.empty()) return std::nullopt;
   return TransportMap(d, std::move(rows), rotation);
+} catch (const InputError&) {  // features that depend on each other, or are not finite
+  return std::nullopt;
 }
 
 double gain_of_map(const TransportMap& map, const ChainStates& states) {
-  std::vector<double> u(states.z.rows()), trace(map.trace_size());
-  std::vector<Moments> own(map.rows().size());
+  const int d = states.z.rows();
+  std::vector<double> u(d), trace(map.trace_size());
+  std::vector<Moments> before(d), after(d);
   double sum = 0;
   for (int c = 0; c < states.count(); ++c) {
     sum -= map.to_u(states.z.column(c), u, trace);
-    for (std::size_t r = 0; r < own.size(); ++r) {
-      const int j = map.rows()[r].coordinate;
-      own[r].add(trace[j]);
-      sum -= 0.5 * square(u[j]);
-    }
+    for (int k = 0; k < d; ++k) before[k].add(states.z(k, c)), after[k].add(trace[k]);
+    for (const TransportMap::Row& row : map.rows()) sum -= 0.5 * square(u[row.coordinate]);
   }
-  double gain = sum / states.count();
-  for (const Moments& moments : own) gain += 0.5 + std::log(std::max(moments.sd(), 1e-300));
+  const auto log_sd = [](const Moments& moments) { return std::log(std::max(moments.sd(), 1e-300)); };
+  double gain = sum / states.count() + 0.5 * static_cast<double>(map.rows().size());
+  for (int k = 0; k < d; ++k) gain += log_sd(before[k]) - log_sd(after[k]);
+  for (const TransportMap::Row& row : map.rows()) gain += log_sd(after[row.coordinate]);
   return gain;
 }
 
 std::shared_ptr<const TransportMap> better_map(const ChainStates& states, double effective, const TransportMap* present,
-                                               const Rotation& rotation) {
+                                               const Whitening* whitening) {
   constexpr double much = 0.2, part = 0.1;  // nats, and of what there is
-  std::optional<TransportMap> map = fitted_map(states, effective, rotation);
+  std::optional<TransportMap> map = fitted_map(states, effective, whitening);
   if (!map) return nullptr;
   const double now = present ? gain_of_map(*present, states) : 0;
-  if (!(gain_of_map(*map, states) > (1 + part) * now + much)) return nullptr;
+  if (!(gain_of_map(*map, states) > now + part * std::max(0.0, now) + much)) return nullptr;
+  // Chains that began at one start may look as if they followed each other; others do not.
+  double elsewhere = 0;
+  for (const int half : {0, 1})
+    if (const auto other = fitted_map(half_of(states, half), 0.5 * effective, whitening))
+      elsewhere += gain_of_map(*other, half_of(states, 1 - half));
+  if (!(elsewhere > 0)) return nullptr;
   return std::make_shared<const TransportMap>(*std::move(map));
 }
 

@@ -109,7 +109,6 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
   for (const double x : sd) spread_ += square(x);
   rounds_.emplace(target_, config, random_, team_, std::move(chains), pairs, config.chains_per_start,
                   [this](double acceptance) { record_pairs(acceptance); });
-  if (config.whitening && config.coordinates == ChainCoordinates::adapted) rotation_ = hubs_first(*config.whitening);
   if (config.earlier) adapt_coordinates(*config.earlier);
   if (rounds_->map())
     tuning_.begin_anew(rounds_->target(), rounds_->moving(), team_);
@@ -121,7 +120,7 @@ DrawRefiner::DrawRefiner(const Target& target, const Family& family, const Super
 bool DrawRefiner::adapt_coordinates(const ChainStates& states) {
   if (config_.coordinates == ChainCoordinates::affine || config_.step_size || several_modes_) return false;
   const double effective = std::max<double>(states.chains, result_.checks.effective);
-  std::shared_ptr<const TransportMap> map = better_map(states, effective, rounds_->map().get(), rotation_);
+  std::shared_ptr<const TransportMap> map = better_map(states, effective, rounds_->map().get(), config_.whitening);
   if (!map) return false;
   rounds_->move_by(std::move(map));
   return true;
@@ -226,6 +225,9 @@ void DrawRefiner::judge_round() {
     judge_moments(before, now, checks);
   }
   if (pair_count > 0 && !checks.crosses_modes) judge_memory(pairs(), checks);
+  result_.adapted_coordinates = rounds_->map() != nullptr;
+  const double d = family_.dimension();
+  if (result_.adapted_coordinates) checks.bfmi = d / (0.5 * d + course.log_p.variance());
   result_.drifts.push_back({rounds_->taken(), checks.drift, checks.drift_limit});
   checks.effective_needed = least_effective;
   checks.error_wanted = config_.error;
@@ -324,7 +326,6 @@ void DrawRefiner::finish() {
   r.step_size = tuning_.step_size();
   r.most_step_size = tuning_.most_step_size();
   r.chains_per_start = rounds_->per_super();
-  r.adapted_coordinates = rounds_->map() != nullptr;
   r.states = several_modes_ ? some_chains(rounds_->now(), 0, used()) : std::move(rounds_->now());
   r.before = several_modes_ ? some_chains(rounds_->before(), 0, used()) : std::move(rounds_->before());
   const int d = family_.dimension(), n = r.states.count();
@@ -388,7 +389,7 @@ RefinedDraws DrawRefiner::run() {
     const int each = rounds_->now().per_chain(), taken = rounds_->taken();
     const int longer = good() ? static_cast<int>(std::ceil(each * std::min(1.0, 1.1 * shortage() - 1))) : 0;
     until = good() ? taken + rounds_->stride() * longer : 2 * taken;
-    const bool moved = !good() && adapt_coordinates(rounds_->now());
+    const bool moved = !good() && affordable_part(until, *tuning_.kernel()) > 0 && adapt_coordinates(rounds_->now());
     KernelTuning next = good() ? tuning_ : adapted(moved);
     int part = affordable_part(until, *next.kernel());
     if (part == 0 && !good()) {  // longer trajectories cost too much: one more round with the present ones

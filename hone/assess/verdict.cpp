@@ -166,6 +166,12 @@ std::string note_on_weights(const Findings& f, Verdict verdict) {
     return detail::format(
         "k-hat {:.2f}, but q's draws may not reach the heavy tail: do not rely on importance weights (is_mean)",
         f.q.k_hat);
+  constexpr double narrow = 0.7;  // of a refined sd
+  if (verdict != Verdict::use_q && !f.q.sd_ratio.empty() && std::ranges::min(f.q.sd_ratio) < narrow)
+    return detail::format(
+        "k-hat {:.2f}, but q is so narrow that its draws may miss what the chains found: do not rely on importance "
+        "weights (is_mean)",
+        f.q.k_hat);
   return detail::format("k-hat {:.2f}: importance-weighted expectations are reported too (is_mean)", f.q.k_hat);
 }
 

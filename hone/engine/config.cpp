@@ -25,9 +25,9 @@ void check_draws(const Objective& given_objective) {
 void check_family(const AmortizedFamily& family, int latent) {
   const std::string name = family.name();
   const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
-  if (name.empty() || !std::ranges::all_of(name, fits) || name == "mean" || name == "decoder")
+  if (name.empty() || !std::ranges::all_of(name, fits) || name == "mean" || name == "decoder" || name == "optimizer")
     throw KeyError("family", detail::format("'{}' cannot name a network in checkpoints; expected letters, digits and "
-                                            "hyphens, and not mean or decoder",
+                                            "hyphens, and not mean, decoder or optimizer",
                                             name));
   const AmortizedShape shape = family.shape(latent);
   if (shape.location < 1 || shape.scale < 1 || shape.noise < 1)

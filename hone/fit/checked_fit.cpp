@@ -242,6 +242,11 @@ void CheckedFitter::explore() {
       kernel_ = nullptr;
       step_size_ = 0;
     }
+    if (seen.adapted_coordinates) {  // the next pass finds its own, and what suits them
+      kernel_ = nullptr;
+      step_size_ = 0;
+      most_step_size_ = 1e300;
+    }
     say(detail::format("{} steps of the chains, nested R-hat {:.3f}, q's VCD fell by at most {:.2g}", steps,
                        seen.checks.nested_rhat, *gain));
     result_.fit.converged = *gain < settled * target_.dimension() && seen.checks.nested_rhat < 1.1 && !arriving;
@@ -290,6 +295,7 @@ auto CheckedFitter::until_stop(Work&& work) -> std::optional<decltype(work())> {
 // Settings for as few and as short chains as possible: the caller has asked to stop.
 void CheckedFitter::shorten(RefinedConfig& config) {
   chains_ran_ = false;
+  config.coordinates = ChainCoordinates::affine;
   config.pairs = 16;
   config.q_draws = 100;
   config.steps = config.most_steps = 4;

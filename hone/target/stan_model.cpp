@@ -127,11 +127,15 @@ std::optional<std::string> version_of(const std::string& name, const StanOptions
                                                                    std::to_string(fs::file_size(program, error))}));
   if (fs::exists(kept)) return read_file(kept);
   const std::optional<std::string> version = ask();
-  if (version)
-    make_once(kept, options, [&](const fs::path& work) {
-      write_file(work / "version", *version);
-      return work / "version";
-    });
+  if (version) try {
+      make_once(kept, options, [&](const fs::path& work) {
+        write_file(work / "version", *version);
+        return work / "version";
+      });
+    } catch (const Stopped&) {
+      throw;
+    } catch (const std::exception&) {  // a cache that cannot be written: the next call asks again
+    }
   return version;
 }
 
