@@ -20,7 +20,8 @@ using Values = std::vector<double>;
 struct Feature {
   Term term;
   bool of_location;
-  Values at;
+  Values at, squares;        // squares: of a location's features
+  double mean = 0, own = 0;  // and Σ (at − mean)²
 };
 struct Coordinate {
   Values x;
@@ -50,16 +51,24 @@ Coordinate coordinate_of(MatrixView<const double> points, int k) {
   // Scales level off soon where no states were: a wrong one there makes trajectories diverge.
   const auto offer = [&](bool of_location, Shape shape, double knot) {
     const double reach = sd * (of_location ? far_beyond : beyond);
-    Feature feature{{.from = k,
-                     .shape = shape,
-                     .low = low - reach,
-                     .high = high + reach,
-                     .width = sd,
-                     .knot = knot,
-                     .bend = bend * sd},
-                    of_location,
-                    {}};
-    for (const double v : result.x) feature.at.push_back(feature.term.feature(v));
+    Feature feature{.term = {.from = k,
+                             .shape = shape,
+                             .low = low - reach,
+                             .high = high + reach,
+                             .width = sd,
+                             .knot = knot,
+                             .bend = bend * sd},
+                    .of_location = of_location,
+                    .at = {},
+                    .squares = {}};
+    Moments values;
+    for (const double v : result.x) {
+      feature.at.push_back(feature.term.feature(v));
+      values.add(feature.at.back());
+      if (of_location) feature.squares.push_back(square(feature.at.back()));
+    }
+    feature.mean = values.mean();
+    feature.own = values.raw().squares;
     result.features.push_back(std::move(feature));
   };
   offer(true, Shape::linear, 0);
@@ -128,17 +137,12 @@ class RowFit {
       for (const Feature& feature : coordinates_[k].features) {
         const auto& used = feature.of_location ? in_location_ : in_scale_;
         if (std::ranges::find(used, &feature) != used.end()) continue;
-        double mean = 0, own = 0, cross = 0;
+        double own = feature.own, cross = 0;
         if (feature.of_location) {
-          for (std::size_t i = 0; i < y_.size(); ++i) {
-            mean += weight_[i] * feature.at[i];
-            own += weight_[i] * square(feature.at[i]);
-          }
-          own -= square(mean) / weights;
+          const double mean = dot(weight_, feature.at);
+          own = dot(weight_, feature.squares) - square(mean) / weights;
           cross = dot(weighted, feature.at) - pull * mean / weights;
         } else {
-          for (const double v : feature.at) mean += v / n;
-          for (const double v : feature.at) own += square(v - mean);
           cross = dot(surplus, feature.at);
         }
         const double share = own > 0 ? square(cross) / (own * (feature.of_location ? squares : n)) : 0;
@@ -153,7 +157,7 @@ class RowFit {
   // Location by weighted least squares and log scale by Fisher's scoring, in turn.
   void fit() {
     constexpr int rounds = 8;
-    constexpr double settled = 1e-4;
+    constexpr double settled = 1e-3;
     update();
     for (int round = 0; round < rounds; ++round) {
       const double value = value_;
@@ -363,9 +367,10 @@ ChainStates half_of(const ChainStates& all, int which) {
 
 std::optional<TransportMap> fitted_map(const ChainStates& states, double effective, const Whitening* whitening) try {
   const int d = states.z.rows();
-  constexpr int most_states = 2048, least_states = 64, few = 512;  // few: for pairs
-  constexpr int most_dimensions = 300;                             // each coordinate is compared with every other
+  constexpr int least_states = 64, few = 512;  // few: for pairs
+  constexpr int most_dimensions = 300;         // each coordinate is compared with every other
   if (d < 2 || d > most_dimensions || states.count() < least_states) return std::nullopt;
+  const int most_states = std::clamp(80'000 / d, few, 2048);  // in many dimensions fewer: time grows with d² of them
   Rotation rotation;
   const Matrix<double> some = some_points(states, few);
   if (whitening && whitening->is_dense()) rotation = hubs_first(*whitening, leading_of(*whitening, some, effective));
