@@ -45,8 +45,9 @@ void print_fit(const Json& summary, const ShownValues& show) {
   fmt::print(
       "{}",
       wrapped("",
-              fmt::format("q: {}, by {}; right of the bar: {} chains of {} HMC steps, without their burn-in",
-                          word("family"), word("objective"), summary.value("chains_run", 0), summary.value("steps", 0)),
+              fmt::format("q: {}, by {}; right of the bar: {} chains of {} HMC steps{}, without their burn-in",
+                          word("family"), word("objective"), summary.value("chains_run", 0), summary.value("steps", 0),
+                          summary.value("adapted_coordinates", false) ? " in bent coordinates" : ""),
               width));
   fmt::print("{} gradients in {}\n\n", summary.value("gradient_evaluations", std::int64_t{0}),
              duration_text(summary.value("seconds", 0.0)));

@@ -224,13 +224,16 @@ def modes(z):
 
 
 @pytest.mark.parametrize("density, settings, verdict", [
-    (banana, dict(budget=20_000, chain_coordinates="affine"), "trust-neither"),  # chains that have not arrived
+    (banana, dict(budget=5_000, chain_coordinates="affine"), "trust-neither"),  # chains that have not arrived
     (modes, dict(starts=16), "use-q")])  # chains that stay in their modes, whose masses q knows
 def test_long_chains_show_that_short_ones_disagree(density, settings, verdict):
     pytest.importorskip("xarray")
-    r = hone.fit(density, dim=2, seed=1, progress=False, **settings)
-    assert r.verdict == verdict
-    assert max(split_rhat(values.values) for values in r.to_datatree()["posterior"].values()) > 1.1
+    largest = []
+    for seed in range(1, 6):  # how far apart few chains happen to be differs from seed to seed
+        r = hone.fit(density, dim=2, seed=seed, progress=False, **settings)
+        assert r.verdict == verdict
+        largest.append(max(split_rhat(values.values) for values in r.to_datatree()["posterior"].values()))
+    assert np.mean(largest) > 1.1
 
 
 def test_dims_and_coordinates():

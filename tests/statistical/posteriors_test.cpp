@@ -91,7 +91,8 @@ TEST(Verdicts, OfALocalLevelModel) {
   CheckedFitConfig config;
   for (const std::uint64_t seed : {7, 8}) {
     config.fit.seed = seed;
-    config.fit.budget.gradients = 1'000'000;
+    config.error = 0.04;
+    config.fit.budget.gradients = 2'000'000;
     const CheckedFit checked = fit_and_check(*one.make(), config);
     EXPECT_EQ(checked.judgement.verdict, Verdict::use_refined) << seed;
     int compared = 0;

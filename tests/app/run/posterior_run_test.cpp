@@ -46,6 +46,10 @@ TEST(PosteriorRun, TextsBecomeSettings) {
   Settings settings = posterior_run_settings(config);
   settings.set("target_accept", "0.95", "--target-accept");
   settings.set("effort", "quick", "--effort");
+  EXPECT_EQ(config.check.coordinates, ChainCoordinates::adapted);
+  settings.set("chain_coordinates", "affine", "--chain-coordinates");
+  EXPECT_EQ(config.check.coordinates, ChainCoordinates::affine);
+  EXPECT_THROW(settings.set("chain_coordinates", "straight", "--chain-coordinates"), InputError);
   EXPECT_EQ(config.check.fit.acceptance, 0.95);
   EXPECT_EQ(config.effort, Effort::quick);
   EXPECT_THROW(settings.set("target_accept", "1", "--target-accept"), InputError);
