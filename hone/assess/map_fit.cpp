@@ -317,10 +317,8 @@ Matrix<double> rotated(const Rotation& rotation, Matrix<double> points) {
 }
 
 // The closest pairs, not more than matter for an order.
-std::vector<Related> closest(const std::vector<Coordinate>& coordinates, double effective) {
-  std::vector<Related> pairs = related(coordinates, effective);
-  if (pairs.size() > 2 * coordinates.size()) pairs.resize(2 * coordinates.size());
-  return pairs;
+std::span<const Related> closest(std::span<const Related> pairs, std::size_t coordinates) {
+  return pairs.first(std::min(pairs.size(), 2 * coordinates));
 }
 
 // The coordinates of z itself that set location or scale of others, those that matter most first.
@@ -328,7 +326,8 @@ std::vector<int> leading_of(const Whitening& whitening, const Matrix<double>& e,
   Matrix<double> z(e.rows(), e.cols());
   whitening.to_z(e, z);
   const std::vector<Coordinate> coordinates = coordinates_of(z);
-  const Values net = net_gains(coordinates, closest(coordinates, effective), effective);
+  const std::vector<Related> pairs = related(coordinates, effective);
+  const Values net = net_gains(coordinates, closest(pairs, coordinates.size()), effective);
   constexpr double matters = 0.02;  // nats
   std::vector<int> order = by_gain(net);
   std::erase_if(order, [&](int k) { return !(net[k] > matters); });
@@ -378,8 +377,7 @@ std::optional<TransportMap> fitted_map(const ChainStates& states, double effecti
   const std::vector<Related> all = related(coordinates, effective);
   if (all.empty()) return std::nullopt;
   const std::vector<Coordinate> fewer = coordinates_of(rotated(rotation, some));
-  const auto pairs = std::span(all).first(std::min(all.size(), 2 * coordinates.size()));
-  const std::vector<int> order = by_gain(net_gains(fewer, pairs, effective));
+  const std::vector<int> order = by_gain(net_gains(fewer, closest(all, coordinates.size()), effective));
   std::vector<TransportMap::Row> rows;
   for (std::size_t at = 1; at < order.size(); ++at) {
     const std::vector<int> candidates = candidates_of(order[at], std::span(order).first(at), all);

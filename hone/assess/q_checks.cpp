@@ -58,7 +58,7 @@ struct QMoments {
   Matrix<double> covariance;  // empty beyond most_direction_dimensions
 };
 
-// From draws. They cost no gradients, so many are taken: the moments then have little noise.
+// From many draws, so that the moments have little noise: they cost no gradients.
 QMoments drawn_moments(const Family& family, const Whitening& whitening, const RandomSource& random) {
   const int d = family.dimension();
   const Matrix<double> draws = independent_draws(family, std::clamp(4'000'000 / d, 1000, 20'000), random);

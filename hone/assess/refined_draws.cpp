@@ -62,7 +62,6 @@ class DrawRefiner {
   bool masses_known_ = true;  // of the modes
   double spread_ = 0;         // Σ Var_q
   KernelTuning tuning_;
-  Rotation rotation_;                  // of adapted coordinates
   std::optional<ChainRounds> rounds_;  // from the constructor on
 };
 
